@@ -1,0 +1,68 @@
+# `make run` and `make test` are the two commands; everything they need they set up themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SHIM := limiter/libvgpushare.so
+SHIM_SOURCES := $(wildcard limiter/src/*.c limiter/src/*.h) limiter/build.py
+DRIVER_SOURCES := $(wildcard tests/driver/*.c tests/driver/*.h) tests/driver/build.py
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format cluster e2e gpu wheel lock clean
+
+help: ## This list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+run: $(VENV)/.run ## The whole control plane on this machine with simulated GPUs, until Ctrl-C
+	@$(BIN)/python -m simulator
+
+test: $(VENV)/.dev $(SHIM) build/driver/.done ## The fast tests: no root, no cluster, no GPU
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, import rules, C build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m limiter.build check
+
+format: $(VENV)/.dev ## Format Python and C in place
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	$(BIN)/python -m limiter.build format
+
+cluster: $(VENV)/.dev $(SHIM) build/driver/.done ## A real Kubernetes cluster here with vgpushare installed (root), until Ctrl-C
+	$(BIN)/python -m tests.e2e.cluster
+
+e2e: $(VENV)/.dev $(SHIM) build/driver/.done ## The suite on the real cluster (root)
+	$(BIN)/python -m pytest -m e2e tests/e2e
+
+gpu: $(VENV)/.dev $(SHIM) ## The suite on a real NVIDIA GPU
+	$(BIN)/python -m pytest -m gpu tests
+
+wheel: $(VENV)/.dev ## The distribution for this architecture, into dist/
+	$(BIN)/hatchling build -t wheel
+
+lock: $(VENV)/.dev ## Resolve pyproject.toml into the two lock files again
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements-dev.lock
+
+clean: ## Remove what was built here
+	rm -rf $(VENV) build dist $(SHIM)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: requirements.lock | $(BIN)/python
+	$(BIN)/python -m pip install -q --require-hashes --only-binary :all: -r $<
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock | $(BIN)/python
+	$(BIN)/python -m pip install -q --require-hashes --only-binary :all: -r $<
+	@touch $@ $(VENV)/.run
+
+$(SHIM): $(SHIM_SOURCES) $(VENV)/.dev
+	$(BIN)/python -m limiter.build
+
+build/driver/.done: $(DRIVER_SOURCES) $(VENV)/.dev
+	$(BIN)/python tests/driver/build.py build/driver
+	@touch $@
