@@ -1,0 +1,173 @@
+"""The decision, as it stands on the pod: which container has which share of which card.
+
+    vgpu.io/assignment: {"v":1,"containers":{"main":[{"gpu":"GPU-...","mem":8192,"cores":30}]}}
+
+`mem` is MiB on that card, `cores` percent of its time (absent: none asked), `whole` true where the card is held whole.
+Unknown keys are refused: a newer writer raises `v`.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from vgpu import quantity, share
+from vgpu.errors import MalformedAssignment
+from vgpu.request import ContainerKind, ContainerRequest, PodRequest
+from vgpu.share import NOTHING, Usage
+
+VERSION: Final = 1
+MAX_BYTES: Final = 1 << 18  # Kubernetes' own limit for all annotations of an object
+_KEYS: Final = {"gpu", "mem", "cores", "whole"}
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One card's part of what a container was given.
+
+    Attributes:
+        gpu: the card's UUID.
+        memory_mib: MiB on it; all of the card's where `whole`.
+        cores: percent of its time; None where none was asked.
+        whole: nobody else may be on it.
+    """
+
+    gpu: str
+    memory_mib: int
+    cores: int | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What each GPU container of a pod was given, by container name."""
+
+    containers: Mapping[str, tuple[Grant, ...]]
+
+    def gpus(self) -> frozenset[str]:
+        """UUIDs of all cards in it."""
+        return frozenset(grant.gpu for grants in self.containers.values() for grant in grants)
+
+    def answers(self, request: PodRequest) -> bool:
+        """Whether it grants exactly what the pod asks for: an assignment is trusted for that only."""
+        asked = {container.name: container for container in request.containers}
+        return asked.keys() == self.containers.keys() and all(
+            _grants_answer(self.containers[name], container) for name, container in asked.items()
+        )
+
+
+def encode(assignment: Assignment) -> str:
+    """Write the annotation's value: compact JSON."""
+    containers = {name: [_grant_json(grant) for grant in grants] for name, grants in assignment.containers.items()}
+    return json.dumps({"v": VERSION, "containers": containers}, separators=(",", ":"))
+
+
+def decode(text: str) -> Assignment:
+    """Read the annotation's value.
+
+    Raises:
+        MalformedAssignment: it is not exactly what `encode` could have written; users may have.
+    """
+    if len(text) > MAX_BYTES:
+        raise MalformedAssignment("longer than annotations may be")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MalformedAssignment(f"not JSON: {error}") from None
+    if not isinstance(value, dict) or value.keys() != {"v", "containers"}:
+        raise MalformedAssignment("must be an object with v and containers")
+    if value["v"] is True or value["v"] != VERSION:
+        raise MalformedAssignment(f"version {value['v']!r}; this program reads {VERSION}")
+    if not isinstance(value["containers"], dict):
+        raise MalformedAssignment("containers must be an object")
+    return Assignment({name: _grants(name, grants) for name, grants in value["containers"].items()})
+
+
+def usage(
+    assignment: Assignment, request: PodRequest, slice_mib: int, card_slices: Mapping[str, int]
+) -> dict[str, Usage]:
+    """What the pod takes of each card: the larger of each init container's phase and the app containers' phase.
+
+    Sidecars run in every phase. `card_slices` gives the slices of each card, for those held whole.
+    """
+    phases: list[dict[str, Usage]] = []
+    lasting: dict[str, Usage] = defaultdict(lambda: NOTHING)
+    final: dict[str, Usage] = defaultdict(lambda: NOTHING)
+    for container in request.containers:
+        taken = {
+            grant.gpu: _grant_usage(grant, request, container, slice_mib, card_slices)
+            for grant in assignment.containers.get(container.name, ())
+        }
+        match container.kind:
+            case ContainerKind.INIT:
+                phases.append(taken)
+            case ContainerKind.SIDECAR:
+                _add(lasting, taken)
+            case ContainerKind.APP:
+                _add(final, taken)
+    cards = {card for phase in (*phases, final, lasting) for card in phase}
+    return {
+        card: lasting[card] + _largest(phase.get(card, NOTHING) for phase in (*phases, final)) for card in sorted(cards)
+    }
+
+
+def _largest(usages: Any) -> Usage:
+    largest = NOTHING
+    for each in usages:
+        largest |= each
+    return largest
+
+
+def _add(total: dict[str, Usage], more: Mapping[str, Usage]) -> None:
+    for card, taken in more.items():
+        total[card] += taken
+
+
+def _grant_usage(
+    grant: Grant, request: PodRequest, container: ContainerRequest, slice_mib: int, card_slices: Mapping[str, int]
+) -> Usage:
+    if grant.whole:
+        return Usage(card_slices.get(grant.gpu, 0), grant.memory_mib, share.FULL_CORES, wholes=1)
+    slices = request.slices(container, slice_mib)
+    return Usage(slices, grant.memory_mib, request.counted_cores(container), shares=1)
+
+
+def _grants_answer(grants: tuple[Grant, ...], container: ContainerRequest) -> bool:
+    if len(grants) != container.gpus or len({grant.gpu for grant in grants}) != len(grants):
+        return False
+    if container.whole:
+        return all(grant.whole for grant in grants)
+    asked = (container.memory_mib, container.cores, False)
+    return all((grant.memory_mib, grant.cores, grant.whole) == asked for grant in grants)
+
+
+def _grant_json(grant: Grant) -> dict[str, str | int | bool]:
+    value: dict[str, str | int | bool] = {"gpu": grant.gpu, "mem": grant.memory_mib}
+    if grant.cores is not None:
+        value["cores"] = grant.cores
+    if grant.whole:
+        value["whole"] = True
+    return value
+
+
+def _grants(container: str, value: object) -> tuple[Grant, ...]:
+    if not isinstance(value, list):
+        raise MalformedAssignment(f"containers.{container} must be a list")
+    return tuple(_grant(f"containers.{container}[{n}]", grant) for n, grant in enumerate(value))
+
+
+def _grant(path: str, value: object) -> Grant:
+    if not isinstance(value, dict) or not value.keys() <= _KEYS or not isinstance(value.get("gpu"), str):
+        raise MalformedAssignment(f"{path} must be an object with gpu, mem and at most cores and whole")
+    if value.get("whole", False) not in (True, False) or not isinstance(value.get("whole", False), bool):
+        raise MalformedAssignment(f"{path}.whole must be true or false")
+    memory = _integer(f"{path}.mem", value.get("mem"), quantity.MAX_MIB)
+    cores = _integer(f"{path}.cores", value["cores"], share.FULL_CORES) if "cores" in value else None
+    return Grant(value["gpu"], memory, cores, value.get("whole", False))
+
+
+def _integer(path: str, value: object, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= high:
+        raise MalformedAssignment(f"{path} must be a whole number from 1 to {high}")
+    return value

@@ -1,0 +1,55 @@
+"""Every name that crosses a border: resources, annotations, labels, environment, paths.
+
+One domain stands behind all of them. To install under another one, change `DOMAIN` here and in `manifests/`.
+"""
+
+from typing import Final
+
+DOMAIN: Final = "vgpu.io"
+
+GPU_MEM: Final = f"{DOMAIN}/gpu-mem"  # MiB, the container's total over its GPUs
+GPU_MEM_PERCENTAGE: Final = f"{DOMAIN}/gpu-mem-percentage"  # percent of each card
+GPU_CORES: Final = f"{DOMAIN}/gpu-cores"  # percent of one GPU's time, the container's total
+GPU: Final = f"{DOMAIN}/gpu"  # how many GPUs; alone: whole cards
+USER_RESOURCES: Final = (GPU_MEM, GPU_MEM_PERCENTAGE, GPU_CORES, GPU)
+
+SLICE: Final = f"{DOMAIN}/slice"  # memory slices, what the kubelet counts for shares
+CARD: Final = f"{DOMAIN}/card"  # whole cards, what the kubelet counts for them
+KUBELET_RESOURCES: Final = (SLICE, CARD)
+
+NODE_POLICY: Final = f"{DOMAIN}/node-policy"
+GPU_POLICY: Final = f"{DOMAIN}/gpu-policy"
+COMPUTE_POLICY: Final = f"{DOMAIN}/compute-policy"
+PRIORITY: Final = f"{DOMAIN}/priority"
+USE_GPU_MODEL: Final = f"{DOMAIN}/use-gpu-model"
+AVOID_GPU_MODEL: Final = f"{DOMAIN}/avoid-gpu-model"
+USE_GPU_UUID: Final = f"{DOMAIN}/use-gpu-uuid"
+AVOID_GPU_UUID: Final = f"{DOMAIN}/avoid-gpu-uuid"
+USER_ANNOTATIONS: Final = (
+    NODE_POLICY,
+    GPU_POLICY,
+    COMPUTE_POLICY,
+    PRIORITY,
+    USE_GPU_MODEL,
+    AVOID_GPU_MODEL,
+    USE_GPU_UUID,
+    AVOID_GPU_UUID,
+)
+
+ASSIGNMENT: Final = f"{DOMAIN}/assignment"  # written by the Binding, and by nobody after
+STATE_ANNOTATIONS: Final = (ASSIGNMENT,)
+
+API_VERSION: Final = f"{DOMAIN}/v1alpha1"
+GPUNODES_PATH: Final = f"/apis/{DOMAIN}/v1alpha1/gpunodes"
+SCHEDULER: Final = "vgpu-scheduler"
+NAMESPACE: Final = "vgpu-system"
+
+
+def node_lease(node: str) -> str:
+    """Name of the Lease that the device plugin of `node` renews every second."""
+    return f"vgpu-node-{node}"
+
+
+MEMORY_ENV: Final = "VGPU_MEMORY_LIMIT"
+CORES_ENV: Final = "VGPU_CORES_LIMIT"
+COMPUTE_POLICY_ENV: Final = "VGPU_COMPUTE_POLICY"

@@ -1,0 +1,120 @@
+"""What a pod may wish for by annotation: closed sets, refused by name where unknown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from vgpu import names
+from vgpu.device import Card
+from vgpu.problem import Problem
+from vgpu.reasons import Reason
+
+MAX_PRIORITY = 100
+E = TypeVar("E", bound=StrEnum)
+
+
+class PackingPolicy(StrEnum):
+    """How to choose among nodes, or among the cards of one node."""
+
+    BINPACK = "binpack"
+    SPREAD = "spread"
+
+
+class ComputePolicy(StrEnum):
+    """How the limiter reads the cores asked for."""
+
+    FIXED = "fixed"  # never above the share
+    BURST = "burst"  # the share is guaranteed, idle time may be used
+    BEST_EFFORT = "best-effort"  # idle time only
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Which cards a pod accepts. Empty tuples accept every card.
+
+    A model matches where the wish is contained in the card's model, ignoring case: `H100` matches
+    `NVIDIA H100 80GB HBM3`.
+    """
+
+    use_models: tuple[str, ...] = ()
+    avoid_models: tuple[str, ...] = ()
+    use_uuids: tuple[str, ...] = ()
+    avoid_uuids: tuple[str, ...] = ()
+
+    def refusal(self, card: Card) -> Reason | None:
+        """Why this card is not accepted, or None."""
+        model = card.model.casefold()
+        if self.use_models and not any(wish in model for wish in self.use_models):
+            return Reason.GPU_MODEL_MISMATCH
+        if any(wish in model for wish in self.avoid_models):
+            return Reason.GPU_MODEL_MISMATCH
+        if (self.use_uuids and card.uuid not in self.use_uuids) or card.uuid in self.avoid_uuids:
+            return Reason.GPU_UUID_MISMATCH
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Everything a pod may say by annotation; None leaves the choice to the cluster's defaults."""
+
+    node_policy: PackingPolicy | None = None
+    gpu_policy: PackingPolicy | None = None
+    compute_policy: ComputePolicy | None = None
+    priority: int = 0
+    selector: Selector = Selector()
+
+
+def parse(annotations: Mapping[str, str]) -> tuple[Wishes, list[Problem]]:
+    """Read a pod's annotations; what cannot be read is reported, and stands at its default in the wishes."""
+    problems: list[Problem] = []
+    wishes = Wishes(
+        node_policy=_choice(PackingPolicy, names.NODE_POLICY, annotations, problems),
+        gpu_policy=_choice(PackingPolicy, names.GPU_POLICY, annotations, problems),
+        compute_policy=_choice(ComputePolicy, names.COMPUTE_POLICY, annotations, problems),
+        priority=_priority(annotations, problems),
+        selector=Selector(
+            use_models=_words(names.USE_GPU_MODEL, annotations, problems, fold=True),
+            avoid_models=_words(names.AVOID_GPU_MODEL, annotations, problems, fold=True),
+            use_uuids=_words(names.USE_GPU_UUID, annotations, problems),
+            avoid_uuids=_words(names.AVOID_GPU_UUID, annotations, problems),
+        ),
+    )
+    return wishes, problems
+
+
+def _field(name: str) -> str:
+    return f"metadata.annotations[{name}]"
+
+
+def _choice(kind: type[E], name: str, annotations: Mapping[str, str], problems: list[Problem]) -> E | None:
+    value = annotations.get(name)
+    if value is None:
+        return None
+    if value not in set(kind):
+        problems.append(Problem(_field(name), value, f"must be one of {', '.join(kind)}"))
+        return None
+    return kind(value)
+
+
+def _priority(annotations: Mapping[str, str], problems: list[Problem]) -> int:
+    value = annotations.get(names.PRIORITY)
+    if value is None:
+        return 0
+    if not (value.isascii() and value.isdigit() and int(value[:4]) <= MAX_PRIORITY and len(value) < 4):  # noqa: PLR2004
+        problems.append(Problem(_field(names.PRIORITY), value, f"must be a whole number from 0 to {MAX_PRIORITY}"))
+        return 0
+    return int(value)
+
+
+def _words(
+    name: str, annotations: Mapping[str, str], problems: list[Problem], *, fold: bool = False
+) -> tuple[str, ...]:
+    value = annotations.get(name)
+    if value is None:
+        return ()
+    words = tuple(word.strip() for word in value.split(","))
+    if not all(words):
+        problems.append(Problem(_field(name), value, "must be a comma-separated list without empty entries"))
+        return ()
+    return tuple(word.casefold() for word in words) if fold else words

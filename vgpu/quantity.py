@@ -1,0 +1,48 @@
+"""One grammar for amounts.
+
+In resources an amount is a whole number, as the API server prints it: `8192`, `18k`, `1e3`. On the command line and in
+`VGPU_MEMORY_LIMIT` it may carry a binary unit: `8Gi`, `8GiB`, `512MiB`; a plain number is MiB there too.
+"""
+
+import re
+from typing import Final
+
+MIB: Final = 1 << 20
+MAX_MIB: Final = 1 << 24  # 16 TiB: beyond any card, and far below where sums could overflow
+
+# The decimal forms of k8s.io/apimachinery/pkg/api/resource.Quantity; the API server canonicalises 18000 to 18k.
+_NUMBER = re.compile(r"([+-]?\d{1,18})(?:(k|M|G)|[eE](\d{1,2}))?", re.ASCII)
+_DECIMAL: Final = {"k": 10**3, "M": 10**6, "G": 10**9}
+_SIZE = re.compile(r"(\d{1,9})(?:\.(\d{1,3}))?\s?(Ki|Mi|Gi|Ti)?B?", re.ASCII)
+_BINARY: Final = {"Ki": 1 << 10, "Mi": MIB, "Gi": 1 << 30, "Ti": 1 << 40}
+
+
+def whole_number(text: str | int) -> int | None:
+    """Read a resource amount; None where it is no whole number in decimal form (`16Gi`, `1500m`, `x`).
+
+    A sign is read, so that the caller can say that -1 is out of range instead of unreadable.
+    """
+    match = _NUMBER.fullmatch(str(text))
+    if match is None:
+        return None
+    digits, suffix, exponent = match.groups()
+    scale: int = _DECIMAL.get(suffix, 1) * 10 ** int(exponent or 0)
+    return int(digits) * scale
+
+
+def size_bytes(text: str) -> int | None:
+    """Read a size such as `8GiB`, `8Gi`, `1.5Gi` or `8192` (MiB), in bytes; None where it cannot be read."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        return None
+    whole, fraction, unit = match.groups()
+    scale = _BINARY[unit or "Mi"]
+    part: int = int(fraction or 0) * scale // 10 ** len(fraction or "")
+    return int(whole) * scale + part
+
+
+def human_mib(mib: int) -> str:
+    """Say an amount of MiB to a person: `512 MiB`, `8 GiB`, `5.5 GiB`."""
+    if mib < 1024:  # noqa: PLR2004 - one GiB
+        return f"{mib} MiB"
+    return f"{mib / 1024:.1f}".removesuffix(".0") + " GiB"

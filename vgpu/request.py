@@ -1,0 +1,227 @@
+"""From a pod's manifest to what it asks of GPUs.
+
+`parse` reads only our own resource names; foreign ones were translated at admission. Everything that cannot be read is
+reported by field: an amount that makes no sense is never taken for "no GPU wanted".
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from vgpu import names, policy, quantity
+from vgpu.policy import ComputePolicy, Wishes
+from vgpu.problem import Problem
+
+MAX_GPUS = 64
+FULL_CORES = 100
+
+Json = Mapping[str, Any]
+
+
+class ContainerKind(StrEnum):
+    """When a container runs, which decides whose cards it may share in time."""
+
+    APP = "app"
+    INIT = "init"  # ends before the next starts
+    SIDECAR = "sidecar"  # an init container with restartPolicy Always: runs beside all that follow
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRequest:
+    """What one container asks for.
+
+    Attributes:
+        name: the container's name.
+        kind: app, init or sidecar.
+        gpus: how many cards, each a different one.
+        memory_mib: MiB on each card; 0 where whole cards or a percentage are asked.
+        cores: percent of each card's time; None where none is asked.
+        whole: whole cards.
+        memory_percentage: percent of each card's memory, where that form was used and is not yet resolved.
+    """
+
+    name: str
+    kind: ContainerKind
+    gpus: int
+    memory_mib: int = 0
+    cores: int | None = None
+    whole: bool = False
+    memory_percentage: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodRequest:
+    """What a pod asks for: its GPU containers in the kubelet's order (init containers first), and its wishes."""
+
+    containers: tuple[ContainerRequest, ...]
+    wishes: Wishes = field(default_factory=Wishes)
+
+    @property
+    def anchor(self) -> ContainerRequest:
+        """The container whose cards the init containers use before it: the first app container, else the first.
+
+        The kubelet hands an init container's devices on to the next container that asks for the same resource.
+        """
+        apps = (c for c in self.containers if c.kind is ContainerKind.APP)
+        inits = (c for c in self.containers if c.kind is ContainerKind.INIT)
+        return next(apps, None) or next(inits, None) or self.containers[0]
+
+    def shares_anchor_cards(self, container: ContainerRequest) -> bool:
+        """Whether the container stands on the anchor's cards: the anchor itself, and every init container."""
+        return container.kind is ContainerKind.INIT or container is self.anchor
+
+    def counted_cores(self, container: ContainerRequest) -> int:
+        """Percent of a card's time that the container is accounted: whole cards all of it, best-effort nothing."""
+        if container.whole:
+            return FULL_CORES
+        if self.wishes.compute_policy is ComputePolicy.BEST_EFFORT:
+            return 0
+        return container.cores or 0
+
+    def slices(self, container: ContainerRequest, slice_mib: int) -> int:
+        """Slices on each card, made equal where the kubelet hands devices on; 0 for whole cards."""
+        group = (
+            [c for c in self.containers if self.shares_anchor_cards(c)]
+            if self.shares_anchor_cards(container)
+            else [container]
+        )
+        return max(-(-c.memory_mib // slice_mib) for c in group)
+
+    def kubelet_resource(self, container: ContainerRequest, slice_mib: int) -> tuple[str, int]:
+        """Name and amount of the resource that the webhook adds for the kubelet."""
+        if container.whole:
+            return names.CARD, container.gpus
+        return names.SLICE, container.gpus * self.slices(container, slice_mib)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The outcome of reading a manifest: a request, or none where no GPU is wanted, and every problem found.
+
+    A request with problems must not be placed.
+    """
+
+    request: PodRequest | None
+    problems: tuple[Problem, ...] = ()
+
+
+def parse(pod: Json) -> Parsed:
+    """Read a pod's JSON. Never raises on a well-formed pod object; `problems` names every field that is wrong."""
+    problems: list[Problem] = []
+    containers = []
+    for path, kind, container in containers_of(pod):
+        asked = _container(path, kind, container, problems)
+        if asked is not None:
+            containers.append(asked)
+    annotations = pod.get("metadata", {}).get("annotations") or {}
+    wishes, wrong = policy.parse(annotations)
+    problems += wrong
+    if not containers:
+        return Parsed(None, tuple(problems))
+    request = PodRequest(tuple(containers), wishes)
+    problems += _anchor_problems(request)
+    return Parsed(request, tuple(problems))
+
+
+def containers_of(pod: Json) -> Iterator[tuple[str, ContainerKind, Json]]:
+    """Every container of a pod with its field path and kind, init containers first."""
+    spec = pod.get("spec", {})
+    for container in spec.get("initContainers") or ():
+        kind = ContainerKind.SIDECAR if container.get("restartPolicy") == "Always" else ContainerKind.INIT
+        yield f"spec.initContainers[{container.get('name')}]", kind, container
+    for container in spec.get("containers") or ():
+        yield f"spec.containers[{container.get('name')}]", ContainerKind.APP, container
+
+
+def amounts(container: Json) -> dict[str, str]:
+    """Requests and limits of a container as one map; a limit beats a request (extended resources make them equal)."""
+    resources = container.get("resources") or {}
+    merged = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    return {name: str(value) for name, value in merged.items()}
+
+
+def _container(path: str, kind: ContainerKind, container: Json, problems: list[Problem]) -> ContainerRequest | None:
+    asked = {name: value for name, value in amounts(container).items() if name.startswith(f"{names.DOMAIN}/")}
+    if not asked:
+        return None
+    reader = _Reader(f"{path}.resources.limits", asked, problems)
+    gpus = reader.number(names.GPU, 1, MAX_GPUS)
+    memory = reader.number(names.GPU_MEM, 1, quantity.MAX_MIB)
+    percentage = reader.number(names.GPU_MEM_PERCENTAGE, 1, FULL_CORES)
+    cores = reader.number(names.GPU_CORES, 1, FULL_CORES * (gpus or 1))
+    reader.check_combination()
+    return ContainerRequest(
+        name=str(container.get("name")),
+        kind=kind,
+        gpus=gpus or 1,
+        memory_mib=reader.per_card(names.GPU_MEM, memory or 0, gpus or 1),
+        cores=None if cores is None else reader.per_card(names.GPU_CORES, cores, gpus or 1),
+        whole=names.GPU in asked and names.GPU_MEM not in asked and names.GPU_MEM_PERCENTAGE not in asked,
+        memory_percentage=percentage,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads one container's amounts and collects what is wrong with them."""
+
+    path: str
+    asked: Mapping[str, str]
+    problems: list[Problem]
+
+    def number(self, name: str, low: int, high: int) -> int | None:
+        text = self.asked.get(name)
+        if text is None:
+            return None
+        value = quantity.whole_number(text)
+        if value is not None and low <= value <= high:
+            return value
+        self.report(name, f"must be a plain whole number of {_UNITS[name]}, {low} to {high}{_hint(name, text)}")
+        return None
+
+    def per_card(self, name: str, total: int, gpus: int) -> int:
+        if total % gpus:
+            self.report(name, f"does not divide evenly over {gpus} GPUs")
+        return total // gpus
+
+    def check_combination(self) -> None:
+        asks_memory = names.GPU_MEM in self.asked or names.GPU_MEM_PERCENTAGE in self.asked
+        if names.GPU_MEM in self.asked and names.GPU_MEM_PERCENTAGE in self.asked:
+            self.report(names.GPU_MEM_PERCENTAGE, f"cannot stand beside {names.GPU_MEM}")
+        if names.GPU_CORES in self.asked and not asks_memory:
+            self.report(names.GPU_CORES, f"needs {names.GPU_MEM} or {names.GPU_MEM_PERCENTAGE} beside it")
+        for name in self.asked.keys() - set(names.USER_RESOURCES) - set(names.KUBELET_RESOURCES):
+            self.report(name, f"is not a resource of {names.DOMAIN}; known: {', '.join(names.USER_RESOURCES)}")
+        if not self.asked.keys() & set(names.USER_RESOURCES):
+            for name in self.asked.keys() & set(names.KUBELET_RESOURCES):
+                self.report(name, f"is ours to add; ask for {names.GPU_MEM} or {names.GPU} instead")
+
+    def report(self, name: str, why: str) -> None:
+        self.problems.append(Problem(f"{self.path}[{name}]", self.asked[name], why))
+
+
+_UNITS = {
+    names.GPU_MEM: "MiB",
+    names.GPU_MEM_PERCENTAGE: "percent of a card's memory",
+    names.GPU_CORES: "percent of a GPU's time",
+    names.GPU: "GPUs",
+}
+
+
+def _hint(name: str, text: str) -> str:
+    size = quantity.size_bytes(text) if name == names.GPU_MEM and text.endswith("i") else None
+    return f"; for {text} write {size // quantity.MIB}" if size else ""
+
+
+def _anchor_problems(request: PodRequest) -> Iterator[Problem]:
+    """Refuse what the kubelet's handing on of devices would mix up: it picks a subset where amounts differ."""
+    anchor = request.anchor
+    for container in request.containers:
+        if container is anchor or not request.shares_anchor_cards(container):
+            continue
+        field_path = f"spec.initContainers[{container.name}].resources.limits"
+        if (container.whole, container.gpus) != (anchor.whole, anchor.gpus):
+            yield Problem(field_path, "", f"must ask for as many GPUs in the same form as container {anchor.name}")
+        elif container.gpus > 1 and container.memory_mib != anchor.memory_mib:
+            yield Problem(field_path, "", f"must ask for the same memory as container {anchor.name} over several GPUs")

@@ -1,0 +1,123 @@
+"""What is taken of a card, and the arithmetic of it."""
+
+from dataclasses import dataclass
+
+from vgpu.device import Card
+
+FULL_CORES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What tenants take of one card: a value that adds up.
+
+    Attributes:
+        slices: memory slices, what the kubelet counts.
+        memory_mib: exact MiB, what the limiter enforces; the last slice of a card may be a partial one.
+        cores: percent of the card's time that is guaranteed to somebody.
+        shares: containers with a share of it.
+        wholes: containers that hold it whole.
+    """
+
+    slices: int = 0
+    memory_mib: int = 0
+    cores: int = 0
+    shares: int = 0
+    wholes: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.slices + other.slices,
+            self.memory_mib + other.memory_mib,
+            self.cores + other.cores,
+            self.shares + other.shares,
+            self.wholes + other.wholes,
+        )
+
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.slices - other.slices,
+            self.memory_mib - other.memory_mib,
+            self.cores - other.cores,
+            self.shares - other.shares,
+            self.wholes - other.wholes,
+        )
+
+    def __or__(self, other: "Usage") -> "Usage":
+        """The larger of each figure: what is needed when two phases follow one another."""
+        return Usage(
+            max(self.slices, other.slices),
+            max(self.memory_mib, other.memory_mib),
+            max(self.cores, other.cores),
+            max(self.shares, other.shares),
+            max(self.wholes, other.wholes),
+        )
+
+
+NOTHING = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class CardState:
+    """A card, how it is cut, and what is taken of it."""
+
+    card: Card
+    slice_mib: int
+    usage: Usage = NOTHING
+
+    @property
+    def total_slices(self) -> int:
+        """Slices of the whole card."""
+        return self.card.slices(self.slice_mib)
+
+    @property
+    def taken_slices(self) -> int:
+        """The larger of what the pods say and what the kubelet says."""
+        if self.is_held_whole:
+            return self.total_slices
+        return max(self.usage.slices, self.card.held_slices)
+
+    @property
+    def free_slices(self) -> int:
+        """Slices nobody holds; never negative."""
+        return max(0, self.total_slices - self.taken_slices)
+
+    @property
+    def free_mib(self) -> int:
+        """MiB that another share may still have; never negative."""
+        if self.is_held_whole:
+            return 0
+        return max(0, min(self.card.memory_mib - self.usage.memory_mib, self.free_slices * self.slice_mib))
+
+    @property
+    def free_cores(self) -> int:
+        """Percent of the card's time not guaranteed to anybody; never negative."""
+        return 0 if self.is_held_whole else max(0, FULL_CORES - self.usage.cores)
+
+    @property
+    def is_held_whole(self) -> bool:
+        """Whether somebody holds the card as a whole."""
+        return self.usage.wholes > 0 or self.card.held_whole
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody holds anything of it."""
+        return self.taken_slices == 0 and self.usage.shares == 0 and self.usage.wholes == 0
+
+    def with_usage(self, more: Usage) -> "CardState":
+        """Return the state after somebody took more."""
+        return CardState(self.card, self.slice_mib, self.usage + more)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node's cards with what is taken of them: what a decision looks at."""
+
+    name: str
+    slice_mib: int
+    cards: tuple[CardState, ...]
+
+    @property
+    def free_slices(self) -> int:
+        """Free slices over all cards."""
+        return sum(card.free_slices for card in self.cards)
