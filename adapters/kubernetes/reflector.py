@@ -1,0 +1,147 @@
+"""List-and-watch: keeps a handler's picture of one kind of object true.
+
+It lists in pages, then watches from the list's resourceVersion with bookmarks. A watch that ends, or whose connection
+breaks, goes on from where it was; a refusal, such as 410 Gone for too old a version, means to list again. The handler is
+told of a fresh list by `replace`, so that what vanished while nobody watched goes too. While the server is away the last
+picture stands.
+
+The protocol: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from adapters.kubernetes.client import Client
+from vgpu.errors import KubernetesError
+
+PAGE: Final = "500"
+WATCH_S: Final = 300  # the server ends a watch after this long; a fresh one follows
+SILENCE_S: Final = 330.0
+GONE: Final = 410
+FIRST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Handler(Protocol):
+    """Who keeps the picture. Called from the event loop, in order, never concurrently."""
+
+    def replace(self, objects: list[Any]) -> None:
+        """Take this as everything there is."""
+
+    def upsert(self, obj: Any) -> None:
+        """Take one object that is new or changed."""
+
+    def delete(self, obj: Any) -> None:
+        """Forget one object, given as it was last."""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct):
+    metadata: _Meta
+    items: list[msgspec.Raw]
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Stamped(msgspec.Struct):
+    """What every watched object carries; an ERROR event carries a Status with a code instead."""
+
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    code: int = 0
+    message: str = ""
+
+
+_decode_page = msgspec.json.Decoder(_Page).decode
+_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_stamp = msgspec.json.Decoder(_Stamped).decode
+
+
+class Reflector:
+    """Keeps one handler's picture true until cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        path: str,
+        handler: Handler,
+        *,
+        params: Mapping[str, str] | None = None,
+        decode: Callable[[msgspec.Raw], Any] = msgspec.json.decode,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Watch `path` narrowed by `params`; `decode` makes an object of its JSON."""
+        self._client = client
+        self._path = path
+        self._handler = handler
+        self._params = dict(params or {})
+        self._decode = decode
+        self._sleep = sleep
+        self._version = ""
+        self._pause = FIRST_PAUSE_S
+        self.synced = asyncio.Event()
+
+    async def run(self) -> None:
+        """List and watch for ever."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                await self._sleep(FIRST_PAUSE_S)  # or a server that ends each watch at once would be flooded
+            except (KubernetesError, msgspec.DecodeError) as error:
+                if isinstance(error, KubernetesError) and error.status != 0:
+                    self._version = ""
+                log.warning("%s: %s; again in %.1f s", self._path, error, self._pause)
+                await self._sleep(self._pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads clients, hides nothing
+                self._pause = min(LONGEST_PAUSE_S, self._pause * 2)
+
+    async def _list(self) -> None:
+        objects: list[Any] = []
+        token = ""
+        while True:
+            params = {**self._params, "limit": PAGE} | ({"continue": token} if token else {})
+            page = _decode_page(await self._client.get(self._path, params))
+            objects += map(self._decode, page.items)
+            token = page.metadata.continue_
+            if not token:
+                break
+        self._handler.replace(objects)
+        self._version = page.metadata.resource_version
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        params = {
+            **self._params,
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(WATCH_S),
+        }
+        async for line in self._client.stream(self._path, params, silence_s=SILENCE_S):
+            if line:
+                self._take(_decode_event(line))
+
+    def _take(self, event: _Event) -> None:
+        stamp = _decode_stamp(event.object)
+        if event.type == "ERROR":
+            raise KubernetesError(stamp.code or GONE, "Watch", stamp.message)
+        if event.type in ("ADDED", "MODIFIED"):
+            self._handler.upsert(self._decode(event.object))
+        elif event.type == "DELETED":
+            self._handler.delete(self._decode(event.object))
+        self._version = stamp.metadata.resource_version
+        self._pause = FIRST_PAUSE_S
