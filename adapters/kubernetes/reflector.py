@@ -1,9 +1,9 @@
 """List-and-watch: keeps a handler's picture of one kind of object true.
 
-It lists in pages, then watches from the list's resourceVersion with bookmarks. A watch that ends, or whose connection
-breaks, goes on from where it was; a refusal, such as 410 Gone for too old a version, means to list again. The handler is
-told of a fresh list by `replace`, so that what vanished while nobody watched goes too. While the server is away the last
-picture stands.
+It lists in pages, then watches from the list's resourceVersion with bookmarks. A watch that ends, or whose
+connection breaks, goes on from where it was; a refusal, such as 410 Gone for too old a version, means to list again.
+The handler is told of a fresh list by `replace`, so that what vanished while nobody watched goes too. While the server
+is away the last picture stands.
 
 The protocol: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
@@ -92,6 +92,8 @@ class Reflector:
         self._sleep = sleep
         self._version = ""
         self._pause = FIRST_PAUSE_S
+        self._lists_wanted = 0
+        self._watching: asyncio.Task[None] | None = None
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
@@ -100,7 +102,8 @@ class Reflector:
             try:
                 if not self._version:
                     await self._list()
-                await self._watch()
+                if self._version:
+                    await self._watch_or_relist()
                 await self._sleep(FIRST_PAUSE_S)  # or a server that ends each watch at once would be flooded
             except (KubernetesError, msgspec.DecodeError) as error:
                 if isinstance(error, KubernetesError) and error.status != 0:
@@ -109,7 +112,29 @@ class Reflector:
                 await self._sleep(self._pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads clients, hides nothing
                 self._pause = min(LONGEST_PAUSE_S, self._pause * 2)
 
+    async def relist(self) -> None:
+        """List again from the start, and return when the handler has it: what was written before the call is in it."""
+        self.synced.clear()
+        self._version = ""
+        self._lists_wanted += 1
+        if self._watching is not None:
+            self._watching.cancel()
+        await self.synced.wait()
+
+    async def _watch_or_relist(self) -> None:
+        self._watching = asyncio.create_task(self._watch())
+        try:
+            await self._watching
+        except asyncio.CancelledError:
+            own = asyncio.current_task()
+            if own is not None and own.cancelling():  # we are being stopped ourselves, not asked to list again
+                self._watching.cancel()
+                raise
+        finally:
+            self._watching = None
+
     async def _list(self) -> None:
+        wanted = self._lists_wanted
         objects: list[Any] = []
         token = ""
         while True:
@@ -120,8 +145,9 @@ class Reflector:
             if not token:
                 break
         self._handler.replace(objects)
-        self._version = page.metadata.resource_version
-        self.synced.set()
+        if wanted == self._lists_wanted:
+            self._version = page.metadata.resource_version
+            self.synced.set()
 
     async def _watch(self) -> None:
         params = {
