@@ -1,0 +1,112 @@
+"""The limits file: what is written is read, and a torn or foreign file is never believed."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vgpu import limits
+from vgpu.errors import MalformedLimits
+from vgpu.limits import CardLimit, Limits
+from vgpu.policy import ComputePolicy
+
+GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
+OTHER = "GPU-00000000-0000-0000-0000-000000000001"
+
+uuids = st.binary(min_size=16, max_size=16).map(limits.uuid_text)
+cards = st.builds(CardLimit, uuids, st.none() | st.integers(0, 2**64 - 2), st.integers(0, 100))
+anything = st.builds(
+    Limits,
+    st.lists(cards, max_size=limits.MAX_CARDS, unique_by=lambda c: c.gpu).map(tuple),
+    st.sampled_from(ComputePolicy),
+    st.integers(0, 100),
+)
+
+
+def apply(data: bytes, writes: list[tuple[int, bytes]]) -> bytes:
+    out = bytearray(data)
+    for offset, piece in writes:
+        out[offset : offset + len(piece)] = piece
+    return bytes(out)
+
+
+@given(anything)
+def test_what_is_encoded_is_decoded(wanted: Limits) -> None:
+    data = limits.encode(wanted)
+    assert len(data) == limits.SIZE
+    assert limits.decode(data) == wanted
+
+
+@given(anything, anything, anything)
+def test_rewrites_follow_each_other(first: Limits, second: Limits, third: Limits) -> None:
+    data = limits.encode(first)
+    for number, wanted in enumerate((second, third), start=2):
+        data = apply(data, limits.rewrite(data, wanted))
+        assert limits.decode(data) == wanted
+        assert limits.sequence(data) == number
+
+
+@given(anything, anything, st.data())
+def test_a_writer_that_dies_leaves_the_old_limits_or_the_new(old: Limits, new: Limits, data: st.DataObject) -> None:
+    whole = limits.encode(old)
+    stream = [(offset + i, bytes([b])) for offset, piece in limits.rewrite(whole, new) for i, b in enumerate(piece)]
+    done = data.draw(st.integers(0, len(stream)))
+    seen = limits.decode(apply(whole, stream[:done]))
+    assert seen == old or (seen == new and done >= len(stream) - 4)
+
+
+@given(anything, st.integers(0, limits.SIZE - 1), st.integers(1, 255))
+def test_a_flipped_byte_is_never_believed(wanted: Limits, place: int, flip: int) -> None:
+    data = bytearray(limits.encode(wanted))
+    data[place] ^= flip
+    with contextlib.suppress(MalformedLimits):
+        assert limits.decode(bytes(data)) == wanted
+
+
+@given(st.binary(max_size=2 * limits.SIZE))
+def test_foreign_bytes_are_refused_by_our_own_error(data: bytes) -> None:
+    with pytest.raises(MalformedLimits):
+        limits.decode(data)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Limits((CardLimit("GPU-x", 1),)),
+        Limits((CardLimit("GPU-00000000-0000-0000-0000-000000000000", 1),)),
+        Limits((CardLimit(GPU, 1), CardLimit(GPU, 2))),
+        Limits((CardLimit(GPU, -1),)),
+        Limits((CardLimit(GPU, 1, 101),)),
+        Limits((CardLimit(GPU, 1),), priority=101),
+        Limits(tuple(CardLimit(limits.uuid_text(n.to_bytes(16, "big")), 1) for n in range(1, 34))),
+    ],
+)
+def test_what_does_not_fit_is_refused(wrong: Limits) -> None:
+    with pytest.raises(ValueError, match=r"UUID|cards|range"):
+        limits.encode(wrong)
+
+
+def test_the_first_version_stays_readable() -> None:
+    """These bytes were written by version 1; a later version must go on reading them."""
+    wanted = Limits((CardLimit(GPU, 8 << 30, 30), CardLimit(OTHER, None)), ComputePolicy.BURST, 7)
+    data = bytes.fromhex(
+        "564750554c494d530100000040060000"
+        + "00" * 48
+        + "8be74165"
+        + "02000000"
+        + "0100000000000000"
+        + "01000000"
+        + "07000000"
+        + "00" * 40
+        + "8f3c2a10111122223333444455556666"
+        + "0000000002000000"
+        + "1e000000"
+        + "00" * 20
+        + "00" * 15
+        + "01"
+        + "ff" * 8
+        + "64000000"
+    ).ljust(limits.SIZE, b"\0")
+    assert limits.decode(data) == wanted
+    assert limits.encode(wanted) == data

@@ -1,0 +1,121 @@
+"""The region: memory that a container's processes share, in which the limiter keeps its accounts.
+
+    256 bytes       header: magic, version, size, the lock (the limiter's alone), counters
+    32 x 128 bytes  cards: UUID, bytes used, limit, peak, refusals; room for the counters of compute time
+    1024 x 320      process slots: pid, start time, pid namespace; bytes used on each card
+
+The container's processes write it, so to everybody outside it is untrusted: read it by `pread`, never map it, never
+lock. Little-endian; mirrored by `limiter/src/region.h`.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from vgpu.errors import MalformedRegion
+from vgpu.limits import uuid_text
+
+VERSION: Final = 1
+MAX_CARDS: Final = 32
+MAX_PROCESSES: Final = 1024
+
+_MAGIC: Final = b"VGPUREGN"
+_HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
+_CARD: Final = struct.Struct("<16sQQQQII72x")
+_SLOT: Final = struct.Struct("<IIQQ40x")
+_USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
+_CARDS_AT: Final = _HEADER.size
+_SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
+_SLOT_SIZE: Final = _SLOT.size + _USED.size
+SIZE: Final = _SLOTS_AT + MAX_PROCESSES * _SLOT_SIZE
+_UNLIMITED: Final = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CardUse:
+    """One card's account.
+
+    Attributes:
+        gpu: NVML's UUID.
+        used_bytes: charged to the container's processes now.
+        limit_bytes: the limit that the last allocation was held to; None for no limit.
+        peak_bytes: the most that was ever charged.
+        refusals: allocations refused.
+    """
+
+    gpu: str
+    used_bytes: int
+    limit_bytes: int | None
+    peak_bytes: int
+    refusals: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUse:
+    """One process's account; `pid` counts in the process's own pid namespace, whose inode number is `pid_namespace`.
+
+    `start_time` is field 22 of /proc/<pid>/stat; `used_bytes` is by card UUID, zeros left out.
+    """
+
+    pid: int
+    start_time: int
+    pid_namespace: int
+    used_bytes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A region as it stood while it was read; a process may have been at work, so sums may be apart for a moment.
+
+    Attributes:
+        cards: in the order of their first use.
+        processes: those that have charged anything, living or not yet cleared.
+        recoveries: how often a process died holding the lock.
+        reaped: slots of dead processes that were cleared.
+        timeouts: how often the lock could not be had in time.
+    """
+
+    cards: tuple[CardUse, ...]
+    processes: tuple[ProcessUse, ...]
+    recoveries: int
+    reaped: int
+    timeouts: int
+
+
+def new() -> bytes:
+    """Return the beginning of a fresh region. Write it at 0 and grow the file to `SIZE`: the rest is zeros."""
+    return _HEADER.pack(_MAGIC, VERSION, SIZE, MAX_PROCESSES, MAX_CARDS, 0, 0, 0, 0, 0)
+
+
+def decode(data: bytes) -> Region:
+    """Read a region's bytes. Raises MalformedRegion and nothing else, whatever the bytes."""
+    if len(data) < SIZE:
+        raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
+    magic, version, size, slots, cards, _, _, recoveries, reaped, timeouts = _HEADER.unpack_from(data)
+    if (magic, version, size, slots, cards) != (_MAGIC, VERSION, SIZE, MAX_PROCESSES, MAX_CARDS):
+        raise MalformedRegion(f"magic {magic!r}, version {version}, {size} bytes, {slots} slots, {cards} cards")
+    rows = [_CARD.unpack_from(data, _CARDS_AT + place * _CARD.size) for place in range(MAX_CARDS)]
+    names = {place: uuid_text(row[0]) for place, row in enumerate(rows) if row[5]}
+    return Region(
+        cards=tuple(_card(row) for row in rows if row[5]),
+        processes=tuple(_processes(data, names)),
+        recoveries=recoveries,
+        reaped=reaped,
+        timeouts=timeouts,
+    )
+
+
+def _card(row: tuple[bytes, int, int, int, int, int, int]) -> CardUse:
+    uuid, used, limit, peak, refusals, _, _ = row
+    return CardUse(uuid_text(uuid), used, None if limit == _UNLIMITED else limit, peak, refusals)
+
+
+def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:
+    found = []
+    for offset in range(_SLOTS_AT, SIZE, _SLOT_SIZE):
+        pid, _, start_time, namespace = _SLOT.unpack_from(data, offset)
+        if pid:
+            used = _USED.unpack_from(data, offset + _SLOT.size)
+            by_card = tuple((name, used[place]) for place, name in names.items() if used[place])
+            found.append(ProcessUse(pid, start_time, namespace, by_card))
+    return found
