@@ -1,10 +1,12 @@
 """Leases: who leads, and who is alive.
 
 A Lease is taken and renewed by read, decide, write with the resourceVersion read: of two that try, one gets 409.
-Who takes over from another must not trust that both clocks agree: he watches the Lease, and says `expired` when it has
-not changed for its duration by his own clock (the rule of client-go's leaderelection).
+Who takes over from another must not trust that both clocks agree: he watches the Lease, and says by `is_expired`
+when the record read is one that has stood unchanged for its duration by his own clock (the rule of client-go's
+leaderelection).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -52,11 +54,11 @@ async def renew(
     duration_s: int,
     now: datetime,
     *,
-    expired: bool | None = None,
+    is_expired: Callable[[Record], bool] | None = None,
 ) -> Record | None:
     """Create, take over or renew a Lease in two requests; None where somebody else holds it, or was faster.
 
-    `expired` says whether another holder's time is over; None leaves it to the times written in the Lease.
+    `is_expired` says whether another holder's time is over; without it the times written in the Lease decide.
 
     Raises:
         KubernetesError: the API server failed; whether the Lease was renewed is then unknown.
@@ -66,7 +68,7 @@ async def renew(
         record = Record(identity, now, duration_s, 0)
         return await _write(client.post, _path(namespace), _object(namespace, name, record), record)
     held = decode(lease)
-    is_over = held.is_expired(now) if expired is None else expired
+    is_over = held.is_expired(now) if is_expired is None else is_expired(held)
     if held.holder not in {"", identity} and not is_over:
         return None
     record = Record(identity, now, duration_s, held.transitions + (held.holder != identity))

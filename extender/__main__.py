@@ -1,0 +1,102 @@
+"""`python -m extender`: read the settings, build the objects, serve until told to stop."""
+
+import asyncio
+import logging
+import socket
+import ssl
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import uvicorn
+from pydantic import ValidationError
+from pydantic_settings import CliApp
+
+import vgpu
+from adapters.kubernetes.client import Client
+from extender import watches as watching
+from extender.app import Verbs, app
+from extender.bind import Binder
+from extender.cluster import Cluster
+from extender.leadership import Leadership
+from extender.settings import Settings
+from extender.teller import Teller
+from vgpu.errors import VgpuError
+
+log = logging.getLogger("extender")
+
+
+def main() -> None:
+    """Run the extender; exit 2 on bad settings, 1 when it cannot go on."""
+    try:
+        settings = CliApp.run(Settings)
+    except ValidationError as error:
+        for problem in error.errors():
+            print(f"{'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    logging.basicConfig(
+        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        asyncio.run(serve(settings))
+    except (VgpuError, OSError) as error:
+        sys.exit(f"extender: {error}")
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; then finish the Bindings on their way and give the Lease back."""
+    kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
+    async with await Client.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
+        cluster = Cluster(settings.slice_mib, time.monotonic)
+        watches = watching.watches(client, cluster, settings.namespace)
+        leadership = Leadership(
+            client,
+            cluster,
+            watches.pods,
+            namespace=settings.namespace,
+            identity=settings.identity or socket.gethostname(),
+            settle_s=settings.scheduler_http_timeout,
+            now=_now,
+        )
+        binder = Binder(client, cluster, settings.defaults, leadership)
+        teller = Teller(client, time.monotonic, _now)
+        background = asyncio.create_task(_background(watches, leadership, teller))
+        server = uvicorn.Server(_server(settings, Verbs(cluster, settings.defaults, binder, teller, watches)))
+        background.add_done_callback(lambda _: setattr(server, "should_exit", True))
+        await server.serve()
+        await binder.drain()
+        background.cancel()
+        await leadership.resign()
+        await asyncio.gather(background, return_exceptions=True)
+    if not background.cancelled() and (failure := background.exception()) is not None:
+        raise failure
+
+
+async def _background(watches: watching.Watches, leadership: Leadership, teller: Teller) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(watches.run())
+        group.create_task(teller.run())
+        await watches.wait()
+        log.info("the first lists are complete")
+        await leadership.run()
+
+
+def _server(settings: Settings, verbs: Verbs) -> uvicorn.Config:
+    tls: dict[str, Any] = {}
+    if settings.client_ca is not None:
+        tls = {
+            "ssl_certfile": settings.tls_cert,
+            "ssl_keyfile": settings.tls_key,
+            "ssl_ca_certs": str(settings.client_ca),
+            "ssl_cert_reqs": ssl.CERT_REQUIRED,
+        }
+    return uvicorn.Config(app(verbs), host=settings.host, port=settings.port, access_log=False, log_config=None, **tls)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    main()

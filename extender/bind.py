@@ -1,0 +1,140 @@
+"""Bind: decide once more on the chosen node, take the cards, and write the decision with the Binding.
+
+The Binding carries the assignment as an annotation, which the API server merges into the pod: one write per pod.
+Its UID is a precondition, so a recreated pod of the same name is not bound by mistake. An answer that never came
+may have been carried out all the same: it is settled by reading the pod, and where even that fails the reservation
+stays until it must be known.
+"""
+
+import asyncio
+import logging
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from adapters.kubernetes.client import Client
+from extender import filter as filter_verb
+from extender import observed
+from extender.cluster import Cluster, Reservation
+from extender.observed import Pod
+from extender.wire import BindArgs
+from vgpu import assignment, names, reasons
+from vgpu.assignment import Assignment
+from vgpu.errors import KubernetesError
+from vgpu.placement import Defaults, Refusal
+
+POST_TIMEOUT_S: Final = 3.0  # below kube-scheduler's httpTimeout, so that it hears the settled outcome
+GET_TIMEOUT_S: Final = 1.0
+UNKNOWN_S: Final = 65.0  # the API server ends any request after 60 s: what was not carried out by then never is
+NOT_FOUND: Final = 404
+
+log = logging.getLogger(__name__)
+
+
+class Leader(Protocol):
+    """Says whether this replica may bind."""
+
+    def refusal(self) -> str:
+        """Why this replica must not bind now; empty where it may."""
+
+
+class Binder:
+    """The extender's one effectful verb. Answers kube-scheduler's `Error` text: empty means bound."""
+
+    def __init__(self, client: Client, cluster: Cluster, defaults: Defaults, leader: Leader) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._defaults = defaults
+        self._leader = leader
+        self._in_flight: dict[tuple[str, str], asyncio.Task[str]] = {}
+
+    async def bind(self, args: BindArgs) -> str:
+        """Bind once per pod and node: a call repeated while the first is on its way waits for the same answer."""
+        key = (args.pod_uid, args.node)
+        task = self._in_flight.get(key)
+        if task is None:
+            task = asyncio.create_task(self._bind(args))
+            self._in_flight[key] = task
+            task.add_done_callback(lambda _: self._in_flight.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def drain(self) -> None:
+        """Wait for the Bindings on their way."""
+        await asyncio.gather(*self._in_flight.values(), return_exceptions=True)
+
+    async def _bind(self, args: BindArgs) -> str:
+        try:
+            pod = self._cluster.pods.get(args.pod_uid) or await self._read(args)
+        except KubernetesError as error:
+            return f"the pod could not be read: {error}"
+        if pod is None or pod.uid != args.pod_uid:
+            return f"pod {args.pod_namespace}/{args.pod_name} with UID {args.pod_uid} is gone"
+        if pod.node:
+            return "" if pod.node == args.node else f"pod is already bound to {pod.node}"
+        chosen = self._take(pod, args.node)
+        return chosen if isinstance(chosen, str) else await self._post(args, chosen)
+
+    def _take(self, pod: Pod, node: str) -> Assignment | str:
+        """Check and reserve in one step: nothing here awaits. Returns the refusal as text."""
+        refusal = self._leader.refusal()
+        if refusal:
+            return refusal
+        earlier = self._cluster.reservation(pod.uid, node)
+        if earlier is not None:  # an outcome still unknown: only the same assignment is safe to post again
+            return earlier.assignment
+        chosen = filter_verb.judge(pod, node, self._cluster, self._defaults)
+        if isinstance(chosen, Refusal):
+            return reasons.text(chosen.reason)
+        if pod.parsed.request is not None:
+            self._cluster.reserve(Reservation(pod.uid, node, pod.parsed.request, chosen))
+        return chosen
+
+    async def _post(self, args: BindArgs, chosen: Assignment) -> str:
+        path = f"/api/v1/namespaces/{args.pod_namespace}/pods/{args.pod_name}/binding"
+        try:
+            await self._client.post(path, binding(args, chosen), timeout=POST_TIMEOUT_S)
+        except KubernetesError as error:
+            return await self._settle(args, chosen, error)
+        self._cluster.settle(args.pod_uid, args.node, expires=None)
+        return ""
+
+    async def _settle(self, args: BindArgs, chosen: Assignment, failure: KubernetesError) -> str:
+        """Find out what became of a Binding that was not plainly accepted. Conflict may mean: by our own first try."""
+        try:
+            pod = await self._read(args)
+        except KubernetesError:
+            if failure.is_definite and failure.status != 409:  # noqa: PLR2004 - Conflict
+                self._cluster.release(args.pod_uid, args.node)
+            else:
+                self._cluster.settle(args.pod_uid, args.node, self._cluster.clock() + UNKNOWN_S)
+            return str(failure)
+        if pod is None or pod.uid != args.pod_uid:
+            self._cluster.release(args.pod_uid, args.node)
+            return f"{failure}; the pod is gone"
+        if pod.node == args.node and pod.assignment == chosen:
+            self._cluster.settle(args.pod_uid, args.node, expires=None)
+            return ""
+        if pod.node or failure.is_definite:
+            self._cluster.release(args.pod_uid, args.node)
+        else:  # not bound yet, but the request may still be on its way through the API server
+            self._cluster.settle(args.pod_uid, args.node, self._cluster.clock() + UNKNOWN_S)
+        return str(failure)
+
+    async def _read(self, args: BindArgs) -> Pod | None:
+        path = f"/api/v1/namespaces/{args.pod_namespace}/pods/{args.pod_name}"
+        try:
+            data = await self._client.get(path, timeout=GET_TIMEOUT_S)
+        except KubernetesError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+        return observed.pod(msgspec.json.decode(data))
+
+
+def binding(args: BindArgs, chosen: Assignment) -> dict[str, Any]:
+    """Build the Binding: the pod's UID as a precondition, and the assignment where there is one."""
+    metadata: dict[str, Any] = {"namespace": args.pod_namespace, "name": args.pod_name, "uid": args.pod_uid}
+    if chosen.containers:
+        metadata["annotations"] = {names.ASSIGNMENT: assignment.encode(chosen)}
+    target = {"apiVersion": "v1", "kind": "Node", "name": args.node}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}

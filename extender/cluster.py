@@ -1,0 +1,210 @@
+"""The picture of the cluster: who is where, what is taken of each card, and what is being taken right now.
+
+Usage is never stored, it is derived: bound pods that are not over, by their assignments, plus reservations of pods
+whose Binding is on its way. The watches write here and the verbs read; all of it happens on one event loop, so a
+check and the reservation after it are one step as long as nobody awaits between them.
+
+Who owns what: `pods`, `nodes`, `inventories` and `leases` belong to the watches; reservations belong to `bind`, and
+end here when a watch shows their pod bound, over or gone.
+"""
+
+import logging
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from extender import observed
+from extender.observed import Inventory, KubeNode, Lease, Pod
+from vgpu import assignment, names
+from vgpu.assignment import Assignment
+from vgpu.device import Card
+from vgpu.reasons import Reason
+from vgpu.request import PodRequest
+from vgpu.share import CardState, NodeState, Usage
+
+REMEMBERED_GONE: Final = 10_000
+DUPLICATE: Final = "DuplicateUUID"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A pod being bound.
+
+    `expires` (monotonic seconds) is set where nobody knows whether its Binding was carried out.
+    """
+
+    uid: str
+    node: str
+    request: PodRequest
+    assignment: Assignment
+    expires: float | None = None
+
+
+class Cluster:
+    """The picture. `clock` is monotonic, in seconds."""
+
+    def __init__(self, slice_mib: int, clock: Callable[[], float]) -> None:
+        self.slice_mib = slice_mib
+        self.clock = clock
+        self.pods: dict[str, Pod] = {}
+        self.nodes: dict[str, KubeNode] = {}
+        self.inventories: dict[str, Inventory] = {}
+        self.leases: dict[str, tuple[Lease, float]] = {}
+        self._on_node: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        self._reserved: defaultdict[str, dict[str, Reservation]] = defaultdict(dict)  # by node, then UID
+        self._reserved_on: defaultdict[str, set[str]] = defaultdict(set)  # nodes, by UID
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._owners: dict[str, str] = {}
+        self._states: dict[str, NodeState] = {}
+
+    def standing(self, node: str) -> NodeState | Reason:
+        """What can be taken on a node now, or why nothing can."""
+        inventory = self.inventories.get(node)
+        if inventory is None or not inventory.node.cards:
+            return Reason.NO_INVENTORY
+        if self.is_away(node):
+            return Reason.PLUGIN_AWAY
+        if inventory.node.slice_mib != self.slice_mib:
+            return Reason.SLICE_SIZE_MISMATCH
+        return self.state(node)
+
+    def is_away(self, node: str) -> bool:
+        """Whether the node's device plugin is away: by the kubelet's word, or by the plugin's own Lease."""
+        kubelet = self.nodes.get(node)
+        return kubelet is None or kubelet.allocatable == 0 or not self.is_held(names.node_lease(node))
+
+    def is_held(self, lease_name: str) -> bool:
+        """Whether a Lease has a holder who renewed it lately, by this program's own clock."""
+        lease, seen = self.leases.get(lease_name, (None, 0.0))
+        return lease is not None and bool(lease.holder) and self.clock() - seen <= lease.duration_s
+
+    def state(self, node: str) -> NodeState:
+        """Cards of a node with what is taken of them; the node must have an inventory."""
+        self._expire(node)
+        if node not in self._states:
+            self._states[node] = self._derive(self.inventories[node])
+        return self._states[node]
+
+    def reserve(self, reservation: Reservation) -> None:
+        """Take what a pod will hold, before its Binding is posted."""
+        self._reserved[reservation.node][reservation.uid] = reservation
+        self._reserved_on[reservation.uid].add(reservation.node)
+        self._states.pop(reservation.node, None)
+
+    def release(self, uid: str, node: str) -> None:
+        """Give a reservation back: its Binding was refused, or its pod is now seen for itself."""
+        if self._reserved[node].pop(uid, None) is not None:
+            self._reserved_on[uid].discard(node)
+            self._states.pop(node, None)
+
+    def settle(self, uid: str, node: str, expires: float | None) -> None:
+        """Keep a reservation after its Binding: until the watch shows the pod, or until `expires`."""
+        known = self.pods.get(uid)
+        if uid in self._gone or (known is not None and known.node):
+            self.release(uid, node)
+        elif uid in self._reserved[node]:
+            self._reserved[node][uid] = replace(self._reserved[node][uid], expires=expires)
+
+    def reservation(self, uid: str, node: str) -> Reservation | None:
+        """Return what is reserved for a pod on a node."""
+        return self._reserved[node].get(uid)
+
+    def upsert_pod(self, pod: Pod) -> None:
+        """Take a pod's present state."""
+        self._forget(self.pods.get(pod.uid))
+        self.pods[pod.uid] = pod
+        if pod.node or pod.is_over:
+            self._drop_reservations(pod.uid)
+        if pod.node and not pod.is_over:
+            self._on_node[pod.node][pod.uid] = pod
+            self._states.pop(pod.node, None)
+
+    def delete_pod(self, uid: str) -> None:
+        """Forget a pod that is gone."""
+        self._forget(self.pods.pop(uid, None))
+        self._drop_reservations(uid)
+        self._gone[uid] = None
+        if len(self._gone) > REMEMBERED_GONE:
+            self._gone.popitem(last=False)
+
+    def upsert_inventory(self, inventory: Inventory) -> None:
+        """Take a node's cards as its device plugin reports them."""
+        old = self.inventories.get(inventory.node.name)
+        self.inventories[inventory.node.name] = inventory
+        self._states.pop(inventory.node.name, None)
+        if old is None or _claims(old) != _claims(inventory):
+            self._settle_owners()
+
+    def delete_inventory(self, node: str) -> None:
+        """Forget a node's cards."""
+        self.inventories.pop(node, None)
+        self._settle_owners()
+
+    def see_lease(self, lease: Lease) -> None:
+        """Note a Lease, and by our own clock when it last changed."""
+        old, seen = self.leases.get(lease.name, (None, 0.0))
+        self.leases[lease.name] = (lease, seen if old == lease else self.clock())
+
+    def _forget(self, pod: Pod | None) -> None:
+        if pod is not None and pod.node:
+            self._on_node[pod.node].pop(pod.uid, None)
+            self._states.pop(pod.node, None)
+
+    def _drop_reservations(self, uid: str) -> None:
+        for node in list(self._reserved_on.get(uid, ())):
+            self.release(uid, node)
+        self._reserved_on.pop(uid, None)
+
+    def _expire(self, node: str) -> None:
+        now = self.clock()
+        for held in [r for r in self._reserved[node].values() if r.expires is not None and r.expires <= now]:
+            self.release(held.uid, node)
+
+    def _settle_owners(self) -> None:
+        """One UUID on two nodes belongs to the newest GPUNode: a card moves with its node's new object."""
+        owners: dict[str, str] = {}
+        in_age = sorted(self.inventories.values(), key=lambda i: (observed.age_key(i.created), i.node.name))
+        for inventory in in_age:
+            for card in inventory.node.cards:
+                if owners.get(card.uuid, inventory.node.name) != inventory.node.name:
+                    log.warning("card %s is on nodes %s and %s; the newest counts", card.uuid, owners[card.uuid],
+                                inventory.node.name)  # fmt: skip
+                owners[card.uuid] = inventory.node.name
+        self._owners = owners
+        self._states.clear()
+
+    def _derive(self, inventory: Inventory) -> NodeState:
+        node = inventory.node
+        taken: defaultdict[str, Usage] = defaultdict(Usage)
+        totals = {card.uuid: card.slices(node.slice_mib) for card in node.cards}
+        for request, chosen in self._holders(node.name):
+            for uuid, used in assignment.usage(chosen, request, node.slice_mib, totals).items():
+                taken[uuid] += used
+        cards = (CardState(self._owned(card, node.name), node.slice_mib, taken[card.uuid]) for card in node.cards)
+        return NodeState(node.name, node.slice_mib, tuple(cards))
+
+    def _holders(self, node: str) -> list[tuple[PodRequest, Assignment]]:
+        bound = self._on_node[node]
+        reserved = [(r.request, r.assignment) for r in self._reserved[node].values() if r.uid not in bound]
+        return [held for pod in bound.values() if (held := trusted(pod)) is not None] + reserved
+
+    def _owned(self, card: Card, node: str) -> Card:
+        return card if self._owners[card.uuid] == node else replace(card, healthy=False, reason=DUPLICATE)
+
+
+def _claims(inventory: Inventory) -> tuple[str, frozenset[str]]:
+    return inventory.created, frozenset(card.uuid for card in inventory.node.cards)
+
+
+def trusted(pod: Pod) -> tuple[PodRequest, Assignment] | None:
+    """A bound pod's request and assignment, where the one answers the other: anything else counts nothing.
+
+    Whatever such a pod really holds on its node is in the slices that the device plugin reports as held.
+    """
+    request, chosen = pod.parsed.request, pod.assignment
+    if not pod.node or request is None or chosen is None or pod.parsed.problems:
+        return None
+    return (request, chosen) if chosen.answers(request) else None

@@ -1,0 +1,59 @@
+"""Why a pod waits, in words that its owner can act on: what it needs, and what each card has."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from extender.cluster import Cluster
+from extender.filter import Verdict
+from extender.observed import Pod
+from vgpu import quantity, reasons
+from vgpu.placement import Refusal
+from vgpu.request import ContainerRequest, PodRequest
+from vgpu.share import CardState
+
+LONGEST: Final = 900  # an Event's message holds 1,024 characters
+
+
+def why_pending(pod: Pod, verdict: Verdict, cluster: Cluster) -> tuple[str, str]:
+    """Return the reason code and the sentence for a pod that no node can take."""
+    if pod.parsed.problems:
+        return "InvalidRequest", "; ".join(map(str, pod.parsed.problems))
+    codes = [refusal.reason for refusal in verdict.refused.values()]
+    code = max(codes, key=codes.count)
+    request = pod.parsed.request
+    parts = [needs(request)] if request else []
+    for node, refusal in sorted(verdict.refused.items()):
+        part = f"{node}: {', '.join(_node(node, refusal, cluster))}"
+        if len("; ".join([*parts, part])) > LONGEST:
+            parts.append("and more nodes")
+            break
+        parts.append(part)
+    return str(code), "; ".join(parts)
+
+
+def needs(request: PodRequest) -> str:
+    """Say what a pod asks for: `needs 8 GiB and 30 % on 1 card`."""
+    return "needs " + " and ".join(dict.fromkeys(_container(c) for c in request.containers))
+
+
+def _container(asked: ContainerRequest) -> str:
+    cards = f"{asked.gpus} card{'s' if asked.gpus > 1 else ''}"
+    if asked.whole:
+        return f"{cards} whole"
+    cores = "" if asked.cores is None else f" and {asked.cores} %"
+    return f"{quantity.human_mib(asked.memory_mib)}{cores} on {cards}"
+
+
+def _node(node: str, refusal: Refusal, cluster: Cluster) -> Iterator[str]:
+    if not refusal.cards:
+        yield reasons.text(refusal.reason)
+        return
+    for state in cluster.state(node).cards:
+        why = refusal.cards.get(state.card.uuid)
+        yield f"card {state.card.index} {why or 'fits'} ({_left(state)})"
+
+
+def _left(state: CardState) -> str:
+    if not state.card.healthy:
+        return state.card.reason or "unhealthy"
+    return f"{quantity.human_mib(state.free_mib)}, {state.free_cores} % free"

@@ -1,0 +1,183 @@
+"""What the extender reads of Kubernetes objects, and nothing more: JSON in, values of the domain out.
+
+Objects come from users and from other programs: what cannot be read is reported by its absence, never by a crash.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from vgpu import assignment, names, quantity, request
+from vgpu.assignment import Assignment
+from vgpu.device import Card, CardMode, Node
+from vgpu.errors import MalformedAssignment
+from vgpu.request import Parsed
+
+Json = dict[str, Any]
+_DOMAIN = f"{names.DOMAIN}/".encode()
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod that asks for GPUs, or that claims to.
+
+    Attributes:
+        uid: the pod's identity; names come back.
+        node: where it is bound, or empty.
+        is_over: it is terminal: it holds nothing any more.
+        parsed: what it asks for, with everything wrong about it.
+        admitted: for each container name and kubelet resource, the amount that stands in its limits.
+        assignment: what its annotation says, or None where there is none or it cannot be read.
+        assignment_error: why it cannot be read.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    is_over: bool
+    parsed: Parsed
+    admitted: dict[tuple[str, str], int]
+    assignment: Assignment | None = None
+    assignment_error: str = ""
+
+    def is_admitted(self, slice_mib: int) -> bool:
+        """Whether the webhook added exactly the slices or cards that belong to the request."""
+        if self.parsed.request is None:
+            return False
+        containers = self.parsed.request.containers
+        wanted = (self.parsed.request.kubelet_resource(c, slice_mib) for c in containers)
+        expected = {(c.name, resource): amount for c, (resource, amount) in zip(containers, wanted, strict=True)}
+        return self.admitted == expected
+
+
+@dataclass(frozen=True, slots=True)
+class KubeNode:
+    """The kubelet's word on a node: whether anything of ours can be allocated there now."""
+
+    name: str
+    allocatable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """A GPUNode: the domain's node, and when the object was made (the newest wins where two claim one card)."""
+
+    node: Node
+    uid: str
+    created: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A Lease as watched."""
+
+    name: str
+    holder: str
+    renewed: str
+    duration_s: int
+
+
+def pod_or_none(raw: msgspec.Raw) -> Pod | None:
+    """Read a pod from the watch; None where it has nothing to do with us, found without decoding it."""
+    data = bytes(raw)
+    return pod(msgspec.json.decode(data)) if _DOMAIN in data else None
+
+
+def pod(obj: Json) -> Pod:
+    """Read a pod's JSON."""
+    metadata = obj.get("metadata") or {}
+    text = (metadata.get("annotations") or {}).get(names.ASSIGNMENT)
+    chosen, error = _assignment(text)
+    return Pod(
+        uid=metadata.get("uid", ""),
+        namespace=metadata.get("namespace", ""),
+        name=metadata.get("name", ""),
+        node=(obj.get("spec") or {}).get("nodeName") or "",
+        is_over=(obj.get("status") or {}).get("phase") in _TERMINAL,
+        parsed=request.parse(obj),
+        admitted=_admitted(obj),
+        assignment=chosen,
+        assignment_error=error,
+    )
+
+
+def node(raw: msgspec.Raw) -> KubeNode:
+    """Read a Node: the slices and cards that its kubelet would allocate."""
+    obj: Json = msgspec.json.decode(raw)
+    allocatable = (obj.get("status") or {}).get("allocatable") or {}
+    amounts = (quantity.whole_number(allocatable.get(name, 0)) for name in names.KUBELET_RESOURCES)
+    return KubeNode(obj["metadata"]["name"], sum(amount or 0 for amount in amounts))
+
+
+def inventory(raw: msgspec.Raw) -> Inventory:
+    """Read a GPUNode; its spec says what an admin wants of each card."""
+    obj: Json = msgspec.json.decode(raw)
+    metadata, status = obj["metadata"], obj.get("status") or {}
+    wanted = {entry.get("uuid"): entry for entry in (obj.get("spec") or {}).get("cards") or ()}
+    cards = tuple(_card(entry, wanted.get(entry["uuid"]) or {}) for entry in status.get("cards") or ())
+    return Inventory(
+        node=Node(metadata["name"], status.get("sliceMiB") or 0, cards, status.get("pluginVersion") or ""),
+        uid=metadata.get("uid", ""),
+        created=metadata.get("creationTimestamp", ""),
+    )
+
+
+def lease(raw: msgspec.Raw) -> Lease:
+    """Read a Lease."""
+    obj: Json = msgspec.json.decode(raw)
+    spec = obj.get("spec") or {}
+    return Lease(
+        obj["metadata"]["name"],
+        spec.get("holderIdentity") or "",
+        spec.get("renewTime") or "",
+        spec.get("leaseDurationSeconds") or 0,
+    )
+
+
+def age_key(created: str) -> datetime:
+    """Order creation times; what cannot be read is the oldest."""
+    try:
+        return datetime.fromisoformat(created)
+    except ValueError:
+        return datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+def _assignment(text: str | None) -> tuple[Assignment | None, str]:
+    if text is None:
+        return None, ""
+    try:
+        return assignment.decode(text), ""
+    except MalformedAssignment as error:
+        return None, str(error)
+
+
+def _admitted(obj: Json) -> dict[tuple[str, str], int]:
+    found = {}
+    for _, _, container in request.containers_of(obj):
+        asked = request.amounts(container)
+        for name in names.KUBELET_RESOURCES:
+            if name in asked:
+                found[str(container.get("name")), name] = quantity.whole_number(asked[name]) or 0
+    return found
+
+
+def _card(seen: Json, wanted: Json) -> Card:
+    mode = wanted.get("mode") or CardMode.SHARED
+    return Card(
+        uuid=seen["uuid"],
+        index=seen.get("index", 0),
+        model=seen.get("model", ""),
+        memory_mib=seen.get("memoryMiB", 0),
+        healthy=bool(seen.get("healthy", True)),
+        reason=seen.get("reason") or "",
+        numa_node=seen.get("numaNode", -1),
+        nvlink_peers=tuple(seen.get("nvlinkPeers") or ()),
+        cordoned=bool(wanted.get("cordoned")),
+        mode=CardMode(mode) if mode in set(CardMode) else CardMode.MPS,  # an unknown mode is not one to share
+        held_slices=seen.get("heldSlices") or 0,
+        held_whole=bool(seen.get("heldWhole")),
+    )

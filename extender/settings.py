@@ -1,0 +1,77 @@
+"""The extender's settings: flags, or environment variables `VGPU_EXTENDER_*`."""
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from vgpu import names
+from vgpu.placement import Defaults
+from vgpu.policy import PackingPolicy
+
+
+Policy = Literal["binpack", "spread"]  # of an enum the command line would want the member's name
+
+
+def address(text: str) -> str:
+    """Check `HOST:PORT`; the host must be an IP address, for it decides whether TLS is demanded."""
+    host, _, port = text.rpartition(":")
+    ipaddress.ip_address(host.strip("[]"))
+    if not port.isdigit() or int(port) > 65535:  # noqa: PLR2004 - TCP's ports
+        raise ValueError(f"{text}: the port must be a number up to 65535")
+    return text
+
+
+class Settings(BaseSettings):
+    """Scheduler extender of vgpushare: answers kube-scheduler's filter, prioritize and bind."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VGPU_EXTENDER_",
+        cli_prog_name="python -m extender",
+        cli_kebab_case=True,
+        cli_hide_none_type=True,
+        extra="forbid",
+    )
+
+    kubeconfig: Path | None = Field(None, description="credentials for the API server (default: the pod's own)")
+    listen: Annotated[str, AfterValidator(address)] = Field(
+        "127.0.0.1:9870", description="IP:PORT of the verbs; anything but loopback needs mutual TLS"
+    )
+    tls_cert: Path | None = Field(None, description="serving certificate, PEM")
+    tls_key: Path | None = Field(None, description="its key, PEM")
+    client_ca: Path | None = Field(None, description="CA of the clients that may call, PEM")
+    slice_mib: int = Field(256, ge=1, le=65536, description="MiB in a memory slice, one setting for the cluster")
+    node_policy: Policy = Field("binpack", description="which node, for pods that do not say")
+    gpu_policy: Policy = Field("binpack", description="which card, for pods that do not say")
+    namespace: str = Field(names.NAMESPACE, description="where the Leases are")
+    identity: str = Field("", description="this replica's name in the Lease (default: the host's name)")
+    scheduler_http_timeout: float = Field(
+        5.0, gt=0, description="httpTimeout of kube-scheduler's extender, in seconds; a new leader waits it out"
+    )
+    log_level: str = Field("info", description="debug, info, warning or error")
+
+    @property
+    def defaults(self) -> Defaults:
+        """The cluster's policies."""
+        return Defaults(PackingPolicy(self.node_policy), PackingPolicy(self.gpu_policy))
+
+    @property
+    def host(self) -> str:
+        """The address to listen on."""
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port to listen on."""
+        return int(self.listen.rpartition(":")[2])
+
+    @model_validator(mode="after")
+    def _is_guarded(self) -> Self:
+        tls = (self.tls_cert, self.tls_key, self.client_ca)
+        if any(tls) and not all(tls):
+            raise ValueError("tls-cert, tls-key and client-ca belong together")
+        if not any(tls) and not ipaddress.ip_address(self.host).is_loopback:
+            raise ValueError(f"listen: {self.host} is not loopback; give tls-cert, tls-key and client-ca")
+        return self
