@@ -1,0 +1,89 @@
+"""Hypothesis strategies shared by the tests: small ranges, so that collisions and boundaries are met often."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from vgpu import names
+from vgpu.device import Card
+from vgpu.share import CardState, NodeState
+
+SLICE_MIB = 256
+
+
+def resources(**amounts: int | str) -> dict[str, Any]:
+    """Limits by short names: gpu_mem, gpu_cores, gpu, slice, card."""
+    keys = {
+        "gpu_mem": names.GPU_MEM,
+        "gpu_mem_percentage": names.GPU_MEM_PERCENTAGE,
+        "gpu_cores": names.GPU_CORES,
+        "gpu": names.GPU,
+        "slice": names.SLICE,
+        "card": names.CARD,
+    }
+    return {"limits": {keys[name]: str(value) for name, value in amounts.items()}}
+
+
+def container(name: str = "main", **amounts: int | str) -> dict[str, Any]:
+    return {"name": name, "resources": resources(**amounts)}
+
+
+def pod(
+    *containers: dict[str, Any],
+    init: tuple[dict[str, Any], ...] = (),
+    annotations: dict[str, str] | None = None,
+    uid: str = "u1",
+    node: str = "",
+    phase: str = "Pending",
+) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"pod-{uid}", "namespace": "default", "uid": uid, "annotations": annotations or {}},
+        "spec": {"containers": list(containers), "initContainers": list(init), "nodeName": node or None},
+        "status": {"phase": phase},
+    }
+
+
+def admit(obj: dict[str, Any], slice_mib: int = SLICE_MIB) -> dict[str, Any]:
+    """Add what the webhook adds for the kubelet."""
+    from vgpu import request  # noqa: PLC0415 - keeps this file importable by tests of request itself
+
+    asked = request.parse(obj).request
+    assert asked is not None
+    wanted = {c.name: asked.kubelet_resource(c, slice_mib) for c in asked.containers}
+    for _, _, each in request.containers_of(obj):
+        if each["name"] in wanted:
+            resource, amount = wanted[each["name"]]
+            each["resources"]["limits"][resource] = str(amount)
+    return obj
+
+
+def card(index: int, memory_mib: int = 2048, **fields: Any) -> Card:
+    return Card(f"GPU-{index}", index, fields.pop("model", "NVIDIA H100 80GB HBM3"), memory_mib, **fields)
+
+
+def node_state(*cards: Card, name: str = "n1", slice_mib: int = SLICE_MIB) -> NodeState:
+    return NodeState(name, slice_mib, tuple(CardState(each, slice_mib) for each in cards))
+
+
+@st.composite
+def share_pods(draw: st.DrawFn) -> dict[str, Any]:
+    """Pods of one to three GPU containers of all kinds that are valid and small."""
+    gpus = draw(st.integers(1, 2))
+
+    def one(name: str, memory: int) -> dict[str, Any]:
+        amounts: dict[str, int | str] = {"gpu_mem": gpus * memory, "gpu": gpus}
+        if draw(st.booleans()):
+            amounts["gpu_cores"] = gpus * draw(st.integers(1, 100))
+        return container(name, **amounts)
+
+    memory = draw(st.integers(1, 1500))
+    apps = [one(f"app{n}", memory if n == 0 else draw(st.integers(1, 900))) for n in range(draw(st.integers(1, 2)))]
+    init = [one(f"init{n}", memory) for n in range(draw(st.integers(0, 1)))]
+    sidecars = [
+        one(f"side{n}", draw(st.integers(1, 500))) | {"restartPolicy": "Always"} for n in range(draw(st.integers(0, 1)))
+    ]
+    policy = draw(st.sampled_from(["binpack", "spread"]))
+    annotations = {names.GPU_POLICY: policy}
+    if draw(st.booleans()):
+        annotations[names.COMPUTE_POLICY] = draw(st.sampled_from(["fixed", "burst", "best-effort"]))
+    return pod(*apps, init=(*init, *sidecars), annotations=annotations)

@@ -1,0 +1,44 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vgpu import quantity
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("8192", 8192), (512, 512), ("18k", 18000), ("1e3", 1000), ("1E3", 1000), ("2M", 2_000_000), ("-1", -1),
+        ("0", 0), ("1e9", 10**9), ("16Gi", None), ("1500m", None), ("1.5", None), ("", None), ("x", None),
+        ("\u0661", None), ("1e", None), (" 1", None), ("9" * 19, None), ("1e999", None),
+    ],
+)  # fmt: skip
+def test_whole_number(text: str | int, value: int | None) -> None:
+    assert quantity.whole_number(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("8GiB", 8 << 30), ("8Gi", 8 << 30), ("8192", 8 << 30), ("512MiB", 512 << 20), ("512Mi", 512 << 20),
+        ("1.5Gi", 3 << 29), ("8G", None), ("8GB", None), ("-1Gi", None), ("", None), ("Gi", None), ("0", 0),
+    ],
+)  # fmt: skip
+def test_size_bytes(text: str, size: int | None) -> None:
+    assert quantity.size_bytes(text) == size
+
+
+@given(st.integers(0, 10**17))
+def test_every_plain_number_reads_as_itself(number: int) -> None:
+    assert quantity.whole_number(str(number)) == number
+
+
+@given(st.text())
+def test_no_text_crashes(text: str) -> None:
+    quantity.whole_number(text)
+    quantity.size_bytes(text)
+
+
+@pytest.mark.parametrize(("mib", "words"), [(512, "512 MiB"), (8192, "8 GiB"), (5632, "5.5 GiB")])
+def test_human_mib(mib: int, words: str) -> None:
+    assert quantity.human_mib(mib) == words

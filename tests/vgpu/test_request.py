@@ -1,0 +1,151 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import container, pod
+from vgpu import names, request
+from vgpu.policy import ComputePolicy, PackingPolicy
+from vgpu.request import ContainerKind
+
+
+def problems(obj: dict[str, Any]) -> list[str]:
+    return [str(problem) for problem in request.parse(obj).problems]
+
+
+def test_a_share() -> None:
+    parsed = request.parse(pod(container(gpu_mem=8192, gpu_cores=30)))
+    assert parsed.problems == ()
+    assert parsed.request is not None
+    (main,) = parsed.request.containers
+    assert (main.gpus, main.memory_mib, main.cores, main.whole) == (1, 8192, 30, False)
+    assert parsed.request.kubelet_resource(main, 256) == (names.SLICE, 32)
+
+
+def test_a_total_is_spread_over_its_cards() -> None:
+    parsed = request.parse(pod(container(gpu_mem=18432, gpu_cores=240, gpu=3)))
+    assert parsed.request is not None
+    (main,) = parsed.request.containers
+    assert (main.gpus, main.memory_mib, main.cores) == (3, 6144, 80)
+    assert parsed.request.kubelet_resource(main, 256) == (names.SLICE, 72)
+
+
+def test_gpu_alone_is_whole_cards() -> None:
+    parsed = request.parse(pod(container(gpu=2)))
+    assert parsed.request is not None
+    (main,) = parsed.request.containers
+    assert main.whole
+    assert parsed.request.kubelet_resource(main, 256) == (names.CARD, 2)
+
+
+def test_a_pod_without_ours_asks_for_nothing() -> None:
+    assert request.parse(pod({"name": "main"})) == request.Parsed(None)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "words"),
+    [
+        ({"gpu_mem": "16Gi"}, "for 16Gi write 16384"),
+        ({"gpu_mem": "-1"}, "1 to"),
+        ({"gpu_mem": "0"}, "1 to"),
+        ({"gpu_mem": "1500m"}, "plain whole number of MiB"),
+        ({"gpu_mem": "1e9"}, "1 to 16777216"),
+        ({"gpu": "0"}, "plain whole number of GPUs"),
+        ({"gpu": "65"}, "1 to 64"),
+        ({"gpu_mem": "1024", "gpu_cores": "0"}, "1 to 100"),
+        ({"gpu_mem": "1024", "gpu_cores": "101"}, "1 to 100"),
+        ({"gpu_mem": "18432", "gpu_cores": "130", "gpu": "3"}, "does not divide evenly over 3 GPUs"),
+        ({"gpu_mem": "1000", "gpu": "3"}, "does not divide evenly over 3 GPUs"),
+        ({"gpu_cores": "30"}, "needs vgpu.io/gpu-mem"),
+        ({"gpu": "1", "gpu_cores": "30"}, "needs vgpu.io/gpu-mem"),
+        ({"gpu_mem": "1024", "gpu_mem_percentage": "50"}, "cannot stand beside"),
+        ({"slice": "4"}, "is ours to add"),
+        ({"card": "1"}, "is ours to add"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_field(amounts: dict[str, str], words: str) -> None:
+    found = problems(pod(container(**amounts)))
+    assert any(text.startswith("spec.containers[main].resources.limits[vgpu.io/") and words in text for text in found)
+
+
+def test_an_unknown_resource_of_the_domain_is_refused() -> None:
+    obj = pod({"name": "main", "resources": {"limits": {"vgpu.io/gpu-memory": "1"}}})
+    assert "vgpu.io/gpu-memory" in problems(obj)[0]
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {names.NODE_POLICY: "pack"}, {names.GPU_POLICY: ""}, {names.COMPUTE_POLICY: "Fixed"}, {names.PRIORITY: "-1"},
+        {names.PRIORITY: "101"}, {names.PRIORITY: "1" * 5000}, {names.USE_GPU_MODEL: "a,,b"}, {names.USE_GPU_UUID: ""},
+    ],
+)  # fmt: skip
+def test_unknown_wishes_are_refused_by_name(annotations: dict[str, str]) -> None:
+    (key,) = annotations
+    (problem,) = problems(pod(container(gpu_mem=1), annotations=annotations))
+    assert problem.startswith(f"metadata.annotations[{key}]")
+
+
+def test_wishes() -> None:
+    annotations = {names.NODE_POLICY: "spread", names.COMPUTE_POLICY: "best-effort", names.USE_GPU_MODEL: "H100, a100"}
+    parsed = request.parse(pod(container(gpu_mem=1, gpu_cores=10), annotations=annotations))
+    assert parsed.request is not None
+    wishes = parsed.request.wishes
+    assert wishes.node_policy is PackingPolicy.SPREAD
+    assert wishes.compute_policy is ComputePolicy.BEST_EFFORT
+    assert wishes.selector.use_models == ("h100", "a100")
+    assert parsed.request.counted_cores(parsed.request.containers[0]) == 0
+
+
+def test_init_containers_share_the_slices_of_the_first_app_container() -> None:
+    obj = pod(container("app", gpu_mem=512), container("other", gpu_mem=256), init=(container("init", gpu_mem=1024),))
+    parsed = request.parse(obj)
+    assert parsed.problems == ()
+    assert parsed.request is not None
+    slices = {c.name: parsed.request.slices(c, 256) for c in parsed.request.containers}
+    assert slices == {"init": 4, "app": 4, "other": 1}
+
+
+def test_a_sidecar_shares_with_nobody() -> None:
+    obj = pod(container("app", gpu_mem=512), init=(container("side", gpu_mem=1024) | {"restartPolicy": "Always"},))
+    parsed = request.parse(obj)
+    assert parsed.request is not None
+    assert parsed.request.containers[0].kind is ContainerKind.SIDECAR
+    assert [parsed.request.slices(c, 256) for c in parsed.request.containers] == [4, 2]
+
+
+@pytest.mark.parametrize(
+    "init",
+    [{"gpu": 1}, {"gpu_mem": 2048, "gpu": 2}],
+    ids=["whole before a share", "two cards before one"],
+)
+def test_an_init_container_in_another_form_is_refused(init: dict[str, int]) -> None:
+    obj = pod(container("app", gpu_mem=1024), init=(container("init", **init),))
+    assert "spec.initContainers[init]" in problems(obj)[0]
+
+
+def test_an_init_container_of_another_size_over_several_cards_is_refused() -> None:
+    obj = pod(container("app", gpu_mem=1024, gpu=2), init=(container("init", gpu_mem=2048, gpu=2),))
+    assert "same memory" in problems(obj)[0]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from([*names.USER_RESOURCES, names.SLICE, "cpu"]), st.text(max_size=6) | st.integers())
+)
+def test_an_amount_is_counted_or_reported_never_dropped(limits: dict[str, Any]) -> None:
+    parsed = request.parse(pod({"name": "main", "resources": {"limits": limits}}))
+    ours = [name for name in limits if name != "cpu"]
+    if ours:
+        assert parsed.request is not None or parsed.problems
+    for name in ours:
+        value = str(limits[name])
+        understood = value.isascii() and value.isdigit() and int(value) > 0
+        assert understood or parsed.problems or value.rstrip("kMGeE0123456789").lstrip("+") == ""
