@@ -1,0 +1,103 @@
+"""Builds the simulated NVIDIA driver and the probe: ``python tests/driver/build.py build/driver``.
+
+Makes ``libcuda.so.1``, ``libnvidia-ml.so.1``, ``gpuprobe`` and ``gpuprobe-linked`` for x86-64 and glibc 2.17, with the
+compiler of the ``ziglang`` wheel and the headers of the ``nvidia-cuda-runtime`` wheel: no gcc, no CUDA toolkit.
+
+The libraries stand in for a driver on a machine without a GPU. Their world is one directory, ``$SIMGPU_STATE`` or
+``/run/simgpu``, which several containers may share by a bind mount:
+
+``cards``
+    One line per card, read again whenever it changes (``simgpu.write_cards`` writes it):
+    ``uuid=GPU-... index=0 model="NVIDIA H100 80GB HBM3" memoryMiB=81559 reservedMiB=551 numa=0 minor=0 healthy=1``,
+    and optionally ``contextMiB=0 mig=0 nvlink=GPU-...,GPU-...``. ``healthy=0``: NVML says the GPU is lost, CUDA says
+    unknown error. No such file: no driver (NVML) and no device (CUDA).
+``state``
+    Made by the libraries: the bytes each living process holds on each card. A process that dies, kill -9 included,
+    holds nothing from that moment, whatever PID namespace it was in (see ledger.c).
+``visible``, else ``/run/simgpu-visible``
+    UUIDs, one per line: only these cards exist here. CUDA_VISIBLE_DEVICES narrows and orders CUDA's view further.
+``fail``
+    Lines ``cuMemAlloc_v2 2`` or ``cuMemAlloc_v2 2 3``: that function returns 2, always or three times in all.
+``events``
+    Lines ``xid GPU-... 79``: delivered by nvmlEventSetWait_v2 to sets that were made before.
+
+Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. Allocations
+from 1 MiB are rounded up to 2 MiB, smaller ones share pages; stream-ordered pools reserve 32 MiB at a time. A kernel
+keeps its stream busy for the microseconds its name ends with. Not there: graphs, arrays, IPC,
+green contexts, libraries.
+"""
+
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SHARED = ("cards.c", "ledger.c", "faults.c")
+CUDA = (
+    "cuda_device.c",
+    "cuda_context.c",
+    "cuda_memory.c",
+    "cuda_pool.c",
+    "cuda_vmm.c",
+    "cuda_stream.c",
+    "cuda_twins.c",
+    "cuda_resolve.c",
+)
+NVML = ("nvml_device.c", "nvml_links.c", "nvml_events.c")
+WARNINGS = (
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wshadow",
+    "-Wconversion",
+    "-Wsign-conversion",
+    "-Wstrict-prototypes",
+    "-Wmissing-prototypes",
+    "-Wvla",
+)
+LIBRARY = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,defs,-z,relro,-z,now,-z,nodelete")
+
+
+def cuda_include() -> Path:
+    """The folder of cuda.h inside the installed nvidia-cuda-runtime wheel."""
+    for file in metadata.files("nvidia-cuda-runtime") or ():
+        if file.name == "cuda.h":
+            return Path(str(file.locate())).parent
+    raise FileNotFoundError("cuda.h: install the nvidia-cuda-runtime wheel")
+
+
+def compile_command(output: Path, sources: tuple[str, ...], *flags: str) -> list[str]:
+    """The compiler's command line for one of the outputs."""
+    return [
+        *(sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu.2.17", "-std=gnu11", "-O2", "-g0"),
+        *WARNINGS,
+        *("-isystem", str(cuda_include()), f"-I{HERE}"),
+        *flags,
+        *("-o", str(output)),
+        *(str(HERE / source) for source in sources),
+    ]
+
+
+def commands(out: Path) -> list[list[str]]:
+    """Every step in the order they depend on each other."""
+    cuda, nvml = out / "libcuda.so.1", out / "libnvidia-ml.so.1"
+    versioned = "-D__CUDA_API_VERSION_INTERNAL"  # every form of a function under its own name
+    probe = ("-fPIE", "-pie", "-ldl", versioned)
+    return [
+        compile_command(cuda, (*SHARED, *CUDA), *LIBRARY, versioned, "-Wl,-soname,libcuda.so.1"),
+        compile_command(nvml, (*SHARED, *NVML), *LIBRARY, "-Wl,-soname,libnvidia-ml.so.1"),
+        compile_command(out / "gpuprobe", ("gpuprobe.c",), *probe),
+        compile_command(out / "gpuprobe-linked", ("gpuprobe.c",), *probe, "-DGPUPROBE_LINKED", str(cuda)),
+    ]
+
+
+def build(out: Path) -> None:
+    """Builds all four into ``out``; raises CalledProcessError with the compiler's words on standard error."""
+    out.mkdir(parents=True, exist_ok=True)
+    for command in commands(out):
+        subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]).resolve())

@@ -1,0 +1,101 @@
+/* What the files of the simulated libcuda share. One process-wide lock guards all of it; see `driver_enter`. */
+#ifndef CUDA_DRIVER_H
+#define CUDA_DRIVER_H
+
+#include "simgpu.h"
+
+#include <cuda.h>
+
+#define PAGE (2 * SIM_MIB) /* what the real driver takes from a card at a time */
+
+typedef struct {
+    char uuid[SIM_UUID_SIZE];
+    CUcontext primary;
+    unsigned primary_references;
+    unsigned primary_flags;
+    uint64_t small_bytes; /* allocations that share pages */
+    CUmemoryPool default_pool;
+    CUmemoryPool current_pool;
+} Device;
+
+struct CUctx_st {
+    struct CUctx_st *next;
+    unsigned long long id;
+    CUdevice device;
+    unsigned flags;
+    bool primary;
+    uint64_t overhead;
+    uint64_t busy_until; /* latest end of any of its streams, CLOCK_MONOTONIC ns */
+    struct CUstream_st *streams;
+};
+
+struct CUmemPoolHandle_st {
+    CUdevice device;
+    uint64_t used;
+    uint64_t used_high;
+    uint64_t reserved;
+    uint64_t reserved_high;
+    uint64_t threshold;
+};
+
+typedef enum { KIND_DEVICE, KIND_SMALL, KIND_MANAGED, KIND_HOST, KIND_POOL } Kind;
+
+typedef struct {
+    CUdeviceptr address;
+    uint64_t size;    /* as asked */
+    uint64_t charged; /* KIND_DEVICE: bytes of the card; KIND_SMALL, KIND_POOL: bytes of the shared pages */
+    Kind kind;
+    CUcontext context;
+    CUmemoryPool pool;
+} Allocation;
+
+/* Every entry point begins here: an injected result, then whether the driver is usable. Takes the lock on success. */
+CUresult driver_enter(const char *function);
+CUresult driver_leave(CUresult result);
+
+#define ENTER()                                              \
+    do {                                                     \
+        CUresult entered_ = driver_enter(__func__);          \
+        if (entered_ != CUDA_SUCCESS) {                      \
+            return entered_;                                 \
+        }                                                    \
+    } while (0)
+#define LEAVE(result) return driver_leave(result)
+#define REQUIRE(condition, error)                            \
+    do {                                                     \
+        if (!(condition)) {                                  \
+            return driver_leave(error);                      \
+        }                                                    \
+    } while (0)
+
+/* All below: under the lock. */
+Device *device_at(CUdevice ordinal); /* NULL when there is none */
+CUdevice device_count(void);
+/* The card as `cards` says now; false when it is gone or not healthy. */
+bool device_card(CUdevice ordinal, Card *out);
+CUresult device_charge(CUdevice ordinal, uint64_t bytes);
+void device_release(CUdevice ordinal, uint64_t bytes);
+
+CUresult context_current(CUcontext *out); /* CUDA_ERROR_INVALID_CONTEXT when the thread has none */
+bool context_alive(CUcontext context);
+
+Allocation *allocation_at(CUdeviceptr address);                        /* that begins there */
+Allocation *allocation_holding(CUdeviceptr address);                   /* that contains it */
+CUresult allocation_add(Allocation allocation, CUdeviceptr *address);  /* gives it an address unless it has one */
+CUresult allocation_free(Allocation *allocation);
+void allocations_free_of(CUcontext context);
+bool mapping_holds(CUdeviceptr address, uint64_t size);                /* of cuMemMap */
+
+void pool_release(CUmemoryPool pool, uint64_t bytes);
+void pools_trim(CUdevice ordinal); /* at a synchronisation point */
+void streams_free_of(CUcontext context);
+
+uint64_t now_ns(void);
+/* Gives the lock back, sleeps until then, takes it again. */
+void sleep_until(uint64_t ns);
+
+static inline uint64_t round_up(uint64_t value, uint64_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
+
+#endif

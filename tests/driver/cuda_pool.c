@@ -1,0 +1,206 @@
+/* Stream-ordered allocation. A pool takes memory from the card in blocks of 32 MiB and gives it back, above its release
+ * threshold, at the next synchronisation: what it holds is what it reserved, not what is used of it. */
+#define _GNU_SOURCE
+#include "cuda_driver.h"
+
+#include <stdlib.h>
+
+#define BLOCK (32 * SIM_MIB)
+#define UNIT 512
+
+static CUmemoryPool pool_make(CUdevice ordinal) {
+    CUmemoryPool pool = calloc(1, sizeof *pool);
+    if (pool != NULL) {
+        pool->device = ordinal;
+    }
+    return pool;
+}
+
+static CUmemoryPool default_pool(CUdevice ordinal) {
+    Device *device = device_at(ordinal);
+    if (device->default_pool == NULL) {
+        device->default_pool = pool_make(ordinal);
+        device->current_pool = device->default_pool;
+    }
+    return device->default_pool;
+}
+
+static CUmemoryPool current_pool(CUdevice ordinal) {
+    (void)default_pool(ordinal);
+    return device_at(ordinal)->current_pool;
+}
+
+static CUresult pool_charge(CUmemoryPool pool, uint64_t bytes) {
+    uint64_t needed = round_up(pool->used + bytes, BLOCK);
+    if (needed > pool->reserved) {
+        CUresult result = device_charge(pool->device, needed - pool->reserved);
+        if (result != CUDA_SUCCESS) {
+            return result;
+        }
+        pool->reserved = needed;
+    }
+    pool->used += bytes;
+    pool->used_high = pool->used > pool->used_high ? pool->used : pool->used_high;
+    pool->reserved_high = pool->reserved > pool->reserved_high ? pool->reserved : pool->reserved_high;
+    return CUDA_SUCCESS;
+}
+
+void pool_release(CUmemoryPool pool, uint64_t bytes) {
+    pool->used -= bytes;
+}
+
+static void trim(CUmemoryPool pool, uint64_t keep) {
+    uint64_t kept = round_up(pool->used > keep ? pool->used : keep, BLOCK);
+    if (kept < pool->reserved) {
+        device_release(pool->device, pool->reserved - kept);
+        pool->reserved = kept;
+    }
+}
+
+void pools_trim(CUdevice ordinal) {
+    Device *device = device_at(ordinal);
+    if (device->default_pool != NULL) {
+        trim(device->default_pool, device->default_pool->threshold);
+    }
+    if (device->current_pool != device->default_pool) {
+        trim(device->current_pool, device->current_pool->threshold);
+    }
+}
+
+static CUresult allocate(CUdeviceptr *dptr, size_t size, CUmemoryPool pool) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(dptr != NULL && size > 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(size < UINT64_C(1) << 50, CUDA_ERROR_OUT_OF_MEMORY);
+    pool = pool == NULL ? current_pool(context->device) : pool;
+    uint64_t charged = round_up(size, UNIT);
+    result = pool_charge(pool, charged);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    Allocation made = {.size = size, .charged = charged, .kind = KIND_POOL, .context = context, .pool = pool};
+    result = allocation_add(made, dptr);
+    if (result != CUDA_SUCCESS) {
+        pool_release(pool, charged);
+    }
+    LEAVE(result);
+}
+
+SIM_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
+    (void)hStream;
+    ENTER();
+    return allocate(dptr, bytesize, NULL);
+}
+
+SIM_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
+    (void)hStream;
+    ENTER();
+    REQUIRE(pool != NULL, CUDA_ERROR_INVALID_VALUE);
+    return allocate(dptr, bytesize, pool);
+}
+
+SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
+    (void)hStream;
+    ENTER();
+    Allocation *found = allocation_at(dptr);
+    REQUIRE(found != NULL && found->kind != KIND_HOST, CUDA_ERROR_INVALID_VALUE);
+    LEAVE(allocation_free(found));
+}
+
+static CUresult get_pool(CUmemoryPool *pool, CUdevice dev, CUmemoryPool (*find)(CUdevice)) {
+    REQUIRE(pool != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    *pool = find(dev);
+    LEAVE(*pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+SIM_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
+    ENTER();
+    return get_pool(pool_out, dev, default_pool);
+}
+
+SIM_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
+    ENTER();
+    return get_pool(pool, dev, current_pool);
+}
+
+SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
+    ENTER();
+    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    REQUIRE(pool != NULL && pool->device == dev, CUDA_ERROR_INVALID_VALUE);
+    (void)default_pool(dev);
+    device_at(dev)->current_pool = pool;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
+    ENTER();
+    REQUIRE(pool != NULL && poolProps != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(poolProps->location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE(device_at(poolProps->location.id) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    *pool = pool_make(poolProps->location.id);
+    LEAVE(*pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+    ENTER();
+    REQUIRE(pool != NULL && pool != device_at(pool->device)->default_pool, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(pool->used == 0, CUDA_ERROR_NOT_SUPPORTED);
+    Device *device = device_at(pool->device);
+    trim(pool, 0);
+    if (device->current_pool == pool) {
+        device->current_pool = device->default_pool;
+    }
+    free(pool);
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
+    ENTER();
+    REQUIRE(pool != NULL, CUDA_ERROR_INVALID_VALUE);
+    trim(pool, minBytesToKeep);
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* The 64-bit attribute's place in the pool, NULL for the reuse switches, which are ints and mean nothing here. */
+static uint64_t *attribute(CUmemoryPool pool, CUmemPool_attribute attr) {
+    switch ((int)attr) {
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        return &pool->threshold;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+        return &pool->reserved;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+        return &pool->reserved_high;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+        return &pool->used;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        return &pool->used_high;
+    default:
+        return NULL;
+    }
+}
+
+SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+    ENTER();
+    REQUIRE(pool != NULL && value != NULL, CUDA_ERROR_INVALID_VALUE);
+    const uint64_t *place = attribute(pool, attr);
+    if (place != NULL) {
+        *(cuuint64_t *)value = *place;
+    } else {
+        *(int *)value = 1;
+    }
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+    ENTER();
+    REQUIRE(pool != NULL && value != NULL, CUDA_ERROR_INVALID_VALUE);
+    uint64_t *place = attribute(pool, attr);
+    bool current = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT || attr == CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+    REQUIRE(!current, CUDA_ERROR_INVALID_VALUE);
+    if (attr == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
+        *place = *(const cuuint64_t *)value;
+    } else if (place != NULL) {
+        *place = attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool->used : pool->reserved; /* a reset, whatever is given */
+    }
+    LEAVE(CUDA_SUCCESS);
+}

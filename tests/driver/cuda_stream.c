@@ -1,0 +1,300 @@
+/* Streams, events, modules and launches. A kernel computes nothing: it keeps its stream busy for as many microseconds as
+ * the number at the end of its name says ("busy_250" for 250; 10 without one). */
+#define _GNU_SOURCE
+#include "cuda_driver.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_KERNEL_US 10
+
+struct CUstream_st {
+    struct CUstream_st *next;
+    CUcontext context;
+    unsigned flags;
+    uint64_t busy_until;
+};
+
+struct CUevent_st {
+    uint64_t at; /* when its work is done; 0 = never recorded */
+};
+
+struct CUfunc_st {
+    struct CUfunc_st *next;
+    CUmodule module;
+    uint64_t duration_ns;
+    char name[128];
+};
+
+struct CUmod_st {
+    struct CUfunc_st *functions;
+};
+
+void streams_free_of(CUcontext context) {
+    while (context->streams != NULL) {
+        CUstream gone = context->streams;
+        context->streams = gone->next;
+        free(gone);
+    }
+}
+
+/* The default streams (NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD) are the context's own clock. */
+static bool is_default(CUstream stream) {
+    return (uintptr_t)stream <= 2;
+}
+
+static uint64_t *clock_of(CUstream stream, CUcontext context) {
+    return is_default(stream) ? &context->busy_until : &stream->busy_until;
+}
+
+static CUcontext context_of(CUstream stream) {
+    CUcontext context = NULL;
+    if (!is_default(stream)) {
+        return stream->context;
+    }
+    return context_current(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+static CUresult create(CUstream *phStream, unsigned flags) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(phStream != NULL && flags <= CU_STREAM_NON_BLOCKING, CUDA_ERROR_INVALID_VALUE);
+    CUstream made = malloc(sizeof *made);
+    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    *made = (struct CUstream_st){.next = context->streams, .context = context, .flags = flags};
+    context->streams = made;
+    *phStream = made;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) {
+    ENTER();
+    return create(phStream, Flags);
+}
+
+SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
+    (void)priority;
+    ENTER();
+    return create(phStream, flags);
+}
+
+SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
+    ENTER();
+    REQUIRE(!is_default(hStream), CUDA_ERROR_INVALID_HANDLE);
+    struct CUstream_st **link = &hStream->context->streams;
+    while (*link != hStream) {
+        REQUIRE(*link != NULL, CUDA_ERROR_INVALID_HANDLE);
+        link = &(*link)->next;
+    }
+    *link = hStream->next;
+    free(hStream);
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuStreamDestroy(CUstream hStream) {
+    return cuStreamDestroy_v2(hStream);
+}
+
+SIM_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
+    ENTER();
+    CUcontext context = context_of(hStream);
+    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    CUdevice device = context->device;
+    sleep_until(*clock_of(hStream, context));
+    pools_trim(device);
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuStreamQuery(CUstream hStream) {
+    ENTER();
+    CUcontext context = context_of(hStream);
+    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    LEAVE(*clock_of(hStream, context) <= now_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+}
+
+SIM_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
+    (void)hStream;
+    ENTER();
+    REQUIRE(captureStatus != NULL, CUDA_ERROR_INVALID_VALUE);
+    *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+    (void)Flags;
+    ENTER();
+    CUcontext context = context_of(hStream);
+    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
+    uint64_t *clock = clock_of(hStream, context);
+    *clock = hEvent->at > *clock ? hEvent->at : *clock;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
+    (void)Flags;
+    ENTER();
+    REQUIRE(phEvent != NULL, CUDA_ERROR_INVALID_VALUE);
+    *phEvent = calloc(1, sizeof **phEvent);
+    LEAVE(*phEvent != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+SIM_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
+    ENTER();
+    REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
+    free(hEvent);
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuEventDestroy(CUevent hEvent) {
+    return cuEventDestroy_v2(hEvent);
+}
+
+SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
+    ENTER();
+    CUcontext context = context_of(hStream);
+    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
+    uint64_t now = now_ns();
+    uint64_t done = *clock_of(hStream, context);
+    hEvent->at = done > now ? done : now;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuEventQuery(CUevent hEvent) {
+    ENTER();
+    REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
+    LEAVE(hEvent->at <= now_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+}
+
+SIM_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
+    ENTER();
+    REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
+    sleep_until(hEvent->at);
+    LEAVE(CUDA_SUCCESS);
+}
+
+static CUresult elapsed(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+    REQUIRE(pMilliseconds != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(hStart != NULL && hEnd != NULL && hStart->at != 0 && hEnd->at != 0, CUDA_ERROR_INVALID_HANDLE);
+    REQUIRE(hEnd->at <= now_ns(), CUDA_ERROR_NOT_READY);
+    *pMilliseconds = (float)((double)hEnd->at - (double)hStart->at) / 1e6F;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+    ENTER();
+    return elapsed(pMilliseconds, hStart, hEnd);
+}
+
+SIM_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+    ENTER();
+    return elapsed(pMilliseconds, hStart, hEnd);
+}
+
+static CUresult load(CUmodule *module, const void *image) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(module != NULL && image != NULL, CUDA_ERROR_INVALID_VALUE);
+    *module = calloc(1, sizeof **module);
+    LEAVE(*module != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+SIM_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname) {
+    ENTER();
+    return load(module, fname);
+}
+
+SIM_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+    ENTER();
+    return load(module, image);
+}
+
+SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
+                                       void **optionValues) {
+    (void)numOptions;
+    (void)options;
+    (void)optionValues;
+    ENTER();
+    return load(module, image);
+}
+
+SIM_EXPORT CUresult cuModuleUnload(CUmodule hmod) {
+    ENTER();
+    REQUIRE(hmod != NULL, CUDA_ERROR_INVALID_HANDLE);
+    while (hmod->functions != NULL) {
+        CUfunction gone = hmod->functions;
+        hmod->functions = gone->next;
+        free(gone);
+    }
+    free(hmod);
+    LEAVE(CUDA_SUCCESS);
+}
+
+static uint64_t duration_ns(const char *name) {
+    size_t digits = strlen(name);
+    while (digits > 0 && isdigit((unsigned char)name[digits - 1])) {
+        digits--;
+    }
+    uint64_t us = name[digits] == '\0' ? DEFAULT_KERNEL_US : strtoull(name + digits, NULL, 10);
+    return us * 1000;
+}
+
+SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name) {
+    ENTER();
+    REQUIRE(hfunc != NULL && name != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(hmod != NULL, CUDA_ERROR_INVALID_HANDLE);
+    CUfunction made = calloc(1, sizeof *made);
+    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    *made = (struct CUfunc_st){.next = hmod->functions, .module = hmod, .duration_ns = duration_ns(name)};
+    (void)snprintf(made->name, sizeof made->name, "%s", name);
+    hmod->functions = made;
+    *hfunc = made;
+    LEAVE(CUDA_SUCCESS);
+}
+
+static CUresult launch(CUfunction function, CUstream stream) {
+    Card card;
+    CUcontext context = context_of(stream);
+    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
+    REQUIRE(device_card(context->device, &card), CUDA_ERROR_UNKNOWN);
+    uint64_t *clock = clock_of(stream, context);
+    uint64_t now = now_ns();
+    *clock = (*clock > now ? *clock : now) + function->duration_ns;
+    context->busy_until = *clock > context->busy_until ? *clock : context->busy_until;
+    ledger_busy_until(card.uuid, context->busy_until);
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                   unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                   unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
+    (void)sharedMemBytes;
+    (void)kernelParams;
+    (void)extra;
+    ENTER();
+    REQUIRE(gridDimX > 0 && gridDimY > 0 && gridDimZ > 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(blockDimX > 0 && blockDimY > 0 && blockDimZ > 0, CUDA_ERROR_INVALID_VALUE);
+    return launch(f, hStream);
+}
+
+SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
+    (void)kernelParams;
+    (void)extra;
+    ENTER();
+    REQUIRE(config != NULL, CUDA_ERROR_INVALID_VALUE);
+    return launch(f, config->hStream);
+}
+
+SIM_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                              unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                              unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                              void **kernelParams) {
+    return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+                          kernelParams, NULL);
+}

@@ -1,0 +1,193 @@
+/* Virtual memory management: physical memory by handle, addresses, and the mapping between them. Physical memory is the
+ * card's from cuMemCreate until the handle is released and nothing maps it. */
+#define _GNU_SOURCE
+#include "cuda_driver.h"
+
+#include <stdlib.h>
+
+#define ADDRESSES UINT64_C(0x500000000000)
+
+typedef struct Physical {
+    struct Physical *next;
+    CUmemAllocationProp properties;
+    uint64_t size;
+    unsigned references; /* of the program */
+    unsigned mappings;
+} Physical;
+
+typedef struct Range {
+    struct Range *next;
+    CUdeviceptr address;
+    uint64_t size;
+    Physical *physical; /* NULL for a reservation */
+} Range;
+
+static Physical *physicals;
+static Range *reservations;
+static Range *mappings;
+static CUdeviceptr next_address = ADDRESSES;
+
+static Physical *find_physical(CUmemGenericAllocationHandle handle) {
+    for (Physical *each = physicals; each != NULL; each = each->next) {
+        if ((uintptr_t)each == handle) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
+static Range *holding(Range *list, CUdeviceptr address, uint64_t size) {
+    for (Range *each = list; each != NULL; each = each->next) {
+        if (address >= each->address && size <= each->size && address - each->address <= each->size - size) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
+bool mapping_holds(CUdeviceptr address, uint64_t size) {
+    return holding(mappings, address, size) != NULL;
+}
+
+static void drop_physical(Physical *physical) {
+    if (physical->references > 0 || physical->mappings > 0) {
+        return;
+    }
+    Physical **link = &physicals;
+    while (*link != physical) {
+        link = &(*link)->next;
+    }
+    *link = physical->next;
+    device_release(physical->properties.location.id, physical->size);
+    free(physical);
+}
+
+static bool add_range(Range **list, CUdeviceptr address, uint64_t size, Physical *physical) {
+    Range *made = malloc(sizeof *made);
+    if (made == NULL) {
+        return false;
+    }
+    *made = (Range){.next = *list, .address = address, .size = size, .physical = physical};
+    *list = made;
+    return true;
+}
+
+static void remove_range(Range **list, const Range *range) {
+    while (*list != range) {
+        list = &(*list)->next;
+    }
+    Range *gone = *list;
+    *list = gone->next;
+    free(gone);
+}
+
+SIM_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+                                                  CUmemAllocationGranularity_flags option) {
+    (void)option;
+    ENTER();
+    REQUIRE(granularity != NULL && prop != NULL, CUDA_ERROR_INVALID_VALUE);
+    *granularity = PAGE;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+                                unsigned long long flags) {
+    ENTER();
+    REQUIRE(handle != NULL && prop != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(size > 0 && size % PAGE == 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE(device_at(prop->location.id) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    CUresult result = device_charge(prop->location.id, size);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    Physical *made = malloc(sizeof *made);
+    if (made == NULL) {
+        device_release(prop->location.id, size);
+        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    *made = (Physical){.next = physicals, .properties = *prop, .size = size, .references = 1};
+    physicals = made;
+    *handle = (uintptr_t)made;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    ENTER();
+    Physical *physical = find_physical(handle);
+    REQUIRE(physical != NULL && physical->references > 0, CUDA_ERROR_INVALID_VALUE);
+    physical->references--;
+    drop_physical(physical);
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
+    ENTER();
+    const Range *range = holding(mappings, (uintptr_t)addr, 1);
+    REQUIRE(handle != NULL && range != NULL, CUDA_ERROR_INVALID_VALUE);
+    range->physical->references++;
+    *handle = (uintptr_t)range->physical;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle) {
+    ENTER();
+    const Physical *physical = find_physical(handle);
+    REQUIRE(prop != NULL && physical != NULL, CUDA_ERROR_INVALID_VALUE);
+    *prop = physical->properties;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                                        unsigned long long flags) {
+    (void)addr; /* a hint */
+    ENTER();
+    REQUIRE(ptr != NULL && size > 0 && size % PAGE == 0 && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    uint64_t unit = alignment > PAGE ? alignment : PAGE;
+    CUdeviceptr address = round_up(next_address, unit);
+    REQUIRE(add_range(&reservations, address, size, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+    next_address = address + size;
+    *ptr = address;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+    ENTER();
+    const Range *range = holding(reservations, ptr, size);
+    REQUIRE(range != NULL && range->address == ptr && range->size == size, CUDA_ERROR_INVALID_VALUE);
+    remove_range(&reservations, range);
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                             unsigned long long flags) {
+    ENTER();
+    Physical *physical = find_physical(handle);
+    REQUIRE(physical != NULL && offset == 0 && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(size > 0 && size % PAGE == 0 && size <= physical->size, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(holding(reservations, ptr, size) != NULL && holding(mappings, ptr, 1) == NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(add_range(&mappings, ptr, size, physical), CUDA_ERROR_OUT_OF_MEMORY);
+    physical->mappings++;
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* Whole mappings only, one or several that lie side by side. */
+SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+    ENTER();
+    REQUIRE(size > 0, CUDA_ERROR_INVALID_VALUE);
+    for (CUdeviceptr at = ptr; at < ptr + size;) {
+        const Range *range = holding(mappings, at, 1);
+        REQUIRE(range != NULL && range->address == at && range->size <= ptr + size - at, CUDA_ERROR_INVALID_VALUE);
+        Physical *physical = range->physical;
+        at += range->size;
+        remove_range(&mappings, range);
+        physical->mappings--;
+        drop_physical(physical);
+    }
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
+    ENTER();
+    REQUIRE(desc != NULL && count > 0 && size > 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(holding(mappings, ptr, 1) != NULL, CUDA_ERROR_INVALID_VALUE);
+    LEAVE(CUDA_SUCCESS);
+}

@@ -1,0 +1,336 @@
+/* The ledger: `state` is one file mapped by every process that uses the simulated driver, in whatever container.
+ *
+ * Who is alive is told by the kernel, not by PIDs, which mean nothing across PID namespaces: a process holds an open
+ * file description lock on the byte LIVE_BASE + slot, and it is gone the moment the process is, kill -9 included.
+ * A second, POSIX lock on OWNER_BASE + slot carries no liveness; the kernel translates the PID of its holder into the
+ * PID namespace of whoever asks, which is how NVML names processes. The POSIX lock is dropped when any descriptor of
+ * this file is closed by its process, so neither library ever closes it.
+ *
+ * A total is never stored: it is the sum over the slots of the living, so a writer's death can leave nothing wrong. */
+#define _GNU_SOURCE
+#include "simgpu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SLOTS 4096
+#define CARDS 32
+#define FAULT_LINES 64
+#define ALL_BYTE 0
+#define LIVE_BASE (INT64_C(1) << 32)
+#define OWNER_BASE (INT64_C(1) << 33)
+
+static const char MAGIC[8] = "simgpu2";
+
+/* One process. Written by it alone, under the file's lock; cleared by a reaper once the process is gone. */
+typedef struct {
+    uint64_t bytes[CARDS];
+    uint64_t busy_until[CARDS]; /* CLOCK_MONOTONIC, ns */
+} Slot;
+
+typedef struct {
+    char magic[8];
+    uint32_t high; /* slots ever used: no scan goes further */
+    uint32_t cards;
+    uint64_t fault_version;
+    uint32_t fault_used[FAULT_LINES];
+    char uuid[CARDS][SIM_UUID_SIZE]; /* a card's place in a slot, in order of first sight */
+    uint64_t peak[CARDS];            /* the most the living ever held together */
+    Slot slot[SLOTS];
+} State;
+
+_Static_assert(sizeof(Slot) == 512 && offsetof(State, slot) == 2072, "tests/driver/simgpu.py reads this layout");
+
+static pthread_mutex_t ledger_lock = PTHREAD_MUTEX_INITIALIZER; /* outer; the file's lock is taken inside it */
+static State *state;
+static int state_fd = -1;
+static int own_slot = -1;
+static bool forked;
+
+static int lock_byte(int command, int64_t byte, short type) {
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    int result;
+    do {
+        result = fcntl(state_fd, command, &lock);
+    } while (result != 0 && errno == EINTR);
+    return result;
+}
+
+static void enter(void) {
+    (void)pthread_mutex_lock(&ledger_lock);
+    (void)lock_byte(F_OFD_SETLKW, ALL_BYTE, F_WRLCK);
+}
+
+static void leave(void) {
+    (void)lock_byte(F_OFD_SETLK, ALL_BYTE, F_UNLCK);
+    (void)pthread_mutex_unlock(&ledger_lock);
+}
+
+/* The child has no context and no slot; closing here leaves the parent's locks as they are. */
+static void after_fork_in_child(void) {
+    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+    ledger_lock = fresh;
+    forked = forked || own_slot >= 0;
+    own_slot = -1;
+    if (state_fd >= 0) {
+        (void)close(state_fd);
+        (void)munmap(state, sizeof(State));
+    }
+    state_fd = -1;
+    state = NULL;
+}
+
+static int map_state(int fd) {
+    struct stat found;
+    (void)lock_byte(F_OFD_SETLKW, ALL_BYTE, F_WRLCK);
+    int result = fstat(fd, &found);
+    if (result == 0 && (size_t)found.st_size < sizeof(State)) {
+        result = ftruncate(fd, sizeof(State));
+    }
+    state = result == 0 ? mmap(NULL, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (state != MAP_FAILED && state->magic[0] == '\0') {
+        memcpy(state->magic, MAGIC, sizeof MAGIC);
+    }
+    (void)lock_byte(F_OFD_SETLK, ALL_BYTE, F_UNLCK);
+    return state != MAP_FAILED && memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 ? 0 : -EINVAL;
+}
+
+/* Under ledger_lock. Not closed again even on failure, for the sake of the POSIX lock. */
+static int attach(void) {
+    static bool prepared;
+    char path[SIM_PATH_SIZE];
+    if (state_fd >= 0) {
+        return state == MAP_FAILED ? -EINVAL : 0;
+    }
+    sim_path(path, "state");
+    state_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (state_fd < 0) {
+        return -errno;
+    }
+    (void)fchmod(state_fd, 0666); /* containers run as any user; fails when it is another's, who did it */
+    if (!prepared) {
+        prepared = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
+    }
+    return map_state(state_fd);
+}
+
+static int attached(void) {
+    (void)pthread_mutex_lock(&ledger_lock);
+    int result = attach();
+    (void)pthread_mutex_unlock(&ledger_lock);
+    return result;
+}
+
+static bool alive(int slot) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LIVE_BASE + slot, .l_len = 1};
+    return slot == own_slot || fcntl(state_fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+/* Under the file's lock. Cleared before it is locked, so that a reader without the lock never counts the dead. */
+static int take_slot(void) {
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (alive(slot)) {
+            continue;
+        }
+        state->slot[slot] = (Slot){0};
+        if (lock_byte(F_OFD_SETLK, LIVE_BASE + slot, F_WRLCK) != 0) {
+            return -errno;
+        }
+        (void)lock_byte(F_SETLK, OWNER_BASE + slot, F_WRLCK);
+        state->high = state->high > (uint32_t)slot ? state->high : (uint32_t)slot + 1;
+        own_slot = slot;
+        return 0;
+    }
+    return -ENOSPC;
+}
+
+int ledger_join(void) {
+    int result = attached();
+    if (result != 0) {
+        return result;
+    }
+    enter();
+    result = own_slot >= 0 ? 0 : take_slot();
+    leave();
+    return result;
+}
+
+bool ledger_forked(void) {
+    return forked;
+}
+
+/* The card's place, -1 when nobody holds anything there. */
+static int place_of(const char *uuid) {
+    uint32_t cards = __atomic_load_n(&state->cards, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < cards; i++) {
+        if (strcmp(state->uuid[i], uuid) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/* Under the file's lock. */
+static int make_place(const char *uuid) {
+    int place = place_of(uuid);
+    if (place >= 0 || state->cards == CARDS) {
+        return place;
+    }
+    place = (int)state->cards;
+    (void)snprintf(state->uuid[place], SIM_UUID_SIZE, "%s", uuid);
+    __atomic_store_n(&state->cards, state->cards + 1, __ATOMIC_RELEASE);
+    return place;
+}
+
+static uint64_t slot_bytes(uint32_t slot, int place) {
+    return __atomic_load_n(&state->slot[slot].bytes[place], __ATOMIC_RELAXED);
+}
+
+static uint64_t sum_of_all(int place) {
+    uint64_t sum = 0;
+    for (uint32_t slot = 0; slot < state->high; slot++) {
+        sum += slot_bytes(slot, place);
+    }
+    return sum;
+}
+
+static uint64_t sum_of_living(int place) {
+    uint64_t sum = 0;
+    uint32_t high = __atomic_load_n(&state->high, __ATOMIC_ACQUIRE);
+    for (uint32_t slot = 0; slot < high; slot++) {
+        if (slot_bytes(slot, place) != 0 && alive((int)slot)) {
+            sum += slot_bytes(slot, place);
+        }
+    }
+    return sum;
+}
+
+/* Under the file's lock. */
+static void reap(void) {
+    for (uint32_t slot = 0; slot < state->high; slot++) {
+        if (!alive((int)slot)) {
+            state->slot[slot] = (Slot){0};
+        }
+    }
+}
+
+/* Under the file's lock. The dead are looked for only where they would make a difference. */
+static int charge_place(int place, uint64_t bytes, uint64_t capacity) {
+    uint64_t sum = sum_of_all(place);
+    if (bytes > capacity) {
+        return -ENOMEM;
+    }
+    if (sum > capacity - bytes || sum + bytes > state->peak[place]) {
+        reap();
+        sum = sum_of_all(place);
+    }
+    if (sum > capacity - bytes) {
+        return -ENOMEM;
+    }
+    uint64_t *held = &state->slot[own_slot].bytes[place];
+    __atomic_store_n(held, *held + bytes, __ATOMIC_RELAXED);
+    state->peak[place] = sum + bytes > state->peak[place] ? sum + bytes : state->peak[place];
+    return 0;
+}
+
+int ledger_charge(const char *uuid, uint64_t bytes, uint64_t capacity) {
+    if (own_slot < 0) {
+        return -EBADF;
+    }
+    enter();
+    int place = make_place(uuid);
+    int result = place < 0 ? -ENOSPC : charge_place(place, bytes, capacity);
+    leave();
+    return result;
+}
+
+void ledger_release(const char *uuid, uint64_t bytes) {
+    if (own_slot < 0) {
+        return;
+    }
+    enter();
+    int place = place_of(uuid);
+    if (place >= 0) {
+        uint64_t *held = &state->slot[own_slot].bytes[place];
+        __atomic_store_n(held, *held - (bytes < *held ? bytes : *held), __ATOMIC_RELAXED);
+    }
+    leave();
+}
+
+uint64_t ledger_used(const char *uuid) {
+    if (attached() != 0) {
+        return 0;
+    }
+    int place = place_of(uuid);
+    return place < 0 ? 0 : sum_of_living(place);
+}
+
+/* 0 when this PID namespace has no name for the holder. */
+static unsigned owner_of(uint32_t slot) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = OWNER_BASE + slot, .l_len = 1};
+    if (fcntl(state_fd, F_GETLK, &lock) != 0) {
+        return 0;
+    }
+    return (unsigned)(lock.l_type == F_UNLCK ? getpid() : lock.l_pid); /* one's own lock is no conflict */
+}
+
+unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity) {
+    unsigned count = 0;
+    int place = attached() == 0 ? place_of(uuid) : -1;
+    for (uint32_t slot = 0; place >= 0 && slot < state->high; slot++) {
+        uint64_t bytes = slot_bytes(slot, place);
+        unsigned pid = bytes != 0 && alive((int)slot) ? owner_of(slot) : 0;
+        if (pid == 0) {
+            continue;
+        }
+        if (count < capacity) {
+            out[count] = (SimProcess){.pid = pid, .bytes = bytes};
+        }
+        count++;
+    }
+    return count;
+}
+
+void ledger_busy_until(const char *uuid, uint64_t ns) {
+    if (own_slot < 0) {
+        return;
+    }
+    enter();
+    int place = make_place(uuid);
+    if (place >= 0) {
+        __atomic_store_n(&state->slot[own_slot].busy_until[place], ns, __ATOMIC_RELAXED);
+    }
+    leave();
+}
+
+bool ledger_is_busy(const char *uuid, uint64_t now_ns) {
+    int place = attached() == 0 ? place_of(uuid) : -1;
+    for (uint32_t slot = 0; place >= 0 && slot < state->high; slot++) {
+        uint64_t until = __atomic_load_n(&state->slot[slot].busy_until[place], __ATOMIC_RELAXED);
+        if (until > now_ns && alive((int)slot)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ledger_count_fault(uint64_t version, unsigned line, unsigned limit) {
+    if (line >= FAULT_LINES || attached() != 0) {
+        return false;
+    }
+    enter();
+    if (state->fault_version != version) {
+        state->fault_version = version;
+        memset(state->fault_used, 0, sizeof state->fault_used);
+    }
+    bool counted = state->fault_used[line] < limit;
+    state->fault_used[line] += counted;
+    leave();
+    return counted;
+}

@@ -1,0 +1,79 @@
+/* What the simulated libcuda and libnvidia-ml share: the cards described by a text file, the memory that processes
+ * hold on them, and the failures a test asks for. Everything lives in one directory, see build.py. */
+#ifndef SIMGPU_H
+#define SIMGPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_EXPORT __attribute__((visibility("default")))
+#define SIM_UUID_SIZE 48
+#define SIM_MODEL_SIZE 96
+#define SIM_MAX_CARDS 16
+#define SIM_MAX_NVLINKS 18
+#define SIM_PATH_SIZE 4096
+#define SIM_MIB (UINT64_C(1) << 20)
+
+/* One line of `cards`. Sizes in bytes. */
+typedef struct {
+    char uuid[SIM_UUID_SIZE];
+    unsigned char uuid_bytes[16];
+    char model[SIM_MODEL_SIZE];
+    unsigned index;
+    unsigned minor;
+    unsigned numa;
+    unsigned nvlink_count;
+    char nvlink[SIM_MAX_NVLINKS][SIM_UUID_SIZE];
+    uint64_t memory;   /* what NVML calls total */
+    uint64_t reserved; /* of it, never usable; CUDA's total is memory - reserved */
+    uint64_t context;  /* what one CUDA context takes */
+    bool healthy;
+    bool mig;
+} Card;
+
+typedef struct {
+    unsigned count;
+    Card card[SIM_MAX_CARDS];
+} Cards;
+
+/* Cards this container sees, by ascending index. 0, -ENOENT (no such file: no driver here) or -EINVAL (told once on
+ * standard error). Reads the files again whenever they changed. */
+int sim_cards(Cards *out);
+/* The card of that UUID as it is now, whether or not this container sees it. */
+bool sim_card(const char *uuid, Card *out);
+/* Whether `text` is the UUID or a prefix of it that begins with "GPU-", as CUDA_VISIBLE_DEVICES allows. */
+bool sim_uuid_matches(const char *uuid, const char *text);
+
+/* The path of `name` in the state directory. */
+void sim_path(char out[SIM_PATH_SIZE], const char *name);
+/* Identity of a file's content, 0 when it does not exist; `settled` is false while it is too young to be sure. */
+uint64_t sim_file_version(const char *path, bool *settled);
+
+/* The injected result of an entry point, 0 when none is asked for. */
+int sim_fault(const char *function);
+
+/* --- ledger: bytes held, by process and card; survives nothing but the living --- */
+
+typedef struct {
+    unsigned pid; /* in the reader's PID namespace */
+    uint64_t bytes;
+} SimProcess;
+
+/* Takes this process's place in the ledger; 0 or a negative errno. Safe to call again. */
+int ledger_join(void);
+/* Adds to what this process holds on a card. -ENOMEM when all living processes together would pass `capacity`. */
+int ledger_charge(const char *uuid, uint64_t bytes, uint64_t capacity);
+void ledger_release(const char *uuid, uint64_t bytes);
+uint64_t ledger_used(const char *uuid);
+/* Processes that hold memory there and that this PID namespace can name; returns how many there are. */
+unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity);
+/* This process's kernels keep the card busy until that CLOCK_MONOTONIC nanosecond. */
+void ledger_busy_until(const char *uuid, uint64_t ns);
+bool ledger_is_busy(const char *uuid, uint64_t now_ns);
+/* Counts one use of line `line` of the fault file `version`; true while no more than `limit` were counted. */
+bool ledger_count_fault(uint64_t version, unsigned line, unsigned limit);
+/* True in a child of fork whose parent had joined: its driver is unusable, as the real one is. */
+bool ledger_forked(void);
+
+#endif

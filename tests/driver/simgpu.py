@@ -1,0 +1,169 @@
+"""Describes cards to the simulated driver, injects failures, and reads what is held: the Python end of ``build.py``.
+
+``write_cards(directory, make_cards(4, node="node-a"))`` and ``SIMGPU_STATE=directory`` are a node with four cards.
+"""
+
+import errno
+import fcntl
+import os
+import struct
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_CARDS = 16
+MODEL = "NVIDIA H100 80GB HBM3"
+
+_NAMESPACE = uuid.UUID("4a3b8a1e-6f0c-4c53-9d0e-2f5d6b1c7a90")
+_HEAD = struct.Struct("<8sIIQ256s")  # ledger.c, State: magic, high, cards, fault_version, fault_used
+_PLACES = 32
+_UUID_SIZE = 48
+_PEAKS = _HEAD.size + _PLACES * _UUID_SIZE
+_SLOTS = _PEAKS + _PLACES * 8
+_SLOT_SIZE = _PLACES * 16
+_LIVE_BASE = 1 << 32
+_FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, len, pid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One simulated card. Sizes in MiB; CUDA sees ``memory_mib - reserved_mib`` as the total."""
+
+    uuid: str
+    index: int
+    model: str = MODEL
+    memory_mib: int = 81559
+    reserved_mib: int = 551
+    context_mib: int = 0
+    numa: int = 0
+    minor: int | None = None
+    healthy: bool = True
+    mig: bool = False
+    nvlink: tuple[str, ...] = ()
+
+    def line(self) -> str:
+        """The card's line in the file ``cards``."""
+        minor = self.index if self.minor is None else self.minor
+        fields = [
+            f'uuid={self.uuid} index={self.index} minor={minor} numa={self.numa} model="{self.model}"',
+            f"memoryMiB={self.memory_mib} reservedMiB={self.reserved_mib} contextMiB={self.context_mib}",
+            f"healthy={self.healthy:d} mig={self.mig:d}",
+        ]
+        if self.nvlink:
+            fields.append(f"nvlink={','.join(self.nvlink)}")
+        return " ".join(fields)
+
+
+def card_uuid(node: str, index: int) -> str:
+    """The same UUID for the same node and index, always."""
+    return f"GPU-{uuid.uuid5(_NAMESPACE, f'{node}/{index}')}"
+
+
+def make_cards(count: int, *, node: str = "node", memory_mib: int = 81920, reserved_mib: int = 0) -> tuple[Card, ...]:
+    """``count`` equal cards, joined by NVLink, the first half on NUMA node 0 and the rest on 1."""
+    uuids = [card_uuid(node, index) for index in range(count)]
+    return tuple(
+        Card(
+            uuid=uuids[index],
+            index=index,
+            memory_mib=memory_mib,
+            reserved_mib=reserved_mib,
+            numa=index * 2 // count,
+            nvlink=tuple(peer for peer in uuids if peer != uuids[index]),
+        )
+        for index in range(count)
+    )
+
+
+def _replace(path: Path, text: str) -> None:
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_text(text)
+    fresh.chmod(0o644)
+    fresh.rename(path)
+
+
+def write_cards(directory: Path, cards: Sequence[Card]) -> None:
+    """Makes or changes the directory's cards; running processes see it at their next call.
+
+    Also makes the ledger, writable by all, so that a container of any user can use the directory.
+    """
+    if len(cards) > MAX_CARDS:
+        raise ValueError(f"{len(cards)} cards: the simulated driver knows {MAX_CARDS}")
+    directory.mkdir(parents=True, exist_ok=True)
+    state = directory / "state"
+    if not state.exists():
+        state.touch()
+        state.chmod(0o666)
+    _replace(directory / "cards", "".join(f"{card.line()}\n" for card in cards))
+
+
+def write_visible(path: Path, uuids: Sequence[str]) -> None:
+    """Restricts a container to these cards: ``path`` is ``visible`` in its directory or ``/run/simgpu-visible``."""
+    _replace(path, "".join(f"{each}\n" for each in uuids))
+
+
+def fail(directory: Path, *faults: tuple[str, int] | tuple[str, int, int]) -> None:
+    """From now on each ``(function, result[, times])`` and no other; none at all ends every failure."""
+    _replace(directory / "fail", "".join(f"{' '.join(map(str, fault))}\n" for fault in faults))
+
+
+def inject_xid(directory: Path, card: str, code: int) -> None:
+    """Raises an XID event on the card of that UUID."""
+    with (directory / "events").open("a") as events:
+        events.write(f"xid {card} {code}\n")
+
+
+def _alive(file: int, slot: int) -> bool:
+    query = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _LIVE_BASE + slot, 1, 0)
+    answer: tuple[int, ...] = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_OFD_GETLK, query))
+    return answer[0] != fcntl.F_UNLCK
+
+
+def _places(state: bytes, cards: int) -> list[str]:
+    starts = range(_HEAD.size, _HEAD.size + cards * _UUID_SIZE, _UUID_SIZE)
+    return [state[start : start + _UUID_SIZE].rstrip(b"\0").decode() for start in starts]
+
+
+def _held(state: bytes, slot: int, cards: int) -> tuple[int, ...]:
+    return struct.unpack_from(f"<{cards}Q", state, _SLOTS + slot * _SLOT_SIZE)
+
+
+def _read_state(directory: Path) -> tuple[int, bytes, int, int]:
+    file = os.open(directory / "state", os.O_RDWR | os.O_CLOEXEC)
+    high, cards = _HEAD.unpack(os.pread(file, _HEAD.size, 0).ljust(_HEAD.size, b"\0"))[1:3]
+    return file, os.pread(file, _SLOTS + high * _SLOT_SIZE, 0), high, cards
+
+
+def holders(directory: Path) -> Iterator[dict[str, int]]:
+    """For each living process that uses the driver, in no order: bytes held by card UUID (only what is not 0)."""
+    try:
+        file, state, high, cards = _read_state(directory)
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return
+        raise
+    try:
+        places = _places(state, cards)
+        for slot in range(high):
+            if _alive(file, slot):
+                held = _held(state, slot, cards)
+                yield {place: size for place, size in zip(places, held, strict=True) if size}
+    finally:
+        os.close(file)
+
+
+def used(directory: Path) -> dict[str, int]:
+    """Bytes held on each card by the living, by UUID; cards nobody holds anything of are left out."""
+    sums: dict[str, int] = {}
+    for held in holders(directory):
+        for card, size in held.items():
+            sums[card] = sums.get(card, 0) + size
+    return sums
+
+
+def peak(directory: Path) -> dict[str, int]:
+    """The most bytes the living ever held together on each card, by UUID."""
+    file, state, _, cards = _read_state(directory)
+    os.close(file)
+    return dict(zip(_places(state, cards), struct.unpack_from(f"<{cards}Q", state, _PEAKS), strict=True))
