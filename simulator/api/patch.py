@@ -111,8 +111,8 @@ def _apply(document: Any, operation: dict[str, Any]) -> Any:
             raise _bad(f"unknown operation {other}")
 
 
-def _pointer(text: str) -> list[str]:
-    if text and not text.startswith("/"):
+def _pointer(text: Any) -> list[str]:
+    if not isinstance(text, str) or (text and not text.startswith("/")):
         raise ValueError(text)
     return [step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:]]
 

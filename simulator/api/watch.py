@@ -52,7 +52,7 @@ async def lines(store: Store, wish: Wish, clock: Callable[[], float]) -> AsyncIt
     try:
         while not store.closed and (left := end - clock()) > 0:
             changes, version = store.since(wish.target.resource.name, version), store.version
-            for event in filter(None, (_seen(change, wish) for change in changes)):
+            for event in filter(None, (seen(change, wish) for change in changes)):
                 yield _line(*event)
             if not changes:
                 await store.wait(wish.target.resource.name, min(BOOKMARK_S, left))
@@ -72,7 +72,7 @@ def _initial(store: Store, wish: Wish) -> list[bytes]:
     return found
 
 
-def _seen(change: Change, wish: Wish) -> tuple[str, Json] | None:
+def seen(change: Change, wish: Wish) -> tuple[str, Json] | None:
     """What a change looks like from inside the selection: what leaves it is deleted, what enters it added."""
     if wish.target.namespace not in ("", change.key[0]):
         return None
