@@ -11,7 +11,6 @@ from vgpu import names
 from vgpu.placement import Defaults
 from vgpu.policy import PackingPolicy
 
-
 Policy = Literal["binpack", "spread"]  # of an enum the command line would want the member's name
 
 

@@ -1,0 +1,197 @@
+"""The real verbs and watches over an in-memory API server: three nodes of two cards of 2 GiB, eight slices each."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from adapters.kubernetes import lease
+from adapters.kubernetes.client import Client
+from extender import watches as watching
+from extender.app import Verbs
+from extender.bind import Binder
+from extender.cluster import Cluster
+from extender.teller import Teller
+from extender.watches import Watches
+from simulator.api import server
+from tests import strategies
+from vgpu import names
+from vgpu.errors import KubernetesError
+from vgpu.placement import Defaults
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+class Clock:
+    """Monotonic seconds that move only when told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class FlakyClient(Client):
+    """A client whose next Bindings fail as told, before or after the server carried them out."""
+
+    faults: list[tuple[str, KubernetesError]]
+    posts: int
+    reads_fail: bool
+
+    async def post(self, path: str, body: Any, *, timeout: float = 30) -> bytes:
+        if not path.endswith("/binding"):
+            return await super().post(path, body, timeout=timeout)
+        self.posts += 1
+        await asyncio.sleep(0)
+        when, error = self.faults.pop(0) if self.faults else ("", KubernetesError(0, "", ""))
+        if when == "before":
+            raise error
+        answer = await super().post(path, body, timeout=timeout)
+        if when == "after":
+            raise error
+        return answer
+
+    async def get(self, path: str, params: Any = None, *, timeout: float = 30) -> bytes:
+        if self.reads_fail and path.startswith(PODS + "/"):
+            raise KubernetesError(0, "TimeoutError", path)
+        return await super().get(path, params, timeout=timeout)
+
+
+@dataclass
+class Leader:
+    """A leadership that is what the test says."""
+
+    said: str = ""
+
+    def refusal(self) -> str:
+        return self.said
+
+
+@dataclass
+class World:
+    """Everything a test touches."""
+
+    client: FlakyClient
+    cluster: Cluster
+    clock: Clock
+    watches: Watches
+    leader: Leader
+    verbs: Verbs
+    numbers: Any = field(default_factory=lambda: itertools.count(1))
+
+    async def create_pod(self, *, admitted: bool = True, **amounts: int | str) -> dict[str, Any]:
+        obj = strategies.pod(strategies.container(**(amounts or {"gpu_mem": 1024})))
+        obj["metadata"] = {"name": f"pod-{next(self.numbers)}", "namespace": "default"}
+        del obj["spec"]["nodeName"]
+        created: dict[str, Any] = msgspec.json.decode(
+            await self.client.post(PODS, strategies.admit(obj) if admitted else obj)
+        )
+        await self.until(lambda: created["metadata"]["uid"] in self.cluster.pods)
+        return created
+
+    async def filter(self, pod: dict[str, Any], *nodes: str) -> dict[str, Any]:
+        body = {"Pod": pod, "NodeNames": list(nodes or ("n1", "n2", "n3"))}
+        answer: dict[str, Any] = json.loads(await self.verbs.filter(json.dumps(body).encode()))
+        return answer
+
+    async def prioritize(self, pod: dict[str, Any], *nodes: str) -> list[dict[str, Any]]:
+        body = {"Pod": pod, "NodeNames": list(nodes)}
+        answer: list[dict[str, Any]] = json.loads(await self.verbs.prioritize(json.dumps(body).encode()))
+        return answer
+
+    async def bind(self, pod: dict[str, Any], node: str = "n1") -> str:
+        meta = pod["metadata"]
+        body = {"PodName": meta["name"], "PodNamespace": "default", "PodUID": meta["uid"], "Node": node}
+        error: str = json.loads(await self.verbs.bind(json.dumps(body).encode()))["Error"]
+        return error
+
+    async def read(self, pod: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.json.decode(await self.client.get(f"{PODS}/{pod['metadata']['name']}"))
+        return found
+
+    async def until(self, condition: Any) -> None:
+        async with asyncio.timeout(10):
+            while not condition():
+                await asyncio.sleep(0.005)
+
+    async def until_seen(self, pod: dict[str, Any]) -> None:
+        uid = pod["metadata"]["uid"]
+        await self.until(lambda: bool(self.cluster.pods[uid].node))
+
+    def used_slices(self, node: str = "n1") -> list[int]:
+        return [state.usage.slices for state in self.cluster.state(node).cards]
+
+
+def gpu_node(name: str, *, slice_mib: int = 256, cards: int = 2) -> dict[str, Any]:
+    seen = [
+        {"uuid": f"GPU-{name}-{n}", "index": n, "model": "NVIDIA H100", "memoryMiB": 2048, "healthy": True}
+        for n in range(cards)
+    ]
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "GPUNode",
+        "metadata": {"name": name},
+        "status": {"sliceMiB": slice_mib, "pluginVersion": "0", "cards": seen},
+    }
+
+
+async def add_node(client: Client, name: str) -> None:
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"allocatable": {names.SLICE: "16", names.CARD: "2"}},
+    }
+    await client.post("/api/v1/nodes", node)
+    await client.post(names.GPUNODES_PATH, gpu_node(name))
+    await client.patch(f"{names.GPUNODES_PATH}/{name}/status", {"status": gpu_node(name)["status"]})
+    await lease.renew(client, names.NAMESPACE, names.node_lease(name), name, 3, datetime.now(UTC))
+
+
+@asynccontextmanager
+async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[World]:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                "clusters": [{"name": "c", "cluster": {"server": url}}],
+                "users": [{"name": "u", "user": {}}],
+            }
+        )
+    )
+    async with await FlakyClient.connect(str(kubeconfig), user_agent="test") as client:
+        client.faults, client.posts, client.reads_fail = [], 0, False
+        for name in ("n1", "n2", "n3"):
+            await add_node(client, name)
+        cluster = Cluster(256, clock)
+        watches = watching.watches(client, cluster, names.NAMESPACE)
+        leader = Leader()
+        teller = Teller(client, clock, lambda: datetime.now(UTC))
+        verbs = Verbs(cluster, Defaults(), Binder(client, cluster, Defaults(), leader), teller, watches)
+        tasks = [asyncio.create_task(watches.run()), asyncio.create_task(teller.run())]
+        await watches.wait()
+        yield World(client, cluster, clock, watches, leader, verbs)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    numbers = itertools.count(1)
+    api = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
+    async with server.serving(api) as url, world_over(url, tmp_path, Clock()) as made:
+        yield made

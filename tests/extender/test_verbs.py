@@ -1,0 +1,187 @@
+import asyncio
+from typing import Any
+
+from tests.extender.conftest import PODS, World, gpu_node
+from vgpu import assignment, names
+from vgpu.assignment import Assignment, Grant
+from vgpu.errors import KubernetesError
+
+
+async def test_a_pod_is_filtered_scored_and_bound_with_one_write(world: World) -> None:
+    pod = await world.create_pod(gpu_mem=1024, gpu_cores=30)
+    answer = await world.filter(pod)
+    assert answer == {"NodeNames": ["n1", "n2", "n3"], "FailedNodes": {}, "FailedAndUnresolvableNodes": {}, "Error": ""}
+    scores = {entry["Host"]: entry["Score"] for entry in await world.prioritize(pod, "n1", "n2", "n3")}
+    assert max(scores.values()) == 10
+    assert list(scores.values()).count(10) == 1
+    assert await world.bind(pod) == ""
+    assert world.client.posts == 1
+    bound = await world.read(pod)
+    assert bound["spec"]["nodeName"] == "n1"
+    chosen = assignment.decode(bound["metadata"]["annotations"][names.ASSIGNMENT])
+    assert chosen == Assignment({"main": (Grant("GPU-n1-0", 1024, 30),)})
+
+
+async def test_filter_and_prioritize_take_nothing(world: World) -> None:
+    pod = await world.create_pod()
+    for _ in range(60):
+        await world.filter(pod)
+        await world.prioritize(pod, "n1", "n2")
+    assert world.used_slices() == [0, 0]
+
+
+async def test_usage_follows_the_pods(world: World) -> None:
+    pod = await world.create_pod()
+    assert await world.bind(pod) == ""
+    assert world.used_slices() == [4, 0]
+    await world.until_seen(pod)
+    assert world.used_slices() == [4, 0]
+    await world.client.patch(f"{PODS}/{pod['metadata']['name']}/status", {"status": {"phase": "Succeeded"}})
+    await world.until(lambda: world.used_slices() == [0, 0])
+
+
+async def test_racing_binds_never_pass_a_cards_capacity(world: World) -> None:
+    pods = [await world.create_pod(gpu_mem=768) for _ in range(12)]
+    answers = await asyncio.gather(*(world.bind(pod) for pod in pods))
+    assert answers.count("") == 4  # two of three slices each on both cards of eight
+    assert {answer for answer in answers if answer} == {"CardInsufficientMemory: no card has the GPU memory free"}
+    assert world.used_slices() == [6, 6]
+
+
+async def test_bind_is_idempotent(world: World) -> None:
+    pod = await world.create_pod()
+    assert await asyncio.gather(*(world.bind(pod) for _ in range(5))) == [""] * 5
+    await world.until_seen(pod)
+    assert await world.bind(pod) == ""
+    assert world.client.posts == 1
+    assert "already bound to n1" in await world.bind(pod, "n2")
+
+
+async def test_a_definite_refusal_releases(world: World) -> None:
+    pod = await world.create_pod()
+    world.client.faults = [("before", KubernetesError(403, "Forbidden", "no"))]
+    assert "Forbidden" in await world.bind(pod)
+    assert world.used_slices() == [0, 0]
+
+
+async def test_a_time_out_that_was_carried_out_is_settled_as_bound(world: World) -> None:
+    pod = await world.create_pod()
+    world.client.faults = [("after", KubernetesError(0, "TimeoutError", ""))]
+    assert await world.bind(pod) == ""
+    assert world.used_slices() == [4, 0]
+
+
+async def test_an_unknown_outcome_keeps_the_cards_until_it_must_be_known(world: World) -> None:
+    pod = await world.create_pod()
+    world.client.faults = [("before", KubernetesError(0, "TimeoutError", ""))]
+    world.client.reads_fail = True
+    assert "TimeoutError" in await world.bind(pod)
+    assert world.used_slices() == [4, 0]
+    world.clock.seconds += 64
+    assert world.used_slices() == [4, 0]
+    world.clock.seconds += 2
+    assert world.used_slices() == [0, 0]
+
+
+async def test_a_retry_after_an_unknown_outcome_posts_the_same_cards(world: World) -> None:
+    pod = await world.create_pod()
+    world.client.faults = [("before", KubernetesError(0, "TimeoutError", ""))]
+    assert "TimeoutError" in await world.bind(pod)
+    other = await world.create_pod(gpu_mem=256)
+    assert await world.bind(other) == ""
+    assert await world.bind(pod) == ""
+    assert world.used_slices() == [5, 0]
+
+
+async def test_a_recreated_pod_is_not_bound_by_mistake(world: World) -> None:
+    pod = await world.create_pod()
+    await world.client.delete(f"{PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
+    await world.until(lambda: not world.cluster.pods)
+    assert "is gone" in await world.bind(pod)
+    assert world.used_slices() == [0, 0]
+
+
+async def test_only_the_leader_binds(world: World) -> None:
+    pod = await world.create_pod()
+    world.leader.said = "NotLeader: somebody else"
+    assert await world.bind(pod) == "NotLeader: somebody else"
+    assert (await world.filter(pod))["NodeNames"] == ["n1", "n2", "n3"]
+
+
+async def test_nodes_whose_plugin_is_away_are_refused(world: World) -> None:
+    pod = await world.create_pod()
+    away = "PluginAway: the node's device plugin is away"
+    await world.client.patch(
+        "/api/v1/nodes/n1/status", {"status": {"allocatable": {names.SLICE: "0", names.CARD: "0"}}}
+    )
+    await world.until(lambda: world.cluster.is_away("n1"))
+    assert await world.filter(pod) == {
+        "NodeNames": ["n2", "n3"],
+        "FailedNodes": {},
+        "FailedAndUnresolvableNodes": {"n1": away},
+        "Error": "",
+    }
+    world.clock.seconds += 3.5  # no Lease was renewed
+    assert set((await world.filter(pod))["FailedAndUnresolvableNodes"].values()) == {away}
+    assert await world.bind(pod, "n2") == away
+
+
+async def test_unadmitted_unreadable_and_foreign_pods(world: World) -> None:
+    bare = await world.create_pod(admitted=False)
+    assert (await world.filter(bare, "n1"))["FailedAndUnresolvableNodes"]["n1"].startswith("NotAdmitted")
+    wrong = await world.create_pod(admitted=False, gpu_mem="16Gi")
+    assert (await world.filter(wrong, "n1"))["FailedAndUnresolvableNodes"]["n1"].startswith("InvalidRequest")
+    slices = await world.create_pod(admitted=False, slice=4)
+    assert (await world.filter(slices, "n1"))["FailedAndUnresolvableNodes"]["n1"].startswith("InvalidRequest")
+    plain: dict[str, Any] = {"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [{"name": "c"}]}}
+    assert (await world.filter(plain))["NodeNames"] == ["n1", "n2", "n3"]
+    assert (await world.filter(plain, "never-heard-of"))["NodeNames"] == ["never-heard-of"]
+
+
+async def test_a_forged_assignment_is_reported_by_its_absence(world: World) -> None:
+    forged = Assignment({"main": (Grant("GPU-n1-0", 2048),)})
+    obj = {
+        "metadata": {"name": "f", "annotations": {names.ASSIGNMENT: assignment.encode(forged)}},
+        "spec": {"nodeName": "n1", "containers": [{"name": "main"}]},
+    }
+    await world.client.post(PODS, obj)
+    await world.until(lambda: len(world.cluster.pods) == 1)
+    assert world.used_slices() == [0, 0]
+
+
+async def test_the_owner_of_a_waiting_pod_is_told_card_by_card(world: World) -> None:
+    pod = await world.create_pod(gpu_mem=4096)
+    await world.filter(pod, "n1")
+    await world.filter(pod, "n1")
+    found: list[dict[str, Any]] = []
+    async with asyncio.timeout(5):
+        while not found:
+            await asyncio.sleep(0.01)
+            found = assignment.json.loads(await world.client.get("/api/v1/namespaces/default/events"))["items"]
+    (event,) = found
+    assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
+    assert event["reason"] == "CardTooSmall"
+    assert event["message"] == (
+        "needs 4 GiB on 1 card; n1: card 0 CardTooSmall (2 GiB, 100 % free), card 1 CardTooSmall (2 GiB, 100 % free)"
+    )
+
+
+async def test_another_slice_size_is_refused_until_drained(world: World) -> None:
+    pod = await world.create_pod()
+    await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": gpu_node("n1", slice_mib=512)["status"]})
+    await world.until(lambda: world.cluster.inventories["n1"].node.slice_mib == 512)
+    assert (await world.filter(pod, "n1"))["FailedAndUnresolvableNodes"]["n1"].startswith("SliceSizeMismatch")
+
+
+async def test_a_card_on_two_nodes_belongs_to_the_newest(world: World) -> None:
+    await asyncio.sleep(1.1)  # creation times have whole seconds
+    twin = gpu_node("n4")
+    twin["status"]["cards"][0]["uuid"] = "GPU-n1-0"
+    await world.client.post(names.GPUNODES_PATH, twin)
+    await world.client.patch(f"{names.GPUNODES_PATH}/n4/status", {"status": twin["status"]})
+    await world.until(lambda: "n4" in world.cluster.inventories and world.cluster.inventories["n4"].node.cards)
+    assert [(s.card.healthy, s.card.reason) for s in world.cluster.state("n1").cards] == [
+        (False, "DuplicateUUID"),
+        (True, ""),
+    ]
+    assert all(state.card.healthy for state in world.cluster.state("n4").cards)
