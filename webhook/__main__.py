@@ -1,0 +1,156 @@
+"""`python -m webhook`: read the settings, build the objects, serve until told to stop."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import ssl
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI
+from pydantic import ValidationError
+from pydantic_settings import CliApp
+
+import vgpu
+from adapters.kubernetes.client import Client
+from adapters.kubernetes.reflector import Reflector
+from vgpu import names
+from vgpu.errors import VgpuError
+from webhook import app, inventory, keeper
+from webhook.inventory import Inventory
+from webhook.keeper import Chain, Files, Keeper, OwnAuthority
+from webhook.rules import Rules
+from webhook.settings import Settings
+
+GRACE_S: Final = 5  # for answers on their way when we are told to stop
+
+log = logging.getLogger("webhook")
+
+
+def main() -> None:
+    """Run the webhook; exit 2 on bad settings, 1 when it cannot go on."""
+    try:
+        settings = CliApp.run(Settings)
+    except ValidationError as error:
+        for problem in error.errors():
+            print(f"{'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    logging.basicConfig(
+        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        asyncio.run(_until_told(settings))
+    except (VgpuError, OSError) as error:
+        sys.exit(f"webhook: {error}")
+
+
+async def _until_told(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    serving = asyncio.create_task(serve(settings))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until cancelled; then answer what is on its way."""
+    kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
+    async with await Client.connect(kubeconfig, user_agent=f"vgpu-webhook/{vgpu.__version__}") as client:
+        with tempfile.TemporaryDirectory(prefix="vgpu-webhook-") as folder:
+            await _serve(settings, client, Path(folder))
+
+
+async def _serve(settings: Settings, client: Client, folder: Path) -> None:
+    cards = Inventory()
+    watch = Reflector(client, names.GPUNODES_PATH, cards, decode=inventory.decode)
+    chain, certificates = _certificates(settings, client, folder)
+    application = app.create(_rules(settings, cards), watch.synced.is_set)
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(watch.run())
+        await keeper.first(certificates)
+        config = _config(settings, application, chain)
+        keeping = group.create_task(keeper.keep(certificates, chain, _context(config)))
+        log.info("listening on https://%s", settings.listen)
+        await _gracefully(_Server(config))
+        watching.cancel()
+        keeping.cancel()
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to us: uvicorn would raise them again before anything is closed."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _gracefully(server: uvicorn.Server) -> None:
+    """Run the server; when cancelled, let it finish what it has begun."""
+    serving = asyncio.create_task(server.serve())
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        server.should_exit = True
+        await serving
+
+
+def _certificates(settings: Settings, client: Client, folder: Path) -> tuple[Chain, Keeper]:
+    if settings.certificates == "files":
+        chain = Chain(settings.tls_cert, settings.tls_key)
+        return chain, Files(chain)
+    chain = Chain(folder / "tls.crt", folder / "tls.key")
+    own = OwnAuthority(
+        client,
+        namespace=settings.namespace,
+        secret=settings.secret,
+        configuration=settings.configuration,
+        names=settings.serving_names,
+        chain=chain,
+        now=_now,
+    )
+    return chain, own
+
+
+def _rules(settings: Settings, cards: Inventory) -> Rules:
+    return Rules(
+        cards=cards.cards,
+        slice_mib=settings.slice_mib,
+        scheduler=settings.scheduler_name,
+        gpushare_unit_mib=settings.gpushare_unit_mib,
+    )
+
+
+def _config(settings: Settings, application: FastAPI, chain: Chain) -> uvicorn.Config:
+    config = uvicorn.Config(
+        application,
+        host=settings.host,
+        port=settings.port,
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=GRACE_S,
+        ssl_certfile=chain.certificate,
+        ssl_keyfile=chain.key,
+    )
+    config.load()
+    return config
+
+
+def _context(config: uvicorn.Config) -> ssl.SSLContext:
+    if config.ssl is None:
+        raise VgpuError("the server has no TLS")
+    return config.ssl
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""From a review to its answer: the two decisions behind the two paths."""
+
+from vgpu.problem import Problem
+from webhook import mutate, pods, validate, wire
+from webhook.rules import Rules
+
+
+def mutating(review: wire.Request, rules: Rules) -> bytes:
+    """Answer `/mutate`: always let in, with a patch where the pod is ours to complete."""
+    pod = review.object
+    if review.operation != "CREATE" or pod is None or pods.is_mirror(pod, review.user_info.groups):
+        return wire.allow(review.uid)
+    return wire.allow(review.uid, mutate.patch(pod, mutate.mutate(pod, rules)))
+
+
+def validating(review: wire.Request, rules: Rules) -> bytes:
+    """Answer `/validate`: let in, or refuse with everything that is wrong."""
+    problems = _problems(review, rules)
+    return wire.deny(review.uid, validate.message(problems)) if problems else wire.allow(review.uid)
+
+
+def _problems(review: wire.Request, rules: Rules) -> list[Problem]:
+    pod, old = review.object, review.old_object
+    if pod is None:
+        return []
+    if old is not None:
+        return validate.on_update(old, pod)
+    if pods.is_mirror(pod, review.user_info.groups):
+        return validate.forged(pod)
+    return validate.on_create(pod, rules)

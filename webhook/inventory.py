@@ -1,0 +1,73 @@
+"""The cluster's cards, kept by watching GPUNodes: a percentage has a meaning only where their sizes are known."""
+
+from typing import Any
+
+import msgspec
+
+from vgpu.device import Card, CardMode
+
+
+class _Wish(msgspec.Struct):
+    uuid: str
+    mode: CardMode = CardMode.SHARED
+
+
+class _Spec(msgspec.Struct):
+    cards: list[_Wish] = []
+
+
+class _Seen(msgspec.Struct):
+    uuid: str
+    index: int = 0
+    model: str = ""
+    memory_mib: int = msgspec.field(name="memoryMiB", default=0)
+
+
+class _Status(msgspec.Struct):
+    cards: list[_Seen] = []
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+
+
+class GpuNode(msgspec.Struct):
+    """The part of a GPUNode that says what cards there are and what they are used for."""
+
+    metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    def cards(self) -> tuple[Card, ...]:
+        """Return the node's cards."""
+        modes = {wish.uuid: wish.mode for wish in self.spec.cards}
+        return tuple(
+            Card(seen.uuid, seen.index, seen.model, seen.memory_mib, mode=modes.get(seen.uuid, CardMode.SHARED))
+            for seen in self.status.cards
+        )
+
+
+decode = msgspec.json.Decoder(GpuNode).decode
+
+
+class Inventory:
+    """The cards of all nodes. It is a reflector's handler."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, tuple[Card, ...]] = {}
+
+    def cards(self) -> tuple[Card, ...]:
+        """Return every card of the cluster."""
+        return tuple(card for cards in self._nodes.values() for card in cards)
+
+    def replace(self, objects: list[Any]) -> None:
+        """Take these GPUNodes as everything there is."""
+        self._nodes = {node.metadata.name: node.cards() for node in objects}
+
+    def upsert(self, obj: GpuNode) -> None:
+        """Take one GPUNode that is new or changed."""
+        self._nodes[obj.metadata.name] = obj.cards()
+
+    def delete(self, obj: GpuNode) -> None:
+        """Forget one GPUNode."""
+        self._nodes.pop(obj.metadata.name, None)

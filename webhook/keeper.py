@@ -1,0 +1,148 @@
+"""Keeps the serving certificate good while the server runs: new handshakes get the new chain, nothing is restarted.
+
+A keeper's `step` is repeated for ever; each does only what is due. Trust comes first: a good certificate
+is replaced only after the caBundles hold the authority of the next; a server without one has nothing to lose.
+"""
+
+import asyncio
+import hashlib
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Protocol
+
+from adapters.kubernetes.client import Client
+from vgpu.errors import VgpuError
+from webhook import certificates, trust
+from webhook.certificates import Serving
+
+PAUSE_S: Final = 15.0
+FIRST_PAUSE_S: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Keeper(Protocol):
+    """Who keeps the certificate in the two files."""
+
+    async def step(self) -> bool:
+        """Do what is due; whether the files have changed."""
+
+
+class OwnAuthority:
+    """Signs certificates of its own and makes the API server trust them."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        secret: str,
+        configuration: str,
+        names: tuple[str, ...],
+        chain: "Chain",
+        now: Callable[[], datetime],
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._secret = secret
+        self._configuration = configuration
+        self._names = names
+        self._chain = chain
+        self._now = now
+        self._serving: Serving | None = None
+
+    async def step(self) -> bool:
+        """Bring authorities, caBundles and the serving certificate up to date."""
+        now = self._now()
+        authorities = await trust.authorities(self._client, self._namespace, self._secret, now)
+        is_trusted = await self._publish(certificates.bundle(authorities))
+        signer = certificates.signer(authorities, now)
+        is_good = self._serving is not None and self._serving.ends > now
+        if not certificates.is_due(self._serving, signer, now) or (is_good and not is_trusted):
+            return False
+        serving = certificates.issue(signer, self._names, now)
+        self._chain.write(serving)
+        self._serving = serving
+        log.info("serving a certificate that ends %s", serving.ends.isoformat())
+        return True
+
+    async def _publish(self, bundle: bytes) -> bool:
+        """Make the API server trust the bundle; whether it surely does."""
+        is_trusted = True
+        for kind in trust.KINDS:
+            try:
+                if await trust.publish(self._client, kind, self._configuration, bundle):
+                    log.info("%s %s trusts our authorities now", kind, self._configuration)
+            except VgpuError as error:
+                log.warning("%s %s: %s", kind, self._configuration, error)
+                is_trusted = False
+        return is_trusted
+
+
+class Files:
+    """Watches files that somebody else keeps, by content: a mounted Secret changes behind a symbolic link."""
+
+    def __init__(self, chain: "Chain") -> None:
+        self._chain = chain
+        self._seen = b""
+
+    async def step(self) -> bool:
+        """Notice whether the files have changed."""
+        found = self._chain.digest()
+        changed, self._seen = found != self._seen, found
+        return changed
+
+
+class Chain:
+    """The two files that OpenSSL reads a certificate and its key from."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self.certificate = certificate
+        self.key = key
+
+    def write(self, serving: Serving) -> None:
+        """Replace both files; the folder is private to us."""
+        self.key.write_bytes(serving.key)
+        self.certificate.write_bytes(serving.certificate)
+
+    def digest(self) -> bytes:
+        """Identify the present content of both."""
+        return hashlib.sha256(self.certificate.read_bytes() + self.key.read_bytes()).digest()
+
+    def load(self, context: ssl.SSLContext) -> None:
+        """Put the present content into a context, which may be serving."""
+        context.load_cert_chain(self.certificate, self.key)
+
+
+async def first(keeper: Keeper, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    """Wait until there is a certificate to serve."""
+    while True:
+        try:
+            await keeper.step()
+        except (VgpuError, OSError) as error:
+            log.warning("no certificate yet: %s; again in %.0f s", error, FIRST_PAUSE_S)
+            await sleep(FIRST_PAUSE_S)
+        else:
+            return
+
+
+async def keep(
+    keeper: Keeper,
+    chain: Chain,
+    context: ssl.SSLContext,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Repeat the keeper's step for ever, and serve what it brings."""
+    is_stale = False
+    while True:
+        await sleep(PAUSE_S)
+        try:
+            is_stale = await keeper.step() or is_stale
+            if is_stale:
+                chain.load(context)
+                is_stale = False
+        except (VgpuError, OSError, ssl.SSLError) as error:
+            log.warning("certificates: %s; again in %.0f s", error, PAUSE_S)

@@ -1,0 +1,95 @@
+"""Adds to a pod what the kubelet, the scheduler and the people need; never takes away what a user decided.
+
+`mutate` gives the pod as it should be, `patch` the JSON patch that leads there. Mutating twice changes nothing more.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vgpu import aliases, names, request
+from vgpu.policy import ComputePolicy
+from vgpu.request import ContainerRequest, Json, PodRequest
+from webhook import translate
+from webhook.rules import Rules
+from webhook.wire import Operation
+
+_DEFAULT_SCHEDULERS = frozenset({"", "default-scheduler"})
+
+
+def mutate(pod: Json, rules: Rules) -> Json:
+    """Return the pod as it should be; unchanged where it wants no GPU, or where something is wrong with it.
+
+    What is wrong is for `validate` to say, which sees the pod after all other webhooks.
+    """
+    translated = translate.translate(pod, rules)
+    asked = translated.asked
+    if asked is None:
+        return pod
+    by_name = {container.name: container for container in asked.containers}
+    containers = [
+        _completed(container, asked, by_name.get(str(container.get("name"))), rules.slice_mib)
+        for _, _, container in request.containers_of(translated.pod)
+    ]
+    completed = translate.with_containers(translated.pod, containers)
+    return {**completed, "spec": _scheduled(completed["spec"], rules.scheduler)}
+
+
+def patch(before: Json, after: Json) -> list[Operation]:
+    """Return the JSON patch from one pod to the other; lists may only have grown at their end."""
+    return list(_differences("", before, after))
+
+
+def _completed(container: Json, asked: PodRequest, mine: ContainerRequest | None, slice_mib: int) -> Json:
+    if mine is None:
+        return container
+    name, amount = asked.kubelet_resource(mine, slice_mib)
+    written = request.amounts(container).keys() & set(names.KUBELET_RESOURCES)
+    counted = container if written else translate.replaced(container, (), {name: str(amount)})
+    return _with_environment(counted, environment(asked, mine))
+
+
+def environment(asked: PodRequest, container: ContainerRequest) -> dict[str, str]:
+    """Return the limits on each card, for people and frameworks to read; in the cluster the limits file decides."""
+    if container.whole:
+        return {}
+    limits = {names.MEMORY_ENV: f"{container.memory_mib}MiB"}
+    if container.cores is not None:
+        limits[names.CORES_ENV] = str(container.cores)
+    default = ComputePolicy.BURST if container.cores is None else ComputePolicy.FIXED
+    return limits | {names.COMPUTE_POLICY_ENV: asked.wishes.compute_policy or default}
+
+
+def _with_environment(container: Json, wanted: Mapping[str, str]) -> Json:
+    present = container.get("env") or []
+    taken = {variable.get("name") for variable in present}
+    added = [{"name": name, "value": value} for name, value in wanted.items() if name not in taken]
+    return {**container, "env": [*present, *added]} if added else container
+
+
+def _scheduled(spec: Json, scheduler: str) -> Json:
+    """Send it to our scheduler, unless its owner chose another; a foreign one could not read our names."""
+    chosen = spec.get("schedulerName") or ""
+    ours = chosen in _DEFAULT_SCHEDULERS or chosen in aliases.SCHEDULERS
+    return {**spec, "schedulerName": scheduler} if ours else spec
+
+
+def _differences(path: str, before: Any, after: Any) -> Iterator[Operation]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        yield from _of_objects(path, before, after)
+    elif isinstance(before, list) and isinstance(after, list):
+        for index, (old, new) in enumerate(zip(before, after, strict=False)):
+            yield from _differences(f"{path}/{index}", old, new)
+        yield from ({"op": "add", "path": f"{path}/-", "value": new} for new in after[len(before) :])
+    elif before != after:
+        yield {"op": "replace", "path": path, "value": after}
+
+
+def _of_objects(path: str, before: Json, after: Json) -> Iterator[Operation]:
+    for key in before.keys() | after.keys():
+        pointer = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        if key not in after:
+            yield {"op": "remove", "path": pointer}
+        elif key not in before or before[key] is None:
+            yield {"op": "add", "path": pointer, "value": after[key]}
+        else:
+            yield from _differences(pointer, before[key], after[key])

@@ -1,0 +1,79 @@
+"""The webhook's settings: flags, or environment variables `VGPU_WEBHOOK_*`."""
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from vgpu import aliases, names
+
+
+def address(text: str) -> str:
+    """Check `HOST:PORT`; the host must be an IP address."""
+    host, _, port = text.rpartition(":")
+    if not is_address(host.strip("[]")) or not port.isdigit() or int(port) > 65535:  # noqa: PLR2004 - TCP's ports
+        raise ValueError(f"{text}: must be IP:PORT")
+    return text
+
+
+def is_address(name: str) -> bool:
+    """Whether this is an IP address and no DNS name."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Settings(BaseSettings):
+    """Admission webhook of vgpushare: refuses, translates and completes pods that ask for GPUs."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VGPU_WEBHOOK_",
+        cli_prog_name="python -m webhook",
+        cli_kebab_case=True,
+        cli_hide_none_type=True,
+        extra="forbid",
+    )
+
+    kubeconfig: Path | None = Field(None, description="credentials for the API server (default: the pod's own)")
+    listen: Annotated[str, AfterValidator(address)] = Field("127.0.0.1:9443", description="IP:PORT to serve TLS on")
+    namespace: str = Field(names.NAMESPACE, description="where the Service and the Secret are")
+    service: str = Field("vgpu-webhook", description="the Service that the API server calls")
+    configuration: str = Field("vgpu-webhook", description="name of both webhook configurations, which get the CA")
+    secret: str = Field("vgpu-webhook-ca", description="the Secret with the CA that all replicas share")
+    dns_names: str = Field("", description="more names and addresses for the certificate, separated by commas")
+    certificates: Literal["self", "files"] = Field(
+        "self", description="self: signed here by a CA of our own; files: kept by somebody else, as cert-manager"
+    )
+    tls_cert: Path = Field(Path("/etc/vgpu/tls/tls.crt"), description="with files: the certificate chain, PEM")
+    tls_key: Path = Field(Path("/etc/vgpu/tls/tls.key"), description="with files: its key, PEM")
+    slice_mib: int = Field(256, ge=1, le=65536, description="MiB in a memory slice, one setting for the cluster")
+    scheduler_name: str = Field(names.SCHEDULER, description="the scheduler that GPU pods are sent to")
+    gpushare_unit: Literal["GiB", "MiB"] = Field("GiB", description="what one aliyun.com/gpu-mem is")
+    log_level: str = Field("info", description="debug, info, warning or error")
+
+    @property
+    def gpushare_unit_mib(self) -> int:
+        """MiB of one `aliyun.com/gpu-mem`."""
+        return aliases.GIB_IN_MIB if self.gpushare_unit == "GiB" else 1
+
+    @property
+    def host(self) -> str:
+        """The address to listen on."""
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port to listen on."""
+        return int(self.listen.rpartition(":")[2])
+
+    @property
+    def serving_names(self) -> tuple[str, ...]:
+        """Every name and address that the serving certificate must hold for."""
+        service = f"{self.service}.{self.namespace}.svc"
+        more = (name.strip() for name in self.dns_names.split(","))
+        own = () if ipaddress.ip_address(self.host).is_unspecified else (self.host,)
+        return tuple(dict.fromkeys(name for name in (service, f"{service}.cluster.local", *own, *more) if name))

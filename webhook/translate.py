@@ -1,0 +1,121 @@
+"""A pod said in our own names and in MiB: foreign names translated, percentages resolved.
+
+The outcome is a new pod and what it asks for, or the list of what is wrong with it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from vgpu import aliases, names, quantity, request
+from vgpu.device import Card, CardMode
+from vgpu.policy import Selector
+from vgpu.problem import Problem
+from vgpu.request import ContainerRequest, Json, PodRequest
+from webhook.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A pod in our own names.
+
+    Attributes:
+        pod: the pod; the one given, where there are problems.
+        asked: what it asks for; None where no GPU is wanted, or where there are problems.
+        problems: what is wrong, by the names that the user wrote.
+    """
+
+    pod: Json
+    asked: PodRequest | None
+    problems: tuple[Problem, ...] = ()
+
+
+def translate(pod: Json, rules: Rules) -> Translated:
+    """Say a pod in our own names and in MiB."""
+    found = [
+        (container, aliases.translate(f"{path}.resources.limits", request.amounts(container), rules.gpushare_unit_mib))
+        for path, _, container in request.containers_of(pod)
+    ]
+    ours = with_containers(pod, [replaced(container, said.removed, said.ours) for container, said in found])
+    parsed = request.parse(ours)
+    problems = (*(problem for _, said in found for problem in said.problems), *parsed.problems)
+    if parsed.request is None or problems:
+        return Translated(pod, None, problems)
+    percentages = {c.name: c for c in parsed.request.containers if c.memory_percentage is not None}
+    if not percentages:
+        return Translated(ours, parsed.request)
+    size = card_size(rules.cards(), parsed.request.wishes.selector)
+    if isinstance(size, str):
+        return Translated(pod, None, _unresolved(pod, percentages.keys(), size))
+    return _parsed(with_containers(ours, _in_mib(ours, percentages, size)))
+
+
+def with_containers(pod: Json, containers: Sequence[Json]) -> Json:
+    """Return a pod with other containers, given in the order of `request.containers_of`."""
+    spec = {**pod.get("spec", {})}
+    rest = iter(containers)
+    for key in ("initContainers", "containers"):
+        if spec.get(key):
+            spec[key] = [next(rest) for _ in spec[key]]
+    return {**pod, "spec": spec}
+
+
+def replaced(container: Json, removed: Iterable[str], added: Mapping[str, str]) -> Json:
+    """Return a container with resources removed and added, in limits and requests alike."""
+    if not removed and not added:
+        return container
+    resources = container.get("resources") or {}
+    gone = set(removed)
+    both = {
+        side: {name: value for name, value in (resources.get(side) or {}).items() if name not in gone} | dict(added)
+        for side in ("limits", "requests")
+    }
+    return {**container, "resources": {**resources, **both}}
+
+
+def card_size(cards: Iterable[Card], selector: Selector) -> int | str:
+    """MiB of every card that a share with these wishes may land on, or why there is no such figure."""
+    open_cards = [card for card in cards if card.mode is CardMode.SHARED and selector.refusal(card) is None]
+    sizes = sorted({card.memory_mib for card in open_cards})
+    if len(sizes) == 1:
+        return sizes[0]
+    if not sizes:
+        return f"cannot be resolved: no card that the pod accepts is known; ask for {names.GPU_MEM} in MiB"
+    listed = ", ".join(quantity.human_mib(size) for size in sizes)
+    return f"has no one meaning on cards of {listed}; ask for {names.GPU_MEM}, or narrow by {names.USE_GPU_MODEL}"
+
+
+def _in_mib(pod: Json, percentages: Mapping[str, ContainerRequest], size: int) -> list[Json]:
+    """Return the containers with their percentages of a card of `size` MiB said in MiB over all their cards."""
+    containers = []
+    for _, _, container in request.containers_of(pod):
+        asked = percentages.get(str(container.get("name")))
+        if asked is not None:
+            per_card = max(1, size * (asked.memory_percentage or 0) // request.FULL_CORES)
+            total = {names.GPU_MEM: str(per_card * asked.gpus)}
+            containers.append(replaced(container, {names.GPU_MEM_PERCENTAGE}, total))
+        else:
+            containers.append(container)
+    return containers
+
+
+def _parsed(pod: Json) -> Translated:
+    parsed = request.parse(pod)
+    return Translated(pod, None if parsed.problems else parsed.request, parsed.problems)
+
+
+def _unresolved(pod: Json, containers: Iterable[str], why: str) -> tuple[Problem, ...]:
+    """Report each container's percentage by the name that the user wrote."""
+    wanted = set(containers)
+    asked = [
+        (f"{path}.resources.limits", request.amounts(container))
+        for path, _, container in request.containers_of(pod)
+        if container.get("name") in wanted
+    ]
+    written = [(path, amounts, _percentage_name(amounts)) for path, amounts in asked]
+    return tuple(Problem(f"{path}[{name}]", amounts.get(name, ""), why) for path, amounts, name in written)
+
+
+def _percentage_name(amounts: Mapping[str, str]) -> str:
+    """Find the name a percentage came from: a foreign one, or foreign cores that mean all of the memory."""
+    foreign = [family.percentage for family in aliases.FAMILIES] + [family.cores for family in aliases.FAMILIES]
+    return next((name for name in foreign if name in amounts), names.GPU_MEM_PERCENTAGE)

@@ -1,0 +1,109 @@
+"""The two places in the cluster that trust depends on: the Secret with the authorities, and the caBundles.
+
+Several replicas write both. The Secret is created by whoever is first and changed under its resourceVersion; who loses
+reads again. The caBundles are patched under the configuration's resourceVersion, so that another's change is never
+undone.
+"""
+
+import base64
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from adapters.kubernetes.client import Client, PatchKind
+from vgpu.errors import KubernetesError
+from webhook import certificates
+from webhook.certificates import Authority
+
+CONFLICT: Final = 409
+NOT_FOUND: Final = 404
+INVALID: Final = 422  # what a JSON patch whose test fails is answered with
+ATTEMPTS: Final = 5
+_CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
+KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+
+Json = dict[str, Any]
+
+
+async def authorities(client: Client, namespace: str, name: str, now: datetime) -> tuple[Authority, ...]:
+    """Return the authorities that all replicas share, brought up to date in the Secret.
+
+    Raises:
+        MalformedAuthorities: the Secret holds something else.
+        KubernetesError: the API server failed.
+    """
+    for _ in range(ATTEMPTS):
+        secret = await _read(client, f"/api/v1/namespaces/{namespace}/secrets/{name}")
+        known = certificates.decode(_data(secret))
+        wanted = certificates.advance(known, now)
+        if secret is not None and wanted == known:
+            return known
+        if await _store(client, namespace, name, secret, wanted):
+            return wanted
+    raise KubernetesError(CONFLICT, "Conflict", f"Secret {namespace}/{name} changes faster than it can be read")
+
+
+async def publish(client: Client, kind: str, name: str, bundle: bytes) -> bool:
+    """Put the bundle into every webhook of a configuration; whether anything had to be changed.
+
+    Raises:
+        KubernetesError: the API server failed, or there is no such configuration.
+    """
+    path = f"{_CONFIGURATIONS}/{kind}/{name}"
+    for _ in range(ATTEMPTS):
+        patch = bundle_patch(msgspec.json.decode(await client.get(path)), bundle)
+        if not patch:
+            return False
+        try:
+            await client.patch(path, patch, kind=PatchKind.JSON)
+        except KubernetesError as error:
+            if error.status not in (CONFLICT, INVALID):
+                raise
+        else:
+            return True
+    raise KubernetesError(CONFLICT, "Conflict", f"{kind} {name} changes faster than it can be read")
+
+
+def bundle_patch(configuration: Json, bundle: bytes) -> list[Json]:
+    """Return the JSON patch that puts the bundle into every webhook; empty where it is there."""
+    text = base64.b64encode(bundle).decode()
+    changes = [
+        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": text}
+        for index, webhook in enumerate(configuration.get("webhooks") or [])
+        if webhook["clientConfig"].get("caBundle") != text
+    ]
+    version = configuration["metadata"]["resourceVersion"]
+    return [{"op": "test", "path": "/metadata/resourceVersion", "value": version}, *changes] if changes else []
+
+
+async def _read(client: Client, path: str) -> Json | None:
+    try:
+        found: Json = msgspec.json.decode(await client.get(path))
+    except KubernetesError as error:
+        if error.status == NOT_FOUND:
+            return None
+        raise
+    return found
+
+
+def _data(secret: Json | None) -> dict[str, bytes]:
+    found = (secret or {}).get("data") or {}
+    return {key: base64.b64decode(value) for key, value in found.items()}
+
+
+async def _store(client: Client, namespace: str, name: str, secret: Json | None, wanted: tuple[Authority, ...]) -> bool:
+    """Create or replace the Secret; False where somebody else was faster."""
+    data = {key: base64.b64encode(value).decode() for key, value in certificates.encode(wanted).items()}
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    try:
+        if secret is None:
+            metadata = {"name": name, "namespace": namespace}
+            await client.post(path, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+        else:
+            await client.put(f"{path}/{name}", {**secret, "data": data})
+    except KubernetesError as error:
+        if error.status in (CONFLICT, NOT_FOUND):
+            return False
+        raise
+    return True
