@@ -39,6 +39,7 @@ async def serving(cluster: Cluster, port: int = 0) -> AsyncIterator[str]:
         OSError: the port is taken.
     """
     listener = socket.create_server(("127.0.0.1", port))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio does so for sockets of its own making only
     config = uvicorn.Config(app.build(cluster), lifespan="off", access_log=False, log_level="warning", log_config=None)
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))

@@ -1,0 +1,124 @@
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from adapters.kubernetes import lease
+from extender import leadership
+from extender.leadership import Leadership
+from tests.extender.conftest import World
+from vgpu import names
+
+
+class Relists:
+    """Counts the lists asked for."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def relist(self) -> None:
+        self.count += 1
+
+
+class Candidate:
+    """One replica; its settling time passes at once, and is noted."""
+
+    def __init__(self, world: World, identity: str) -> None:
+        self.pods = Relists()
+        self.slept: list[float] = []
+        self.leadership = Leadership(
+            world.client,
+            world.cluster,
+            self.pods,
+            namespace=names.NAMESPACE,
+            identity=identity,
+            settle_s=5.0,
+            now=lambda: datetime.now(UTC),
+            sleep=self._sleep,
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(0)
+
+    async def renew(self) -> str:
+        await self.leadership._renew()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return self.leadership.refusal()
+
+
+async def until_watched(world: World, holder: str) -> None:
+    await world.until(
+        lambda: leadership.LEASE in world.cluster.leases and world.cluster.leases[leadership.LEASE][0].holder == holder
+    )
+
+
+async def test_the_first_holder_binds_at_once_and_the_second_not_at_all(world: World) -> None:
+    first, second = Candidate(world, "a"), Candidate(world, "b")
+    assert await first.renew() == ""
+    assert first.slept == []
+    assert (await second.renew()).startswith("NotLeader")
+    assert await first.renew() == ""
+
+
+async def test_who_takes_over_from_the_dead_waits_and_lists_again(world: World) -> None:
+    first, second = Candidate(world, "a"), Candidate(world, "b")
+    await first.renew()
+    await until_watched(world, "a")
+    assert (await second.renew()).startswith("NotLeader")
+    world.clock.seconds += leadership.DURATION_S + 1
+    assert await second.renew() == ""
+    assert second.slept == [5.0]
+    assert second.pods.count == 1
+    assert first.leadership.refusal().startswith("NotLeader")
+    await until_watched(world, "b")
+    assert (await first.renew()).startswith("NotLeader")
+
+
+async def test_a_lease_that_moved_on_unwatched_is_not_taken(world: World) -> None:
+    """The watch may lag: only the very record that stood still may be taken over."""
+    first, second = Candidate(world, "a"), Candidate(world, "b")
+    await first.renew()
+    await until_watched(world, "a")
+    stale = world.cluster.leases[leadership.LEASE]
+    await asyncio.sleep(0.01)
+    await first.renew()
+    await world.until(lambda: world.cluster.leases[leadership.LEASE] != stale)
+    world.cluster.leases[leadership.LEASE] = stale
+    world.clock.seconds += leadership.DURATION_S + 1
+    assert (await second.renew()).startswith("NotLeader")
+
+
+async def test_a_restarted_holder_waits_out_its_former_self(world: World) -> None:
+    await Candidate(world, "a").renew()
+    await until_watched(world, "a")
+    again = Candidate(world, "a")
+    assert await again.renew() == ""
+    assert again.slept == [5.0]
+
+
+async def test_a_lease_given_back_needs_no_wait(world: World) -> None:
+    first, second = Candidate(world, "a"), Candidate(world, "b")
+    await first.renew()
+    await first.leadership.resign()
+    assert first.leadership.refusal().startswith("NotLeader")
+    await until_watched(world, "")
+    assert await second.renew() == ""
+    assert second.slept == []
+
+
+async def test_a_holder_that_cannot_renew_stops_when_its_time_is_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Candidate(world, "a")
+    await first.renew()
+
+    async def unreachable(*_: object, **__: object) -> None:
+        raise lease.KubernetesError(0, "ClientConnectorError", "")
+
+    monkeypatch.setattr(lease, "renew", unreachable)
+    world.clock.seconds += leadership.DURATION_S - 1
+    assert await first.renew() == ""
+    world.clock.seconds += 2
+    assert (await first.renew()).startswith("NotLeader")

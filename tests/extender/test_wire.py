@@ -1,0 +1,81 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender import observed, wire
+from extender.filter import Verdict
+from vgpu.placement import Refusal
+from vgpu.reasons import Reason
+
+POD = {"metadata": {"name": "p"}, "spec": {}}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("keys", [("Pod", "NodeNames"), ("pod", "nodenames"), ("POD", "nodeNames")])
+def test_keys_are_read_in_any_case(keys: tuple[str, str]) -> None:
+    call = wire.call(json.dumps({keys[0]: POD, keys[1]: ["n1"]}).encode())
+    assert (call.pod, call.nodes) == (POD, ["n1"])
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"", "JSON"), (b"[]", "object"), (b"{}", "Pod"), (b'{"Pod": {}}', "Pod"), (b"[" * 100_000, "JSON"),
+        (json.dumps({"Pod": POD}).encode(), "NodeNames"),
+        (json.dumps({"Pod": POD, "NodeNames": [1]}).encode(), "NodeNames"),
+        (json.dumps({"Pod": POD, "Nodes": {"items": []}}).encode(), "nodeCacheCapable"),
+    ],
+)  # fmt: skip
+def test_a_call_that_cannot_be_read_names_the_field(body: bytes, field: str) -> None:
+    with pytest.raises(wire.MalformedCall, match=field):
+        wire.call(body)
+
+
+@pytest.mark.parametrize("missing", ["PodName", "PodNamespace", "PodUID", "Node"])
+def test_bind_needs_every_field(missing: str) -> None:
+    fields = {"PodName": "p", "PodNamespace": "d", "PodUID": "u", "Node": "n"}
+    assert wire.bind_args(json.dumps(fields).encode()).node == "n"
+    with pytest.raises(wire.MalformedCall, match=missing):
+        wire.bind_args(json.dumps(fields | {missing: ""}).encode())
+
+
+@given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_no_body_does_worse_than_malformed(body: bytes) -> None:
+    for read in (wire.call, wire.bind_args):
+        with pytest.raises(wire.MalformedCall):
+            read(body)
+
+
+def test_filter_result_parts_what_waiting_can_cure_from_what_it_cannot() -> None:
+    verdict = Verdict(["a"], {"b": Refusal(Reason.CARD_INSUFFICIENT_MEMORY), "c": Refusal(Reason.CARD_TOO_SMALL)})
+    assert json.loads(wire.filter_result(verdict)) == {
+        "NodeNames": ["a"],
+        "FailedNodes": {"b": "CardInsufficientMemory: no card has the GPU memory free"},
+        "FailedAndUnresolvableNodes": {"c": "CardTooSmall: the cards are smaller than the request"},
+        "Error": "",
+    }
+
+
+def test_scores_are_a_bare_array_of_whole_numbers() -> None:
+    assert wire.host_priorities({"a": 10, "b": 0}) == b'[{"Host":"a","Score":10},{"Host":"b","Score":0}]'
+
+
+annotation = st.dictionaries(st.sampled_from(["vgpu.io/assignment", "vgpu.io/priority", "x"]), st.text(max_size=10))
+limits = st.dictionaries(st.sampled_from(["vgpu.io/gpu-mem", "vgpu.io/slice", "cpu"]), st.text(max_size=6))
+
+
+@given(annotation, st.lists(limits, max_size=3))
+def test_no_users_pod_crashes_the_watch(annotations: dict[str, str], amounts: list[dict[str, str]]) -> None:
+    containers: list[dict[str, Any]] = [
+        {"name": f"c{n}", "resources": {"limits": each}} for n, each in enumerate(amounts)
+    ]
+    seen = observed.pod({"metadata": {"uid": "u", "annotations": annotations}, "spec": {"containers": containers}})
+    assert seen.uid == "u"
+    assert seen.assignment is None
