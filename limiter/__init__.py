@@ -1,1 +1,49 @@
-"""TODO."""
+"""The limiter: a library in the user's processes that holds GPU memory to a limit, and the ways to load it.
+
+`limiter.preload(...)` limits the process that calls it, `limiter.launch` prepares limits for others. The library
+itself, in C, lies in `src`; `limiter.build` makes it.
+"""
+
+import os
+from importlib import resources
+from pathlib import Path
+
+from vgpu.errors import VgpuError
+
+LIBRARY = "libvgpushare.so"
+
+
+class LimiterError(VgpuError):
+    """The limiter cannot be put in place; the message says what stands in its way and what to do."""
+
+
+def library_path() -> Path:
+    """Return where the shared library lies. Raises LimiterError where it was not built."""
+    return installed(LIBRARY)
+
+
+def installed(name: str) -> Path:
+    """Return the path of a file that the build put beside this module. Raises LimiterError where it is not there."""
+    path = Path(str(resources.files(__name__).joinpath(name)))
+    if not path.is_file():
+        raise LimiterError(f"{path} is not there: run `python -m limiter.build` in a checkout, or install the wheel")
+    return path
+
+
+def preload(memory: str | None = None, cores: int | None = None, policy: str = "fixed") -> None:
+    """Limit this process, and the children that it starts from now on.
+
+    Must be called before anything loads CUDA (`import torch` is early enough; its first CUDA call is not).
+
+    Args:
+        memory: on each card, `4GiB` or MiB as a plain number; `uuid=4GiB,uuid=2GiB` where they differ; None: no limit.
+        cores: percent of each card's time; None: no limit.
+        policy: `fixed`, `burst` or `best-effort`: what `cores` means.
+
+    Raises:
+        LimiterError: CUDA is loaded already, limits are in force already, or there is no NVIDIA driver.
+        ValueError: an argument cannot be read.
+    """
+    from limiter import doors, launch  # noqa: PLC0415 - both need this module whole
+
+    doors.preload(launch.parse(memory, cores, policy), os.environ)

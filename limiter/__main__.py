@@ -1,0 +1,30 @@
+"""`python -m limiter --memory 4GiB -- script.py arguments`: runs a Python script under limits, in this very process."""
+
+import argparse
+import runpy
+import sys
+
+import limiter
+
+
+def main() -> None:
+    """Read the command line, put the limits in force and become the script."""
+    parser = argparse.ArgumentParser(prog="python -m limiter", description=__doc__)
+    parser.add_argument("--memory", help="on each card: 4GiB, or MiB as a number; uuid=4GiB,... where they differ")
+    parser.add_argument("--cores", type=int, help="percent of each card's time")
+    parser.add_argument("--policy", default="fixed", help="fixed, burst or best-effort")
+    parser.add_argument("-m", dest="module", action="store_true", help="the script is a module's name")
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    asked = parser.parse_args()
+    try:
+        limiter.preload(asked.memory, asked.cores, asked.policy)
+    except (limiter.LimiterError, ValueError) as error:
+        parser.error(str(error))
+    sys.argv = [asked.script, *asked.arguments]
+    run = runpy.run_module if asked.module else runpy.run_path
+    run(asked.script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Makes the shared library from `src`: `python -m limiter.build`, and `check`, `format`.
+
+The compiler is the one in the `ziglang` wheel, because it links for an old glibc and for arm64 from any machine. CUDA's
+header comes from the `nvidia-cuda-runtime` wheel. Neither is needed to run what is built.
+"""
+
+import argparse
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib import util
+from pathlib import Path
+
+from limiter import LIBRARY, elf
+
+GLIBC = (2, 17)
+ARCHITECTURES = ("x86_64", "aarch64")
+DOORS = {"libcuda.so.1": "cuda", "libnvidia-ml.so.1": "nvml"}  # soname: which library
+
+_HERE = Path(__file__).parent
+_SOURCES = _HERE / "src"
+_WARNINGS = (
+    *("-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wvla", "-Wconversion", "-Wsign-conversion"),
+    *("-Wstrict-prototypes", "-Wmissing-prototypes"),
+)
+_LINK = ("-Wl,-z,defs", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-Bsymbolic")
+_NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+_TIDY_CONFIG = _HERE.parent / ".clang-tidy"
+
+
+def door_name(kind: str) -> str:
+    """File name of the door (see `limiter.preload`) that stands in for one of NVIDIA's libraries."""
+    return f"libvgpushare-{kind}.so"
+
+
+def outputs(folder: Path = _HERE) -> list[Path]:
+    """Every file that a build makes."""
+    return [folder / LIBRARY, *(folder / door_name(kind) for kind in DOORS.values())]
+
+
+def flags() -> list[str]:
+    """How every C file is compiled, whatever for."""
+    return ["-std=gnu11", "-D_GNU_SOURCE", "-fPIC", *_WARNINGS, "-isystem", str(cuda_headers())]
+
+
+def cuda_headers() -> Path:
+    """Folder of cuda.h in the `nvidia-cuda-runtime` wheel of this environment."""
+    spec = util.find_spec("nvidia")
+    for root in spec.submodule_search_locations or () if spec else ():
+        for header in sorted(Path(root).glob("*/include/cuda.h")):
+            return header.parent
+    raise SystemExit("cuda.h is not there: install the wheel nvidia-cuda-runtime")
+
+
+def compiler(architecture: str) -> list[str]:
+    """The C compiler's command for an architecture, with our oldest glibc."""
+    target = f"{architecture}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
+    return [sys.executable, "-m", "ziglang", "cc", "-target", target, "-fno-sanitize=undefined"]
+
+
+def build(architecture: str, folder: Path = _HERE) -> None:
+    """Compile the library and its doors into `folder`, and check what came out."""
+    sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
+    exports = f"-Wl,--version-script={_SOURCES / 'exports.map'}"
+    options = ["-O2", "-g0", "-fvisibility=hidden", "-shared", f"-Wl,-soname,{LIBRARY}", exports, *_LINK]
+    libraries = ["-ldl", "-lpthread"]
+    _run([*compiler(architecture), *flags(), *options, *sources, *libraries, "-o", str(folder / LIBRARY)])
+    for soname, kind in DOORS.items():
+        _build_door(architecture, soname, kind, folder)
+    check_library(folder / LIBRARY)
+
+
+def _build_door(architecture: str, soname: str, kind: str, folder: Path) -> None:
+    """Link a library without code: NVIDIA's soname, and behind it our library first and the real one second."""
+    command = [*compiler(architecture), "-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none"]
+    with tempfile.TemporaryDirectory() as scratch:
+        real = Path(scratch) / f"libvgpu-real-{kind}.so"
+        _run([*command, f"-Wl,-soname,{real.name}", "-o", str(real)])
+        behind = ["-Wl,--no-as-needed", str(folder / LIBRARY), str(real)]
+        names = [f"-Wl,-soname,{soname}", "-Wl,-rpath,$ORIGIN"]
+        _run([*command, *names, *behind, "-o", str(folder / door_name(kind))])
+
+
+def hooked() -> set[str]:
+    """Names of the functions that `functions.h` says are hooked."""
+    return elf.hooked_names((_SOURCES / "functions.h").read_text())
+
+
+def check_library(library: Path) -> None:
+    """Stop unless the library exports exactly the table, needs only the C library, and none newer than ours."""
+    seen = elf.read(library.read_bytes())
+    wrong = []
+    if seen.exports != hooked() | {"dlsym", "dlvsym"}:
+        wrong.append(f"exports differ from functions.h: {sorted(seen.exports ^ hooked())}")
+    if seen.needed - _NEEDED:
+        wrong.append(f"needs {sorted(seen.needed - _NEEDED)}")
+    if newer := [version for version in seen.glibc if version > GLIBC]:
+        wrong.append(f"needs glibc {newer}")
+    if wrong:
+        raise SystemExit(f"{library.name}: {'; '.join(wrong)}")
+
+
+def check() -> None:
+    """Everything that reads the C code: format, clang-tidy, the build for both architectures, the ELF checks."""
+    _run(["clang-format", "--dry-run", "-Werror", *_c_files()])
+    sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
+    _run(["clang-tidy", "--quiet", f"--config-file={_TIDY_CONFIG}", *sources, "--", *flags()])
+    with tempfile.TemporaryDirectory() as scratch:
+        for architecture in ARCHITECTURES:
+            build(architecture, Path(scratch))
+
+
+def _c_files() -> list[str]:
+    return [str(path) for path in sorted(_SOURCES.glob("*.[ch]"))]
+
+
+def _run(command: Sequence[str]) -> None:
+    """Run a tool; those of our environment are found beside its Python."""
+    beside = Path(sys.executable).parent / command[0]
+    done = subprocess.run([str(beside) if beside.is_file() else command[0], *command[1:]], check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+
+
+def main() -> None:
+    """Read the command line and do it."""
+    parser = argparse.ArgumentParser(prog="python -m limiter.build", description=__doc__)
+    parser.add_argument("verb", nargs="?", choices=("build", "check", "format"), default="build")
+    parser.add_argument("--target", choices=ARCHITECTURES, default=platform.machine())
+    arguments = parser.parse_args()
+    if arguments.verb == "check":
+        check()
+    elif arguments.verb == "format":
+        _run(["clang-format", "-i", *_c_files()])
+    else:
+        build(arguments.target)
+
+
+if __name__ == "__main__":
+    main()

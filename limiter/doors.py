@@ -1,0 +1,84 @@
+"""The second door: limiting a process that runs already, without LD_PRELOAD.
+
+The loader gives whoever asks for `libcuda.so.1` the first library of that name that was loaded. So we load one of our
+own under it: a library without code that has ours behind it and the real one behind that, in this order. A lookup in
+its handle finds our functions where we have them and the driver's everywhere else; nothing has to be listed. The same
+for NVML. This must happen before anybody loads the real libraries.
+"""
+
+import atexit
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Final
+
+from limiter import LIBRARY, LimiterError, installed, launch, library_path
+from vgpu.limits import Limits
+
+_CUDA: Final = "libcuda.so.1"
+_NVML: Final = "libnvidia-ml.so.1"
+_KINDS: Final = {_CUDA: "cuda", _NVML: "nvml"}
+
+# Run in a process of its own, for the library that it loads to find the path would stand in our way here.
+_FIND: Final = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1])
+stem = sys.argv[1].removesuffix("1")
+print(next(path for line in open("/proc/self/maps") if (path := line[73:].strip()).rpartition("/")[2].startswith(stem)))
+"""
+
+
+def preload(wanted: Limits, env: MutableMapping[str, str]) -> None:
+    """Put the limits in force in this process, and set `env` for its children. Raises LimiterError."""
+    launch.refuse_limited(env)
+    refuse_loaded()
+    real = {soname: path for soname in _KINDS if (path := find_library(soname, env))}
+    if _CUDA not in real:
+        raise LimiterError(f"there is no NVIDIA driver here: {_CUDA} is not found")
+    folder = launch.write_files(wanted)
+    atexit.register(_remove, folder, os.getpid())
+    env.update(launch.variables(folder, env))
+    for soname, path in real.items():
+        open_door(soname, path, folder)
+
+
+def refuse_loaded() -> None:
+    """Raise LimiterError where this process has one of the libraries already: whoever loaded it goes round us."""
+    for name in (LIBRARY, *_KINDS):
+        if is_loaded(name):
+            raise LimiterError(f"{name} is loaded already: limit a process before it first uses CUDA or NVML")
+
+
+def is_loaded(name: str) -> bool:
+    """Whether a library of this name is in this process."""
+    try:
+        ctypes.CDLL(name, mode=os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
+
+
+def find_library(soname: str, env: MutableMapping[str, str]) -> Path | None:
+    """Return where the loader would find a library, or None."""
+    command = [sys.executable, "-I", "-S", "-c", _FIND, soname]
+    found = subprocess.run(command, env=dict(env), capture_output=True, text=True, check=False)
+    return Path(found.stdout.strip()) if found.returncode == 0 else None
+
+
+def open_door(soname: str, real: Path, folder: Path) -> None:
+    """Load ours under the name of the real library. The folder must hold nothing else of these names."""
+    kind = _KINDS[soname]
+    ctypes.CDLL(str(library_path()))
+    (folder / f"libvgpu-real-{kind}.so").symlink_to(real)
+    (folder / soname).symlink_to(installed(f"libvgpushare-{kind}.so"))
+    ctypes.CDLL(str(folder / soname))
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Remove the files with the process that made them; a fork that ends before it leaves them."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,106 @@
+"""Reads what a shared library exports and needs, for the checks of the build: 64-bit little-endian ELF, with sections.
+
+Layouts from the System V ABI and the LSB's chapter on symbol versioning.
+"""
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_SECTION: Final = struct.Struct("<IIQQQQIIQQ")  # name, type, flags, address, offset, size, link, info, align, entsize
+_SYMBOL: Final = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
+_DYNAMIC: Final = struct.Struct("<QQ")
+_NEED: Final = struct.Struct("<HHIII")  # version, count, file, first aux, next
+_NEED_AUX: Final = struct.Struct("<IHHII")  # hash, flags, other, name, next
+
+_DYNAMIC_SECTION: Final = 6
+_DYNSYM_SECTION: Final = 11
+_VERNEED_SECTION: Final = 0x6FFFFFFE
+_DT_NEEDED: Final = 1
+
+_HOOKED = re.compile(r"X\((\w+), \w+\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What a shared library gives and takes: names exported, libraries needed, glibc versions needed."""
+
+    exports: frozenset[str]
+    needed: frozenset[str]
+    glibc: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    kind: int
+    offset: int
+    size: int
+    link: int
+
+
+def hooked_names(functions_h: str) -> set[str]:
+    """Names in the `*_HOOKED` lists of `functions.h`."""
+    return set(_HOOKED.findall(functions_h))
+
+
+def read(data: bytes) -> Library:
+    """Read a library's bytes."""
+    sections = list(_sections(data))
+    return Library(
+        exports=frozenset(name for section in _of(sections, _DYNSYM_SECTION) for name in _exports(data, section)),
+        needed=frozenset(
+            _string(data, sections[section.link], value)
+            for section in _of(sections, _DYNAMIC_SECTION)
+            for tag, value in _DYNAMIC.iter_unpack(_bytes(data, section))
+            if tag == _DT_NEEDED
+        ),
+        glibc=tuple(
+            tuple(map(int, name.removeprefix("GLIBC_").split(".")))
+            for section in _of(sections, _VERNEED_SECTION)
+            for name in _versions(data, section, sections[section.link])
+        ),
+    )
+
+
+def _sections(data: bytes) -> Iterator[_Section]:
+    (table,) = struct.unpack_from("<Q", data, 0x28)
+    (count,) = struct.unpack_from("<H", data, 0x3C)
+    for place in range(count):
+        _, kind, _, _, offset, size, link, *_ = _SECTION.unpack_from(data, table + place * _SECTION.size)
+        yield _Section(kind, offset, size, link)
+
+
+def _of(sections: list[_Section], kind: int) -> list[_Section]:
+    return [section for section in sections if section.kind == kind]
+
+
+def _bytes(data: bytes, section: _Section) -> bytes:
+    return data[section.offset : section.offset + section.size]
+
+
+def _string(data: bytes, strings: _Section, place: int) -> str:
+    start = strings.offset + place
+    return data[start : data.index(b"\0", start)].decode()
+
+
+def _exports(data: bytes, section: _Section) -> Iterator[str]:
+    strings = list(_sections(data))[section.link]
+    for name, _, _, where, _, _ in _SYMBOL.iter_unpack(_bytes(data, section)):
+        if where and name:
+            yield _string(data, strings, name)
+
+
+def _versions(data: bytes, section: _Section, strings: _Section) -> Iterator[str]:
+    at = section.offset
+    while True:
+        _, count, _, first, following = _NEED.unpack_from(data, at)
+        aux = at + first
+        for _ in range(count):
+            _, _, _, name, following_aux = _NEED_AUX.unpack_from(data, aux)
+            yield _string(data, strings, name)
+            aux += following_aux
+        if not following:
+            return
+        at += following

@@ -1,0 +1,121 @@
+#include "account.h"
+
+#include <string.h>
+
+static bool is_slot(int slot) { return slot >= 0 && slot < REGION_SLOTS; }
+
+static bool is_card(int card) { return card >= 0 && card < REGION_CARDS; }
+
+static int slots_high(const struct region *region) {
+    uint32_t high = region->header.slots_high;
+    return high > REGION_SLOTS ? REGION_SLOTS : (int)high;
+}
+
+/* Readers outside the lock must not see half of a number. */
+static void set(uint64_t *field, uint64_t value) { /* NOLINT(readability-non-const-parameter) */
+    __atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
+
+static uint64_t less(uint64_t from, uint64_t bytes) { return from > bytes ? from - bytes : 0; }
+
+static uint64_t more(uint64_t to, uint64_t bytes) { return bytes > UINT64_MAX - to ? UINT64_MAX : to + bytes; }
+
+int account_find_card(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
+    for (int card = 0; card < REGION_CARDS; card++) {
+        const struct region_card *row = &region->cards[card];
+        if (__atomic_load_n(&row->taken, __ATOMIC_ACQUIRE) && memcmp(row->uuid, uuid, UUID_SIZE) == 0) return card;
+    }
+    return -1;
+}
+
+static int free_card(const struct region *region) {
+    for (int card = 0; card < REGION_CARDS; card++)
+        if (!region->cards[card].taken) return card;
+    return -1;
+}
+
+int account_card(struct region *region, const uint8_t uuid[UUID_SIZE]) {
+    int card = account_find_card(region, uuid);
+    if (card >= 0) return card;
+    card = free_card(region);
+    if (card < 0) return -1;
+    memcpy(region->cards[card].uuid, uuid, UUID_SIZE);
+    __atomic_store_n(&region->cards[card].taken, 1, __ATOMIC_RELEASE);
+    return card;
+}
+
+bool account_owns(const struct region *region, int slot, const struct identity *who) {
+    if (!is_slot(slot)) return false;
+    const struct region_slot *held = &region->slots[slot];
+    return __atomic_load_n(&held->pid, __ATOMIC_ACQUIRE) == who->pid && held->start_time == who->start_time &&
+           held->namespace == who->namespace;
+}
+
+int account_slot_of(const struct region *region, const struct identity *who) {
+    for (int slot = 0; slot < slots_high(region); slot++)
+        if (account_owns(region, slot, who)) return slot;
+    return -1;
+}
+
+static int free_slot(const struct region *region) {
+    for (int slot = 0; slot < REGION_SLOTS; slot++)
+        if (region->slots[slot].pid == 0) return slot;
+    return -1;
+}
+
+int account_claim(struct region *region, const struct identity *who) {
+    int slot = account_slot_of(region, who);
+    if (slot >= 0) return slot;
+    slot = free_slot(region);
+    if (slot < 0) return -1;
+    struct region_slot *taken = &region->slots[slot];
+    memset(taken->used, 0, sizeof taken->used);
+    taken->start_time = who->start_time;
+    taken->namespace = who->namespace;
+    if (slot >= slots_high(region)) region->header.slots_high = (uint32_t)slot + 1;
+    __atomic_store_n(&taken->pid, who->pid, __ATOMIC_RELEASE);
+    return slot;
+}
+
+/* The slot is written before the card's sum: should we die between the two, the slot is what counts. */
+bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, uint64_t limit) {
+    if (!is_slot(slot) || !is_card(card)) return false;
+    struct region_card *row = &region->cards[card];
+    set(&row->limit, limit);
+    if (bytes > less(limit, row->used)) {
+        set(&row->refusals, more(row->refusals, 1));
+        return false;
+    }
+    uint64_t *own = &region->slots[slot].used[card];
+    set(own, more(*own, bytes));
+    set(&row->used, more(row->used, bytes));
+    if (row->used > row->peak) set(&row->peak, row->used);
+    return true;
+}
+
+void account_release(struct region *region, int slot, int card, uint64_t bytes) {
+    if (!is_slot(slot) || !is_card(card)) return;
+    uint64_t *own = &region->slots[slot].used[card];
+    uint64_t freed = bytes < *own ? bytes : *own;
+    set(own, *own - freed);
+    set(&region->cards[card].used, less(region->cards[card].used, freed));
+}
+
+void account_clear(struct region *region, int slot) {
+    if (!is_slot(slot)) return;
+    for (int card = 0; card < REGION_CARDS; card++) account_release(region, slot, card, UINT64_MAX);
+    __atomic_store_n(&region->slots[slot].pid, 0, __ATOMIC_RELEASE);
+}
+
+void account_recompute(struct region *region) {
+    uint64_t sums[REGION_CARDS] = {0};
+    for (int slot = 0; slot < slots_high(region); slot++) {
+        if (region->slots[slot].pid == 0) continue;
+        for (int card = 0; card < REGION_CARDS; card++) sums[card] = more(sums[card], region->slots[slot].used[card]);
+    }
+    for (int card = 0; card < REGION_CARDS; card++) set(&region->cards[card].used, sums[card]);
+}
+
+uint64_t account_used(const struct region *region, int card) {
+    return is_card(card) ? __atomic_load_n(&region->cards[card].used, __ATOMIC_RELAXED) : 0;
+}

@@ -1,0 +1,42 @@
+/* This process's side of the accounts: its limits, its region, its slot, and what it holds. */
+#ifndef VGPU_CHARGE_H
+#define VGPU_CHARGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "region.h"
+
+/* A charge made ahead of the driver's call. */
+struct claim {
+    int card; /* the region's row */
+    uint64_t bytes;
+    bool reaped; /* a dead process's charge was cleared for it: the driver may still be freeing that memory */
+};
+
+/* Whether anybody limits this process. Where not, nothing is counted. */
+bool charge_is_limited(void);
+
+/* Bytes that the container may hold on this card: UNLIMITED, or 0 where the limits cannot be read or do not name it. */
+uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]);
+
+/* Bytes that the container holds on this card. */
+uint64_t charge_used(const uint8_t uuid[UUID_SIZE]);
+
+/* Charges `bytes`; on refusal nothing is charged, and a line is logged that names `what` asked. */
+bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim);
+
+/* Takes a charge back. Never fails: where the lock cannot be had in time, the next one to have it catches up. */
+void charge_release(int card, uint64_t bytes);
+
+/* Remembers a charge by pointer; false when memory is out. */
+bool charge_remember(uint64_t pointer, const struct claim *claim);
+
+/* Forgets a pointer. False where it was never charged; `claim` is then empty. */
+bool charge_forget(uint64_t pointer, struct claim *claim);
+
+/* After an exec: the slot of this process's former image, whose memory the driver has freed, is cleared. */
+void charge_clear_former_image(void);
+
+#endif

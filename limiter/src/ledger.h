@@ -1,0 +1,33 @@
+/* What this process was charged, by pointer: the size and the card are known again when the pointer is freed.
+ *
+ * An open-addressing table with linear probing. Not locked: charge.c is its one user, and locks.
+ */
+#ifndef VGPU_LEDGER_H
+#define VGPU_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ledger_entry {
+    uint64_t key; /* a device pointer; 0 = empty */
+    uint64_t bytes;
+    int card;
+};
+
+struct ledger {
+    struct ledger_entry *entries;
+    size_t size; /* 0 or a power of two */
+    size_t count;
+};
+
+/* Adds an entry; one of the same key is replaced. False when memory is out: nothing has changed. */
+bool ledger_put(struct ledger *ledger, struct ledger_entry entry);
+
+/* Removes an entry; its key is 0 where there was none. */
+struct ledger_entry ledger_take(struct ledger *ledger, uint64_t key);
+
+/* Removes all. */
+void ledger_clear(struct ledger *ledger);
+
+#endif

@@ -1,0 +1,65 @@
+/* The limits file and the environment's grammar: bytes in, numbers out. Pure. Mirrored by vgpu/limits.py. */
+#ifndef VGPU_LIMITS_H
+#define VGPU_LIMITS_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "region.h"
+
+#define LIMITS_MAGIC   "VGPULIMS"
+#define LIMITS_VERSION 1
+#define LIMITS_CARDS   32
+#define FULL_CORES     100
+
+enum compute_policy { POLICY_FIXED, POLICY_BURST, POLICY_BEST_EFFORT, POLICY_COUNT };
+
+struct card_limit {
+    uint8_t uuid[UUID_SIZE]; /* zeros: every card that has no entry of its own */
+    uint64_t memory;         /* bytes; UNLIMITED; 0 refuses all */
+    uint32_t cores;          /* percent of the card's time */
+    uint8_t reserved[20];
+};
+
+struct limits_slot {
+    uint32_t crc; /* zlib's crc32 of the rest of the slot */
+    uint32_t count;
+    uint64_t sequence; /* grows with each rewrite */
+    uint32_t compute_policy;
+    uint32_t priority;
+    uint32_t memory_policy;
+    uint8_t reserved[36];
+    struct card_limit cards[LIMITS_CARDS];
+};
+
+struct limits_file {
+    char magic[8];
+    uint32_t version;
+    uint32_t slot_size;
+    uint32_t active; /* flipped last by the host's writer */
+    uint8_t reserved[44];
+    struct limits_slot slots[2];
+};
+
+static_assert(sizeof(struct card_limit) == 48, "layout");
+static_assert(sizeof(struct limits_slot) == 1600, "layout");
+static_assert(offsetof(struct limits_slot, cards) == 64, "layout");
+static_assert(sizeof(struct limits_file) == 3264, "layout");
+
+/* Copies the slot in force into `out`, or the other one where that is torn. False when neither is whole, or the bytes
+ * are no limits file; `out` is then unchanged. */
+bool limits_decode(const struct limits_file *file, struct limits_slot *out);
+
+/* Reads VGPU_MEMORY_LIMIT (`8GiB`, `8192`, `uuid=8GiB,uuid=4GiB`), VGPU_CORES_LIMIT (`30`) and VGPU_COMPUTE_POLICY;
+ * NULL stands for unset. False when one cannot be read. */
+bool limits_parse(const char *memory, const char *cores, const char *policy, struct limits_slot *out);
+
+/* A card's own entry, else the one for every card, else nothing may be used. */
+struct card_limit limits_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]);
+
+/* Reads `GPU-8-4-4-4-12` into 16 bytes; false where it is none. `length` is the text's. */
+bool limits_parse_uuid(const char *text, size_t length, uint8_t uuid[UUID_SIZE]);
+
+#endif

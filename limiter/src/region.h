@@ -1,0 +1,97 @@
+/* The region: what the processes of one container share. Mirrored by vgpu/region.py.
+ *
+ * Fixed width, no pointers, little-endian. The node's agent reads it from outside without the lock, and believes
+ * nothing.
+ */
+#ifndef VGPU_REGION_H
+#define VGPU_REGION_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REGION_MAGIC   "VGPUREGN"
+#define REGION_VERSION 1
+#define REGION_CARDS   32
+#define REGION_SLOTS   1024
+#define UUID_SIZE      16
+#define UNLIMITED      UINT64_MAX
+
+/* Who a process is: a pid alone comes back. */
+struct identity {
+    uint32_t pid;        /* in its own pid namespace */
+    uint64_t start_time; /* field 22 of /proc/<pid>/stat */
+    uint64_t namespace;  /* inode of /proc/self/ns/pid */
+};
+
+struct region_header {
+    char magic[8];       /* the creator, once */
+    uint32_t version;    /* the creator, once */
+    uint32_t size;       /* the creator, once: of the whole region */
+    uint32_t slot_count; /* the creator, once */
+    uint32_t card_count; /* the creator, once */
+    uint32_t lock_ready; /* the first process, under flock: the lock is initialised */
+    uint32_t slots_high; /* under the lock: one past the highest slot ever taken */
+    uint64_t recoveries; /* under the lock: holders that died */
+    uint64_t reaped;     /* under the lock: slots of dead processes that were cleared */
+    uint64_t timeouts;   /* anybody, atomically: waits for the lock that were given up */
+    union {
+        pthread_mutex_t mutex; /* process-shared, robust */
+        uint8_t room[64];
+    } lock;
+    uint8_t reserved[136];
+};
+
+struct region_card {
+    uint8_t uuid[UUID_SIZE]; /* under the lock, once */
+    uint64_t used;           /* under the lock: the sum over the slots */
+    uint64_t limit;          /* under the lock: what the last reservation was held to */
+    uint64_t peak;           /* under the lock */
+    uint64_t refusals;       /* under the lock */
+    uint32_t taken;          /* under the lock, last: the row is valid */
+    uint32_t reserved0;
+    uint8_t reserved[72]; /* counters of compute time */
+};
+
+struct region_slot {
+    uint32_t pid; /* under the lock; 0 = free */
+    uint32_t reserved0;
+    uint64_t start_time;
+    uint64_t namespace;
+    uint8_t reserved[40];
+    uint64_t used[REGION_CARDS]; /* under the lock, by the owner or who clears the dead owner's slot */
+};
+
+struct region {
+    struct region_header header;
+    struct region_card cards[REGION_CARDS];
+    struct region_slot slots[REGION_SLOTS];
+};
+
+static_assert(sizeof(struct region_header) == 256, "layout");
+static_assert(offsetof(struct region_header, recoveries) == 32, "layout");
+static_assert(offsetof(struct region_header, lock) == 56, "layout");
+static_assert(sizeof(struct region_card) == 128, "layout");
+static_assert(offsetof(struct region_card, taken) == 48, "layout");
+static_assert(sizeof(struct region_slot) == 320, "layout");
+static_assert(offsetof(struct region_slot, used) == 64, "layout");
+static_assert(offsetof(struct region, slots) == 4352, "layout");
+
+/* Maps the file at `path`; NULL where it cannot be opened or is no region. Never creates, never truncates. */
+struct region *region_open(const char *path);
+
+/* Maps a fresh region that only this process and its forks share; NULL when memory is out. */
+struct region *region_anonymous(void);
+
+void region_close(struct region *region);
+
+/* Takes the lock within `timeout_ms`; 0, or a negative errno. -ETIMEDOUT: the holder is stopped, not dead; a
+ * reservation is then refused and a release put off (see charge.c). After a holder's death the sums are made again from
+ * the slots. */
+int region_lock(struct region *region, unsigned timeout_ms);
+
+void region_unlock(struct region *region);
+
+#endif

@@ -1,0 +1,8 @@
+/* The ways by which a program finds driver functions: dlsym, dlvsym, cuGetProcAddress. */
+#ifndef VGPU_RESOLVE_H
+#define VGPU_RESOLVE_H
+
+/* The C library's own dlsym. */
+void *resolve_real_dlsym(void *handle, const char *name);
+
+#endif

@@ -1,0 +1,28 @@
+#include "settings.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifndef VGPU_RUN
+#define VGPU_RUN "/run/vgpu"
+#endif
+
+/* A file that is there but may not be looked at decides too: it will deny. */
+static bool is_container(void) {
+    return access(VGPU_RUN "/limits", F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+struct settings settings_read(void) {
+    struct settings settings = {0};
+    if (is_container()) return (struct settings){ORIGIN_FILE, VGPU_RUN "/limits", VGPU_RUN "/region", NULL, NULL, NULL};
+    settings.region = secure_getenv("VGPU_REGION_FILE");
+    settings.limits = secure_getenv("VGPU_LIMITS_FILE");
+    settings.memory = secure_getenv("VGPU_MEMORY_LIMIT");
+    settings.cores = secure_getenv("VGPU_CORES_LIMIT");
+    settings.policy = secure_getenv("VGPU_COMPUTE_POLICY");
+    if (settings.memory || settings.cores) settings.origin = ORIGIN_ENVIRONMENT;
+    if (settings.limits) settings.origin = ORIGIN_FILE;
+    return settings;
+}

@@ -1,0 +1,26 @@
+/* The limits as they stand now, and the region that goes with them. Not locked: charge.c is its one user, and locks. */
+#ifndef VGPU_SOURCE_H
+#define VGPU_SOURCE_H
+
+#include "limits.h"
+#include "region.h"
+
+struct source;
+
+/* Opens what the settings name. Never NULL: what cannot be read denies, and says so in the log. */
+struct source *source_open(void);
+
+/* Whether anything limits this process. */
+bool source_is_limited(const struct source *source);
+
+/* A card's limit as the file says now. Where the file cannot be read the last good copy holds; without one, nothing may
+ * be used. */
+struct card_limit source_limit(struct source *source, const uint8_t uuid[UUID_SIZE]);
+
+/* The region, or NULL where it cannot be used: then every allocation is refused. */
+struct region *source_region(const struct source *source);
+
+/* The region's file mapped a second time, for the caller to close; NULL where the settings name none. */
+struct region *source_open_region(void);
+
+#endif

@@ -1,0 +1,56 @@
+/* How much memory there is: as much as the limit says, never more than the card has. */
+#include "cards.h"
+#include "charge.h"
+#include "hooks.h"
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
+    CUresult result = REAL(cuMemGetInfo_v2)(free, total);
+    uint8_t uuid[UUID_SIZE];
+    if (result != CUDA_SUCCESS || !charge_is_limited() || !cards_current(uuid)) return result;
+    uint64_t limit = charge_limit(uuid);
+    if (limit == UNLIMITED) return result;
+    if (free) *free = least(*free, left(limit, charge_used(uuid)));
+    if (total) *total = least(*total, limit);
+    return result;
+}
+
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+    CUresult result = REAL(cuDeviceTotalMem_v2)(bytes, device);
+    uint8_t uuid[UUID_SIZE];
+    if (result != CUDA_SUCCESS || !bytes || !charge_is_limited() || !cards_of_device(device, uuid)) return result;
+    *bytes = least(*bytes, charge_limit(uuid));
+    return result;
+}
+
+/* The limit of an NVML device; UNLIMITED where its own numbers stand. */
+static uint64_t limit_of(nvmlDevice_t device, uint8_t uuid[UUID_SIZE]) {
+    return charge_is_limited() && cards_of_nvml(device, uuid) ? charge_limit(uuid) : UNLIMITED;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
+    nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
+    uint8_t uuid[UUID_SIZE];
+    uint64_t limit = result == NVML_SUCCESS ? limit_of(device, uuid) : UNLIMITED;
+    if (limit == UNLIMITED) return result;
+    memory->total = least(memory->total, limit);
+    memory->used = charge_used(uuid);
+    memory->free = least(memory->free, left(memory->total, memory->used));
+    return result;
+}
+
+/* What the driver keeps for itself is not the container's matter: it stands outside the limit. */
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
+    nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
+    uint8_t uuid[UUID_SIZE];
+    uint64_t limit = result == NVML_SUCCESS ? limit_of(device, uuid) : UNLIMITED;
+    if (limit == UNLIMITED) return result;
+    memory->total = least(memory->total, limit);
+    memory->reserved = 0;
+    memory->used = charge_used(uuid);
+    memory->free = least(memory->free, left(memory->total, memory->used));
+    return result;
+}
