@@ -1,0 +1,149 @@
+"""A state machine over the accounting: what the API server really holds, or may yet hold, never passes a card.
+
+The server's truth is kept apart from the extender's picture: Bindings commit early, late or never, watch events arrive
+late and in order, lists replace the picture, and the extender sees nothing else.
+"""
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from extender import observed
+from extender.bind import UNKNOWN_S, Binder
+from extender.cluster import Cluster
+from extender.observed import Inventory, KubeNode, Lease, Pod
+from tests import strategies
+from tests.extender.conftest import Clock, Leader
+from vgpu import names
+from vgpu.assignment import Assignment
+from vgpu.device import Node
+from vgpu.placement import Defaults
+
+NODE = "n1"
+SLICES = 4
+
+
+@dataclass
+class Posted:
+    """A Binding that the server has, and may carry out until its time is over."""
+
+    pod: Pod
+    assignment: Assignment
+    ends: float
+
+
+class Accounting(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock()
+        self.cluster = Cluster(256, self.clock)
+        cards = (strategies.card(0, SLICES * 256), strategies.card(1, SLICES * 256))
+        self.cluster.upsert_inventory(Inventory(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
+        self.cluster.nodes[NODE] = KubeNode(NODE, 8)
+        client: Any = None  # only the step that takes is tried here; it speaks to nobody
+        self.binder = Binder(client, self.cluster, Defaults(), Leader())
+        self.truth: dict[str, Pod] = {}
+        self.late: list[Posted] = []
+        self.unseen: deque[tuple[str, Pod]] = deque()
+        self.count = 0
+        self.alive()
+
+    def alive(self) -> None:
+        self.cluster.see_lease(Lease(names.node_lease(NODE), NODE, str(self.clock.seconds), 3))
+
+    def tell(self, kind: str, pod: Pod) -> None:
+        self.unseen.append((kind, pod))
+
+    def commit(self, pod: Pod, chosen: Assignment) -> None:
+        self.truth[pod.uid] = replace(pod, node=NODE, assignment=chosen)
+        self.tell("upsert", self.truth[pod.uid])
+
+    @rule(memory=st.integers(1, 1024), whole=st.booleans())
+    def create(self, memory: int, whole: bool) -> None:
+        self.count += 1
+        main = strategies.container(gpu=1) if whole else strategies.container(gpu_mem=memory)
+        pod = observed.pod(strategies.admit(strategies.pod(main, uid=f"u{self.count}")))
+        self.truth[pod.uid] = pod
+        self.cluster.upsert_pod(pod)
+
+    @precondition(lambda self: any(not pod.node for pod in self.truth.values()))
+    @rule(data=st.data(), outcome=st.sampled_from(["commits", "refused", "lost", "late"]))
+    def bind(self, data: st.DataObject, outcome: str) -> None:
+        uid = data.draw(st.sampled_from([uid for uid, pod in self.truth.items() if not pod.node]))
+        pod = self.truth[uid]
+        if uid not in self.cluster.pods or self.cluster.pods[uid].node or any(p.pod.uid == uid for p in self.late):
+            return
+        chosen = self.binder._take(pod, NODE)
+        if isinstance(chosen, str):
+            return
+        if outcome == "commits":
+            self.commit(pod, chosen)
+            self.cluster.settle(uid, NODE, expires=None)
+        elif outcome == "refused":
+            self.cluster.release(uid, NODE)
+        else:
+            self.cluster.settle(uid, NODE, self.clock.seconds + UNKNOWN_S)
+            if outcome == "late":
+                self.late.append(Posted(pod, chosen, self.clock.seconds + UNKNOWN_S))
+
+    @precondition(lambda self: self.late)
+    @rule()
+    def a_late_binding_is_carried_out(self) -> None:
+        posted = self.late.pop()
+        if posted.pod.uid in self.truth:
+            self.commit(posted.pod, posted.assignment)
+
+    @precondition(lambda self: self.unseen)
+    @rule()
+    def watch(self) -> None:
+        kind, pod = self.unseen.popleft()
+        if kind == "upsert":
+            self.cluster.upsert_pod(pod)
+        else:
+            self.cluster.delete_pod(pod.uid)
+
+    @rule()
+    def relist(self) -> None:
+        self.unseen.clear()
+        for uid in self.cluster.pods.keys() - self.truth.keys():
+            self.cluster.delete_pod(uid)
+        for pod in self.truth.values():
+            self.cluster.upsert_pod(pod)
+
+    @precondition(lambda self: self.truth)
+    @rule(data=st.data(), ends=st.booleans())
+    def a_pod_goes(self, data: st.DataObject, ends: bool) -> None:
+        uid = data.draw(st.sampled_from(list(self.truth)))
+        pod = self.truth.pop(uid)
+        if ends and pod.node:
+            self.truth[uid] = replace(pod, is_over=True)
+            self.tell("upsert", self.truth[uid])
+        else:
+            self.tell("delete", pod)
+
+    @rule(seconds=st.sampled_from([1.0, 40.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.clock.seconds += seconds
+        self.late = [posted for posted in self.late if posted.ends > self.clock.seconds]
+        self.alive()
+
+    @invariant()
+    def no_card_is_over_its_capacity(self) -> None:
+        held = [(pod.assignment, pod) for pod in self.truth.values() if pod.node and not pod.is_over]
+        held += [(posted.assignment, posted.pod) for posted in self.late if posted.pod.uid in self.truth]
+        slices = {"GPU-0": 0, "GPU-1": 0}
+        for chosen, _ in held:
+            assert chosen is not None
+            for (grant,) in chosen.containers.values():
+                slices[grant.gpu] += SLICES if grant.whole else -(-grant.memory_mib // 256)
+        assert max(slices.values()) <= SLICES
+
+
+TestAccounting = Accounting.TestCase
+TestAccounting.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+TestAccounting = pytest.mark.timeout(120)(TestAccounting)
