@@ -109,7 +109,7 @@ def _generated(resource: Resource, metadata: Json, uid: str) -> str:
     prefix = metadata.get("generateName")
     if not prefix:
         raise invalid(resource, "", "metadata.name: Required value: name or generateName is required")
-    return f"{prefix}{uid.replace('-', '')[:5]}"
+    return f"{prefix}{uid.replace('-', '')[:10]}"
 
 
 def _check_namespace(metadata: Json, namespace: str) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from simulator.api import stamp
-from simulator.api.resources import PODS, Json
+from simulator.api.resources import PODS, Json, Target
 from vgpu.errors import KubernetesError
 
 DEFAULT_GRACE_S: Final = 30
@@ -18,6 +18,11 @@ _DEFAULTS: Final = {
 _INTEGER: Final = re.compile(r"\d+")
 _SUFFIXES: Final = ("", "k", "M", "G", "T", "P")
 _NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+
+
+def target(pod: Json, subresource: str = "") -> Target:
+    """Say where a pod, or something below it, is found."""
+    return Target(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], subresource)
 
 
 def created(pod: Json) -> Json:

@@ -47,10 +47,12 @@ class _Collection:
     objects: dict[ObjectKey, Json] = field(default_factory=dict)
     log: list[Change] = field(default_factory=list)
     floor: int = 0  # the log holds every change after this version
+    latest: int = 0  # the version of the last change
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def append(self, change: Change, history: int) -> None:
         self.log.append(change)
+        self.latest = change.version
         if len(self.log) > 2 * history:
             self.floor = self.log[history - 1].version
             del self.log[:history]
@@ -118,11 +120,14 @@ class Store:
             raise TooOld(version, collection.floor)
         return collection.log[bisect_right(collection.log, version, key=lambda change: change.version) :]
 
-    async def wait(self, resource: str, timeout_s: float) -> None:
-        """Return at the resource's next change, when the store is closed, or after a while."""
+    async def wait(self, resource: str, after: int, timeout_s: float) -> None:
+        """Return once the resource has changed after a version, when the store is closed, or after a while."""
+        collection = self._collection(resource)
+        if collection.latest > after or self.closed:
+            return
         try:
             async with asyncio.timeout(timeout_s):
-                await self._collection(resource).changed.wait()
+                await collection.changed.wait()
         except TimeoutError:
             return
 

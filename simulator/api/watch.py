@@ -55,7 +55,7 @@ async def lines(store: Store, wish: Wish, clock: Callable[[], float]) -> AsyncIt
             for event in filter(None, (seen(change, wish) for change in changes)):
                 yield _line(*event)
             if not changes:
-                await store.wait(wish.target.resource.name, min(BOOKMARK_S, left))
+                await store.wait(wish.target.resource.name, version, min(BOOKMARK_S, left))
                 for line in _bookmarks(wish, version):
                     yield line
     except TooOld as error:

@@ -240,7 +240,7 @@ class Picture:
 
     async def until(self, names: set[str]) -> None:
         async with asyncio.timeout(5):
-            while self.names != names:  # noqa: ASYNC110 - what to wait for is the picture itself
+            while self.names != names:
                 await asyncio.sleep(0.01)
 
 

@@ -75,10 +75,18 @@ def test_a_version_from_another_life_is_too_old() -> None:
 
 async def test_waiting_ends_with_the_next_change_of_that_resource_only() -> None:
     store = Store()
-    waiting = asyncio.create_task(store.wait(PODS.name, 30))
+    waiting = asyncio.create_task(store.wait(PODS.name, store.version, 30))
     await asyncio.sleep(0)
     store.put(GPUNODES.name, ("", "n"), {"metadata": {"name": "n"}})
     await asyncio.sleep(0.01)
     assert not waiting.done()
     apply(store, (True, "a", 1))
     await asyncio.wait_for(waiting, 1)
+
+
+async def test_waiting_for_what_has_happened_already_ends_at_once() -> None:
+    store = Store()
+    version = store.version
+    apply(store, (True, "a", 1))
+    store.forget()
+    await asyncio.wait_for(store.wait(PODS.name, version, 30), 1)
