@@ -1,0 +1,64 @@
+"""Who may speak to the API server: static tokens for Kubernetes' own parts, kubeconfigs for everybody."""
+
+import json
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+SERVER = "https://127.0.0.1:6443"
+
+
+class Account(NamedTuple):
+    """A user the API server knows by a static token."""
+
+    name: str
+    user: str
+    groups: str = ""
+
+    @classmethod
+    def of_node(cls, node: str) -> "Account":
+        return cls(node, f"system:node:{node}", "system:nodes")
+
+
+ADMIN = Account("admin", "admin", "system:masters")
+SCHEDULER = Account("scheduler", "system:kube-scheduler")
+CONTROLLERS = Account("controller-manager", "system:kube-controller-manager")
+
+
+def write(work: Path, nodes: Sequence[str]) -> None:
+    """Write pki/tokens.csv and one kubeconfig an account."""
+    everybody = [ADMIN, SCHEDULER, CONTROLLERS, *map(Account.of_node, nodes)]
+    tokens = {account: secrets.token_urlsafe() for account in everybody}
+    lines = (f'{token},{who.user},{who.name},"{who.groups}"\n' for who, token in tokens.items())
+    (work / "pki" / "tokens.csv").write_text("".join(lines))
+    for who, token in tokens.items():
+        kubeconfig(work, who.name, token)
+
+
+def path(work: Path, name: str) -> Path:
+    """The kubeconfig of an account."""
+    return work / "config" / f"{name}.kubeconfig"
+
+
+def kubeconfig(work: Path, name: str, token: str) -> Path:
+    """Write the kubeconfig of whoever holds this token."""
+    cluster = {"server": SERVER, "certificate-authority": str(work / "pki" / "ca.crt")}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "cluster",
+        "contexts": [{"name": "cluster", "context": {"cluster": "cluster", "user": name}}],
+        "clusters": [{"name": "cluster", "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": token}}],
+    }
+    target = path(work, name)
+    target.write_text(json.dumps(content, indent=1))
+    target.chmod(0o600)
+    return target
+
+
+def token(work: Path, name: str) -> str:
+    """The token in an account's kubeconfig."""
+    read: str = json.loads(path(work, name).read_text())["users"][0]["user"]["token"]
+    return read

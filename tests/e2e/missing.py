@@ -1,0 +1,67 @@
+"""What this machine lacks for a real cluster, said by name."""
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+PACKAGES = {
+    "containerd": "containerd",
+    "ctr": "containerd",
+    "etcd": "etcd-server",
+    "runc": "runc",
+    "ip": "iproute2",
+    "busybox": "busybox-static",
+}
+HIDDEN = (Path("/run"), Path("/var/lib"), Path("/var/log"))  # a node has its own of these
+
+_SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
+
+
+class Missing(Exception):
+    """The machine cannot run the cluster; `things` says why, one phrase each."""
+
+    def __init__(self, things: list[str]) -> None:
+        super().__init__("cannot run a cluster here: " + "; ".join(things))
+        self.things = things
+
+
+def which(program: str) -> str | None:
+    """Find a program on PATH or among root's own, which a user's PATH may leave out."""
+    return shutil.which(program, path=_SEARCH)
+
+
+def packages() -> list[str]:
+    """Names of the Debian packages whose programs are not here."""
+    return sorted({package for program, package in PACKAGES.items() if which(program) is None})
+
+
+def install(names: list[str]) -> None:
+    """Install Debian packages; raises Missing with apt's last words."""
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *names]
+    for step in (["apt-get", "update", "-qq"], command):
+        done = subprocess.run(
+            step, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+        )
+        if done.returncode:
+            raise Missing([f"packages {' '.join(names)} (apt-get: {done.stderr.strip()[-500:]})"])
+
+
+def reasons(repository: Path) -> list[str]:
+    """Why no cluster can run here, however many packages are installed; empty when one can."""
+    checks = {
+        "Linux on x86_64": platform.system() == "Linux" and platform.machine() == "x86_64",
+        "root (namespaces, mounts and cgroups are made)": os.geteuid() == 0,
+        "apt-get, or " + " ".join(packages()): not packages() or which("apt-get") is not None,
+        f"a checkout outside {', '.join(map(str, HIDDEN))}": not any(map(repository.is_relative_to, HIDDEN)),
+    }
+    found = [need for need, met in checks.items() if not met]
+    return found or _namespaces()
+
+
+def _namespaces() -> list[str]:
+    probe = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "true"]
+    done = subprocess.run(probe, capture_output=True, text=True, check=False)
+    return [f"private namespaces ({done.stderr.strip()})"] if done.returncode else []

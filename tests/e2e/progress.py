@@ -1,0 +1,11 @@
+"""What the harness tells a waiting person: short lines on stderr, with seconds since the start."""
+
+import sys
+import time
+
+_STARTED = time.monotonic()
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"[{time.monotonic() - _STARTED:6.1f} s] {text}\n")
+    sys.stderr.flush()
