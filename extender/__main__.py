@@ -91,7 +91,9 @@ def _server(settings: Settings, verbs: Verbs) -> uvicorn.Config:
             "ssl_ca_certs": str(settings.client_ca),
             "ssl_cert_reqs": ssl.CERT_REQUIRED,
         }
-    return uvicorn.Config(app(verbs), host=settings.host, port=settings.port, access_log=False, log_config=None, **tls)
+    return uvicorn.Config(
+        app(verbs, time.perf_counter), host=settings.host, port=settings.port, access_log=False, log_config=None, **tls
+    )
 
 
 def _now() -> datetime:

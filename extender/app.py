@@ -21,6 +21,8 @@ from vgpu.placement import Defaults
 JSON: Final = "application/json"
 NOT_READY: Final = "the first lists of the cluster are not complete"
 
+Handle = Callable[[bytes], Awaitable[bytes]]
+
 log = logging.getLogger(__name__)
 
 
@@ -58,11 +60,15 @@ class Verbs:
         return wire.error(refusal)
 
 
-def app(verbs: Verbs) -> FastAPI:
-    """Build the application: the verbs, `/healthz` (the process answers) and `/readyz` (the picture is whole)."""
+def app(verbs: Verbs, clock: Callable[[], float]) -> FastAPI:
+    """Build the application: the verbs, `/healthz` (the process answers) and `/readyz` (the picture is whole).
+
+    `clock` (monotonic, in seconds) times each call, for the log at level debug.
+    """
     api = FastAPI(title="vgpushare extender", version=vgpu.__version__)
     for name, handle in (("filter", verbs.filter), ("prioritize", verbs.prioritize), ("bind", verbs.bind)):
-        api.add_api_route(f"/{name}", _endpoint(verbs.watches, handle), methods=["POST"], name=name)
+        timed = _timed(name, handle, clock)
+        api.add_api_route(f"/{name}", _endpoint(verbs.watches, timed), methods=["POST"], name=name)
 
     @api.get("/healthz")
     async def healthz() -> Response:
