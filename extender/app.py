@@ -83,7 +83,17 @@ def app(verbs: Verbs, clock: Callable[[], float]) -> FastAPI:
     return api
 
 
-def _endpoint(watches: Synced, handle: Callable[[bytes], Awaitable[bytes]]) -> Callable[[Request], Awaitable[Response]]:
+def _timed(name: str, handle: Handle, clock: Callable[[], float]) -> Handle:
+    async def timed(body: bytes) -> bytes:
+        started = clock()
+        answer = await handle(body)
+        log.debug("%s took %.3f ms", name, (clock() - started) * 1000)
+        return answer
+
+    return timed
+
+
+def _endpoint(watches: Synced, handle: Handle) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         if not watches.is_synced:
             return Response(wire.error(NOT_READY), 503, media_type=JSON)
