@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "account.h"
+#include "holdings.h"
 #include "identity.h"
-#include "ledger.h"
 #include "log.h"
 #include "source.h"
 
@@ -17,18 +17,24 @@ enum { LOCK_TIMEOUT_MS = 50 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct source *source;          /* under the mutex until set, then never changed */
 static struct identity self;           /* under the mutex; pid 0 until known */
-static struct ledger ledger;           /* under the mutex */
 static uint64_t put_off[REGION_CARDS]; /* atomically: releases that wait for the lock */
 
-static void before_fork(void) { pthread_mutex_lock(&mutex); }
+static void before_fork(void) {
+    pthread_mutex_lock(&mutex);
+    holdings_lock();
+}
 
-static void after_fork_in_parent(void) { pthread_mutex_unlock(&mutex); }
+static void after_fork_in_parent(void) {
+    holdings_unlock();
+    pthread_mutex_unlock(&mutex);
+}
 
 /* The child holds no memory of the card: CUDA does not survive a fork. */
 static void after_fork_in_child(void) {
     self = (struct identity){0};
     memset(put_off, 0, sizeof put_off);
-    ledger_clear(&ledger);
+    holdings_forget_all();
+    holdings_unlock();
     pthread_mutex_unlock(&mutex);
 }
 
@@ -112,21 +118,6 @@ void charge_release(int card, uint64_t bytes) {
     int slot = account_slot_of(region, &who);
     if (slot >= 0) catch_up(region, slot);
     region_unlock(region);
-}
-
-bool charge_remember(uint64_t pointer, const struct claim *claim) {
-    pthread_mutex_lock(&mutex);
-    bool kept = ledger_put(&ledger, (struct ledger_entry){pointer, claim->bytes, claim->card});
-    pthread_mutex_unlock(&mutex);
-    return kept;
-}
-
-bool charge_forget(uint64_t pointer, struct claim *claim) {
-    pthread_mutex_lock(&mutex);
-    struct ledger_entry entry = ledger_take(&ledger, pointer);
-    pthread_mutex_unlock(&mutex);
-    *claim = (struct claim){.card = entry.card, .bytes = entry.bytes};
-    return entry.key != 0;
 }
 
 void charge_clear_former_image(void) {

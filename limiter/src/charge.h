@@ -1,4 +1,4 @@
-/* This process's side of the accounts: its limits, its region, its slot, and what it holds. */
+/* This process's side of the accounts: its limits, its region and its slot there. */
 #ifndef VGPU_CHARGE_H
 #define VGPU_CHARGE_H
 
@@ -29,12 +29,6 @@ bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t by
 
 /* Takes a charge back. Never fails: where the lock cannot be had in time, the next one to have it catches up. */
 void charge_release(int card, uint64_t bytes);
-
-/* Remembers a charge by pointer; false when memory is out. */
-bool charge_remember(uint64_t pointer, const struct claim *claim);
-
-/* Forgets a pointer. False where it was never charged; `claim` is then empty. */
-bool charge_forget(uint64_t pointer, struct claim *claim);
 
 /* After an exec: the slot of this process's former image, whose memory the driver has freed, is cleared. */
 void charge_clear_former_image(void);

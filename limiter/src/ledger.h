@@ -1,6 +1,5 @@
-/* What this process was charged, by pointer: the size and the card are known again when the pointer is freed.
- *
- * An open-addressing table with linear probing. Not locked: charge.c is its one user, and locks.
+/* A table from pointers to what was charged for them: open addressing with linear probing. Not locked: holdings.c is
+ * its one user, and locks.
  */
 #ifndef VGPU_LEDGER_H
 #define VGPU_LEDGER_H

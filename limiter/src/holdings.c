@@ -1,0 +1,88 @@
+#include "holdings.h"
+
+#include <pthread.h>
+
+#include "ledger.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct ledger pointers; /* under the mutex: `bytes` 0 marks a piece */
+static struct ledger chunks;   /* under the mutex: by chunk, `bytes` counts its pieces */
+
+void holdings_lock(void) { pthread_mutex_lock(&mutex); }
+
+void holdings_unlock(void) { pthread_mutex_unlock(&mutex); }
+
+void holdings_forget_all(void) {
+    ledger_clear(&pointers);
+    ledger_clear(&chunks);
+}
+
+/* Never 0, which is the ledger's mark of emptiness. */
+static uint64_t chunk_of(uint64_t pointer) { return pointer / GRANULE + 1; }
+
+bool holdings_add(uint64_t pointer, struct holding holding) {
+    holdings_lock();
+    bool kept = ledger_put(&pointers, (struct ledger_entry){pointer, holding.bytes, holding.card});
+    holdings_unlock();
+    return kept;
+}
+
+/* Under the mutex. What was taken out leaves room to be put in again. */
+static bool join(uint64_t pointer) {
+    struct ledger_entry chunk = ledger_take(&chunks, chunk_of(pointer));
+    if (chunk.key == 0) return false;
+    bool kept = ledger_put(&pointers, (struct ledger_entry){pointer, 0, chunk.card});
+    chunk.bytes += kept;
+    ledger_put(&chunks, chunk);
+    return kept;
+}
+
+bool holdings_join(uint64_t pointer) {
+    holdings_lock();
+    bool joined = join(pointer);
+    holdings_unlock();
+    return joined;
+}
+
+/* Under the mutex. */
+static bool add_chunk(uint64_t pointer, int card) {
+    if (!ledger_put(&chunks, (struct ledger_entry){chunk_of(pointer), 1, card})) return false;
+    if (ledger_put(&pointers, (struct ledger_entry){pointer, 0, card})) return true;
+    ledger_take(&chunks, chunk_of(pointer));
+    return false;
+}
+
+bool holdings_add_piece(uint64_t pointer, int card, bool *spare) {
+    holdings_lock();
+    *spare = join(pointer);
+    bool kept = *spare || add_chunk(pointer, card);
+    holdings_unlock();
+    return kept;
+}
+
+/* Under the mutex. Whether the piece was its chunk's last. */
+static bool leave_chunk(uint64_t pointer) {
+    struct ledger_entry chunk = ledger_take(&chunks, chunk_of(pointer));
+    if (chunk.bytes <= 1) return chunk.key != 0;
+    chunk.bytes--;
+    ledger_put(&chunks, chunk);
+    return false;
+}
+
+bool holdings_take(uint64_t pointer, struct holding *holding) {
+    holdings_lock();
+    struct ledger_entry entry = ledger_take(&pointers, pointer);
+    *holding = (struct holding){entry.card, entry.bytes, entry.key != 0 && entry.bytes == 0};
+    if (holding->is_piece && leave_chunk(pointer)) holding->bytes = GRANULE;
+    holdings_unlock();
+    return entry.key != 0;
+}
+
+uint64_t holdings_put_back(uint64_t pointer, const struct holding *holding) {
+    bool spare = false;
+    if (holding->is_piece)
+        holdings_add_piece(pointer, holding->card, &spare);
+    else
+        holdings_add(pointer, *holding);
+    return spare ? holding->bytes : 0;
+}
