@@ -112,7 +112,7 @@ async def _ask(hook: Json, review: Json) -> Json:
 async def _call(hook: Json, review: Json) -> Json:
     client = hook["clientConfig"]
     timeout = hook.get("timeoutSeconds", _DEFAULT_TIMEOUT_S)
-    context = _trust(client.get("caBundle", ""))
+    context = trust(client.get("caBundle", ""))
     limits = aiohttp.ClientTimeout(total=timeout)
     headers = {"Content-Type": "application/json"}
     async with (
@@ -135,6 +135,6 @@ async def _call(hook: Json, review: Json) -> Json:
 
 
 @lru_cache(maxsize=8)
-def _trust(bundle: str) -> ssl.SSLContext:
+def trust(bundle: str) -> ssl.SSLContext:
     """Trust the CAs of a base64 bundle of PEM certificates, and nobody else."""
     return ssl.create_default_context(cadata=base64.b64decode(bundle).decode())

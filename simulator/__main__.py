@@ -1,0 +1,76 @@
+"""`python -m simulator`, which is `make run`: the whole control plane here, until Ctrl-C."""
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_settings import CliApp
+from rich.console import Console
+
+from simulator import session
+from simulator.ports import PortTaken
+from simulator.processes import PartDied
+from simulator.screen import Lines, Tables
+from simulator.session import Addresses, NotReady, World
+from simulator.settings import Settings
+
+WAITING = "starting the extender and the webhook"
+
+
+def main() -> None:
+    """Run until told to stop; exit 2 on bad settings, 1 when something ended that should not have."""
+    try:
+        settings = CliApp.run(Settings)
+    except ValidationError as error:
+        for problem in error.errors():
+            print(f"{'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    try:
+        asyncio.run(_run(settings))
+    except (PartDied, NotReady, PortTaken) as error:
+        sys.exit(f"simulator: {error}")
+    except BrokenPipeError:  # nobody reads on; nothing may be written any more, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+async def _run(settings: Settings) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    console = Console(force_terminal=sys.stdout.isatty())
+    on_terminal = console.is_terminal and not console.is_dumb_terminal
+    screen = Tables(console) if on_terminal else Lines(console)
+    waiting = console.status(WAITING)
+    if on_terminal:
+        waiting.start()
+    else:
+        print(WAITING, file=sys.stderr, flush=True)  # noqa: T201 - the first line of stdout is the extender's address
+
+    def announce(at: Addresses) -> None:
+        waiting.stop()
+        for line in (
+            f"extender    {at.extender}    try: curl {at.extender}/healthz",
+            f"webhook     {at.webhook}",
+            f"Kubernetes  {at.kubernetes}   try: kubectl --server={at.kubernetes} get pods",
+            "Ctrl-C stops everything",
+        ):
+            console.out(line, highlight=False)
+        screen.start()
+
+    with tempfile.TemporaryDirectory(prefix="vgpu-simulator-") as folder:
+        world = World(settings, os.environ, Path(folder), screen, announce, stop)
+        try:
+            await session.run(world, lambda: datetime.now(UTC), lambda: str(uuid.uuid4()))
+        finally:
+            waiting.stop()
+            screen.stop()
+
+
+if __name__ == "__main__":
+    main()
