@@ -108,9 +108,10 @@ def _placed_by_hand(pod: Json) -> Iterator[Problem]:
 
 
 def _visible_devices(path: str, container: Json) -> Iterator[Problem]:
-    """The nvidia runtime would hand over whatever cards this variable names."""
+    """The nvidia runtime hands over whatever cards this variable names; beside a request it would undo ours."""
+    harmless = frozenset() if pods.asks(container) else NO_DEVICES
     for variable in container.get("env") or ():
-        if variable.get("name") == VISIBLE_DEVICES and variable.get("value") not in NO_DEVICES:
+        if variable.get("name") == VISIBLE_DEVICES and variable.get("value") not in harmless:
             why = "decides which cards the runtime hands over, and is ours to set; leave it out"
             yield Problem(f"{path}.env[{VISIBLE_DEVICES}]", variable.get("value") or "", why)
 
