@@ -21,8 +21,8 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
 ``events``
     Lines ``xid GPU-... 79``: delivered by nvmlEventSetWait_v2 to sets that were made before.
 
-Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. Allocations
-from 1 MiB are rounded up to 2 MiB, smaller ones share pages; stream-ordered pools reserve 32 MiB at a time. A kernel
+Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. What an
+allocation takes of a card, and what odd calls return, is as measured on an H200 with driver 580. A kernel
 keeps its stream busy for the microseconds its name ends with. Not there: graphs, arrays, IPC,
 green contexts, libraries.
 """
@@ -38,6 +38,7 @@ CUDA = (
     "cuda_device.c",
     "cuda_context.c",
     "cuda_memory.c",
+    "cuda_pages.c",
     "cuda_pool.c",
     "cuda_vmm.c",
     "cuda_stream.c",
@@ -97,6 +98,15 @@ def build(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for command in commands(out):
         subprocess.run(command, check=True)
+
+
+def ensure(out: Path = HERE.parents[1] / "build" / "driver") -> Path:
+    """The folder of the built files, built now unless they are newer than all sources."""
+    outputs = [out / name for name in ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked")]
+    newest = max(source.stat().st_mtime for source in HERE.iterdir() if source.suffix in {".c", ".h"})
+    if not all(output.exists() and output.stat().st_mtime > newest for output in outputs):
+        build(out)
+    return out
 
 
 if __name__ == "__main__":

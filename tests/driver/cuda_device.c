@@ -48,7 +48,7 @@ void sleep_until(uint64_t ns) {
 static int find_listed(const Cards *cards, const char *token) {
     char *end;
     long index = strtol(token, &end, 10);
-    if (end != token && *end == '\0') {
+    if (end != token) {
         return index >= 0 && index < (long)cards->count ? (int)index : -1;
     }
     for (unsigned i = 0; i < cards->count; i++) {
@@ -59,44 +59,49 @@ static int find_listed(const Cards *cards, const char *token) {
     return -1;
 }
 
-static void add_device(const Card *card) {
+/* False when it is there already. */
+static bool add_device(const Card *card) {
     for (CUdevice i = 0; i < devices_found; i++) {
         if (strcmp(devices[i].uuid, card->uuid) == 0) {
-            return;
+            return false;
         }
     }
     memcpy(devices[devices_found++].uuid, card->uuid, SIM_UUID_SIZE);
+    return true;
 }
 
-/* CUDA_VISIBLE_DEVICES as the real driver reads it: in the order given, up to the first name it does not know. */
-static void add_listed(const Cards *cards, const char *list) {
+/* CUDA_VISIBLE_DEVICES as the real driver reads it: in the order given, up to the first name it does not know; a card
+ * named twice is an error. */
+static CUresult add_listed(const Cards *cards, const char *list) {
     char *copy = strdup(list);
     char *rest = copy;
     char *token;
-    while ((token = strsep(&rest, ",")) != NULL) {
-        int found = find_listed(cards, token);
-        if (found < 0) {
-            break;
-        }
-        add_device(&cards->card[found]);
+    int found = 0;
+    bool repeated = false;
+    while (found >= 0 && !repeated && (token = strsep(&rest, ",")) != NULL) {
+        found = find_listed(cards, token);
+        repeated = found >= 0 && !add_device(&cards->card[found]);
     }
     free(copy);
+    return repeated ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
 static CUresult find_devices(void) {
     static Cards cards; /* large; under driver_lock */
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    CUresult listing = CUDA_SUCCESS;
+    devices_found = 0;
     int result = sim_cards(&cards);
-    if (result == -EINVAL) {
-        return CUDA_ERROR_UNKNOWN;
+    if (result != 0) {
+        return result == -EINVAL ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_NO_DEVICE;
     }
-    for (unsigned i = 0; result == 0 && list == NULL && i < cards.count; i++) {
-        add_device(&cards.card[i]);
+    for (unsigned i = 0; list == NULL && i < cards.count; i++) {
+        (void)add_device(&cards.card[i]);
     }
-    if (result == 0 && list != NULL) {
-        add_listed(&cards, list);
+    if (list != NULL) {
+        listing = add_listed(&cards, list);
     }
-    return devices_found > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+    return listing == CUDA_SUCCESS && devices_found == 0 ? CUDA_ERROR_NO_DEVICE : listing;
 }
 
 static CUresult initialise(void) {

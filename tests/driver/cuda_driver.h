@@ -7,13 +7,13 @@
 #include <cuda.h>
 
 #define PAGE (2 * SIM_MIB) /* what the real driver takes from a card at a time */
+#define SMALL_UNIT 512
 
 typedef struct {
     char uuid[SIM_UUID_SIZE];
     CUcontext primary;
     unsigned primary_references;
     unsigned primary_flags;
-    uint64_t small_bytes; /* allocations that share pages */
     CUmemoryPool default_pool;
     CUmemoryPool current_pool;
 } Device;
@@ -30,6 +30,8 @@ struct CUctx_st {
 };
 
 struct CUmemPoolHandle_st {
+    struct CUmemPoolHandle_st *next;
+    bool destroyed; /* by the program; goes when its last allocation does */
     CUdevice device;
     uint64_t used;
     uint64_t used_high;
@@ -43,7 +45,7 @@ typedef enum { KIND_DEVICE, KIND_SMALL, KIND_MANAGED, KIND_HOST, KIND_POOL } Kin
 typedef struct {
     CUdeviceptr address;
     uint64_t size;    /* as asked */
-    uint64_t charged; /* KIND_DEVICE: bytes of the card; KIND_SMALL, KIND_POOL: bytes of the shared pages */
+    uint64_t charged; /* of the card, of shared pages or of the pool */
     Kind kind;
     CUcontext context;
     CUmemoryPool pool;
@@ -86,6 +88,8 @@ CUresult allocation_free(Allocation *allocation);
 void allocations_free_of(CUcontext context);
 bool mapping_holds(CUdeviceptr address, uint64_t size);                /* of cuMemMap */
 
+CUresult pages_take(CUdevice device, uint64_t bytes, CUdeviceptr *address);
+void pages_give(CUdeviceptr address, uint64_t bytes);
 void pool_release(CUmemoryPool pool, uint64_t bytes);
 void pools_trim(CUdevice ordinal); /* at a synchronisation point */
 void streams_free_of(CUcontext context);

@@ -1,6 +1,6 @@
 /* Memory of the ordinary kind: cuMemAlloc and its siblings, host memory, copies and fills.
  *
- * Device addresses are made up and carry no bytes. An allocation below 1 MiB shares 2 MiB pages with others of its
+ * Device addresses are made up and carry no bytes. An allocation up to 1 MiB shares 2 MiB pages with others of its
  * kind, a larger one is rounded up to pages: so a program's sums agree with a real card's. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
@@ -11,7 +11,6 @@
 
 #define ARENA UINT64_C(0x20000000000)
 #define SMALL_LIMIT SIM_MIB
-#define SMALL_UNIT 512
 #define PITCH 512
 
 static Allocation *table; /* by address */
@@ -79,7 +78,7 @@ CUresult allocation_add(Allocation allocation, CUdeviceptr *address) {
 }
 
 static bool in_arena(const Allocation *allocation) {
-    return allocation->kind != KIND_MANAGED && allocation->kind != KIND_HOST;
+    return allocation->kind == KIND_DEVICE || allocation->kind == KIND_POOL;
 }
 
 /* Addresses are given again once nothing above them lives, as a real driver reuses them. */
@@ -93,25 +92,6 @@ static void lower_top(void) {
     }
 }
 
-static uint64_t pages(uint64_t bytes) {
-    return round_up(bytes, PAGE);
-}
-
-static CUresult charge_small(CUdevice ordinal, uint64_t bytes) {
-    Device *device = device_at(ordinal);
-    CUresult result = device_charge(ordinal, pages(device->small_bytes + bytes) - pages(device->small_bytes));
-    if (result == CUDA_SUCCESS) {
-        device->small_bytes += bytes;
-    }
-    return result;
-}
-
-static void release_small(CUdevice ordinal, uint64_t bytes) {
-    Device *device = device_at(ordinal);
-    device_release(ordinal, pages(device->small_bytes) - pages(device->small_bytes - bytes));
-    device->small_bytes -= bytes;
-}
-
 static void give_back(const Allocation *allocation) {
     CUdevice device = allocation->context->device;
     switch (allocation->kind) {
@@ -119,7 +99,7 @@ static void give_back(const Allocation *allocation) {
         device_release(device, allocation->charged);
         break;
     case KIND_SMALL:
-        release_small(device, allocation->charged);
+        pages_give(allocation->address, allocation->charged);
         break;
     case KIND_POOL:
         pool_release(allocation->pool, allocation->charged);
@@ -149,17 +129,20 @@ void allocations_free_of(CUcontext context) {
 }
 
 static CUresult allocate(CUcontext context, CUdeviceptr *dptr, uint64_t size) {
-    bool small = size < SMALL_LIMIT;
+    Card card;
     if (size > UINT64_C(1) << 50) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    uint64_t charged = small ? round_up(size, SMALL_UNIT) : pages(size);
-    CUresult result = small ? charge_small(context->device, charged) : device_charge(context->device, charged);
+    if (!device_card(context->device, &card)) {
+        return CUDA_ERROR_UNKNOWN; /* also where a page has room */
+    }
+    Allocation made = {.size = size, .kind = size > SMALL_LIMIT ? KIND_DEVICE : KIND_SMALL, .context = context};
+    made.charged = round_up(size, made.kind == KIND_DEVICE ? PAGE : SMALL_UNIT);
+    CUresult result = made.kind == KIND_DEVICE ? device_charge(context->device, made.charged)
+                                               : pages_take(context->device, made.charged, &made.address);
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    Allocation made = {
-        .size = size, .charged = charged, .kind = small ? KIND_SMALL : KIND_DEVICE, .context = context};
     result = allocation_add(made, dptr);
     if (result != CUDA_SUCCESS) {
         give_back(&made);
@@ -198,7 +181,13 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
         LEAVE(CUDA_SUCCESS);
     }
     REQUIRE(found != NULL && found->kind != KIND_HOST, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(allocation_free(found));
+    bool of_pool = found->kind == KIND_POOL;
+    CUdevice device = found->context->device;
+    CUresult result = allocation_free(found);
+    if (of_pool) {
+        pools_trim(device); /* it waits for the device, and so is a synchronisation point */
+    }
+    LEAVE(result);
 }
 
 static void *map_host(size_t size) {
@@ -258,44 +247,36 @@ SIM_EXPORT CUresult cuMemHostUnregister(void *p) {
     LEAVE(p != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
-static CUresult get_info(uint64_t *available, uint64_t *total) {
+SIM_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     CUcontext context;
     Card card;
+    ENTER();
     CUresult result = context_current(&context);
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
-    if (!device_card(context->device, &card)) {
-        return CUDA_ERROR_UNKNOWN;
-    }
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(free != NULL && total != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(device_card(context->device, &card), CUDA_ERROR_UNKNOWN);
     uint64_t used = ledger_used(card.uuid);
     *total = card.memory - card.reserved;
-    *available = used < *total ? *total - used : 0;
-    return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
-    uint64_t available;
-    uint64_t all;
-    ENTER();
-    REQUIRE(free != NULL && total != NULL, CUDA_ERROR_INVALID_VALUE);
-    CUresult result = get_info(&available, &all);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    *free = available;
-    *total = all;
+    *free = used < *total ? *total - used : 0;
     LEAVE(CUDA_SUCCESS);
 }
 
+/* The 32-bit forms of CUDA 2 work with contexts of that version alone, and nobody has one: so does the real driver. */
 SIM_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) {
-    uint64_t available;
-    uint64_t all;
-    ENTER();
-    REQUIRE(free != NULL && total != NULL, CUDA_ERROR_INVALID_VALUE);
-    CUresult result = get_info(&available, &all);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    *free = available < UINT32_MAX ? (unsigned)available : UINT32_MAX;
-    *total = all < UINT32_MAX ? (unsigned)all : UINT32_MAX;
-    LEAVE(CUDA_SUCCESS);
+    (void)free;
+    (void)total;
+    return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+SIM_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) {
+    (void)dptr;
+    (void)bytesize;
+    return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+SIM_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr) {
+    (void)dptr;
+    return CUDA_ERROR_INVALID_CONTEXT;
 }
 
 SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 
 #define BLOCK (32 * SIM_MIB)
-#define UNIT 512
+
+static CUmemoryPool pools;
 
 static CUmemoryPool pool_make(CUdevice ordinal) {
     CUmemoryPool pool = calloc(1, sizeof *pool);
     if (pool != NULL) {
-        pool->device = ordinal;
+        *pool = (struct CUmemPoolHandle_st){.next = pools, .device = ordinal};
+        pools = pool;
     }
     return pool;
 }
@@ -57,13 +59,27 @@ static void trim(CUmemoryPool pool, uint64_t keep) {
     }
 }
 
-void pools_trim(CUdevice ordinal) {
-    Device *device = device_at(ordinal);
-    if (device->default_pool != NULL) {
-        trim(device->default_pool, device->default_pool->threshold);
+static void drop_if_done(CUmemoryPool pool) {
+    CUmemoryPool *link = &pools;
+    if (!pool->destroyed || pool->used > 0) {
+        return;
     }
-    if (device->current_pool != device->default_pool) {
-        trim(device->current_pool, device->current_pool->threshold);
+    trim(pool, 0);
+    while (*link != pool) {
+        link = &(*link)->next;
+    }
+    *link = pool->next;
+    free(pool);
+}
+
+void pools_trim(CUdevice ordinal) {
+    CUmemoryPool next;
+    for (CUmemoryPool pool = pools; pool != NULL; pool = next) {
+        next = pool->next;
+        if (pool->device == ordinal) {
+            trim(pool, pool->threshold);
+            drop_if_done(pool);
+        }
     }
 }
 
@@ -71,16 +87,19 @@ static CUresult allocate(CUdeviceptr *dptr, size_t size, CUmemoryPool pool) {
     CUcontext context;
     CUresult result = context_current(&context);
     REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(dptr != NULL && size > 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(dptr != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(size < UINT64_C(1) << 50, CUDA_ERROR_OUT_OF_MEMORY);
+    if (size == 0) {
+        *dptr = 0;
+        LEAVE(CUDA_SUCCESS);
+    }
     pool = pool == NULL ? current_pool(context->device) : pool;
-    uint64_t charged = round_up(size, UNIT);
-    result = pool_charge(pool, charged);
+    result = pool_charge(pool, size);
     REQUIRE(result == CUDA_SUCCESS, result);
-    Allocation made = {.size = size, .charged = charged, .kind = KIND_POOL, .context = context, .pool = pool};
+    Allocation made = {.size = size, .charged = size, .kind = KIND_POOL, .context = context, .pool = pool};
     result = allocation_add(made, dptr);
     if (result != CUDA_SUCCESS) {
-        pool_release(pool, charged);
+        pool_release(pool, size);
     }
     LEAVE(result);
 }
@@ -102,6 +121,9 @@ SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     (void)hStream;
     ENTER();
     Allocation *found = allocation_at(dptr);
+    if (dptr == 0) {
+        LEAVE(CUDA_SUCCESS);
+    }
     REQUIRE(found != NULL && found->kind != KIND_HOST, CUDA_ERROR_INVALID_VALUE);
     LEAVE(allocation_free(found));
 }
@@ -144,13 +166,12 @@ SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
 SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     ENTER();
     REQUIRE(pool != NULL && pool != device_at(pool->device)->default_pool, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(pool->used == 0, CUDA_ERROR_NOT_SUPPORTED);
     Device *device = device_at(pool->device);
-    trim(pool, 0);
     if (device->current_pool == pool) {
         device->current_pool = device->default_pool;
     }
-    free(pool);
+    pool->destroyed = true;
+    drop_if_done(pool);
     LEAVE(CUDA_SUCCESS);
 }
 

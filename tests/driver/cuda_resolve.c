@@ -1,4 +1,5 @@
-/* cuGetProcAddress in both its forms: by base name, the newest form not newer than the version asked for. */
+/* cuGetProcAddress in both its forms: by base name, the newest form not newer than the version asked for.
+ * Results, statuses and untouched pointers are as a 580 driver gave them. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
@@ -21,56 +22,56 @@ static const Entry entries[] = {
 #include "cuda_entries.h"
 };
 
-static bool suits(const Entry *entry, const char *symbol, int version) {
-    return strcmp(entry->name, symbol) == 0 && entry->version <= version;
+static bool valid(const char *symbol, void **pfn, int version, cuuint64_t flags) {
+    const cuuint64_t both = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    return symbol != NULL && pfn != NULL && version <= CUDA_VERSION && flags <= both;
 }
 
-static const Entry *find(const char *symbol, int version, CUdriverProcAddressQueryResult *status) {
+/* What the entry offers a caller of that version, NULL for too old a one. Where a per-thread twin exists and is asked
+ * for, a version before the twin's gets nothing, not the legacy form. */
+static void *offer(const Entry *entry, int version, bool per_thread) {
+    bool twin = per_thread && entry->twin != NULL;
+    if (version < (twin ? entry->twin_version : entry->version)) {
+        return NULL;
+    }
+    return twin ? (void *)entry->twin : (void *)entry->function;
+}
+
+static void *find(const char *symbol, int version, bool per_thread, CUdriverProcAddressQueryResult *status) {
     *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-        if (suits(&entries[i], symbol, version)) {
-            *status = CU_GET_PROC_ADDRESS_SUCCESS;
-            return &entries[i];
+        if (strcmp(entries[i].name, symbol) != 0) {
+            continue;
         }
-        if (suits(&entries[i], symbol, CUDA_VERSION)) {
-            *status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+        void *found = offer(&entries[i], version, per_thread);
+        *status = found != NULL ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+        if (found != NULL) {
+            return found;
         }
     }
     return NULL;
 }
 
-static bool valid(const char *symbol, void **pfn, int version, cuuint64_t flags) {
-    const cuuint64_t both = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    return symbol != NULL && pfn != NULL && version <= CUDA_VERSION && flags < both;
-}
-
-static void *address(const Entry *entry, int version, cuuint64_t flags) {
-    bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    if (per_thread && entry->twin != NULL && version >= entry->twin_version) {
-        return (void *)entry->twin;
-    }
-    return (void *)entry->function;
-}
-
-static CUresult resolve(const char *symbol, void **pfn, int version, cuuint64_t flags,
-                        CUdriverProcAddressQueryResult *status) {
-    if (!valid(symbol, pfn, version, flags)) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    const Entry *found = find(symbol, version, status);
-    *pfn = found == NULL ? NULL : address(found, version, flags);
-    return CUDA_SUCCESS;
-}
-
 SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                                         CUdriverProcAddressQueryResult *symbolStatus) {
     CUdriverProcAddressQueryResult status;
-    CUresult result = resolve(symbol, pfn, cudaVersion, flags, symbolStatus == NULL ? &status : symbolStatus);
-    return result == CUDA_SUCCESS && *pfn == NULL ? CUDA_ERROR_NOT_FOUND : result;
+    if (!valid(symbol, pfn, cudaVersion, flags)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *pfn = find(symbol, cudaVersion, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, &status);
+    if (symbolStatus != NULL) {
+        *symbolStatus = status;
+    }
+    return CUDA_SUCCESS;
 }
 
+/* The form of CUDA 11.3 says in its result what the later one says in a status, and then leaves the pointer alone. */
 SIM_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
-    CUdriverProcAddressQueryResult status;
-    CUresult result = resolve(symbol, pfn, cudaVersion, flags, &status);
-    return result == CUDA_SUCCESS && *pfn == NULL ? CUDA_ERROR_NOT_FOUND : result;
+    void *found = NULL;
+    CUresult result = cuGetProcAddress_v2(symbol, pfn == NULL ? NULL : &found, cudaVersion, flags, NULL);
+    if (result != CUDA_SUCCESS || found == NULL) {
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_NOT_FOUND;
+    }
+    *pfn = found;
+    return CUDA_SUCCESS;
 }

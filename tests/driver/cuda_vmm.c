@@ -20,6 +20,7 @@ typedef struct Range {
     CUdeviceptr address;
     uint64_t size;
     Physical *physical; /* NULL for a reservation */
+    bool accessible;
 } Range;
 
 static Physical *physicals;
@@ -46,7 +47,8 @@ static Range *holding(Range *list, CUdeviceptr address, uint64_t size) {
 }
 
 bool mapping_holds(CUdeviceptr address, uint64_t size) {
-    return holding(mappings, address, size) != NULL;
+    const Range *range = holding(mappings, address, size);
+    return range != NULL && range->accessible;
 }
 
 static void drop_physical(Physical *physical) {
@@ -188,6 +190,11 @@ SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
 SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
     ENTER();
     REQUIRE(desc != NULL && count > 0 && size > 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(holding(mappings, ptr, 1) != NULL, CUDA_ERROR_INVALID_VALUE);
+    for (CUdeviceptr at = ptr; at < ptr + size;) {
+        Range *range = holding(mappings, at, 1);
+        REQUIRE(range != NULL, CUDA_ERROR_INVALID_VALUE);
+        range->accessible = desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        at = range->address + range->size;
+    }
     LEAVE(CUDA_SUCCESS);
 }

@@ -49,6 +49,7 @@ _Static_assert(sizeof(Slot) == 512 && offsetof(State, slot) == 2072, "tests/driv
 
 static pthread_mutex_t ledger_lock = PTHREAD_MUTEX_INITIALIZER; /* outer; the file's lock is taken inside it */
 static State *state;
+static char state_path[SIM_PATH_SIZE];
 static int state_fd = -1;
 static int own_slot = -1;
 static bool forked;
@@ -101,18 +102,20 @@ static int map_state(int fd) {
     return state != MAP_FAILED && memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 ? 0 : -EINVAL;
 }
 
-/* Under ledger_lock. Not closed again even on failure, for the sake of the POSIX lock. */
+/* Under ledger_lock. A reader follows SIMGPU_STATE when it changes, as tests in one process do; whoever holds memory stays
+ * where it is. Nothing is closed again, for the sake of the POSIX lock. */
 static int attach(void) {
     static bool prepared;
     char path[SIM_PATH_SIZE];
-    if (state_fd >= 0) {
+    sim_path(path, "state");
+    if (state_fd >= 0 && (own_slot >= 0 || strcmp(path, state_path) == 0)) {
         return state == MAP_FAILED ? -EINVAL : 0;
     }
-    sim_path(path, "state");
     state_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (state_fd < 0) {
         return -errno;
     }
+    memcpy(state_path, path, sizeof path);
     (void)fchmod(state_fd, 0666); /* containers run as any user; fails when it is another's, who did it */
     if (!prepared) {
         prepared = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;

@@ -391,6 +391,9 @@ EXPORT(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlDevice_t device, unsigned *
     Card card;
     (void)infos;
     NVML_ENTER(device, &card);
+    if (count == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
     *count = 0;
     return NVML_SUCCESS;
 }

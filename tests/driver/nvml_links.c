@@ -38,6 +38,9 @@ EXPORT(nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlDevice_t device, unsigned link, 
     Card card;
     Card peer;
     NVML_ENTER(device, &card);
+    if (card.nvlink_count == 0) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
     if (pci == NULL || link >= card.nvlink_count || !sim_card(card.nvlink[link], &peer)) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }

@@ -132,7 +132,8 @@ def _held(state: bytes, slot: int, cards: int) -> tuple[int, ...]:
 def _read_state(directory: Path) -> tuple[int, bytes, int, int]:
     file = os.open(directory / "state", os.O_RDWR | os.O_CLOEXEC)
     high, cards = _HEAD.unpack(os.pread(file, _HEAD.size, 0).ljust(_HEAD.size, b"\0"))[1:3]
-    return file, os.pread(file, _SLOTS + high * _SLOT_SIZE, 0), high, cards
+    size = _SLOTS + high * _SLOT_SIZE
+    return file, os.pread(file, size, 0).ljust(size, b"\0"), high, cards
 
 
 def holders(directory: Path) -> Iterator[dict[str, int]]:

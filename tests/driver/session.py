@@ -1,0 +1,140 @@
+"""A process that uses the simulated driver as a program would.
+
+Evaluates each line of standard input as an expression over the functions below and prints the value as JSON: results of
+the driver are numbers, NVML's errors too.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import pynvml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+cuda = ctypes.CDLL("libcuda.so.1")
+U64 = ctypes.c_uint64
+
+
+def start(device: int = 0) -> int:
+    """Initialises the driver with the device's primary context current."""
+    context = ctypes.c_void_p()
+    result = cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+    return int(result or cuda.cuCtxSetCurrent(context))
+
+
+def alloc(size: int, function: str = "cuMemAlloc_v2") -> tuple[int, int]:
+    """Result and pointer."""
+    pointer = U64()
+    rest = {"cuMemAllocManaged": (1,), "cuMemAllocAsync": (None,)}.get(function, ())
+    return cuda[function](ctypes.byref(pointer), ctypes.c_size_t(size), *rest), pointer.value
+
+
+def free(pointer: int, function: str = "cuMemFree_v2") -> int:
+    """Result."""
+    rest = (None,) if function == "cuMemFreeAsync" else ()
+    return int(cuda[function](U64(pointer), *rest))
+
+
+def fill(pointer: int, size: int) -> int:
+    """Result of setting that many bytes."""
+    return int(cuda.cuMemsetD8_v2(U64(pointer), 0, ctypes.c_size_t(size)))
+
+
+def info() -> tuple[int, int, int]:
+    """Result, free and total bytes."""
+    available, total = ctypes.c_size_t(), ctypes.c_size_t()
+    return cuda.cuMemGetInfo_v2(ctypes.byref(available), ctypes.byref(total)), available.value, total.value
+
+
+def uuids() -> list[str]:
+    """Of the CUDA devices, in their order."""
+    found = []
+    count = ctypes.c_int()
+    cuda.cuDeviceGetCount(ctypes.byref(count))
+    for device in range(count.value):
+        raw = (ctypes.c_ubyte * 16)()
+        cuda.cuDeviceGetUuid_v2(raw, device)
+        text = bytes(raw).hex()
+        found.append(f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
+    return found
+
+
+def proc(symbol: str, version: int, flags: int = 0) -> tuple[int, int | None, int]:
+    """Of cuGetProcAddress_v2: result, address and status."""
+    function, status = ctypes.c_void_p(), ctypes.c_int(-1)
+    result = cuda.cuGetProcAddress_v2(
+        symbol.encode(), ctypes.byref(function), version, U64(flags), ctypes.byref(status)
+    )
+    return result, function.value, status.value
+
+
+def symbol(name: str) -> int | None:
+    """The address the linker knows, None when it is not exported."""
+    try:
+        return ctypes.cast(cuda[name], ctypes.c_void_p).value
+    except AttributeError:
+        return None
+
+
+def nvml(name: str, *arguments: object) -> object:
+    """The value of nvidia-ml-py's function of that name, or the number of its error."""
+    function: Callable[..., object] = getattr(pynvml, name)
+    try:
+        value = function(*arguments)
+    except pynvml.NVMLError as error:
+        return error.value
+    return value
+
+
+def card(index: int = 0) -> object:
+    """NVML's handle."""
+    return pynvml.nvmlDeviceGetHandleByIndex(index)
+
+
+def processes(index: int = 0) -> list[tuple[int, int]]:
+    """PID and bytes of each process NVML shows on that card."""
+    return [(p.pid, p.usedGpuMemory) for p in pynvml.nvmlDeviceGetComputeRunningProcesses(card(index))]
+
+
+def memory(index: int = 0) -> dict[str, int]:
+    """NVML's second form: total, reserved, free and used bytes."""
+    found = pynvml.nvmlDeviceGetMemoryInfo(card(index), pynvml.nvmlMemory_v2)
+    return {name: getattr(found, name) for name in ("total", "reserved", "free", "used")}
+
+
+def in_fork(expression: str) -> object:
+    """The expression's value in a child, which then ends."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, json.dumps(evaluate(expression)).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        value: object = json.load(answer)
+    os.waitpid(child, 0)
+    return value
+
+
+def fork_and_stay() -> int:
+    """PID of a child that lives on with whatever the parent had open, until it is killed."""
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+    return child
+
+
+def evaluate(expression: str) -> object:
+    """The value of one line."""
+    return eval(expression, globals())  # the only writer is the test that started this process
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        sys.stdout.write(f"{json.dumps(evaluate(line))}\n")
+        sys.stdout.flush()
