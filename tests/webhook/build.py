@@ -1,0 +1,144 @@
+"""Pods, cards and reviews as the tests need them."""
+
+import base64
+import copy
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+from vgpu import aliases, names
+from vgpu.device import Card
+from webhook.rules import Rules
+
+Json = dict[str, Any]
+
+H100 = Card("GPU-a", 0, "NVIDIA H100 80GB HBM3", 81559)
+A30 = Card("GPU-b", 1, "NVIDIA A30", 24576)
+
+
+def rules(*cards: Card) -> Rules:
+    return Rules(cards=lambda: cards)
+
+
+def container(name: str = "main", limits: Json | None = None, **more: Any) -> Json:
+    return {"name": name, "image": "x", **({"resources": {"limits": limits}} if limits else {}), **more}
+
+
+def pod(limits: Json | None = None, annotations: dict[str, str] | None = None, **spec: Any) -> Json:
+    return {
+        "metadata": {"name": "p", **({"annotations": annotations} if annotations is not None else {})},
+        "spec": {"containers": [container(limits=limits)], **spec},
+    }
+
+
+def review(operation: str, obj: Json | None, old: Json | None = None, groups: tuple[str, ...] = ()) -> bytes:
+    request = {
+        "uid": "u1",
+        "operation": operation,
+        "object": obj,
+        "oldObject": old,
+        "userInfo": {"username": "someone", "groups": list(groups)},
+    }
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
+
+
+def response(body: bytes) -> Json:
+    answer = json.loads(body)
+    assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    found: Json = answer["response"]
+    assert found["uid"] == "u1"
+    return found
+
+
+def patch_of(body: bytes) -> list[Json]:
+    found: list[Json] = json.loads(base64.b64decode(response(body).get("patch", base64.b64encode(b"[]"))))
+    return found
+
+
+def apply(patch: list[Json], obj: Json) -> Json:
+    """Apply a JSON patch as RFC 6902 says: a twin of what the API server does."""
+    result = copy.deepcopy(obj)
+    for step in patch:
+        *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
+        at: Any = result
+        for part in parents:
+            at = at[int(part)] if isinstance(at, list) else at[part]
+        _apply_one(at, last, step)
+    return result
+
+
+def _apply_one(at: Any, last: str, step: Json) -> None:
+    if step["op"] == "remove":
+        del at[last]
+    elif isinstance(at, list):
+        assert (step["op"], last) == ("add", "-")
+        at.append(step["value"])
+    else:
+        assert step["op"] == "add" or last in at
+        at[last] = step["value"]
+
+
+_AMOUNTS = st.one_of(
+    st.integers(-2, 40_000).map(str),
+    st.sampled_from(["16Gi", "1500m", "1e9", "2k", "", "100", "24576"]),
+)
+_RESOURCES = st.dictionaries(
+    st.sampled_from([*names.USER_RESOURCES, *names.KUBELET_RESOURCES, *sorted(aliases.MARKS), "nvidia.com/gpu", "cpu"]),
+    _AMOUNTS,
+    max_size=4,
+)
+_GOOD = st.fixed_dictionaries(
+    {names.GPU_MEM: st.integers(1, 20_000).map(lambda mib: str(mib * 6))},
+    optional={names.GPU: st.sampled_from("123"), names.GPU_CORES: st.integers(1, 16).map(lambda n: str(n * 6))},
+)
+_FOREIGN = st.fixed_dictionaries(
+    {"nvidia.com/gpumem": st.integers(1, 20_000).map(str)},
+    optional={"nvidia.com/gpu": st.sampled_from("123"), "nvidia.com/gpucores": st.integers(0, 100).map(str)},
+)
+_PERCENTAGE = st.fixed_dictionaries({names.GPU_MEM_PERCENTAGE: st.integers(1, 100).map(str)})
+_LIMITS = st.one_of(st.just({}), _GOOD, _FOREIGN, _PERCENTAGE, _RESOURCES)
+_VARIABLES = st.lists(
+    st.fixed_dictionaries({"name": st.sampled_from(["A", names.MEMORY_ENV, "NVIDIA_VISIBLE_DEVICES"])}, optional={
+        "value": st.sampled_from(["", "1", "void"]),
+    }),
+    max_size=2,
+)  # fmt: skip
+
+
+@st.composite
+def containers(draw: st.DrawFn, prefix: str) -> list[Json]:
+    found = []
+    for index in range(draw(st.integers(0, 3))):
+        built: Json = {"name": f"{prefix}{index}"}
+        if draw(st.booleans()):
+            limits = draw(_LIMITS)
+            built["resources"] = {"limits": limits} | ({"requests": dict(limits)} if draw(st.booleans()) else {})
+        if draw(st.booleans()):
+            built["env"] = draw(st.one_of(st.none(), _VARIABLES))
+        if draw(st.booleans()):
+            built["restartPolicy"] = "Always"
+        found.append(built)
+    return found
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Json:
+    """Pods of every kind, most of them with something wrong in them."""
+    metadata: Json = {"name": "p"}
+    if draw(st.booleans()):
+        metadata["annotations"] = draw(
+            st.dictionaries(
+                st.sampled_from([*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS, f"{names.DOMAIN}/typo", "a"]),
+                st.sampled_from(["binpack", "fixed", "5", "GPU-a", "H100", ""]),
+                max_size=3,
+            )
+        )
+    spec: Json = {"containers": draw(containers("c")), "initContainers": draw(containers("i"))}
+    if draw(st.booleans()):
+        spec["ephemeralContainers"] = draw(containers("e"))
+    if draw(st.booleans()):
+        spec["schedulerName"] = draw(st.sampled_from(["", "default-scheduler", "volcano", "own"]))
+    if draw(st.booleans()):
+        spec["nodeName"] = draw(st.sampled_from(["", "n1"]))
+    return {"metadata": metadata, "spec": spec}
