@@ -13,6 +13,7 @@ from simulator.picture import CardRow, Picture, PodRow
 from vgpu import quantity
 
 BAR_WIDTH: Final = 24
+MARGIN: Final = 4  # lines of the terminal that hold neither a card nor a pod
 COLOURS: Final = {"Running": "green", "Pending": "yellow", "Refused": "red", "Failed": "red"}
 
 
@@ -42,7 +43,7 @@ class Tables:
 
     def show(self, picture: Picture) -> None:
         """Draw the picture anew, with as many pods as there is room for."""
-        room = max(5, self._console.height - len(picture.cards) - 8)
+        room = max(5, self._console.height - len(picture.cards) - MARGIN)
         self._live.update(Group(cards_table(picture.cards), pods_table(picture.pods[-room:])), refresh=True)
 
     def stop(self) -> None:
@@ -99,23 +100,35 @@ def card_line(card: CardRow) -> str:
 
 def cards_table(cards: tuple[CardRow, ...]) -> Table:
     """Draw the cards."""
-    table = Table("node", "card", "memory", "", "cores", "pods", box=None, header_style="dim")
+    table = _table("node", "card", "memory", "", "cores", last="pods")
     for card in cards:
         bar = ProgressBar(card.memory_mib, card.used_mib, width=BAR_WIDTH)
         held = "whole" if card.is_whole else f"{card.cores} %"
-        table.add_row(card.node, str(card.index), bar, _memory(card), held, ", ".join(card.tenants))
+        table.add_row(card.node, str(card.index), bar, _memory(card), held, _cut(", ".join(card.tenants)))
     return table
 
 
 def pods_table(pods: tuple[PodRow, ...]) -> Table:
     """Draw the pods."""
-    table = Table(box=None, header_style="dim")
-    for title in ("pod", "asks for", "phase", "where"):
-        table.add_column(title, no_wrap=True)
-    table.add_column("why", no_wrap=True, overflow="ellipsis", ratio=1)
+    table = _table("pod", "asks for", "phase", "where", last="why")
     for pod in pods:
-        table.add_row(pod.name, pod.asks, Text(pod.phase, COLOURS.get(pod.phase, "dim")), pod.where, pod.note)
+        phase = Text(pod.phase, COLOURS.get(pod.phase, "dim"))
+        table.add_row(pod.name, pod.asks, phase, pod.where, _cut(pod.note))
     return table
+
+
+def _table(*titles: str, last: str) -> Table:
+    """Make a table whose last column gives way where the terminal is narrow."""
+    table = Table(box=None, header_style="dim")
+    for title in titles:
+        table.add_column(title, no_wrap=True)
+    table.add_column(last)
+    return table
+
+
+def _cut(text: str) -> Text:
+    """One line of plain text, cut where it does not fit: what users write is no markup."""
+    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def _memory(card: CardRow) -> str:

@@ -5,7 +5,7 @@ wins, the parts are stopped first and the API server last, so that they can say 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +24,7 @@ from simulator.processes import Part
 from simulator.scheduler import Profile, Scheduler, vgpu_profile
 from simulator.screen import Screen
 from simulator.settings import DEFAULT_PORT, Settings
+from vgpu.device import Node
 
 READY_S: Final = 60.0
 FRAME_S: Final = 0.25
@@ -73,7 +74,7 @@ async def run(world: World, now: Callable[[], datetime], uid: Callable[[], str])
         PortTaken: the port asked for is not to be had.
     """
     settings = world.settings
-    extender_port = ports.choose(settings.port, DEFAULT_PORT)
+    extender_port = ports.choose(settings.asked_port, DEFAULT_PORT)
     webhook_port = ports.free()
     async with AsyncExitStack() as stack:
         cluster = server.make_cluster(now, uid)
@@ -86,13 +87,11 @@ async def run(world: World, now: Callable[[], datetime], uid: Callable[[], str])
             await kubelet.register()
         parts = await _start(world, at, stack)
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        arrivals = Arrivals(cluster)
         await _race(
             world.stop.wait(),
             *(part.watch() for part in parts),
             *(kubelet.run() for kubelet in kubelets),
-            _play(world, at, cluster, session, arrivals),
-            _draw(world, lambda: picture.look(cluster.store, fleet, arrivals.refused)),
+            _play(world, at, cluster, fleet, session),
         )
 
 
@@ -111,25 +110,32 @@ async def _start(world: World, at: Addresses, stack: AsyncExitStack) -> list[Par
 
 
 async def _play(
-    world: World, at: Addresses, cluster: Cluster, session: aiohttp.ClientSession, arrivals: Arrivals
+    world: World, at: Addresses, cluster: Cluster, fleet: Sequence[Node], session: aiohttp.ClientSession
 ) -> None:
-    """Wait for the parts, then let pods arrive and schedule them, for ever."""
+    """Wait for the parts, then let pods arrive, schedule and show them, for ever."""
+    await _ready(at, cluster, session)
+    world.announce(at)
+    arrivals = Arrivals(cluster)
+    await asyncio.gather(
+        Scheduler(cluster, vgpu_profile(Extender(session, at.extender))).run(),
+        Scheduler(cluster, Profile(DEFAULT_SCHEDULER)).run(),
+        arrivals.run(world.settings.pods),
+        _draw(world.screen, lambda: picture.look(cluster.store, fleet, arrivals.refused)),
+    )
+
+
+async def _ready(at: Addresses, cluster: Cluster, session: aiohttp.ClientSession) -> None:
     try:
         async with asyncio.timeout(READY_S):
-            await asyncio.gather(
-                readiness.extender(session, at.extender), readiness.webhook(session, at.webhook, cluster)
-            )
+            await readiness.extender(session, at.extender)
+            await readiness.webhook(session, at.webhook, cluster)
     except TimeoutError:
         raise NotReady(f"the parts are not ready after {READY_S:.0f} s") from None
-    world.announce(at)
-    ours = Scheduler(cluster, vgpu_profile(Extender(session, at.extender)))
-    theirs = Scheduler(cluster, Profile(DEFAULT_SCHEDULER))
-    await asyncio.gather(ours.run(), theirs.run(), arrivals.run(world.settings.pods))
 
 
-async def _draw(world: World, look: Callable[[], picture.Picture]) -> None:
+async def _draw(screen: Screen, look: Callable[[], picture.Picture]) -> None:
     while True:
-        world.screen.show(look())
+        screen.show(look())
         await asyncio.sleep(FRAME_S)
 
 

@@ -15,7 +15,6 @@ class Settings(BaseSettings):
         env_prefix="VGPU_SIMULATOR_",
         cli_prog_name="python -m simulator",
         cli_kebab_case=True,
-        cli_implicit_flags=True,
         extra="forbid",
     )
 
@@ -23,7 +22,15 @@ class Settings(BaseSettings):
     cards: int = Field(4, ge=1, le=16, description="cards of each node")
     memory_gib: int = Field(80, ge=1, le=1024, description="GiB of each card")
     pods: int = Field(15, ge=0, description="how many pods arrive; one of each kind first")
-    port: int | None = Field(
-        None, ge=0, le=65535, description=f"the extender's port; 0 takes a free one (default: {DEFAULT_PORT} if free)"
+    port: int = Field(
+        DEFAULT_PORT,
+        ge=0,
+        le=65535,
+        description="the extender's port; 0 takes a free one, and so does the default where it is taken",
     )
     slice_mib: int = Field(256, ge=1, le=65536, description="MiB of a memory slice")
+
+    @property
+    def asked_port(self) -> int | None:
+        """The port that the user insists on; None where it is the default."""
+        return self.port if "port" in self.model_fields_set else None
