@@ -1,141 +1,90 @@
-"""A real Kubernetes cluster on this machine, in private namespaces, gone without a trace when it is closed.
+"""A real cluster with vgpushare installed from manifests/: two nodes of four simulated cards unless asked otherwise.
 
     with Cluster() as cluster:
-        cluster.api.get("/api/v1/nodes")
+        cluster.plugins[0].kill()
 
 `python -m tests.e2e.cluster` (`make cluster`) brings one up to look at, until Ctrl-C.
 """
 
 import os
-import shutil
 import signal
-import subprocess
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from tests.driver import simgpu
-from tests.e2e import (
-    accounts,
-    api,
-    binaries,
-    controlplane,
-    images,
-    missing,
-    namespace,
-    nodefiles,
-    nodes,
-    pki,
-    progress,
-    wait,
-)
+from tests.e2e import accounts, bare, images, missing, parts, progress
 
-DRIVER = binaries.REPOSITORY / "build" / "driver"
+OVERLAY = Path(__file__).parent / "overlay"
 
-_READY_S = 60
-_KUBECTL = """#!/bin/sh
-exec nsenter -t {pid} -n -- env KUBECONFIG={kubeconfig} {binary} "$@"
+_EXPLANATION = """
+  {work}/kubectl get nodes,gpunodes       kubectl, inside the cluster's network
+  {work}/kubectl apply -f POD.yaml        images here: {base}
+
+  export KUBECONFIG={kubeconfig}
+  nsenter -t {pid} -n                                a shell in which that KUBECONFIG works
+
+  {work}/logs/                            everybody's logs, audit.log among them
+  {work}/node1/                           the first node: its /run, /var/lib as lib, its cards in simgpu
+
+Ctrl-C ends it.
 """
 
 
-class Cluster:
-    """A control plane and nodes with simulated cards.
+class Cluster(bare.BareCluster):
+    """A cluster in which pods may ask for shares of a GPU."""
 
-    Args:
-        count: how many nodes.
-        cards: how many cards each.
-        status_period: how often kubelets publish their node's status; "10s" is Kubernetes' default.
-    """
-
-    def __init__(self, count: int = 2, cards: int = 4, status_period: str = "2s") -> None:
-        self._binaries = binaries.ensure()
-        self.work = Path(tempfile.mkdtemp(prefix="vgpu-e2e-", dir="/tmp"))
-        self.within = namespace.Namespace(self.work.name, self.work)
-        for folder in ("config", "logs"):
-            (self.work / folder).mkdir()
-        pki.write(self.work / "pki")
-        accounts.write(self.work, [nodes.name(index) for index in range(1, count + 1)])
-        nodefiles.write_cni(self.work / nodefiles.CNI_FOLDER)
-        self.control = controlplane.ControlPlane(self._binaries, self.work, self.within)
-        self.nodes = [self._node(index, cards, status_period) for index in range(1, count + 1)]
-        token = accounts.token(self.work, accounts.ADMIN.name)
-        self.api = api.Api(self.within, token, self.work / "pki" / "ca.crt")
-
-    def _node(self, index: int, cards: int, status_period: str) -> nodes.Node:
-        shown = simgpu.make_cards(cards, node=nodes.name(index))
-        return nodes.Node(index, self._binaries, self.work, self.within, shown, DRIVER, status_period)
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    extender: parts.Part
+    scheduler: parts.Part
+    webhook: parts.Part
+    plugins: list[parts.Part]
 
     def start(self) -> None:
-        """Start everything and return when all nodes are Ready."""
-        self.control.start_store()
-        self._write_kubectl()
-        archives = images.build(self.work / "images", DRIVER / "gpuprobe")
-        with ThreadPoolExecutor() as pool:
-            started = [pool.submit(node.start, archives) for node in self.nodes]
-            wait.until(self.api.ready, "API server", _READY_S, [self.control.etcd, self.control.apiserver])
-            self.control.start_controllers()
-            for each in started:
-                each.result()
-        kubelets = [node.kubelet for node in self.nodes]
-        wait.until(self._nodes_ready, "nodes Ready", _READY_S, [*kubelets, *self.control.processes])
+        """Start everything and return when pods with GPUs can run."""
+        super().start()
+        progress.say(f"{len(self.nodes)} nodes are Ready")
+        self.kubectl("apply", "-k", str(OVERLAY))
+        self.kubectl("label", "nodes", "--all", "vgpu.io/enabled=true")
+        self._make()
+        for part in self.parts:
+            part.start(wait_ready=False)
+        for part in self.parts:
+            part.wait_ready()
+        progress.say("vgpushare is ready")
 
-    def _nodes_ready(self) -> bool:
-        ready = [node["metadata"]["name"] for node in self.api.get("/api/v1/nodes")["items"] if _is_ready(node)]
-        return len(ready) == len(self.nodes)
+    def _make(self) -> None:
+        self._maker = parts.Maker(self)
+        self.extender = self._maker.extender()
+        self.scheduler = self._maker.scheduler()
+        self.webhook = self._maker.webhook()
+        self.plugins = [self._maker.plugin(node) for node in self.nodes]
 
-    def _write_kubectl(self) -> None:
-        script = self.work / "kubectl"
-        kubeconfig = accounts.path(self.work, accounts.ADMIN.name)
-        script.write_text(
-            _KUBECTL.format(pid=self.within.pid, kubeconfig=kubeconfig, binary=self._binaries / "kubectl")
-        )
-        script.chmod(0o755)
+    @contextmanager
+    def extender_with(self, **settings: str) -> Iterator[None]:
+        """Run the extender with other settings for a while: `node_policy="spread"` is `--node-policy=spread`."""
+        self.extender.restart(*(f"--{name.replace('_', '-')}={value}" for name, value in settings.items()))
+        try:
+            yield
+        finally:
+            self.extender.restart()
 
-    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        """Run kubectl as admin and return what it printed; raises AssertionError with its complaint."""
-        command = [str(self.work / "kubectl"), *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
-        if check and done.returncode:
-            raise AssertionError(f"kubectl {' '.join(arguments)}: {done.returncode}\n{done.stdout}{done.stderr}")
-        return done.stdout + done.stderr
-
-    def save_logs(self, target: Path) -> None:
-        """Copy all logs, the audit log among them, to where they outlive the cluster."""
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(self.work / "logs", target)
+    @property
+    def parts(self) -> list[parts.Part]:
+        """All of ours."""
+        return [self.extender, self.webhook, *self.plugins, self.scheduler]
 
     def close(self) -> None:
         """End everything; returns when nothing is left of it."""
-        self.api.close()
-        self.within.close()
-
-
-def _is_ready(node: api.Document) -> bool:
-    conditions = node.get("status", {}).get("conditions", [])
-    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+        maker: parts.Maker | None = getattr(self, "_maker", None)
+        if maker:
+            maker.close()
+        super().close()
 
 
 def main() -> None:
     """Show a cluster until Ctrl-C."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     try:
         with Cluster() as cluster:
-            progress.say(f"{len(cluster.nodes)} nodes are Ready")
             _explain(cluster)
             signal.pause()
     except missing.Missing as lacking:
@@ -145,19 +94,9 @@ def main() -> None:
 
 
 def _explain(cluster: Cluster) -> None:
-    kubectl = cluster.work / "kubectl"
-    lines = [
-        "",
-        f"  {kubectl} get nodes                 kubectl, inside the cluster's network",
-        f"  export KUBECONFIG={accounts.path(cluster.work, accounts.ADMIN.name)}",
-        f"  nsenter -t {cluster.within.pid} -n                   a shell where that KUBECONFIG works",
-        f"  {cluster.work}/logs            everybody's logs, audit.log among them",
-        "",
-        f"  {kubectl} run hello --image={images.BASE} --restart=Never -- echo hello",
-        "",
-        "Ctrl-C ends it.",
-    ]
-    os.write(1, ("\n".join(lines) + "\n").encode())
+    kubeconfig = accounts.path(cluster.work, accounts.ADMIN.name)
+    text = _EXPLANATION.format(work=cluster.work, base=images.BASE, kubeconfig=kubeconfig, pid=cluster.within.pid)
+    os.write(1, text.encode())
 
 
 if __name__ == "__main__":

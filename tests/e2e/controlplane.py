@@ -114,6 +114,11 @@ def _apiserver_flags(work: Path) -> list[str]:
         "--service-cluster-ip-range=10.0.0.0/24",
         "--endpoint-reconciler-type=none",
         "--allow-privileged=true",
+        f"--requestheader-client-ca-file={pki_folder}/ca.crt",  # the schedulers read it and complain without end
+        "--requestheader-allowed-names=front-proxy",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         "--disable-admission-plugins=ServiceAccount",  # pods here mount no token and have no CA bundle to wait for
         f"--audit-policy-file={work}/config/audit.json",
         f"--audit-log-path={work}/logs/{AUDIT}",

@@ -49,10 +49,12 @@ class Process:
             raise RuntimeError(f"{self.name} was never started")
         return self._process.pid
 
-    def start(self) -> None:
-        """Start it; returns at once."""
+    def start(self, *more: str) -> None:
+        """Start it, with more arguments if given; returns at once."""
+        if self.running():
+            raise RuntimeError(f"{self.name} runs already")
         program = missing.which(self._command[0]) or self._command[0]
-        enter = ["nsenter", "-t", str(self._mounts), "-m", "--", program, *self._command[1:]]
+        enter = ["nsenter", "-t", str(self._mounts), "-m", "--", program, *self._command[1:], *more]
         with self.log.open("ab") as log:
             self._process = self._within.spawn(enter, log, os.environ | self._environment)
 

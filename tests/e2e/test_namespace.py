@@ -1,0 +1,88 @@
+"""The cluster's namespaces keep everything in and leave nothing behind."""
+
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import cgroups, process, wait
+from tests.e2e.namespace import Namespace
+
+pytestmark = pytest.mark.e2e
+
+# A harness that makes a namespace, a cgroup and a process that would live for ever, says where, and is killed.
+_HARNESS = """
+import sys, time
+from pathlib import Path
+from tests.e2e import cgroups, process
+from tests.e2e.namespace import Namespace
+work = Path(sys.argv[1])
+within = Namespace(work.name, work)
+cgroups.create(f"{work.name}-1")
+sleeper = process.Process("sleeper", ["sleep", "infinity"], within, work)
+sleeper.start()
+print(sleeper.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def work() -> Path:
+    return Path(tempfile.mkdtemp(prefix="vgpu-e2e-"))
+
+
+def cgroups_of(work: Path) -> list[Path]:
+    return list(Path("/sys/fs/cgroup").rglob(f"{work.name}-*"))
+
+
+def test_kill_of_the_harness_leaves_no_process_no_cgroup_and_no_file(work: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", _HARNESS, work], stdout=subprocess.PIPE, text=True) as harness:
+        assert harness.stdout
+        sleeper = Path("/proc") / harness.stdout.readline().strip()
+        assert sleeper.exists()
+        assert cgroups_of(work)
+        harness.kill()
+    wait.until(lambda: not sleeper.exists(), "the sleeper's end", 10)
+    wait.until(lambda: not cgroups_of(work) and not work.exists(), "cgroups and files gone", 10)
+
+
+def test_the_network_is_private(work: Path) -> None:
+    within = Namespace(work.name, work)
+    try:
+        with within.network(), socket.create_server(("127.0.0.1", 6443)):
+            pass
+        with within.network(), pytest.raises(OSError, match="unreachable"):
+            socket.create_connection(("192.0.2.1", 80), timeout=1)
+        with socket.create_server(("127.0.0.1", 0)) as server, within.network(), pytest.raises(ConnectionRefusedError):
+            socket.create_connection(server.getsockname(), timeout=1)
+    finally:
+        within.close()
+
+
+def test_a_killed_process_is_no_surprise_and_one_that_ends_by_itself_is(work: Path) -> None:
+    within = Namespace(work.name, work)
+    try:
+        sleeper = process.Process("sleeper", ["sleep", "infinity"], within, work)
+        sleeper.start()
+        sleeper.kill()
+        assert not sleeper.gone()
+        assert not sleeper.running()
+        brief = process.Process("brief", ["sh", "-c", "echo gone"], within, work)
+        brief.start()
+        wait.until(brief.gone, "its end", 5)
+        assert brief.tail() == "gone\n"
+    finally:
+        within.close()
+
+
+def test_cgroups_exist_in_every_hierarchy(work: Path) -> None:
+    within = Namespace(work.name, work)
+    try:
+        cgroups.create(f"{work.name}-1")
+        assert cgroups_of(work)
+    finally:
+        within.close()
+    assert not cgroups_of(work)
