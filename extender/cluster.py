@@ -9,7 +9,7 @@ end here when a watch shows their pod bound, over or gone.
 """
 
 import logging
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -24,6 +24,7 @@ from vgpu.request import PodRequest
 from vgpu.share import CardState, NodeState, Usage
 
 REMEMBERED_GONE: Final = 10_000
+HELD_LAG_S: Final = 5.0  # what a pod gave back may stand in the plugin's report of held slices for so long
 DUPLICATE: Final = "DuplicateUUID"
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,14 @@ class Reservation:
     expires: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _GivenBack:
+    """What a pod held until just now, by card: kube-scheduler asks again at once, and would not ask a second time."""
+
+    until: float
+    taken: dict[str, Usage]
+
+
 class Cluster:
     """The picture. `clock` is monotonic, in seconds."""
 
@@ -57,6 +66,7 @@ class Cluster:
         self._reserved: defaultdict[str, dict[str, Reservation]] = defaultdict(dict)  # by node, then UID
         self._reserved_on: defaultdict[str, set[str]] = defaultdict(set)  # nodes, by UID
         self._gone: OrderedDict[str, None] = OrderedDict()
+        self._given_back: defaultdict[str, deque[_GivenBack]] = defaultdict(deque)
         self._owners: dict[str, str] = {}
         self._states: dict[str, NodeState] = {}
 
@@ -114,6 +124,8 @@ class Cluster:
 
     def upsert_pod(self, pod: Pod) -> None:
         """Take a pod's present state."""
+        if pod.is_over:
+            self._give_back(self.pods.get(pod.uid))
         self._forget(self.pods.get(pod.uid))
         self.pods[pod.uid] = pod
         if pod.node or pod.is_over:
@@ -124,6 +136,7 @@ class Cluster:
 
     def delete_pod(self, uid: str) -> None:
         """Forget a pod that is gone."""
+        self._give_back(self.pods.get(uid))
         self._forget(self.pods.pop(uid, None))
         self._drop_reservations(uid)
         self._gone[uid] = None
@@ -153,6 +166,15 @@ class Cluster:
             self._on_node[pod.node].pop(pod.uid, None)
             self._states.pop(pod.node, None)
 
+    def _give_back(self, pod: Pod | None) -> None:
+        """Note what a pod that ended held, so that a report of held slices older than its end does not count it."""
+        held = None if pod is None or pod.is_over else trusted(pod)
+        inventory = self.inventories.get(pod.node) if pod else None
+        if pod is not None and held is not None and inventory is not None and inventory.node.slice_mib:
+            totals = {card.uuid: card.slices(inventory.node.slice_mib) for card in inventory.node.cards}
+            taken = assignment.usage(held[1], held[0], inventory.node.slice_mib, totals)
+            self._given_back[pod.node].append(_GivenBack(self.clock() + HELD_LAG_S, taken))
+
     def _drop_reservations(self, uid: str) -> None:
         for node in list(self._reserved_on.get(uid, ())):
             self.release(uid, node)
@@ -162,6 +184,10 @@ class Cluster:
         now = self.clock()
         for held in [r for r in self._reserved[node].values() if r.expires is not None and r.expires <= now]:
             self.release(held.uid, node)
+        given_back = self._given_back[node]
+        while given_back and given_back[0].until <= now:
+            given_back.popleft()
+            self._states.pop(node, None)
 
     def _settle_owners(self) -> None:
         """One UUID on two nodes belongs to the newest GPUNode: a card moves with its node's new object."""
@@ -183,13 +209,22 @@ class Cluster:
         for request, chosen in self._holders(node.name):
             for uuid, used in assignment.usage(chosen, request, node.slice_mib, totals).items():
                 taken[uuid] += used
-        cards = (CardState(self._owned(card, node.name), node.slice_mib, taken[card.uuid]) for card in node.cards)
-        return NodeState(node.name, node.slice_mib, tuple(cards))
+        cards = (self._as_held(self._owned(card, node.name), node.name) for card in node.cards)
+        states = tuple(CardState(card, node.slice_mib, taken[card.uuid]) for card in cards)
+        return NodeState(node.name, node.slice_mib, states)
 
     def _holders(self, node: str) -> list[tuple[PodRequest, Assignment]]:
         bound = self._on_node[node]
         reserved = [(r.request, r.assignment) for r in self._reserved[node].values() if r.uid not in bound]
         return [held for pod in bound.values() if (held := trusted(pod)) is not None] + reserved
+
+    def _as_held(self, card: Card, node: str) -> Card:
+        """The card, its held slices less what was given back since the report could have been made."""
+        back = [each.taken[card.uuid] for each in self._given_back[node] if card.uuid in each.taken]
+        if not back:
+            return card
+        slices = max(0, card.held_slices - sum(used.slices for used in back))
+        return replace(card, held_slices=slices, held_whole=card.held_whole and not any(used.wholes for used in back))
 
     def _owned(self, card: Card, node: str) -> Card:
         return card if self._owners[card.uuid] == node else replace(card, healthy=False, reason=DUPLICATE)

@@ -185,3 +185,20 @@ async def test_a_card_on_two_nodes_belongs_to_the_newest(world: World) -> None:
         (True, ""),
     ]
     assert all(state.card.healthy for state in world.cluster.state("n4").cards)
+
+
+async def test_held_slices_count_but_not_what_was_given_back_after_the_report(world: World) -> None:
+    """kube-scheduler asks once when a pod goes: a report that lags must not refuse then, and an orphan must later."""
+    pod = await world.create_pod(gpu_mem=2048)
+    assert await world.bind(pod) == ""
+    await world.until_seen(pod)
+    status = gpu_node("n1")["status"]
+    status["cards"][0]["heldSlices"] = 8
+    await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": status})
+    await world.until(lambda: world.cluster.inventories["n1"].node.cards[0].held_slices == 8)
+    assert world.cluster.state("n1").cards[0].free_slices == 0
+    await world.client.delete(f"{PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
+    await world.until(lambda: not world.cluster.pods)
+    assert world.cluster.state("n1").cards[0].free_slices == 8
+    world.clock.seconds += 5.1
+    assert world.cluster.state("n1").cards[0].free_slices == 0
