@@ -1,0 +1,96 @@
+"""`python -m deviceplugin`: read the settings, wait for the driver and for our turn, serve until told to stop."""
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+from pydantic_settings import CliApp
+
+import vgpu
+from adapters.kubernetes.client import Client
+from adapters.nvml import Nvml
+from deviceplugin.app import Clocks, Plugin
+from deviceplugin.settings import Settings
+from vgpu.errors import NvmlError, VgpuError
+
+_DRIVER_RETRY_S: Final = 5.0
+
+log = logging.getLogger("deviceplugin")
+
+
+def main() -> None:
+    """Run the plugin; exit 2 on bad settings, 1 when it cannot go on."""
+    try:
+        settings = CliApp.run(Settings)
+    except ValidationError as error:
+        for problem in error.errors():
+            print(f"{'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    logging.basicConfig(
+        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        with _our_turn(settings.state_dir):
+            asyncio.run(_until_told(settings))
+    except (VgpuError, OSError) as error:
+        sys.exit(f"deviceplugin: {error}")
+
+
+async def _until_told(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    serving = asyncio.create_task(serve(settings))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until cancelled."""
+    kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
+    clocks = Clocks(time.monotonic, time.time, _now, lambda: str(uuid.uuid4()))
+    with await _driver() as driver:
+        log.info("driver %s", driver.driver_version())
+        async with await Client.connect(kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}") as client:
+            await Plugin(settings, driver, client, clocks).run()
+
+
+@contextmanager
+def _our_turn(state: Path) -> Iterator[None]:
+    """Wait while another copy serves this node: to register over its live streams would disconnect us when it ends."""
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (state / "lock").open("w") as lock:
+        fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
+        yield
+
+
+async def _driver() -> Nvml:
+    """Wait until there is a driver: it may be installed after us."""
+    complaint = ""
+    while True:
+        try:
+            return Nvml()
+        except NvmlError as error:
+            if str(error) != complaint:
+                complaint = str(error)
+                log.warning("no NVIDIA driver yet: %s", error)
+        await asyncio.sleep(_DRIVER_RETRY_S)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    main()

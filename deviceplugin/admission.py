@@ -1,0 +1,200 @@
+"""GetPreferredAllocation and Allocate: the kubelet admits a container, and waits for both without a deadline.
+
+Whom the container belongs to is found out in the first and remembered in the second; neither fails on doubt, because
+their error makes the pod Failed for good. Allocate lists nothing and asks nobody.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from deviceplugin import allocate, identity, proof
+from deviceplugin.allocate import Outfit, Plan
+from deviceplugin.allocations import Allocation, Allocations, Holder
+from deviceplugin.cluster import Fetcher
+from deviceplugin.holders import Holders
+from deviceplugin.identity import Choice, Listing
+from deviceplugin.inventory import Inventory
+from deviceplugin.occupancy import Occupancy
+from deviceplugin.pods import Name, Pods
+from deviceplugin.refusal import Refusal
+from vgpu.errors import KubeletError, KubernetesError
+from vgpu.request import ContainerKind
+
+DEADLINE_S: Final = 1.0
+_WATCH_LAG_S: Final = 0.05
+_RETRY_S: Final = 0.005
+
+log = logging.getLogger(__name__)
+
+Look = Callable[[], Awaitable[Listing]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Preferred:
+    """The last answer to GetPreferredAllocation: Allocate follows it at once."""
+
+    choice: Choice | None
+    ids: frozenset[str]
+
+
+class Admission:
+    """One kubelet's admissions; it admits one container at a time."""
+
+    def __init__(
+        self,
+        pods: Pods,
+        holders: Holders,
+        allocations: Allocations,
+        inventory: Inventory,
+        occupancy: Occupancy,
+        fetcher: Fetcher,
+        outfit: Outfit,
+        *,
+        wall_clock: Callable[[], float],
+        new_id: Callable[[], str],
+    ) -> None:
+        """`wall_clock` gives seconds since 1970; `new_id` names directories, never the same twice."""
+        self._pods = pods
+        self._holders = holders
+        self._allocations = allocations
+        self._inventory = inventory
+        self._occupancy = occupancy
+        self._fetcher = fetcher
+        self._outfit = outfit
+        self._wall_clock = wall_clock
+        self._new_id = new_id
+        self._preferred: dict[str, _Preferred] = {}
+        self._last: dict[str, Allocation] = {}
+
+    async def prefer(self, resource: str, available: Collection[str], must: Collection[str], size: int) -> list[str]:
+        """Choose IDs on the cards that were assigned to whoever is being admitted."""
+        async with self._holders.admitting() as look:
+            choice, listing = await _Search(self._pods, self._allocations, self._fetcher, look).find(resource, size)
+            held = {each for pod in listing.values() for one in pod.values() for each in one.get(resource, ())}
+            ids = allocate.prefer(available, must, size, _assigned_gpus(choice), held)
+            self._preferred[resource] = _Preferred(choice, frozenset(ids))
+            _log_choice(resource, size, choice)
+            return ids
+
+    def allocate(self, resource: str, ids: frozenset[str]) -> Plan:
+        """Make the allocation's directory and say what the container gets. Raises OSError where there is no room."""
+        allocation = self._record(resource, ids)
+        self._allocations.add(allocation)
+        try:
+            self._outfit.files.prepare(allocation.id)
+        except OSError:
+            log.exception("files of allocation %s; PreStartContainer tries again", allocation.id)
+        self._last[resource] = allocation
+        self._holders.allocated()
+        self._occupancy.recount()
+        return allocate.plan(ids, self._inventory.gpus(), allocation.id, self._outfit)
+
+    def _record(self, resource: str, ids: frozenset[str]) -> Allocation:
+        preferred, last = self._preferred.pop(resource, None), self._last.get(resource)
+        new_id = self._new_id()
+        holder, doubtful, chain = None, True, new_id
+        if preferred is not None and preferred.choice is not None:
+            choice = preferred.choice
+            holder = Holder.of(choice.pod, choice.want.container)
+            doubtful = choice.is_doubtful or preferred.ids != ids
+        elif preferred is None and last is not None and ids <= last.ids:
+            holder, doubtful, chain = self._heir(last), last.is_doubtful, last.chain
+        return Allocation(
+            id=new_id,
+            resource=resource,
+            ids=ids,
+            chain=chain,
+            sequence=self._allocations.next_sequence(),
+            created=self._wall_clock(),
+            library=self._outfit.library,
+            holder=holder,
+            is_doubtful=doubtful,
+        )
+
+    def _heir(self, last: Allocation) -> Holder | None:
+        """The container after the init container that had these IDs: the kubelet hands them on without asking."""
+        pod = self._pods.get(last.holder.uid) if last.holder else None
+        if pod is None or last.holder is None:
+            return None
+        wants = [want for want in pod.wants if want.resource == last.resource]
+        place = next((n for n, want in enumerate(wants) if want.container == last.holder.container), len(wants))
+        is_handed_on = place + 1 < len(wants) and wants[place].kind is ContainerKind.INIT
+        return Holder.of(pod, wants[place + 1].container) if is_handed_on else None
+
+
+class _Search:
+    """One search for whom the kubelet is admitting."""
+
+    def __init__(self, pods: Pods, allocations: Allocations, fetcher: Fetcher, look: Look) -> None:
+        self._pods = pods
+        self._was_given = allocations.was_given
+        self._fetcher = fetcher
+        self._look = look
+        self._fetched: set[Name] = set()
+        self._best: Choice | None = None
+        self._listing: Listing = {}
+
+    async def find(self, resource: str, size: int) -> tuple[Choice | None, Listing]:
+        """The best choice that can be had in time, and what was listed last."""
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while not await self._is_found(resource, size):
+                    pass
+        except TimeoutError:
+            log.warning("found out in %.0f s: %s", DEADLINE_S, self._best)
+        return self._best, self._listing
+
+    async def _is_found(self, resource: str, size: int) -> bool:
+        """Look once, and where that does not settle it, do what may help before the next look."""
+        try:
+            self._listing = await self._look()
+        except KubeletError as error:
+            log.debug("pod-resources: %s", error)
+            await asyncio.sleep(_RETRY_S)
+            return False
+        pods = self._pods.all()
+        self._best = identity.choose(resource, size, pods, self._listing, self._was_given)
+        if self._best is not None and not self._best.is_doubtful:
+            return True
+        unsure = self._unsure(identity.strangers(pods, self._listing))
+        if not unsure:
+            await asyncio.sleep(_RETRY_S)
+            return self._best is not None
+        await self._pods.wait_for_change(_WATCH_LAG_S)
+        await self._fetch(unsure & self._unsure(identity.strangers(self._pods.all(), self._listing)))
+        return False
+
+    def _unsure(self, strangers: frozenset[Name]) -> frozenset[Name]:
+        """Pods of which the API server may know more than our watch does."""
+        admitted = {self._best.pod.key} if self._best and self._best.pod.is_admitted else set()
+        return (strangers | admitted) - self._fetched
+
+    async def _fetch(self, keys: frozenset[Name]) -> None:
+        for key in sorted(keys):
+            self._fetched.add(key)
+            try:
+                pod = await self._fetcher.pod(key)
+            except KubernetesError as error:
+                log.warning("pod %s/%s: %s", *key, error)
+                continue
+            if pod is not None:
+                self._pods.upsert(pod)
+
+
+def _assigned_gpus(choice: Choice | None) -> list[str]:
+    if choice is None:
+        return []
+    assignment = proof.assignment_of(choice.pod)
+    if isinstance(assignment, Refusal):
+        return []
+    return [grant.gpu for grant in assignment.containers.get(choice.want.container, ())]
+
+
+def _log_choice(resource: str, size: int, choice: Choice | None) -> None:
+    if choice is None:
+        log.warning("nobody waits for %d of %s", size, resource)
+    elif choice.is_doubtful:
+        log.warning("%d of %s: probably %s/%s", size, resource, *choice.pod.key)

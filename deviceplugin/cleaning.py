@@ -1,0 +1,95 @@
+"""What of the state directory may go: directories of pods that are no more, libraries that nobody mounts."""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+from deviceplugin.allocations import Allocation, Allocations
+from deviceplugin.files import Files
+from deviceplugin.holders import Holders, Snapshot
+from deviceplugin.identity import Listing
+from deviceplugin.pods import Pods
+
+PERIOD_S: Final = 60.0
+MIN_AGE_S: Final = 600.0
+
+log = logging.getLogger(__name__)
+
+
+def expired(
+    allocations: Iterable[Allocation], uids: Collection[str], listings: Iterable[Listing], now: float
+) -> list[Allocation]:
+    """Allocations to remove: no such pod in the watch, old enough, and held in none of the listings.
+
+    Two listings are asked, taken apart: one alone has been seen to miss a pod that the kubelet was starting.
+    """
+    looks = list(listings)
+    return [
+        each
+        for each in allocations
+        if (each.holder is None or each.holder.uid not in uids)
+        and now - each.created > MIN_AGE_S
+        and not any(_is_held(each, listing) for listing in looks)
+    ]
+
+
+def _is_held(allocation: Allocation, listing: Listing) -> bool:
+    """Whether the holder, or where none is known anybody, is listed with any of the IDs."""
+    who = listing.values() if allocation.holder is None else [listing.get(allocation.holder.key, {})]
+    return any(
+        not allocation.ids.isdisjoint(holdings.get(allocation.resource, frozenset()))
+        for pod in who
+        for holdings in pod.values()
+    )
+
+
+class Cleaner:
+    """Removes what has expired, every minute."""
+
+    def __init__(
+        self,
+        pods: Pods,
+        holders: Holders,
+        allocations: Allocations,
+        files: Files,
+        library: str,
+        *,
+        synced: asyncio.Event,
+        wall_clock: Callable[[], float],
+    ) -> None:
+        """Nothing is removed before `synced` says that the watch knows every pod; `library` always stays."""
+        self._pods = pods
+        self._holders = holders
+        self._allocations = allocations
+        self._files = files
+        self._library = library
+        self._synced = synced
+        self._wall_clock = wall_clock
+        self._earlier = Snapshot()
+
+    async def run(self) -> None:
+        """Clean for ever."""
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            self.clean()
+
+    def clean(self) -> None:
+        """Clean once; the first call only looks."""
+        earlier, self._earlier = self._earlier, self._holders.snapshot
+        if not self._synced.is_set() or not 0 < earlier.number < self._earlier.number:
+            return
+        uids = {pod.uid for pod in self._pods.all()}
+        listings = (earlier.listing, self._earlier.listing)
+        for each in expired(self._allocations.all(), uids, listings, self._wall_clock()):
+            log.info("allocation %s is over", each.id)
+            self._allocations.forget(each.id)
+            self._files.remove(each.id)
+        self._clean_libraries()
+
+    def _clean_libraries(self) -> None:
+        used = {each.library for each in self._allocations.all()} | {self._library}
+        for path in self._files.libraries.iterdir():
+            if path.name not in used:
+                shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,76 @@
+"""Device IDs: `<gpu-uuid>::<n>` for a slice, the UUID for a whole card. The kubelet allows 63 characters."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.nvml import Gpu
+from vgpu import names
+
+_SEPARATOR: Final = "::"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What ListAndWatch says of one ID."""
+
+    id: str
+    healthy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """IDs that containers hold, by the kubelet's word or by ours where it has not yet spoken."""
+
+    slices: frozenset[str] = frozenset()
+    cards: frozenset[str] = frozenset()
+
+    def slices_of(self, gpu: str) -> int:
+        """How many slices of a card are held."""
+        return sum(gpu_of(each) == gpu for each in self.slices)
+
+
+NOTHING_HELD: Final = Held()
+
+
+def slice_id(gpu: str, number: int) -> str:
+    """Name one slice."""
+    return f"{gpu}{_SEPARATOR}{number}"
+
+
+def gpu_of(device: str) -> str:
+    """The card that an ID of either kind stands on."""
+    return device.partition(_SEPARATOR)[0]
+
+
+def order(device: str) -> tuple[str, int]:
+    """Sort IDs by card and number; foreign text sorts first within its card."""
+    gpu, _, number = device.partition(_SEPARATOR)
+    return gpu, int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1  # noqa: PLR2004
+
+
+def by_gpu(ids: Iterable[str]) -> Counter[str]:
+    """How many of the IDs stand on each card."""
+    return Counter(map(gpu_of, ids))
+
+
+def advertised(
+    resource: str, gpus: Iterable[Gpu], slice_mib: int, sick: Iterable[str], held: Held
+) -> tuple[Device, ...]:
+    """Everything to advertise of a resource.
+
+    A card that is held whole has no slices to give, and the reverse. Where both are held, which must not be, nothing
+    is hidden for it: marking an ID that somebody holds unhealthy would hurt him at the kubelet's next start.
+    """
+    ailing = frozenset(sick)
+    shared = {gpu_of(each) for each in held.slices}
+    if resource == names.CARD:
+        closed = ailing | (shared - held.cards)
+        return tuple(Device(gpu.card.uuid, gpu.card.uuid not in closed) for gpu in gpus)
+    closed = ailing | (held.cards - shared)
+    return tuple(
+        Device(slice_id(gpu.card.uuid, number), gpu.card.uuid not in closed)
+        for gpu in gpus
+        for number in range(gpu.card.slices(slice_mib))
+    )

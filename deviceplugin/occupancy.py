@@ -1,0 +1,74 @@
+"""Who is on this node's cards, from three witnesses: the kubelet's listing, our own records, the watch."""
+
+from collections.abc import Callable, Iterable
+
+from deviceplugin import allocations as records
+from deviceplugin import proof
+from deviceplugin.allocations import Allocation, Allocations
+from deviceplugin.devices import Held
+from deviceplugin.guard import Usages
+from deviceplugin.holders import Holders
+from deviceplugin.identity import Listing
+from deviceplugin.inventory import Inventory
+from deviceplugin.pods import BoundPod, Pods
+from deviceplugin.refusal import Refusal
+from vgpu import assignment as codec
+from vgpu import names
+
+_IN_FLIGHT_S = 5.0  # an allocation this young may not be listed yet
+
+
+class Occupancy:
+    """Keeps the inventory's held IDs true, and names the tenants that count at the guard."""
+
+    def __init__(
+        self,
+        pods: Pods,
+        holders: Holders,
+        allocations: Allocations,
+        inventory: Inventory,
+        wall_clock: Callable[[], float],
+    ) -> None:
+        """`wall_clock` gives seconds since 1970, as records carry them."""
+        self._pods = pods
+        self._holders = holders
+        self._allocations = allocations
+        self._inventory = inventory
+        self._wall_clock = wall_clock
+
+    def recount(self) -> None:
+        """Tell the inventory what is held now."""
+        allocations, pods, now = self._allocations.all(), self._pods.all(), self._wall_clock()
+        self._inventory.set_held(held(self._holders.snapshot.listing, allocations, pods, now))
+
+    def tenants(self, *, but: str) -> list[Usages]:
+        """What each proven pod takes, `but` the one with that UID."""
+        proven = {each.holder.uid for each in self._allocations.all() if each.is_proven and each.holder}
+        pods = (self._pods.get(uid) for uid in sorted(proven - {but}))
+        return [self.usage(pod) for pod in pods if pod is not None and not pod.is_over]
+
+    def usage(self, pod: BoundPod) -> Usages:
+        """What a pod takes of each card by its assignment; nothing where it has none to trust."""
+        assignment = proof.assignment_of(pod)
+        request = pod.parsed.request
+        if isinstance(assignment, Refusal) or request is None:
+            return {}
+        slice_mib = self._inventory.slice_mib
+        whole = {gpu.card.uuid: gpu.card.slices(slice_mib) for gpu in self._inventory.gpus()}
+        return codec.usage(assignment, request, slice_mib, whole)
+
+
+def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[BoundPod], now: float) -> Held:
+    """IDs that the kubelet lists as held, and those given to pods that it does not list: init containers never are."""
+    every = list(allocations)
+    ours = {each.id: each for each in records.live(every, pods)}
+    ours |= {each.id: each for each in every if now - each.created < _IN_FLIGHT_S}
+    ids = {resource: _listed(listing, resource) for resource in names.KUBELET_RESOURCES}
+    for each in ours.values():
+        ids[each.resource] = ids[each.resource] | each.ids
+    return Held(ids[names.SLICE], ids[names.CARD])
+
+
+def _listed(listing: Listing, resource: str) -> frozenset[str]:
+    containers = (holdings for pod in listing.values() for holdings in pod.values())
+    return frozenset(each for holdings in containers for each in holdings.get(resource, ()))

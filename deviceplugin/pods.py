@@ -1,0 +1,163 @@
+"""The pods bound to this node, as the watch tells them: the Kubernetes side of identity."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from vgpu import names, quantity
+from vgpu import request as requests
+from vgpu.request import ContainerKind, Parsed
+
+_MIRROR = "kubernetes.io/config.mirror"  # a static pod's shadow in the API
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+
+_NOTHING_ASKED = Parsed(None)
+
+Name = tuple[str, str]  # namespace, name
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One container's demand as the kubelet sees it: so many IDs of one resource."""
+
+    container: str
+    kind: ContainerKind
+    resource: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """A pod of this node.
+
+    Attributes:
+        uid: identity; the rest may recur.
+        namespace: of the pod.
+        name: of the pod.
+        wants: in the order in which the kubelet allocates.
+        parsed: what it asks for, and what is wrong with that.
+        assignment: the annotation, empty where there is none.
+        is_admitted: the kubelet has admitted it (`status.startTime`).
+        is_over: it has ended and holds nothing.
+        is_mirror: it is a static pod, which nobody scheduled.
+        has_controller: somebody would make another in its place.
+        order: when it first came into the watch.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    wants: tuple[Want, ...] = ()
+    parsed: Parsed = _NOTHING_ASKED
+    assignment: str = ""
+    is_admitted: bool = False
+    is_over: bool = False
+    is_mirror: bool = False
+    has_controller: bool = False
+    order: int = 0
+
+    @property
+    def key(self) -> Name:
+        """Namespace and name, which is all that pod-resources tells."""
+        return self.namespace, self.name
+
+
+def decode(raw: bytes | msgspec.Raw) -> BoundPod:
+    """Read a pod's JSON."""
+    pod: Mapping[str, Any] = msgspec.json.decode(raw)
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    annotations = metadata.get("annotations") or {}
+    return BoundPod(
+        uid=metadata["uid"],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        wants=tuple(_wants(pod)),
+        parsed=requests.parse(pod),
+        assignment=annotations.get(names.ASSIGNMENT, ""),
+        is_admitted="startTime" in status,
+        is_over=status.get("phase") in _TERMINAL,
+        is_mirror=_MIRROR in annotations,
+        has_controller=any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()),
+    )
+
+
+def _wants(pod: Mapping[str, Any]) -> Iterator[Want]:
+    for _, kind, container in requests.containers_of(pod):
+        asked = requests.amounts(container)
+        for resource in names.KUBELET_RESOURCES:
+            amount = quantity.whole_number(asked.get(resource, "0"))
+            if amount:
+                yield Want(container["name"], kind, resource, amount)
+
+
+class Pods:
+    """The reflector's handler: every pod of the node by UID, in the order of arrival."""
+
+    def __init__(self, on_release: Callable[[], None] = lambda: None) -> None:
+        """`on_release` is called when a pod that asked for cards is over or gone."""
+        self._by_uid: dict[str, BoundPod] = {}
+        self._arrivals = 0
+        self._changed = asyncio.Condition()
+        self._on_release = on_release
+        self._wakers: set[asyncio.Task[None]] = set()
+
+    def replace(self, objects: list[BoundPod]) -> None:
+        """Take these as all there are."""
+        before, self._by_uid = self._by_uid, {}
+        for pod in objects:
+            known = before.get(pod.uid)
+            self._by_uid[pod.uid] = replace(pod, order=known.order if known else self._next())
+        if any(pod.wants for uid, pod in before.items() if uid not in self._by_uid):
+            self._on_release()
+        self._wake()
+
+    def upsert(self, pod: BoundPod) -> None:
+        """Take one that is new or changed."""
+        known = self._by_uid.get(pod.uid)
+        self._by_uid[pod.uid] = replace(pod, order=known.order if known else self._next())
+        if pod.is_over and pod.wants and not (known and known.is_over):
+            self._on_release()
+        self._wake()
+
+    def delete(self, pod: BoundPod) -> None:
+        """Forget one."""
+        self._by_uid.pop(pod.uid, None)
+        if pod.wants:
+            self._on_release()
+        self._wake()
+
+    def all(self) -> tuple[BoundPod, ...]:
+        """Every pod, in the order of arrival."""
+        return tuple(sorted(self._by_uid.values(), key=lambda pod: pod.order))
+
+    def get(self, uid: str) -> BoundPod | None:
+        """The pod with this UID."""
+        return self._by_uid.get(uid)
+
+    def named(self, key: Name) -> tuple[BoundPod, ...]:
+        """Every pod of that name: more than one while a recreated pod's forerunner has not gone."""
+        return tuple(pod for pod in self.all() if pod.key == key)
+
+    async def wait_for_change(self, timeout: float) -> None:
+        """Return after the next change, or after so many seconds."""
+        try:
+            async with asyncio.timeout(timeout), self._changed:
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _next(self) -> int:
+        self._arrivals += 1
+        return self._arrivals
+
+    def _wake(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._notify())
+        self._wakers.add(task)
+        task.add_done_callback(self._wakers.discard)
+
+    async def _notify(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()

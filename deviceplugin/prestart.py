@@ -1,0 +1,210 @@
+"""PreStartContainer: the proof. Before each start of a container the kubelet names its IDs, and now nothing is guessed.
+
+Pod-resources tells who holds the IDs, the watch or a quorum read tells the pod's UID and assignment. What is proven
+gets a fresh region and its limits; what is not is refused, and the kubelet shows the reason and tries again.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from deviceplugin import guard, proof
+from deviceplugin.allocations import Allocation, Allocations, Holder
+from deviceplugin.cluster import Fetcher
+from deviceplugin.files import Files
+from deviceplugin.holders import Holders
+from deviceplugin.identity import Listing
+from deviceplugin.inventory import Inventory
+from deviceplugin.occupancy import Occupancy
+from deviceplugin.pods import BoundPod, Name, Pods
+from deviceplugin.refusal import Mismatch, Refusal
+from vgpu.assignment import Assignment
+from vgpu.errors import KubeletError, KubernetesError
+from vgpu.request import ContainerKind
+
+_LIST_WAIT_S: Final = 10.0  # the kubelet gives PreStartContainer 30
+
+log = logging.getLogger(__name__)
+
+Chain = tuple[Allocation, ...]
+Report = Callable[[BoundPod, Refusal], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Who holds the IDs. `listed` is the container that pod-resources names, None for an init container's pod."""
+
+    key: Name
+    listed: str | None
+
+
+class Prover:
+    """Proves containers of this node, one call each."""
+
+    def __init__(
+        self,
+        pods: Pods,
+        holders: Holders,
+        allocations: Allocations,
+        inventory: Inventory,
+        occupancy: Occupancy,
+        fetcher: Fetcher,
+        files: Files,
+        report: Report,
+    ) -> None:
+        """`report` is told of every refusal whose pod is known; it must not block."""
+        self._pods = pods
+        self._holders = holders
+        self._allocations = allocations
+        self._inventory = inventory
+        self._occupancy = occupancy
+        self._fetcher = fetcher
+        self._files = files
+        self._report = report
+
+    async def prove(self, resource: str, ids: frozenset[str]) -> Refusal | None:
+        """Make everything ready for the container that holds these IDs; or say why it may not start."""
+        chains = self._allocations.chains(resource, ids)
+        if not chains:
+            return Refusal(Mismatch.ALLOCATION_LOST, "this node has no record of these devices; delete the pod")
+        found = await self._find(resource, ids, chains)
+        if isinstance(found, Refusal):
+            return found
+        pod = await self._pod(found.key, chains)
+        if isinstance(pod, Refusal):
+            return pod
+        chain = _chain_of(pod, chains)
+        refusal = await self._first_holder(resource, ids, pod, chain) or self._admit(pod, chain, found.listed)
+        if refusal is not None:
+            self._report(pod, refusal)
+        return refusal
+
+    async def _find(self, resource: str, ids: frozenset[str], chains: Sequence[Chain]) -> _Found | Refusal:
+        """Ask for those remembered first, by Get; only then wait for a listing."""
+        remembered = list(self._remembered(chains))
+        for holder in remembered:
+            container = await self._holding(holder.key, resource, ids)
+            if container is not None:
+                return _Found(holder.key, container)
+        unlisted = [holder for holder in remembered if self._is_never_listed(holder, resource)]
+        for holder in unlisted:
+            if not _is_doubtful(holder, chains):
+                return _Found(holder.key, None)
+        listing = (await self._holders.fresh(_LIST_WAIT_S)).listing
+        found = _holder_in(listing, resource, ids) or next((_Found(each.key, None) for each in unlisted), None)
+        unknown = Refusal(Mismatch.HOLDER_UNKNOWN, "the kubelet does not say whose devices these are", heals=True)
+        return found or unknown
+
+    def _remembered(self, chains: Sequence[Chain]) -> Iterator[Holder]:
+        """Those whose pods are still here, newest first."""
+        for chain in chains:
+            holder = chain[-1].holder
+            pod = self._pods.get(holder.uid) if holder else None
+            if holder is not None and pod is not None and not pod.is_over:
+                yield holder
+
+    async def _holding(self, key: Name, resource: str, ids: frozenset[str]) -> str | None:
+        """The pod's container that holds any of the IDs, by the kubelet's word."""
+        try:
+            holdings = await self._holders.get(key)
+        except KubeletError as error:
+            log.debug("pod-resources: %s", error)
+            return None
+        return _container_in(holdings, resource, ids)
+
+    def _is_never_listed(self, holder: Holder, resource: str) -> bool:
+        """Whether only init containers of the pod want the resource: pod-resources never lists those."""
+        pod = self._pods.get(holder.uid)
+        kinds = {want.kind for want in pod.wants if want.resource == resource} if pod else set()
+        return kinds == {ContainerKind.INIT}
+
+    async def _pod(self, key: Name, chains: Sequence[Chain]) -> BoundPod | Refusal:
+        """The pod of a name. Where the name has stood for another, or our watch may lag, a quorum read settles it."""
+        named = self._pods.named(key)
+        uids = {each.holder.uid for chain in chains for each in chain if each.holder and each.holder.key == key}
+        if len(named) == 1 and uids == {named[0].uid}:
+            return named[0]
+        try:
+            pod = await self._fetcher.pod(key)
+        except KubernetesError as error:
+            return Refusal(Mismatch.HOLDER_UNKNOWN, f"pod {key[1]} cannot be read: {error}", heals=True)
+        if pod is None:
+            return Refusal(Mismatch.HOLDER_UNKNOWN, f"pod {key[1]} is not bound to this node", heals=True)
+        self._pods.upsert(pod)
+        return pod
+
+    async def _first_holder(self, resource: str, ids: frozenset[str], pod: BoundPod, chain: Chain) -> Refusal | None:
+        """Of two holders of an ID the first recorded wins: refuse where another pod had it before and still has."""
+        for each in self._allocations.overlapping(resource, ids):
+            if each.holder is None or each.holder.uid == pod.uid or each.sequence > chain[0].sequence:
+                continue
+            other = self._pods.get(each.holder.uid)
+            if other is None or other.is_over:
+                continue
+            if await self._holding(other.key, resource, ids):
+                return Refusal(Mismatch.HELD_TWICE, f"pod {other.namespace}/{other.name} holds the same devices")
+        return None
+
+    def _admit(self, pod: BoundPod, chain: Chain, listed: str | None) -> Refusal | None:
+        """Check, settle and write, in one step without awaiting: two starts at once see each other."""
+        assignment = proof.assignment_of(pod)
+        if isinstance(assignment, Refusal):
+            return assignment
+        pairs = list(zip(chain, proof.members(pod, chain, listed), strict=True))
+        refusal = self._mismatch(pod, assignment, pairs) or guard.check(
+            self._inventory.gpus(),
+            self._inventory.slice_mib,
+            self._occupancy.tenants(but=pod.uid),
+            self._occupancy.usage(pod),
+        )
+        if refusal is not None:
+            return refusal
+        try:
+            for allocation, container in pairs:
+                self._allocations.settle(allocation, Holder.of(pod, container), proven=True)
+                self._write(pod, assignment, allocation, container)
+        except OSError as error:
+            return Refusal(Mismatch.FILES_FAILED, str(error), heals=True)
+        return None
+
+    def _mismatch(
+        self, pod: BoundPod, assignment: Assignment, pairs: Sequence[tuple[Allocation, str]]
+    ) -> Refusal | None:
+        request = pod.parsed.request
+        if request is None:
+            return None
+        slice_mib = self._inventory.slice_mib
+        checks = (proof.card_mismatch(request, assignment, name, each.ids, slice_mib) for each, name in pairs)
+        return next((refusal for refusal in checks if refusal is not None), None)
+
+    def _write(self, pod: BoundPod, assignment: Assignment, allocation: Allocation, container: str) -> None:
+        request = pod.parsed.request
+        asked = proof.request_of(request, container) if request else None
+        if request is not None and asked is not None:
+            self._files.prepare(allocation.id)
+            limits = proof.limits_for(request, asked, assignment.containers[container])
+            self._files.write_limits(allocation.id, limits)
+
+
+def _holder_in(listing: Listing, resource: str, ids: frozenset[str]) -> _Found | None:
+    holding = ((key, _container_in(containers, resource, ids)) for key, containers in listing.items())
+    return next((_Found(key, container) for key, container in holding if container is not None), None)
+
+
+def _container_in(
+    containers: Mapping[str, Mapping[str, frozenset[str]]], resource: str, ids: frozenset[str]
+) -> str | None:
+    held = (name for name, each in containers.items() if not ids.isdisjoint(each.get(resource, frozenset())))
+    return next(held, None)
+
+
+def _chain_of(pod: BoundPod, chains: Sequence[Chain]) -> Chain:
+    """The pod's own chain; else the newest, whose holder had been guessed wrong."""
+    own = (chain for chain in chains if any(each.holder and each.holder.uid == pod.uid for each in chain))
+    unproven = (chain for chain in chains if not any(each.is_proven for each in chain))
+    return next(own, None) or next(unproven, None) or chains[0]
+
+
+def _is_doubtful(holder: Holder, chains: Sequence[Chain]) -> bool:
+    return any(each.is_doubtful for chain in chains for each in chain if each.holder == holder)

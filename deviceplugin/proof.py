@@ -1,0 +1,109 @@
+"""Whether the IDs that a pod's container holds are those that were decided for it: pure questions.
+
+What is proven here leads to limits; what is not is refused by name, and never run with another pod's limits.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from deviceplugin import devices
+from deviceplugin.allocations import Allocation
+from deviceplugin.pods import BoundPod, Want
+from deviceplugin.refusal import Mismatch, Refusal
+from vgpu import assignment as codec
+from vgpu.assignment import Assignment, Grant
+from vgpu.errors import MalformedAssignment
+from vgpu.limits import MAX_CORES, CardLimit, Limits
+from vgpu.policy import ComputePolicy
+from vgpu.quantity import MIB
+from vgpu.request import ContainerKind, ContainerRequest, PodRequest
+
+
+def assignment_of(pod: BoundPod) -> Assignment | Refusal:
+    """The decision on a pod, trusted for what the pod asks and nothing else."""
+    request = request_in(pod)
+    if isinstance(request, Refusal):
+        return request
+    if not pod.assignment:
+        return Refusal(Mismatch.NO_ASSIGNMENT, "the pod was not bound by our scheduler")
+    try:
+        assignment = codec.decode(pod.assignment)
+    except MalformedAssignment as error:
+        return Refusal(Mismatch.MALFORMED_ASSIGNMENT, str(error))
+    if not assignment.answers(request):
+        return Refusal(Mismatch.FOREIGN_ASSIGNMENT, "the assignment is not for what the pod asks")
+    return assignment
+
+
+def request_in(pod: BoundPod) -> PodRequest | Refusal:
+    """What a pod asks for, if it may ask at all and can be read."""
+    if pod.is_mirror:
+        return Refusal(Mismatch.STATIC_POD, "nobody schedules static pods, so no card is theirs")
+    if pod.parsed.problems:
+        return Refusal(Mismatch.INVALID_REQUEST, str(pod.parsed.problems[0]))
+    if pod.parsed.request is None:
+        return Refusal(Mismatch.NOT_ADMITTED, "the pod asks for devices, but for no GPU memory and no GPU")
+    return pod.parsed.request
+
+
+def card_mismatch(
+    request: PodRequest, assignment: Assignment, container: str, ids: frozenset[str], slice_mib: int
+) -> Refusal | None:
+    """Hold a container's IDs against its assignment, card by card."""
+    asked = request_of(request, container)
+    grants = assignment.containers.get(container)
+    if asked is None or grants is None:
+        return Refusal(Mismatch.CARD_MISMATCH, f"container {container} holds devices and was assigned none")
+    each = 1 if asked.whole else request.slices(asked, slice_mib)
+    decided = Counter({grant.gpu: each for grant in grants})
+    if devices.by_gpu(ids) == decided:
+        return None
+    return Refusal(
+        Mismatch.CARD_MISMATCH, f"the kubelet gave {_words(devices.by_gpu(ids))}; assigned: {_words(decided)}"
+    )
+
+
+def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> list[str]:
+    """Name the containers that a chain's allocations are for, in order.
+
+    Only the last of a chain can be an app container or a sidecar, and then pod-resources lists it (`listed`); those
+    before it are the init containers before it. Where nothing is listed, what was remembered stands.
+    """
+    if listed is None:
+        return [each.holder.container if each.holder else "" for each in chain]
+    before = _inits_before(pod, chain[-1].resource, listed)
+    earlier = len(chain) - 1
+    return [*before[len(before) - earlier :], listed] if earlier <= len(before) else [listed] * len(chain)
+
+
+def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequence[Grant]) -> Limits:
+    """What is enforced on a container: exact MiB and percent per card; a whole card has no limit."""
+    wish = request.wishes.compute_policy
+    policy = wish or (ComputePolicy.FIXED if container.cores else ComputePolicy.BURST)
+    if container.whole:
+        policy = ComputePolicy.BURST
+    return Limits(tuple(map(_card_limit, grants)), policy, request.wishes.priority)
+
+
+def request_of(request: PodRequest, container: str) -> ContainerRequest | None:
+    """What one container of a pod asks for."""
+    return next((each for each in request.containers if each.name == container), None)
+
+
+def _card_limit(grant: Grant) -> CardLimit:
+    if grant.whole:
+        return CardLimit(grant.gpu, None, MAX_CORES)
+    return CardLimit(grant.gpu, grant.memory_mib * MIB, grant.cores or 0)
+
+
+def _inits_before(pod: BoundPod, resource: str, container: str) -> list[str]:
+    before: list[Want] = []
+    for want in pod.wants:
+        if want.container == container:
+            break
+        before.append(want)
+    return [want.container for want in before if want.resource == resource and want.kind is ContainerKind.INIT]
+
+
+def _words(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} of {gpu}" for gpu, count in sorted(counts.items())) or "nothing"

@@ -1,0 +1,133 @@
+"""Being known to the kubelet: registered again, at once, whenever its ListAndWatch stream is gone.
+
+The kubelet finds plugins by resource name, and the end of an old stream disconnects whoever is registered under that
+name by then. So nobody registers over a live stream, and after a stream's end there is a short pause for the kubelet
+to have noticed. A kubelet that starts empties its directory of sockets before it listens; ours stand in a directory
+below, which it leaves alone, so that being known again takes one call.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+import grpc
+
+from deviceplugin.api import deviceplugin_pb2 as api
+from vgpu.errors import KubeletError
+
+API_VERSION: Final = "v1beta1"
+KUBELET_SOCKET: Final = "kubelet.sock"
+POLL_S: Final = 0.05
+_NOTICE_S: Final = 0.03  # for the kubelet to have taken an old stream's end in
+_CALL_S: Final = 15.0  # the kubelet dials back within the call, for up to 10 seconds
+_STREAM_S: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Stream:
+    """Whether the kubelet is listening to a resource."""
+
+    def __init__(self) -> None:
+        self._live = 0
+        self._began = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._ended.set()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a stream is open."""
+        return self._live > 0
+
+    def begin(self) -> None:
+        """Note that one has begun."""
+        self._live += 1
+        self._began.set()
+        self._ended.clear()
+
+    def end(self) -> None:
+        """Note that one has ended."""
+        self._live -= 1
+        if not self._live:
+            self._began.clear()
+            self._ended.set()
+
+    async def wait_begun(self, timeout: float) -> bool:
+        """Wait for a stream; False when the time is over."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._began.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def wait_ended(self) -> None:
+        """Return when no stream is open."""
+        await self._ended.wait()
+
+
+class Registration:
+    """Keeps one resource registered."""
+
+    def __init__(
+        self, directory: Path, resource: str, endpoint: str, stream: Stream, ensure: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`endpoint` is the plugin's socket below the kubelet's `directory`; `ensure` makes sure that it is served."""
+        self._kubelet = directory / KUBELET_SOCKET
+        self._request = api.RegisterRequest(
+            version=API_VERSION,
+            endpoint=endpoint,
+            resource_name=resource,
+            options=api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True),
+        )
+        self._stream = stream
+        self._ensure = ensure
+        self._complaint = ""
+
+    async def run(self) -> None:
+        """Register whenever nobody listens, for ever."""
+        while True:
+            await self._stream.wait_ended()
+            await asyncio.sleep(_NOTICE_S)
+            if not self._stream.is_live and not await self._try():
+                await asyncio.sleep(POLL_S)
+
+    async def _try(self) -> bool:
+        if not is_listening(self._kubelet):
+            return False
+        try:
+            await self._ensure()
+            await self._register()
+        except KubeletError as error:
+            if str(error) != self._complaint:
+                log.warning("%s: %s", self._request.resource_name, error)
+            self._complaint = str(error)
+            return False
+        self._complaint = ""
+        log.info("%s: registered", self._request.resource_name)
+        return await self._stream.wait_begun(_STREAM_S)
+
+    async def _register(self) -> None:
+        async with grpc.aio.insecure_channel(f"unix:{self._kubelet}") as channel:
+            register = channel.unary_unary(
+                "/v1beta1.Registration/Register",
+                request_serializer=api.RegisterRequest.SerializeToString,
+                response_deserializer=api.Empty.FromString,
+            )
+            try:
+                await register(self._request, timeout=_CALL_S)
+            except grpc.aio.AioRpcError as error:
+                raise KubeletError(error.details() or error.code().name) from error
+
+
+def is_listening(path: Path) -> bool:
+    """Whether somebody listens on a unix socket: cheap enough to ask 20 times a second."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,47 @@
+"""The device plugin's settings: flags, or environment variables `VGPU_PLUGIN_*`."""
+
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from pydantic import AliasChoices, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from deviceplugin.files import LIBRARY
+from vgpu import names
+
+
+class Settings(BaseSettings):
+    """Device plugin of vgpushare: advertises the cards of one node and hands shares of them to containers."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VGPU_PLUGIN_",
+        cli_prog_name="python -m deviceplugin",
+        cli_kebab_case=True,
+        cli_hide_none_type=True,
+        extra="forbid",
+        populate_by_name=True,
+    )
+
+    node_name: str = Field(
+        validation_alias=AliasChoices("node_name", "node-name", "NODE_NAME", "VGPU_PLUGIN_NODE_NAME"),
+        description="the Node this runs on (also from NODE_NAME)",
+    )
+    kubeconfig: Path | None = Field(None, description="credentials for the API server (default: the pod's own)")
+    namespace: str = Field(names.NAMESPACE, description="where the node's Lease is")
+    slice_mib: int = Field(256, ge=1, le=65536, description="MiB in a memory slice, one setting for the cluster")
+    kubelet_dir: Path = Field(Path("/var/lib/kubelet"), description="holds device-plugins/ and pod-resources/")
+    state_dir: Path = Field(Path("/var/lib/vgpu"), description="allocations, libraries; the same path as on the host")
+    library: Path | None = Field(None, description=f"the limiter's {LIBRARY} (default: the packaged one)")
+    device_list: Literal["envvar", "cdi"] = Field(
+        "envvar", description="how cards are named to the runtime: envvar or cdi"
+    )
+    cdi_kind: str = Field("nvidia.com/gpu", description="vendor and class of the cards' CDI names")
+    regions_mib: int = Field(256, ge=0, description="size of the regions' own tmpfs; 0: an ordinary directory")
+    health_period: float = Field(5.0, gt=0, description="seconds between two looks at every card")
+    xid_quarantine: float = Field(60.0, ge=0, description="seconds for which an XID error takes a card out")
+    log_level: str = Field("info", description="debug, info, warning or error")
+
+    def library_path(self) -> Path:
+        """The limiter to mount."""
+        return self.library or Path(str(resources.files("limiter") / LIBRARY))

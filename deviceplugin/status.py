@@ -1,0 +1,119 @@
+"""The node's GPUNode: what the plugin sees of its cards, for the scheduler and for people."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from adapters.nvml import Gpu
+from deviceplugin.inventory import Inventory, State
+from vgpu.errors import KubernetesError
+
+_DEBOUNCE_S: Final = 0.1  # between two writes, and for what comes together to be written together
+_SETTLE_S: Final = 1.0
+_CONFLICTS_S: Final = 60.0
+_RETRY_S: Final = 2.0
+
+log = logging.getLogger(__name__)
+
+
+class Publisher(Protocol):
+    """The API server, or a stand-in."""
+
+    async def publish(self, status: dict[str, Any]) -> None:
+        """Write the status."""
+
+    async def other_nodes(self) -> list[dict[str, Any]]:
+        """Every other GPUNode."""
+
+
+def status_of(state: State, slice_mib: int, version: str, conflicts: Iterable[str]) -> dict[str, Any]:
+    """Write the object's status."""
+    return {
+        "sliceMiB": slice_mib,
+        "pluginVersion": version,
+        "cards": [_card(gpu, state) for gpu in state.gpus],
+        "conflicts": list(conflicts),
+    }
+
+
+def conflicts_of(gpus: Iterable[Gpu], others: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Name the cards that another node claims too: a UUID stands in one machine only, so one of the two is stale."""
+    mine = {gpu.card.uuid for gpu in gpus}
+    return sorted(
+        f"{card['uuid']} is also on node {node['metadata']['name']}"
+        for node in others
+        for card in (node.get("status") or {}).get("cards") or ()
+        if card.get("uuid") in mine
+    )
+
+
+def _card(gpu: Gpu, state: State) -> dict[str, Any]:
+    card, reason = gpu.card, state.ailments.get(gpu.card.uuid, "")
+    return {
+        "uuid": card.uuid,
+        "index": card.index,
+        "model": card.model,
+        "memoryMiB": card.memory_mib,
+        "numaNode": card.numa_node,
+        "nvlinkPeers": list(card.nvlink_peers),
+        "healthy": not reason,
+        "reason": reason,
+        "heldSlices": state.held.slices_of(card.uuid),
+        "heldWhole": card.uuid in state.held.cards,
+        "migEnabled": gpu.mig_enabled,
+    }
+
+
+class Status:
+    """Keeps the GPUNode true."""
+
+    def __init__(self, publisher: Publisher, inventory: Inventory, version: str, clock: Callable[[], float]) -> None:
+        """`clock` gives seconds that never go back."""
+        self._publisher = publisher
+        self._inventory = inventory
+        self._version = version
+        self._clock = clock
+        self._conflicts: list[str] = []
+        self._conflicts_due = 0.0
+        self._published: dict[str, Any] | None = None
+
+    async def run(self) -> None:
+        """Publish each change, for ever; and look for conflicts each minute."""
+        while True:
+            try:
+                await self.refresh()
+                await self._wait()
+            except KubernetesError as error:
+                log.warning("GPUNode: %s", error)
+                self._published = None
+                await asyncio.sleep(_RETRY_S)
+
+    async def refresh(self) -> None:
+        """Publish if there is anything new. Raises KubernetesError."""
+        await self._inventory.settled(_SETTLE_S)
+        await self._look_for_conflicts()
+        state = self._inventory.state
+        status = status_of(state, self._inventory.slice_mib, self._version, self._conflicts)
+        if status != self._published:
+            await self._publisher.publish(status)
+            self._published = status
+
+    async def _wait(self) -> None:
+        state = self._inventory.state
+        try:
+            async with asyncio.timeout(max(0.0, self._conflicts_due - self._clock())):
+                if state == self._inventory.state:
+                    await self._inventory.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(_DEBOUNCE_S)
+
+    async def _look_for_conflicts(self) -> None:
+        if self._clock() >= self._conflicts_due:
+            self._conflicts_due = self._clock() + _CONFLICTS_S
+            found = conflicts_of(self._inventory.gpus(), await self._publisher.other_nodes())
+            for text in found:
+                if text not in self._conflicts:
+                    log.warning("conflict: %s", text)
+            self._conflicts = found
