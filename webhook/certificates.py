@@ -67,12 +67,13 @@ class Serving:
 def new_authority(now: datetime) -> Authority:
     """Make a CA that may sign nothing but leaves."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name(f"{COMMON_NAME}-{now:%Y%m%dT%H%M%SZ}")
+    key_id = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    name = _name(f"{COMMON_NAME}-{key_id.digest.hex()[:12]}")  # no two of one name: who verifies looks them up by it
     certificate = (
         _builder(name, key, name, now, now + AUTHORITY_LIFE)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(key_cert_sign=True, crl_sign=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(key_id, critical=False)
         .sign(key, hashes.SHA256())
     )
     return Authority(certificate, key)

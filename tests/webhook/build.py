@@ -97,7 +97,7 @@ _FOREIGN = st.fixed_dictionaries(
     optional={"nvidia.com/gpu": st.sampled_from("123"), "nvidia.com/gpucores": st.integers(0, 100).map(str)},
 )
 _PERCENTAGE = st.fixed_dictionaries({names.GPU_MEM_PERCENTAGE: st.integers(1, 100).map(str)})
-_LIMITS = st.one_of(st.just({}), _GOOD, _FOREIGN, _PERCENTAGE, _RESOURCES)
+_LIMITS: st.SearchStrategy[dict[str, str]] = st.one_of(st.just({}), _GOOD, _FOREIGN, _PERCENTAGE, _RESOURCES)
 _VARIABLES = st.lists(
     st.fixed_dictionaries({"name": st.sampled_from(["A", names.MEMORY_ENV, "NVIDIA_VISIBLE_DEVICES"])}, optional={
         "value": st.sampled_from(["", "1", "void"]),

@@ -1,0 +1,40 @@
+import pytest
+from pydantic import ValidationError
+from pydantic_settings import CliApp
+
+from webhook.settings import Settings
+
+
+def settings(*flags: str) -> Settings:
+    return CliApp.run(Settings, cli_args=list(flags))
+
+
+def test_the_certificate_holds_for_the_service_the_address_and_what_was_added() -> None:
+    found = settings("--listen", "127.0.0.1:1", "--dns-names", "host.example, 10.0.0.1")
+    service = "vgpu-webhook.vgpu-system.svc"
+    assert found.serving_names == (service, f"{service}.cluster.local", "127.0.0.1", "host.example", "10.0.0.1")
+
+
+def test_an_address_that_means_all_is_no_name() -> None:
+    assert "0.0.0.0" not in settings("--listen", "0.0.0.0:9443").serving_names
+
+
+def test_ipv6_is_an_address_too() -> None:
+    found = settings("--listen", "[::1]:9443")
+    assert (found.host, found.port) == ("::1", 9443)
+
+
+@pytest.mark.parametrize(("unit", "mib"), [("GiB", 1024), ("MiB", 1)])
+def test_gpushares_unit_is_a_setting(unit: str, mib: int) -> None:
+    assert settings("--gpushare-unit", unit).gpushare_unit_mib == mib
+
+
+def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VGPU_WEBHOOK_SLICE_MIB", "512")
+    assert settings().slice_mib == 512
+
+
+@pytest.mark.parametrize("listen", ["localhost:1", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000"])
+def test_a_wrong_address_is_refused(listen: str) -> None:
+    with pytest.raises(ValidationError, match="IP:PORT"):
+        settings("--listen", listen)
