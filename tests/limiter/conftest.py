@@ -1,0 +1,129 @@
+"""Processes of the simulated driver under the limiter, and the limiter's pure modules as a library for ctypes."""
+
+import ctypes
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import limiter
+from limiter import build, launch
+from tests.driver import build as driver_build
+from tests.driver import simgpu
+from tests.driver.conftest import Session, World
+from vgpu import limits, region
+from vgpu.limits import Limits
+from vgpu.region import Region
+
+MIB = 1 << 20
+SOURCES = Path(limiter.__file__).parent / "src"
+PURE = ("account", "region", "limits", "grammar", "ledger", "holdings", "identity")
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Processes that share limits and a region, over the simulated cards of `world`."""
+
+    world: World
+    folder: Path
+
+    @property
+    def env(self) -> dict[str, str]:
+        return launch.variables(self.folder, {})
+
+    def session(self, **more: str) -> Session:
+        return self.world.session(**{**self.env, **more})
+
+    def probe(self, *arguments: str, program: str = "gpuprobe", **more: str) -> list[dict[str, Any]]:
+        return self.world.probe(*arguments, program=program, **{**self.env, **more})
+
+    def region(self) -> Region:
+        return region.decode((self.folder / "region").read_bytes())
+
+    def used_mib(self, card: int = 0) -> int:
+        uuid = self.world.cards[card].uuid
+        return sum(row.used_bytes for row in self.region().cards if row.gpu == uuid) // MIB
+
+    def limit(self, wanted: Limits) -> None:
+        """Rewrites the limits in place, as the device plugin does."""
+        path = self.folder / "limits"
+        with path.open("r+b") as file:
+            for offset, piece in limits.rewrite(path.read_bytes(), wanted):
+                file.seek(offset)
+                file.write(piece)
+                file.flush()
+
+
+@pytest.fixture(scope="session")
+def shim() -> Path:
+    if not all(path.is_file() for path in build.outputs()):
+        build.build(platform.machine())
+    return limiter.library_path()
+
+
+@pytest.fixture
+def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
+    started: list[subprocess.Popen[str]] = []
+
+    def make(cards: tuple[simgpu.Card, ...] = simgpu.make_cards(2)) -> World:
+        simgpu.write_cards(tmp_path, cards)
+        return World(driver_build.ensure(), tmp_path, cards, started)
+
+    yield make
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World], shim: Path) -> World:
+    assert shim.is_file()
+    return make_world()
+
+
+@pytest.fixture
+def make_container(world: World) -> Iterator[Callable[..., Container]]:
+    made: list[Path] = []
+
+    def make(memory: str | None = "64MiB", cores: int | None = None) -> Container:
+        made.append(launch.write_files(launch.parse(memory, cores, "fixed")))
+        return Container(world, made[-1])
+
+    yield make
+    for folder in made:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def container(make_container: Callable[..., Container]) -> Container:
+    return make_container()
+
+
+@pytest.fixture(scope="session")
+def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The modules that know no CUDA, with every function exported."""
+    library = tmp_path_factory.mktemp("pure") / "libpure.so"
+    sources = [str(SOURCES / f"{name}.c") for name in PURE]
+    command = [*build.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *sources, "-lpthread"]
+    subprocess.run([*command, "-o", str(library)], check=True)
+    loaded = ctypes.CDLL(str(library))
+    for name in ("region_anonymous", "region_open"):
+        getattr(loaded, name).restype = ctypes.c_void_p
+    for name in ("account_reserve", "limits_decode", "limits_parse", "ledger_put", "identity_is_dead", "holdings_add"):
+        getattr(loaded, name).restype = ctypes.c_bool
+    return loaded
+
+
+def region_bytes(place: int) -> bytes:
+    """The bytes of a region that a pure function mapped."""
+    return ctypes.string_at(place, region.SIZE)
+
+
+def environment_without_limits() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("VGPU_")}

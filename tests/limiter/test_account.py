@@ -1,0 +1,196 @@
+"""The accounts in C against a twin in Python, and the layouts of both languages against each other."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from tests.limiter.conftest import region_bytes
+from vgpu import limits, region
+
+U64 = ctypes.c_uint64
+GPUS = [limits.uuid_text(bytes([n]) * 16) for n in (1, 2, 3)]
+
+
+class Identity(ctypes.Structure):
+    _fields_ = (("pid", ctypes.c_uint32), ("start_time", U64), ("namespace", U64))
+
+
+def identity(pid: int) -> Identity:
+    return Identity(pid, pid * 10, 77)
+
+
+class Accounts(RuleBasedStateMachine):
+    """Any order of reserve, release and clear, by any processes."""
+
+    pure: ctypes.CDLL
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.region = ctypes.c_void_p(self.pure.region_anonymous())
+        self.held: dict[tuple[int, str], int] = {}
+        self.refusals = 0
+
+    def teardown(self) -> None:
+        self.pure.region_close(self.region)
+
+    def _places(self, pid: int, gpu: str) -> tuple[int, int]:
+        slot = self.pure.account_claim(self.region, ctypes.byref(identity(pid)))
+        return slot, self.pure.account_card(self.region, limits.uuid_bytes(gpu))
+
+    def _used(self, gpu: str) -> int:
+        return sum(size for (_, card), size in self.held.items() if card == gpu)
+
+    @rule(
+        pid=st.integers(1, 6),
+        gpu=st.sampled_from(GPUS),
+        size=st.integers(0, 100) | st.integers(2**64 - 50, 2**64 - 1),
+        limit=st.integers(0, 300) | st.just(2**64 - 1),
+    )
+    def reserve(self, pid: int, gpu: str, size: int, limit: int) -> None:
+        slot, card = self._places(pid, gpu)
+        fits = size == 0 or self._used(gpu) + size <= limit
+        assert self.pure.account_reserve(self.region, slot, card, U64(size), U64(limit)) == fits
+        self.refusals += not fits
+        if fits:
+            self.held[pid, gpu] = self.held.get((pid, gpu), 0) + size
+
+    @rule(pid=st.integers(1, 6), gpu=st.sampled_from(GPUS), size=st.integers(0, 200))
+    def release(self, pid: int, gpu: str, size: int) -> None:
+        slot, card = self._places(pid, gpu)
+        self.pure.account_release(self.region, slot, card, U64(size))
+        self.held[pid, gpu] = max(0, self.held.get((pid, gpu), 0) - size)
+
+    @rule(pid=st.integers(1, 6))
+    def clear(self, pid: int) -> None:
+        self.pure.account_clear(self.region, self._places(pid, GPUS[0])[0])
+        self.held = {key: size for key, size in self.held.items() if key[0] != pid}
+
+    @rule()
+    def recompute(self) -> None:
+        self.pure.account_recompute(self.region)
+
+    @invariant()
+    def the_sums_are_those_of_the_slots(self) -> None:
+        seen = region.decode(region_bytes(self.region.value or 0))
+        assert {row.gpu: row.used_bytes for row in seen.cards} == {row.gpu: self._used(row.gpu) for row in seen.cards}
+        assert sum(row.refusals for row in seen.cards) == self.refusals
+        by_process = {(p.pid, gpu): size for p in seen.processes for gpu, size in p.used_bytes}
+        assert by_process == {key: size for key, size in self.held.items() if size}
+
+
+def test_the_accounts_agree_with_their_twin(pure: ctypes.CDLL) -> None:
+    Accounts.pure = pure
+    run_state_machine_as_test(Accounts, settings=settings(max_examples=60, stateful_step_count=15, deadline=None))
+
+
+def test_an_anonymous_region_is_what_python_calls_fresh(pure: ctypes.CDLL) -> None:
+    place = pure.region_anonymous()
+    assert region_bytes(place)[:24] == region.new()[:24]
+    assert region.decode(region_bytes(place)).cards == ()
+
+
+def test_a_full_table_refuses_and_says_so(pure: ctypes.CDLL) -> None:
+    place = ctypes.c_void_p(pure.region_anonymous())
+    slots = [pure.account_claim(place, ctypes.byref(identity(pid))) for pid in range(1, region.MAX_PROCESSES + 2)]
+    assert slots == [*range(region.MAX_PROCESSES), -1]
+    cards = [pure.account_card(place, bytes([n]) * 16) for n in range(1, region.MAX_CARDS + 2)]
+    assert cards == [*range(region.MAX_CARDS), -1]
+    assert not pure.account_reserve(place, -1, 0, U64(1), U64(9))
+    assert not pure.account_reserve(place, 0, -1, U64(1), U64(9))
+
+
+def make_file(folder: Path) -> Path:
+    path = folder / "region"
+    path.write_bytes(region.new())
+    os.truncate(path, region.SIZE)
+    return path
+
+
+@pytest.mark.parametrize("spoil", [b"XGPUREGN", b"VGPUREGN\x02"])
+def test_what_is_no_region_is_not_opened(pure: ctypes.CDLL, tmp_path: Path, spoil: bytes) -> None:
+    path = make_file(tmp_path)
+    with path.open("r+b") as file:
+        file.write(spoil)
+    assert pure.region_open(str(path).encode()) is None
+    path.write_bytes(region.new())
+    assert pure.region_open(str(path).encode()) is None
+
+
+HOLDER = """
+import ctypes, sys, time
+pure = ctypes.CDLL(sys.argv[1])
+pure.region_open.restype = ctypes.c_void_p
+region = ctypes.c_void_p(pure.region_open(sys.argv[2].encode()))
+print(pure.region_lock(region, 1000), flush=True)
+time.sleep(60)
+"""
+
+
+def start_holder(pure: ctypes.CDLL, path: Path) -> subprocess.Popen[bytes]:
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, pure._name, str(path)], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"0\n"
+    return holder
+
+
+def test_a_holder_killed_in_the_lock_leaves_it_to_the_next_with_the_sums_made_again(
+    pure: ctypes.CDLL, tmp_path: Path
+) -> None:
+    path = make_file(tmp_path)
+    place = ctypes.c_void_p(pure.region_open(str(path).encode()))
+    slot = pure.account_claim(place, ctypes.byref(identity(5)))
+    card = pure.account_card(place, limits.uuid_bytes(GPUS[0]))
+    pure.account_reserve(place, slot, card, U64(30), U64(100))
+    holder = start_holder(pure, path)
+    # As if the holder had died between its slot and the card's sum.
+    ctypes.cast((place.value or 0) + 256 + 16, ctypes.POINTER(U64))[0] = 99
+    with holder:
+        holder.kill()
+    assert pure.region_lock(place, 1000) == 0
+    pure.region_unlock(place)
+    seen = region.decode(path.read_bytes())
+    assert (seen.cards[0].used_bytes, seen.recoveries) == (30, 1)
+    pure.region_close(place)
+
+
+def test_a_stopped_holder_is_waited_for_no_longer_than_asked(pure: ctypes.CDLL, tmp_path: Path) -> None:
+    path = make_file(tmp_path)
+    place = ctypes.c_void_p(pure.region_open(str(path).encode()))
+    with start_holder(pure, path) as holder:
+        holder.send_signal(signal.SIGSTOP)
+        begun = time.monotonic()
+        assert pure.region_lock(place, 50) < 0
+        assert 0.04 < time.monotonic() - begun < 1
+        holder.kill()
+    assert region.decode(path.read_bytes()).timeouts == 1
+    pure.region_close(place)
+
+
+def test_the_dead_are_told_from_the_living(pure: ctypes.CDLL) -> None:
+    class Self(Identity):
+        pass
+
+    pure.identity_self.restype = Self
+    self = pure.identity_self()
+    assert self.pid == os.getpid()
+
+    def is_dead(pid: int, start_time: int, namespace: int = self.namespace) -> bool:
+        other = Identity(pid, start_time, namespace)
+        return bool(pure.identity_is_dead(ctypes.byref(other), ctypes.byref(self)))
+
+    assert not is_dead(self.pid, self.start_time)
+    assert is_dead(self.pid, self.start_time + 1)
+    with subprocess.Popen(["/bin/true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert is_dead(child.pid, int(Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2].split()[19]))
+    assert is_dead(child.pid, 1)
+    assert not is_dead(child.pid, 1, self.namespace + 1)

@@ -1,0 +1,109 @@
+"""What C reads of limits is what Python reads, from files and from the environment, torn and foreign ones included."""
+
+import contextlib
+import ctypes
+import zlib
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limiter import launch
+from vgpu import limits, quantity
+from vgpu.errors import MalformedLimits
+from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.policy import ComputePolicy
+
+SLOT_SIZE = 1600
+GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
+ANOTHER = "GPU-00000000-0000-0000-0000-00000000000f"
+
+uuids = st.sampled_from([GPU, ANOTHER, ANY_GPU])
+cards = st.builds(CardLimit, uuids, st.none() | st.integers(0, 2**63), st.integers(0, 100))
+wanted = st.builds(
+    Limits, st.lists(cards, max_size=3, unique_by=lambda c: c.gpu).map(tuple), st.sampled_from(ComputePolicy)
+)
+sizes = st.from_regex(r"\A ?\d{0,4}(\.\d{0,4})? ?([KMGTX]i?)?B? ?\Z")
+
+
+class CardLimitC(ctypes.Structure):
+    _fields_ = (
+        ("uuid", ctypes.c_uint8 * 16),
+        ("memory", ctypes.c_uint64),
+        ("cores", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint8 * 20),
+    )
+
+
+def as_file(slot: bytes) -> bytes:
+    """A limits file around a slot that C filled, which has no checksum."""
+    blank = bytearray(limits.encode(Limits(())))
+    crc = zlib.crc32(slot[4:]).to_bytes(4, "little")
+    blank[64 : 64 + SLOT_SIZE] = crc + slot[4:]
+    return bytes(blank)
+
+
+def parse(pure: ctypes.CDLL, memory: str | None, cores: str | None = None, policy: str | None = None) -> Limits | None:
+    slot = ctypes.create_string_buffer(SLOT_SIZE)
+    texts = [None if text is None else text.encode() for text in (memory, cores, policy)]
+    return limits.decode(as_file(slot.raw)) if pure.limits_parse(*texts, slot) else None
+
+
+@given(wanted, wanted, st.integers(0, 2**31), st.integers(0, 255))
+def test_a_file_reads_alike_whole_or_spoiled(
+    pure: ctypes.CDLL, old: Limits, new: Limits, place: int, flip: int
+) -> None:
+    data = bytearray(limits.encode(old))
+    for offset, piece in limits.rewrite(bytes(data), new):
+        data[offset : offset + len(piece)] = piece
+    data[place % len(data)] ^= flip
+    slot = ctypes.create_string_buffer(SLOT_SIZE)
+    expected = None
+    with contextlib.suppress(MalformedLimits):
+        expected = limits.decode(bytes(data))
+    read = pure.limits_decode(bytes(data), slot)
+    assert (limits.decode(as_file(slot.raw)) if read else None) == expected
+
+
+@given(sizes)
+def test_amounts_read_alike(pure: ctypes.CDLL, text: str) -> None:
+    expected = quantity.size_bytes(text)
+    parsed = parse(pure, text)
+    assert (parsed.cards[0].memory_bytes if parsed else None) == expected
+
+
+@given(st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=30))
+def test_any_text_is_read_like_python_or_refused(pure: ctypes.CDLL, text: str) -> None:
+    expected = None
+    with contextlib.suppress(ValueError):
+        expected = launch.parse(text, None, "fixed")
+    assert text == "" or parse(pure, text) == expected
+
+
+def test_cards_of_their_own_and_all_others(pure: ctypes.CDLL) -> None:
+    parsed = parse(pure, f"{GPU}=8GiB, {ANOTHER}=512, 1.5Gi", "30", "best-effort")
+    assert parsed == Limits(
+        (CardLimit(GPU, 8 << 30, 30), CardLimit(ANOTHER, 512 << 20, 30), CardLimit(ANY_GPU, 3 << 29, 30)),
+        ComputePolicy.BEST_EFFORT,
+    )
+
+
+def test_what_cannot_be_read_is_refused(pure: ctypes.CDLL) -> None:
+    assert parse(pure, None, "30") == Limits((CardLimit(ANY_GPU, None, 30),))
+    assert parse(pure, "8GiB", "101") is None
+    assert parse(pure, "8GiB", "1x") is None
+    assert parse(pure, "8GiB", "") is None
+    assert parse(pure, "8GiB", None, "greedy") is None
+    assert parse(pure, "GPU-1=8GiB") is None
+    assert parse(pure, "") is None
+    assert parse(pure, "8GiB,") is None
+
+
+@given(wanted, uuids.filter(lambda u: u != ANY_GPU))
+def test_the_entry_of_the_card_comes_before_the_one_for_all(pure: ctypes.CDLL, limit: Limits, gpu: str) -> None:
+    slot = limits.encode(limit)[64 : 64 + SLOT_SIZE]
+    pure.limits_of.restype = CardLimitC
+    found = pure.limits_of(slot, limits.uuid_bytes(gpu))
+    by_gpu = {card.gpu: card for card in limit.cards}
+    expected = by_gpu.get(gpu) or by_gpu.get(ANY_GPU) or CardLimit(gpu, 0, 0)
+    assert found.cores == expected.cores
+    assert found.memory == (2**64 - 1 if expected.memory_bytes is None else expected.memory_bytes)

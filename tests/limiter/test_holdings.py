@@ -1,0 +1,72 @@
+"""What a process holds, by pointer, against a dictionary."""
+
+import ctypes
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+U64 = ctypes.c_uint64
+CHUNK = 2 << 20
+
+
+class Entry(ctypes.Structure):
+    _fields_ = (("key", U64), ("bytes", U64), ("card", ctypes.c_int))
+
+
+class Ledger(ctypes.Structure):
+    _fields_ = (("entries", ctypes.c_void_p), ("size", ctypes.c_size_t), ("count", ctypes.c_size_t))
+
+
+class Holding(ctypes.Structure):
+    _fields_ = (("card", ctypes.c_int), ("bytes", U64), ("is_piece", ctypes.c_bool))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 40).map(lambda n: n << 21), st.integers(0, 9)), max_size=400))
+def test_the_table_is_a_dictionary(pure: ctypes.CDLL, steps: list[tuple[bool, int, int]]) -> None:
+    pure.ledger_take.restype = Entry
+    ledger, twin = Ledger(), dict[int, int]()
+    for put, key, size in steps:
+        if put:
+            assert pure.ledger_put(ctypes.byref(ledger), Entry(key, size, 0))
+            twin[key] = size
+        else:
+            found = pure.ledger_take(ctypes.byref(ledger), U64(key))
+            assert (found.key, found.bytes) == ((key, twin.pop(key)) if key in twin else (0, 0))
+        assert ledger.count == len(twin)
+    pure.ledger_clear(ctypes.byref(ledger))
+
+
+@given(st.lists(st.integers(0, 39), max_size=120))
+def test_a_chunk_costs_once_from_its_first_piece_to_its_last(pure: ctypes.CDLL, steps: list[int]) -> None:
+    """Each number is a place of 4 chunks with 10 places each: taken if it is free, freed if it is taken."""
+    for name in ("holdings_join", "holdings_add_piece", "holdings_take"):
+        getattr(pure, name).restype = ctypes.c_bool
+    charged, twin = 0, set[int]()
+    for place in [*steps, *sorted({n for n in steps if steps.count(n) % 2})]:
+        pointer = U64((1 << 40) + place // 10 * CHUNK + place % 10 * 4096)
+        if place in twin:
+            twin.remove(place)
+            holding = Holding()
+            assert pure.holdings_take(pointer, ctypes.byref(holding))
+            charged -= holding.bytes
+        else:
+            twin.add(place)
+            if not pure.holdings_join(pointer):
+                spare = ctypes.c_bool()
+                assert pure.holdings_add_piece(pointer, 0, ctypes.byref(spare))
+                assert not spare.value
+                charged += CHUNK
+        assert charged == CHUNK * len({place // 10 for place in twin})
+
+
+def test_a_piece_that_was_not_freed_after_all_is_charged_as_before(pure: ctypes.CDLL) -> None:
+    for name in ("holdings_add_piece", "holdings_take"):
+        getattr(pure, name).restype = ctypes.c_bool
+    pure.holdings_put_back.restype = U64
+    pointer, spare, holding = U64(1 << 41), ctypes.c_bool(), Holding()
+    pure.holdings_add_piece(pointer, 0, ctypes.byref(spare))
+    pure.holdings_take(pointer, ctypes.byref(holding))
+    assert pure.holdings_put_back(pointer, ctypes.byref(holding)) == 0
+    assert pure.holdings_take(pointer, ctypes.byref(holding))
+    assert holding.bytes == CHUNK
+    assert not pure.holdings_take(pointer, ctypes.byref(holding))

@@ -1,0 +1,138 @@
+"""Several processes of one container: what they hold counts together, and what the dead held does not."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.driver import simgpu
+from tests.driver.conftest import World
+from tests.limiter.conftest import MIB, Container
+
+OUT_OF_MEMORY = 2
+
+RACER = """
+import ctypes, random, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+context, pointer = ctypes.c_void_p(), ctypes.c_uint64()
+cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
+chance, held = random.Random(sys.argv[1]), []
+for _ in range(int(sys.argv[2])):
+    if held and chance.random() < 0.5:
+        assert cuda.cuMemFree_v2(held.pop(chance.randrange(len(held)))) == 0
+    else:
+        result = cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(chance.choice([1, 3, 20]) << 20))
+        assert result in (0, 2), result
+        if result == 0: held.append(ctypes.c_uint64(pointer.value))
+for one in held:
+    cuda.cuMemFree_v2(one)
+"""
+
+
+def start_racer(container: Container, seed: int, rounds: int) -> subprocess.Popen[str]:
+    return container.world.start(
+        sys.executable, "-S", "-c", RACER, str(seed), str(rounds), **container.env, VGPU_LOG="off"
+    )
+
+
+def test_processes_share_one_limit(container: Container) -> None:
+    first, second = container.session(), container.session()
+    first("start()"), second("start()")
+    assert first(f"alloc({40 * MIB})")[0] == 0
+    assert second(f"alloc({40 * MIB})")[0] == OUT_OF_MEMORY
+    assert second("info()") == [0, 24 * MIB, 64 * MIB]
+    assert second(f"alloc({24 * MIB})")[0] == 0
+    assert {held for process in container.region().processes for _, held in process.used_bytes} == {40 * MIB, 24 * MIB}
+
+
+def test_two_containers_do_not(container: Container, make_container: Callable[..., Container]) -> None:
+    other = make_container("64MiB")
+    first, second = container.session(), other.session()
+    first("start()"), second("start()")
+    assert first(f"alloc({64 * MIB})")[0] == second(f"alloc({64 * MIB})")[0] == 0
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_what_a_killed_process_held_is_given_to_the_next(container: Container, *, wait: bool) -> None:
+    """Also while the dead one is a zombie, whom nobody has waited for."""
+    first, second = container.session(), container.session()
+    first("start()"), second("start()")
+    first(f"alloc({64 * MIB})")
+    first.process.kill()
+    if wait:
+        first.process.wait()
+    else:
+        os.waitid(os.P_PID, first.process.pid, os.WEXITED | os.WNOWAIT)
+    assert second(f"alloc({64 * MIB})")[0] == 0
+    assert container.region().reaped == 1
+
+
+def test_a_fork_holds_nothing(container: Container) -> None:
+    process = container.session()
+    process("start()")
+    process(f"alloc({60 * MIB})")
+    child = process("fork_and_stay()")
+    try:
+        assert container.used_mib() == 60
+        process.kill()
+        assert container.probe("alloc", "64")[0]["result"] == 0
+    finally:
+        os.kill(child, 9)
+
+
+def test_a_program_started_by_exec_has_not_what_its_former_image_held(container: Container) -> None:
+    process = container.session()
+    process("start()")
+    process(f"alloc({60 * MIB})")
+    assert process.process.stdin is not None
+    print("os.execv('/bin/sleep', ['sleep', '60'])", file=process.process.stdin, flush=True)
+    deadline = time.monotonic() + 10
+    while container.used_mib():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert process.process.poll() is None
+
+
+def test_racing_processes_never_pass_the_limit(container: Container, world: World) -> None:
+    racers = [start_racer(container, seed, 400) for seed in range(6)]
+    for racer in racers:
+        assert racer.wait(50) == 0
+    card = container.region().cards[0]
+    assert card.used_bytes == 0
+    assert card.refusals > 0
+    assert card.peak_bytes <= 64 * MIB
+    # A piece is charged once its place is known: each process may for a moment be one chunk over.
+    assert simgpu.peak(world.state)[world.cards[0].uuid] <= (64 + 2 * len(racers)) * MIB
+
+
+def test_after_kills_at_any_moment_the_account_is_that_of_the_living(container: Container) -> None:
+    chance = random.Random(7)
+    survivor = container.session()
+    survivor("start()")
+    survivor(f"alloc({2 * MIB})")
+    for round_number in range(12):
+        racers = [start_racer(container, round_number * 10 + n, 1_000_000) for n in range(2)]
+        time.sleep(0.1 + chance.random() * 0.1)
+        for racer in racers:
+            racer.kill()
+            racer.wait()
+    begun = time.monotonic()
+    assert survivor(f"alloc({62 * MIB})")[0] == 0
+    assert time.monotonic() - begun < 1
+    assert container.used_mib() == 64
+
+
+def test_a_descriptor_limit_or_a_closed_table_of_files_changes_nothing(container: Container) -> None:
+    """A daemon closes all its files: the region stays mapped, and no lock hangs on a descriptor."""
+    process = container.session()
+    process("start()")
+    process(f"alloc({40 * MIB})")
+    process("os.closerange(3, 100)")
+    assert container.session()("start()") == 0
+    assert container.probe("alloc", "32")[0]["result"] == OUT_OF_MEMORY
+    assert Path(f"/proc/{process.process.pid}").exists()
