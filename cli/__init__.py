@@ -1,1 +1,1 @@
-"""TODO."""
+"""`vgpu`, also installed as `kubectl-vgpu`: the commands that people type."""
