@@ -217,6 +217,34 @@ async def test_a_live_server_shows_the_new_certificate_to_new_connections(tmp_pa
     assert after == ssl.PEM_cert_to_DER_cert(chain.certificate.read_text())
 
 
+class Flaky(Chain):
+    """Fails to load once, though nothing is wrong with the files."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        super().__init__(certificate, key)
+        self.attempts = 0
+
+    def load(self, context: ssl.SSLContext) -> None:
+        self.attempts += 1
+        if self.attempts == 1:
+            raise OSError("out of file descriptors")
+        super().load(context)
+
+
+async def test_what_could_not_be_loaded_is_tried_again_until_it_is(tmp_path: Path) -> None:
+    chain = Flaky(tmp_path / "crt", tmp_path / "key")
+    chain.write(certificates.issue(certificates.new_authority(START), ("localhost",), START))
+    turns = iter(range(3))
+
+    async def sleep(_: float) -> None:
+        if next(turns, None) is None:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await keeper.keep(Files(chain), chain, ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), sleep)
+    assert chain.attempts == 2
+
+
 async def test_files_that_do_not_fit_yet_are_tried_again(tmp_path: Path) -> None:
     """Who writes two files is caught between them."""
     chain = Chain(tmp_path / "crt", tmp_path / "key")
@@ -224,25 +252,19 @@ async def test_files_that_do_not_fit_yet_are_tried_again(tmp_path: Path) -> None
     old, new = (certificates.issue(authority, ("localhost",), START) for _ in range(2))
     chain.write(old)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    chain.load(context)
     files = Files(chain)
     await files.step()
     steps: list[Any] = [lambda: chain.key.write_bytes(new.key), lambda: chain.certificate.write_bytes(new.certificate)]
-    loaded = []
 
     async def sleep(_: float) -> None:
         if not steps:
             raise asyncio.CancelledError
         steps.pop(0)()
 
-    class Watched(Chain):
-        def load(self, context: ssl.SSLContext) -> None:
-            super().load(context)
-            loaded.append(context)
-
     with pytest.raises(asyncio.CancelledError):
-        await keeper.keep(files, Watched(chain.certificate, chain.key), context, sleep)
-    assert loaded == [context]
+        await keeper.keep(files, chain, context, sleep)
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=context) as server:
+        assert await _shown(server.sockets[0].getsockname()[1]) == ssl.PEM_cert_to_DER_cert(new.certificate.decode())
 
 
 async def _keep_until_loaded(files: Files, chain: Chain, context: ssl.SSLContext) -> None:

@@ -1,3 +1,4 @@
+import dataclasses
 from typing import Any
 
 import pytest
@@ -5,6 +6,7 @@ from hypothesis import given
 
 from tests.webhook import build
 from vgpu import names
+from vgpu.device import CardMode
 from webhook import mutate, validate
 
 RULES = build.rules(build.H100)
@@ -157,6 +159,12 @@ def test_a_percentage_means_the_cards_that_the_pod_accepts() -> None:
     pod = build.pod({names.GPU_MEM_PERCENTAGE: "50"}, {names.USE_GPU_MODEL: "a30"})
     (container,) = mutate.mutate(pod, rules)["spec"]["containers"]
     assert container["resources"]["limits"][names.GPU_MEM] == str(24576 // 2)
+
+
+def test_a_percentage_ignores_cards_that_take_no_shares() -> None:
+    rules = build.rules(build.H100, dataclasses.replace(build.A30, mode=CardMode.EXCLUSIVE))
+    (container,) = mutate.mutate(build.pod({names.GPU_MEM_PERCENTAGE: "50"}), rules)["spec"]["containers"]
+    assert container["resources"]["limits"][names.GPU_MEM] == str(81559 // 2)
 
 
 class TestUpdate:
