@@ -86,4 +86,4 @@ def share_pods(draw: st.DrawFn) -> dict[str, Any]:
     annotations = {names.GPU_POLICY: policy}
     if draw(st.booleans()):
         annotations[names.COMPUTE_POLICY] = draw(st.sampled_from(["fixed", "burst", "best-effort"]))
-    return pod(*apps, init=(*init, *sidecars), annotations=annotations)
+    return pod(*apps, init=(*sidecars, *init), annotations=annotations)

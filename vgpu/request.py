@@ -217,7 +217,15 @@ def _hint(name: str, text: str) -> str:
 def _anchor_problems(request: PodRequest) -> Iterator[Problem]:
     """Refuse what the kubelet's handing on of devices would mix up: it picks a subset where amounts differ."""
     anchor = request.anchor
+    init: ContainerRequest | None = None
     for container in request.containers:
+        if container.kind is ContainerKind.SIDECAR and init is not None:
+            yield Problem(
+                f"spec.initContainers[{container.name}]",
+                "",
+                f"must stand before init container {init.name}, whose devices the kubelet would hand on to it",
+            )
+        init = container if container.kind is ContainerKind.INIT else init
         if container is anchor or not request.shares_anchor_cards(container):
             continue
         field_path = f"spec.initContainers[{container.name}].resources.limits"

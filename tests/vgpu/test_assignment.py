@@ -66,8 +66,8 @@ def test_usage_is_the_larger_of_the_phases_and_sidecars_last_through_all() -> No
         container("app", gpu_mem=512, gpu_cores=20),
         container("other", gpu_mem=256, gpu_cores=10),
         init=(
-            container("init", gpu_mem=512, gpu_cores=80),
             container("side", gpu_mem=256, gpu_cores=5) | {"restartPolicy": "Always"},
+            container("init", gpu_mem=512, gpu_cores=80),
         ),
     )
     asked = request.parse(obj).request

@@ -130,6 +130,14 @@ def test_an_init_container_of_another_size_over_several_cards_is_refused() -> No
     assert "same memory" in problems(obj)[0]
 
 
+def test_a_sidecar_after_an_init_container_is_refused() -> None:
+    """The kubelet hands an ordinary init container's devices to whoever comes next, a sidecar too."""
+    side = container("side", gpu_mem=256) | {"restartPolicy": "Always"}
+    app, init = container("app", gpu_mem=1024), container("init", gpu_mem=1024)
+    assert "must stand before init container init" in problems(pod(app, init=(init, side)))[0]
+    assert not problems(pod(app, init=(side, init)))
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3),
