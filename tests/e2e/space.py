@@ -1,0 +1,168 @@
+"""A namespace of its own for one test: pods go in by their share, and nothing of them is left for the next.
+
+space.create(pod("a", gpu_mem=8192, gpu_cores=30))
+space.running("a")
+space.run("a", "gpuprobe", "info")
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tests.e2e import api, images, wait
+from tests.e2e.cluster import Cluster
+from vgpu import assignment, names
+from vgpu.assignment import Assignment
+
+Document = dict[str, Any]
+
+_STARTED_S = 60
+_GONE_S = 60
+_RESOURCES = {"gpu_mem": names.GPU_MEM, "gpu_cores": names.GPU_CORES, "gpu": names.GPU}
+FOREVER = ("sleep", "1000000")
+
+
+def container(
+    name: str = "main", command: Sequence[str] = FOREVER, limits: Mapping[str, Any] | None = None, **share: int | str
+) -> Document:
+    """A container of the base image; its share by short names (gpu_mem, gpu_cores, gpu), anything else in `limits`."""
+    amounts = {_RESOURCES[short]: str(amount) for short, amount in share.items()} | dict(limits or {})
+    return {"name": name, "image": images.BASE, "command": list(command), "resources": {"limits": amounts}}
+
+
+def pod(
+    name: str,
+    *containers: Document,
+    init: Sequence[Document] = (),
+    annotations: Mapping[str, str] | None = None,
+    **share: int | str,
+) -> Document:
+    """A pod that ends at once when it is told to; without containers, one called main with the share."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": dict(annotations or {})},
+        "spec": {
+            "containers": list(containers) or [container(**share)],
+            "initContainers": list(init),
+            "terminationGracePeriodSeconds": 1,
+            "restartPolicy": "Always",
+        },
+    }
+
+
+class Space:
+    """One namespace of a cluster."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.path = f"/api/v1/namespaces/{name}"
+        self.pods_path = f"{self.path}/pods"
+        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+
+    def create(self, manifest: Document) -> Document:
+        """Create a pod."""
+        return self.cluster.api.create(self.pods_path, manifest)
+
+    def refused(self, manifest: Document) -> str:
+        """Create a pod that must be refused, and return the API server's words."""
+        try:
+            self.create(manifest)
+        except api.Refused as refused:
+            return refused.message
+        raise AssertionError(f"pod {manifest['metadata']['name']} was admitted")
+
+    def get(self, name: str) -> Document:
+        """Read a pod."""
+        return self.cluster.api.get(f"{self.pods_path}/{name}")
+
+    def all(self) -> list[Document]:
+        """Read every pod."""
+        items: list[Document] = self.cluster.api.get(self.pods_path)["items"]
+        return items
+
+    def phases(self) -> dict[str, str]:
+        """Each pod's phase."""
+        return {item["metadata"]["name"]: item["status"].get("phase", "") for item in self.all()}
+
+    def running(self, *wanted: str, within_s: float = _STARTED_S) -> list[Document]:
+        """Wait until these pods run, all containers ready, and return them; a Failed one ends the wait."""
+
+        def check() -> list[Document] | None:
+            found = [self.get(name) for name in wanted]
+            failed = [each["metadata"]["name"] for each in found if each["status"].get("phase") == "Failed"]
+            assert not failed, f"Failed: {failed}: {[self.get(name)['status'] for name in failed]}"
+            return found if all(is_running(each) for each in found) else None
+
+        return self.until(check, f"{', '.join(wanted)} Running", within_s)
+
+    def until(self, check: Callable[[], Any], what: str, within_s: float = _STARTED_S) -> Any:
+        """Wait for anything; when it does not come, say how the pods stand."""
+        try:
+            return wait.until(check, what, within_s)
+        except wait.Overdue as overdue:
+            raise AssertionError(f"{overdue}\n{self.describe()}") from None
+
+    def describe(self) -> str:
+        """How the pods stand, and the events."""
+        lines = [
+            f"{item['metadata']['name']}: {item['status'].get('phase')} {_why(item)} {item['spec'].get('nodeName', '')}"
+            for item in self.all()
+        ]
+        lines += [
+            f"  {event['involvedObject']['name']}: {event['reason']}: {event['message']}" for event in self.events()
+        ]
+        return "\n".join(lines)
+
+    def events(self, name: str = "") -> list[Document]:
+        """Events of the namespace, or of one pod."""
+        items: list[Document] = self.cluster.api.get(f"{self.path}/events")["items"]
+        return [event for event in items if name in ("", event["involvedObject"]["name"])]
+
+    def assignment(self, name: str) -> Assignment:
+        """What a pod was assigned."""
+        return assignment.decode(self.get(name)["metadata"]["annotations"][names.ASSIGNMENT])
+
+    def run(self, name: str, *command: str, container: str = "main") -> str:
+        """Run a command in a container, and return what it printed."""
+        return self.cluster.kubectl("exec", "-n", self.name, name, "-c", container, "--", *command)
+
+    def probe(self, name: str, *arguments: str, container: str = "main", prefix: Sequence[str] = ()) -> list[Document]:
+        """Run gpuprobe in a container, and return the lines it printed."""
+        printed = self.run(name, *prefix, "gpuprobe", *arguments, container=container)
+        return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+
+    def delete(self, *gone: str) -> None:
+        """Delete pods, and return when their containers are gone too."""
+        for name in gone:
+            self.cluster.api.delete(f"{self.pods_path}/{name}")
+        self.until(lambda: not set(gone) & self.phases().keys(), f"{', '.join(gone)} gone", _GONE_S)
+
+    def close(self) -> None:
+        """Delete everything in it, and return when the cards are free again."""
+        for kind in ("apis/apps/v1/namespaces/{}/deployments", "api/v1/namespaces/{}/pods"):
+            self.cluster.api.delete("/" + kind.format(self.name))
+        self.until(lambda: not self.all(), f"namespace {self.name} empty", _GONE_S)
+        self.until(lambda: not held(self.cluster), "no slice held", _GONE_S)
+        self.cluster.api.delete(self.path)
+
+
+def held(cluster: Cluster) -> dict[str, int]:
+    """Cards of which the kubelet says somebody holds something, as the plugins report it."""
+    cards = [card for node in cluster.api.get(names.GPUNODES_PATH)["items"] for card in node["status"]["cards"]]
+    return {card["uuid"]: card["heldSlices"] for card in cards if card.get("heldSlices") or card.get("heldWhole")}
+
+
+def is_running(item: Document) -> bool:
+    """Whether all containers of a pod run."""
+    statuses = item["status"].get("containerStatuses", [])
+    return item["status"].get("phase") == "Running" and bool(statuses) and all(each["ready"] for each in statuses)
+
+
+def _why(item: Document) -> str:
+    states = item["status"].get("containerStatuses", []) + item["status"].get("initContainerStatuses", [])
+    waiting = [each["state"]["waiting"] for each in states if "waiting" in each.get("state", {})]
+    return "; ".join(f"{each.get('reason')}: {each.get('message', '')}" for each in waiting) or item["status"].get(
+        "message", ""
+    )

@@ -1,0 +1,202 @@
+"""Parts that go away and come back: rows 9 to 12."""
+
+import collections
+import itertools
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.e2e import audit, nodes, parts
+from tests.e2e.cluster import Cluster
+from tests.e2e.space import Document, Space, container, pod
+from vgpu import names, quantity
+
+pytestmark = pytest.mark.e2e
+
+PAUSE = {"image": "docker.io/local/pause:1", "command": ["/pause"]}
+
+
+def small(name: str, **share: int | str) -> Document:
+    """A pod that only holds its share, and ends as soon as it is told."""
+    return pod(name, container(**share) | PAUSE)
+
+
+def offered(cluster: Cluster, node: nodes.Node) -> int:
+    status = cluster.api.get(f"/api/v1/nodes/{node.name}")["status"]
+    return quantity.whole_number(status["allocatable"].get(names.SLICE, "0")) or 0
+
+
+def restarts(space: Space) -> dict[str, int]:
+    return {
+        each["metadata"]["name"]: sum(status["restartCount"] for status in each["status"].get("containerStatuses", []))
+        for each in space.all()
+    }
+
+
+@contextmanager
+def stopped(part: parts.Part) -> Iterator[None]:
+    part.stop()
+    try:
+        yield
+    finally:
+        part.start()
+
+
+def test_9_while_the_webhook_is_away_gpu_pods_wait_and_others_start(space: Space) -> None:
+    with stopped(space.cluster.webhook):
+        space.create(small("waits", gpu_mem=1024))
+        space.create(pod("plain", container() | PAUSE))
+        space.running("plain")
+        told = space.until(lambda: space.events("waits"), "the waiting pod's reason")
+        assert "Insufficient vgpu.io/gpu-mem" in told[-1]["message"]
+        handmade = small("ours", gpu_mem=1024)
+        handmade["spec"]["schedulerName"] = names.SCHEDULER
+        space.create(handmade)
+        space.until(lambda: any("NotAdmitted" in e["message"] for e in space.events("ours")), "NotAdmitted")
+        assert {space.get(name)["spec"].get("nodeName") for name in ("waits", "ours")} == {None}
+    space.create(small("runs", gpu_mem=1024))
+    space.running("runs")
+    assert space.phases() == {"waits": "Pending", "ours": "Pending", "plain": "Running", "runs": "Running"}
+
+
+@contextmanager
+def churn(space: Space, kind: str) -> Iterator[list[str]]:
+    """Short pods come and go on every node until the block ends; yields the names so far."""
+    made: list[str] = []
+    ended = threading.Event()
+
+    def run() -> None:
+        for n in itertools.count():
+            if ended.wait(0.2):
+                return
+            name = f"{kind}-{n}"
+            space.create(small(name, gpu_mem=1024 * random.randint(1, 8), gpu_cores=random.randint(1, 30)))
+            made.append(name)
+            if n >= 12:
+                space.cluster.api.delete(f"{space.pods_path}/{kind}-{n - 12}")
+
+    worker = threading.Thread(target=run)
+    worker.start()
+    try:
+        yield made
+    finally:
+        ended.set()
+        worker.join()
+
+
+def test_10_kubelet_restarts_fail_no_pod_and_the_slices_are_back_at_once(space: Space) -> None:
+    node = space.cluster.nodes[0]
+    uuid = node.cards[0].uuid
+    manifest = pod("stays", annotations={names.USE_GPU_UUID: uuid}, gpu_mem=4096)
+    space.create(manifest)
+    space.running("stays")
+    before = offered(space.cluster, node)
+    node.restart_kubelet()
+    space.until((node.device_plugins / "kubelet.sock").exists, "the kubelet's socket", 20)
+    since = time.monotonic()
+    registered = space.until(lambda: list(node.device_plugins.glob("vgpu*")), "the plugin's sockets are back", 5)
+    assert registered
+    assert time.monotonic() - since < 1
+    space.until(lambda: offered(space.cluster, node) == before, "allocatable is back", 20)
+    (line,) = space.probe("stays", "info")
+    assert line["cuda"][0]["total"] == 4096 << 20
+    space.create(pod("after", annotations={names.USE_GPU_UUID: uuid}, gpu_mem=4096))
+    space.running("stays", "after")
+    assert restarts(space) == {"stays": 0, "after": 0}
+
+
+def test_10_no_pod_fails_and_no_slice_is_held_twice_in_a_churn_across_restarts(space: Space) -> None:
+    cluster = space.cluster
+    with churn(space, "p") as made:
+        for node, plugin in zip(cluster.nodes, cluster.plugins, strict=True):
+            space.until(lambda: len(made) > 5, "the churn is on")
+            plugin.kill()
+            plugin.start()
+            node.restart_kubelet()
+            space.until(lambda node=node: offered(cluster, node) > 0, "allocatable is back", 30)
+            plugin.kill()
+            node.restart_kubelet()
+            plugin.start()
+            space.until(lambda node=node: offered(cluster, node) > 0, "allocatable is back", 30)
+        seen = len(made)
+        space.until(lambda: len(made) > seen + 12, "the churn goes on")
+        for node in cluster.nodes:
+            assert_no_slice_twice(node)
+    failed = [each for each in space.all() if each["status"].get("phase") == "Failed"]
+    assert not failed, [(each["metadata"]["name"], each["status"].get("message")) for each in failed]
+
+
+def assert_no_slice_twice(node: nodes.Node) -> None:
+    """By the kubelet's own checkpoint, which only a test may read."""
+    checkpoint = json.loads((node.work / "lib/kubelet/device-plugins/kubelet_internal_checkpoint").read_text())
+    held: collections.Counter[str] = collections.Counter()
+    pods: dict[str, set[str]] = collections.defaultdict(set)
+    for entry in checkpoint["Data"]["PodDeviceEntries"] or []:
+        for ids in entry["DeviceIDs"].values():
+            for each in ids:
+                pods[each].add(entry["PodUID"])
+                held[each] += 1
+    assert not {each: uids for each, uids in pods.items() if len(uids) > 1}
+
+
+def test_10_a_second_copy_of_the_plugin_takes_over(space: Space) -> None:
+    node, plugin = space.cluster.nodes[0], space.cluster.plugins[0]
+    space.create(pod("stays", annotations={names.USE_GPU_UUID: node.cards[0].uuid}, gpu_mem=4096))
+    space.running("stays")
+    plugin.stop()
+    space.until(lambda: offered(space.cluster, node) == 0, "the kubelet notices", 20)
+    space.create(pod("waits", annotations={names.USE_GPU_UUID: node.cards[0].uuid}, gpu_mem=4096))
+    space.until(lambda: any("PluginAway" in e["message"] for e in space.events("waits")), "PluginAway is told")
+    plugin.start()
+    assert restarts(space)["stays"] == 0
+    assert space.get("waits")["status"]["phase"] == "Pending"
+    space.running("waits", within_s=90)
+
+
+def test_11_an_extender_killed_ten_times_during_a_churn_loses_and_doubles_nothing(space: Space) -> None:
+    cluster, since = space.cluster, space.cluster.control.audit.stat().st_size
+    wanted = [f"p{n}" for n in range(200)]
+    chance = random.Random(11)
+    creator = threading.Thread(target=create_slowly, args=(space, wanted, chance))
+    creator.start()
+    for _ in range(10):
+        time.sleep(chance.uniform(1, 4))
+        cluster.extender.kill()
+        cluster.extender.start()
+    creator.join()
+    space.until(lambda: not pending(space), "every pod was placed", 240)
+    phases = collections.Counter(space.phases().values())
+    assert set(phases) <= {"Running", "Succeeded"}, phases
+    assert sum(phases.values()) == 200
+    for card, peak in audit.peaks(cluster.control.audit, since, space.name).items():
+        assert peak.memory_mib <= 81920, card
+        assert peak.cores <= 100, card
+
+
+def create_slowly(space: Space, wanted: list[str], chance: random.Random) -> None:
+    """Half of the pods end by themselves; together they are more than the cards hold at one time."""
+    for name in wanted:
+        share = {"gpu_mem": 1024 * chance.randint(2, 10), "gpu_cores": chance.randint(1, 12)}
+        life = ("sleep", str(chance.randint(1, 5)))
+        manifest = pod(name, container(command=life, **share))
+        manifest["spec"]["restartPolicy"] = "Never"
+        space.create(manifest)
+        time.sleep(0.1)
+
+
+def pending(space: Space) -> list[str]:
+    return [name for name, phase in space.phases().items() if phase == "Pending"]
+
+
+def test_12_a_scheduled_pod_costs_one_write(space: Space) -> None:
+    since = space.cluster.control.audit.stat().st_size
+    wanted = [f"p{n}" for n in range(10)]
+    for name in wanted:
+        space.create(small(name, gpu_mem=1024))
+    space.running(*wanted)
+    assert audit.writes(space.cluster.control.audit, since, "vgpu-extender") == ["create pods/binding"] * 10
