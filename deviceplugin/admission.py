@@ -21,7 +21,6 @@ from deviceplugin.occupancy import Occupancy
 from deviceplugin.pods import Name, Pods
 from deviceplugin.refusal import Refusal
 from vgpu.errors import KubeletError, KubernetesError
-from vgpu.request import ContainerKind
 
 DEADLINE_S: Final = 1.0
 _WATCH_LAG_S: Final = 0.05
@@ -100,7 +99,7 @@ class Admission:
             choice = preferred.choice
             holder = Holder.of(choice.pod, choice.want.container)
             doubtful = choice.is_doubtful or preferred.ids != ids
-        elif preferred is None and last is not None and ids <= last.ids:
+        elif preferred is None and last is not None and ids <= self._handed_on(last):
             holder, doubtful, chain = self._heir(last), last.is_doubtful, last.chain
         return Allocation(
             id=new_id,
@@ -114,15 +113,20 @@ class Admission:
             is_doubtful=doubtful,
         )
 
+    def _handed_on(self, last: Allocation) -> frozenset[str]:
+        """Every ID that went through the hands of the pod that was served last."""
+        same = (each for each in self._allocations.all() if each.resource == last.resource)
+        pods = (each.ids for each in same if each.chain == last.chain or _is_one_pod(each, last))
+        return frozenset().union(*pods)
+
     def _heir(self, last: Allocation) -> Holder | None:
-        """The container after the init container that had these IDs: the kubelet hands them on without asking."""
+        """The container after the one served last: the kubelet hands init containers' IDs on without asking."""
         pod = self._pods.get(last.holder.uid) if last.holder else None
         if pod is None or last.holder is None:
             return None
-        wants = [want for want in pod.wants if want.resource == last.resource]
-        place = next((n for n, want in enumerate(wants) if want.container == last.holder.container), len(wants))
-        is_handed_on = place + 1 < len(wants) and wants[place].kind is ContainerKind.INIT
-        return Holder.of(pod, wants[place + 1].container) if is_handed_on else None
+        wants = [want.container for want in pod.wants if want.resource == last.resource]
+        after = wants[wants.index(last.holder.container) + 1 :] if last.holder.container in wants else []
+        return Holder.of(pod, after[0]) if after else None
 
 
 class _Search:
@@ -182,6 +186,10 @@ class _Search:
                 continue
             if pod is not None:
                 self._pods.upsert(pod)
+
+
+def _is_one_pod(one: Allocation, other: Allocation) -> bool:
+    return one.holder is not None and other.holder is not None and one.holder.uid == other.holder.uid
 
 
 def _assigned_gpus(choice: Choice | None) -> list[str]:

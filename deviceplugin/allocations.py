@@ -3,8 +3,7 @@
 The kubelet keeps the answer to Allocate for the container's life, across restarts of itself, of the plugin and of the
 node, and calls PreStartContainer with nothing but the IDs. So the record leads from the IDs to the directory.
 
-A chain is what one set of IDs went through within one pod: the kubelet hands an init container's IDs on to the
-container after it.
+A chain is what IDs went through within one pod: the kubelet hands an init container's IDs on to those after it.
 """
 
 import json
@@ -48,7 +47,7 @@ class Allocation:
         id: names the directory.
         resource: slices or cards.
         ids: the device IDs.
-        chain: shared by the allocations that one pod's containers got the same IDs by, one after the other.
+        chain: shared by allocations that were handed on from container to container of one pod.
         sequence: grows with every allocation on this node.
         created: seconds since 1970.
         library: which installed library is mounted.
@@ -108,14 +107,14 @@ class Allocations:
         return tuple(each for each in self.all() if each.resource == resource and not each.ids.isdisjoint(ids))
 
     def chains(self, resource: str, ids: Collection[str]) -> tuple[tuple[Allocation, ...], ...]:
-        """Chains that any of the IDs went through, newest first; those of exactly these IDs before all others."""
-        touching = self.overlapping(resource, ids)
-        grouped: dict[str, list[Allocation]] = {}
-        for each in touching:
-            grouped.setdefault(each.chain, []).append(each)
+        """Allocations of exactly these IDs, chain by chain, newest first."""
         wanted = frozenset(ids)
-        newest_first = sorted(grouped.values(), key=lambda chain: (chain[-1].ids == wanted, chain[-1].sequence))
-        return tuple(map(tuple, reversed(newest_first)))
+        grouped: dict[str, list[Allocation]] = {}
+        for each in self.overlapping(resource, ids):
+            if each.ids == wanted:
+                grouped.setdefault(each.chain, []).append(each)
+        newest_first = sorted(grouped.values(), key=lambda chain: -chain[-1].sequence)
+        return tuple(map(tuple, newest_first))
 
     def was_given(self, uid: str, container: str) -> bool:
         """Whether a container has an allocation by our own reckoning."""

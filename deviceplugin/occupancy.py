@@ -15,7 +15,7 @@ from deviceplugin.refusal import Refusal
 from vgpu import assignment as codec
 from vgpu import names
 
-_IN_FLIGHT_S = 5.0  # an allocation this young may not be listed yet
+_IN_FLIGHT_S = 5.0  # an allocation this young may not be listed yet; where its holder is known, the pod tells
 
 
 class Occupancy:
@@ -62,7 +62,7 @@ def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[Bou
     """IDs that the kubelet lists as held, and those given to pods that it does not list: init containers never are."""
     every = list(allocations)
     ours = {each.id: each for each in records.live(every, pods)}
-    ours |= {each.id: each for each in every if now - each.created < _IN_FLIGHT_S}
+    ours |= {each.id: each for each in every if each.holder is None and now - each.created < _IN_FLIGHT_S}
     ids = {resource: _listed(listing, resource) for resource in names.KUBELET_RESOURCES}
     for each in ours.values():
         ids[each.resource] = ids[each.resource] | each.ids

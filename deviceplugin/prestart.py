@@ -14,9 +14,9 @@ from deviceplugin.allocations import Allocation, Allocations, Holder
 from deviceplugin.cluster import Fetcher
 from deviceplugin.files import Files
 from deviceplugin.holders import Holders
-from deviceplugin.identity import Listing
 from deviceplugin.inventory import Inventory
 from deviceplugin.occupancy import Occupancy
+from deviceplugin.podresources import Holdings
 from deviceplugin.pods import BoundPod, Name, Pods
 from deviceplugin.refusal import Mismatch, Refusal
 from vgpu.assignment import Assignment
@@ -82,42 +82,42 @@ class Prover:
 
     async def _find(self, resource: str, ids: frozenset[str], chains: Sequence[Chain]) -> _Found | Refusal:
         """Ask for those remembered first, by Get; only then wait for a listing."""
-        remembered = list(self._remembered(chains))
-        for holder in remembered:
-            container = await self._holding(holder.key, resource, ids)
-            if container is not None:
-                return _Found(holder.key, container)
-        unlisted = [holder for holder in remembered if self._is_never_listed(holder, resource)]
-        for holder in unlisted:
-            if not _is_doubtful(holder, chains):
-                return _Found(holder.key, None)
+        unlisted = []
+        for holder, is_doubtful in self._remembered(chains):
+            kinds = self._kinds(holder, resource)
+            found = _look_in(holder.key, await self._holdings(holder.key), resource, ids)
+            if found is not None and (found.listed or kinds.get(holder.container) is ContainerKind.INIT):
+                return found
+            if set(kinds.values()) == {ContainerKind.INIT}:
+                unlisted.append(_Found(holder.key, None))
+                if not is_doubtful:
+                    return unlisted[-1]
         listing = (await self._holders.fresh(_LIST_WAIT_S)).listing
-        found = _holder_in(listing, resource, ids) or next((_Found(each.key, None) for each in unlisted), None)
+        seen = [found for key in listing if (found := _look_in(key, listing[key], resource, ids))]
+        seen.sort(key=lambda found: found.listed is None)
         unknown = Refusal(Mismatch.HOLDER_UNKNOWN, "the kubelet does not say whose devices these are", heals=True)
-        return found or unknown
+        return next(iter(seen + unlisted), unknown)
 
-    def _remembered(self, chains: Sequence[Chain]) -> Iterator[Holder]:
-        """Those whose pods are still here, newest first."""
+    def _remembered(self, chains: Sequence[Chain]) -> Iterator[tuple[Holder, bool]]:
+        """Those whose pods are still here, newest first, and whether that is in doubt."""
         for chain in chains:
-            holder = chain[-1].holder
-            pod = self._pods.get(holder.uid) if holder else None
-            if holder is not None and pod is not None and not pod.is_over:
-                yield holder
+            for each in reversed(chain):
+                pod = self._pods.get(each.holder.uid) if each.holder else None
+                if each.holder is not None and pod is not None and not pod.is_over:
+                    yield each.holder, each.is_doubtful
 
-    async def _holding(self, key: Name, resource: str, ids: frozenset[str]) -> str | None:
-        """The pod's container that holds any of the IDs, by the kubelet's word."""
+    async def _holdings(self, key: Name) -> Holdings:
+        """What a pod's containers hold, by the kubelet's word; nothing where it does not say."""
         try:
-            holdings = await self._holders.get(key)
+            return await self._holders.get(key)
         except KubeletError as error:
             log.debug("pod-resources: %s", error)
-            return None
-        return _container_in(holdings, resource, ids)
+            return {}
 
-    def _is_never_listed(self, holder: Holder, resource: str) -> bool:
-        """Whether only init containers of the pod want the resource: pod-resources never lists those."""
+    def _kinds(self, holder: Holder, resource: str) -> dict[str, ContainerKind]:
+        """The containers of the holder's pod that want the resource. Init containers are never listed."""
         pod = self._pods.get(holder.uid)
-        kinds = {want.kind for want in pod.wants if want.resource == resource} if pod else set()
-        return kinds == {ContainerKind.INIT}
+        return {want.container: want.kind for want in pod.wants if want.resource == resource} if pod else {}
 
     async def _pod(self, key: Name, chains: Sequence[Chain]) -> BoundPod | Refusal:
         """The pod of a name. Where the name has stood for another, or our watch may lag, a quorum read settles it."""
@@ -142,7 +142,7 @@ class Prover:
             other = self._pods.get(each.holder.uid)
             if other is None or other.is_over:
                 continue
-            if await self._holding(other.key, resource, ids):
+            if _look_in(other.key, await self._holdings(other.key), resource, ids):
                 return Refusal(Mismatch.HELD_TWICE, f"pod {other.namespace}/{other.name} holds the same devices")
         return None
 
@@ -187,16 +187,14 @@ class Prover:
             self._files.write_limits(allocation.id, limits)
 
 
-def _holder_in(listing: Listing, resource: str, ids: frozenset[str]) -> _Found | None:
-    holding = ((key, _container_in(containers, resource, ids)) for key, containers in listing.items())
-    return next((_Found(key, container) for key, container in holding if container is not None), None)
-
-
-def _container_in(
-    containers: Mapping[str, Mapping[str, frozenset[str]]], resource: str, ids: frozenset[str]
-) -> str | None:
-    held = (name for name, each in containers.items() if not ids.isdisjoint(each.get(resource, frozenset())))
-    return next(held, None)
+def _look_in(
+    key: Name, holdings: Mapping[str, Mapping[str, frozenset[str]]], resource: str, ids: frozenset[str]
+) -> _Found | None:
+    """Find who holds exactly the IDs; where somebody holds a part of them, an init container has handed them on."""
+    held = {name: each.get(resource, frozenset()) for name, each in holdings.items()}
+    exact = next((name for name, theirs in held.items() if theirs == ids), None)
+    touched = any(not ids.isdisjoint(theirs) for theirs in held.values())
+    return _Found(key, exact) if touched else None
 
 
 def _chain_of(pod: BoundPod, chains: Sequence[Chain]) -> Chain:
@@ -204,7 +202,3 @@ def _chain_of(pod: BoundPod, chains: Sequence[Chain]) -> Chain:
     own = (chain for chain in chains if any(each.holder and each.holder.uid == pod.uid for each in chain))
     unproven = (chain for chain in chains if not any(each.is_proven for each in chain))
     return next(own, None) or next(unproven, None) or chains[0]
-
-
-def _is_doubtful(holder: Holder, chains: Sequence[Chain]) -> bool:
-    return any(each.is_doubtful for chain in chains for each in chain if each.holder == holder)

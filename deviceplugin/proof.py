@@ -64,16 +64,20 @@ def card_mismatch(
 
 
 def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> list[str]:
-    """Name the containers that a chain's allocations are for, in order.
+    """Name the containers that a chain's allocations of the same IDs are for, in order.
 
-    Only the last of a chain can be an app container or a sidecar, and then pod-resources lists it (`listed`); those
-    before it are the init containers before it. Where nothing is listed, what was remembered stands.
+    Only the last can be an app container or a sidecar, and then pod-resources lists it (`listed`); those before it are
+    init containers. Where nothing is listed all are, by name as remembered if the pod was guessed right.
     """
-    if listed is None:
-        return [each.holder.container if each.holder else "" for each in chain]
-    before = _inits_before(pod, chain[-1].resource, listed)
-    earlier = len(chain) - 1
-    return [*before[len(before) - earlier :], listed] if earlier <= len(before) else [listed] * len(chain)
+    resource, amount = chain[-1].resource, len(chain[-1].ids)
+    inits = _inits_before(pod, resource, listed)
+    if listed is not None:
+        earlier = len(chain) - 1
+        return [*inits[len(inits) - earlier :], listed] if earlier <= len(inits) else [listed] * len(chain)
+    if all(each.holder is not None and each.holder.uid == pod.uid for each in chain):
+        return [each.holder.container for each in chain if each.holder]
+    fitting = [want.container for want in pod.wants if want.container in inits and want.amount == amount]
+    return (fitting + [""] * len(chain))[: len(chain)]
 
 
 def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequence[Grant]) -> Limits:
@@ -96,7 +100,8 @@ def _card_limit(grant: Grant) -> CardLimit:
     return CardLimit(grant.gpu, grant.memory_mib * MIB, grant.cores or 0)
 
 
-def _inits_before(pod: BoundPod, resource: str, container: str) -> list[str]:
+def _inits_before(pod: BoundPod, resource: str, container: str | None) -> list[str]:
+    """Init containers before one, or all."""
     before: list[Want] = []
     for want in pod.wants:
         if want.container == container:
