@@ -38,6 +38,12 @@ struct attempt attempt_begin_in_pool(const char *what, uint64_t bytes) {
     return attempt;
 }
 
+struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes) {
+    struct attempt attempt = {.what = what};
+    if (charge_is_limited() && cards_of_device(device, attempt.uuid)) reserve(&attempt, round_up(bytes, GRANULE));
+    return attempt;
+}
+
 bool attempt_again(struct attempt *attempt, CUresult result) {
     if (result != CUDA_ERROR_OUT_OF_MEMORY || !attempt->claim.reaped || attempt->tries++ == RETRIES) return false;
     nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);

@@ -20,10 +20,12 @@ struct attempt {
 /* The smallest multiple of `unit` that holds `bytes`; UINT64_MAX where there is none. */
 uint64_t round_up(uint64_t bytes, uint64_t unit);
 
-/* Before the driver's call: for memory of its own, and for memory from a pool. Without limits, or without a context
- * (the driver will say so), nothing is charged. Where `is_refused`, the driver must not be called. */
+/* Before the driver's call: for memory of its own, from a pool, and on a device that need not be the current one.
+ * Without limits, or without a context (the driver will say so), nothing is charged. Where `is_refused`, the driver
+ * must not be called. */
 struct attempt attempt_begin(const char *what, uint64_t bytes);
 struct attempt attempt_begin_in_pool(const char *what, uint64_t bytes);
+struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes);
 
 /* Whether to call the driver again: a dead process's memory, not yet freed, stood in the way. */
 bool attempt_again(struct attempt *attempt, CUresult result);

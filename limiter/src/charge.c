@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "account.h"
+#include "backings.h"
 #include "holdings.h"
 #include "identity.h"
 #include "log.h"
@@ -22,9 +23,11 @@ static uint64_t put_off[REGION_CARDS]; /* atomically: releases that wait for the
 static void before_fork(void) {
     pthread_mutex_lock(&mutex);
     holdings_lock();
+    backings_lock();
 }
 
 static void after_fork_in_parent(void) {
+    backings_unlock();
     holdings_unlock();
     pthread_mutex_unlock(&mutex);
 }
@@ -33,6 +36,8 @@ static void after_fork_in_parent(void) {
 static void after_fork_in_child(void) {
     self = (struct identity){0};
     memset(put_off, 0, sizeof put_off);
+    backings_forget_all();
+    backings_unlock();
     holdings_forget_all();
     holdings_unlock();
     pthread_mutex_unlock(&mutex);

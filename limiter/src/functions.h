@@ -18,6 +18,11 @@
     X(cuMemAllocAsync_ptsz, ALLOCATES)         \
     X(cuMemAllocFromPoolAsync, ALLOCATES)      \
     X(cuMemAllocFromPoolAsync_ptsz, ALLOCATES) \
+    X(cuMemCreate, ALLOCATES)                  \
+    X(cuMemRetainAllocationHandle, ALLOCATES)  \
+    X(cuMemMap, ALLOCATES)                     \
+    X(cuMemRelease, FREES)                     \
+    X(cuMemUnmap, FREES)                       \
     X(cuMemFree_v2, FREES)                     \
     X(cuMemFreeAsync, FREES)                   \
     X(cuMemFreeAsync_ptsz, FREES)              \

@@ -6,7 +6,7 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct ledger pointers; /* under the mutex: `bytes` 0 marks a piece */
-static struct ledger chunks;   /* under the mutex: by chunk, `bytes` counts its pieces */
+static struct ledger chunks;   /* under the mutex: by chunk, `count` is of its pieces */
 
 void holdings_lock(void) { pthread_mutex_lock(&mutex); }
 
@@ -22,7 +22,8 @@ static uint64_t chunk_of(uint64_t pointer) { return pointer / GRANULE + 1; }
 
 bool holdings_add(uint64_t pointer, struct holding holding) {
     holdings_lock();
-    bool kept = ledger_put(&pointers, (struct ledger_entry){pointer, holding.bytes, holding.card});
+    bool kept =
+        ledger_put(&pointers, (struct ledger_entry){.key = pointer, .bytes = holding.bytes, .card = holding.card});
     holdings_unlock();
     return kept;
 }
@@ -31,8 +32,8 @@ bool holdings_add(uint64_t pointer, struct holding holding) {
 static bool join(uint64_t pointer) {
     struct ledger_entry chunk = ledger_take(&chunks, chunk_of(pointer));
     if (chunk.key == 0) return false;
-    bool kept = ledger_put(&pointers, (struct ledger_entry){pointer, 0, chunk.card});
-    chunk.bytes += kept;
+    bool kept = ledger_put(&pointers, (struct ledger_entry){.key = pointer, .card = chunk.card});
+    chunk.count += kept;
     ledger_put(&chunks, chunk);
     return kept;
 }
@@ -46,8 +47,8 @@ bool holdings_join(uint64_t pointer) {
 
 /* Under the mutex. */
 static bool add_chunk(uint64_t pointer, int card) {
-    if (!ledger_put(&chunks, (struct ledger_entry){chunk_of(pointer), 1, card})) return false;
-    if (ledger_put(&pointers, (struct ledger_entry){pointer, 0, card})) return true;
+    if (!ledger_put(&chunks, (struct ledger_entry){.key = chunk_of(pointer), .count = 1, .card = card})) return false;
+    if (ledger_put(&pointers, (struct ledger_entry){.key = pointer, .card = card})) return true;
     ledger_take(&chunks, chunk_of(pointer));
     return false;
 }
@@ -63,8 +64,8 @@ bool holdings_add_piece(uint64_t pointer, int card, bool *spare) {
 /* Under the mutex. Whether the piece was its chunk's last. */
 static bool leave_chunk(uint64_t pointer) {
     struct ledger_entry chunk = ledger_take(&chunks, chunk_of(pointer));
-    if (chunk.bytes <= 1) return chunk.key != 0;
-    chunk.bytes--;
+    if (chunk.count <= 1) return chunk.key != 0;
+    chunk.count--;
     ledger_put(&chunks, chunk);
     return false;
 }

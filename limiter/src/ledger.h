@@ -1,5 +1,4 @@
-/* A table from pointers to what was charged for them: open addressing with linear probing. Not locked: holdings.c is
- * its one user, and locks.
+/* A table from pointers to what was charged for them: open addressing with linear probing. Not locked: its users lock.
  */
 #ifndef VGPU_LEDGER_H
 #define VGPU_LEDGER_H
@@ -9,8 +8,10 @@
 #include <stdint.h>
 
 struct ledger_entry {
-    uint64_t key; /* a device pointer; 0 = empty */
+    uint64_t key; /* a device pointer, or what else the driver names things by; 0 = empty */
     uint64_t bytes;
+    uint64_t other; /* the key of an entry in another table */
+    uint32_t count;
     int card;
 };
 

@@ -10,7 +10,7 @@ CHUNK = 2 << 20
 
 
 class Entry(ctypes.Structure):
-    _fields_ = (("key", U64), ("bytes", U64), ("card", ctypes.c_int))
+    _fields_ = (("key", U64), ("bytes", U64), ("other", U64), ("count", ctypes.c_uint32), ("card", ctypes.c_int))
 
 
 class Ledger(ctypes.Structure):
@@ -27,7 +27,7 @@ def test_the_table_is_a_dictionary(pure: ctypes.CDLL, steps: list[tuple[bool, in
     ledger, twin = Ledger(), dict[int, int]()
     for put, key, size in steps:
         if put:
-            assert pure.ledger_put(ctypes.byref(ledger), Entry(key, size, 0))
+            assert pure.ledger_put(ctypes.byref(ledger), Entry(key, size))
             twin[key] = size
         else:
             found = pure.ledger_take(ctypes.byref(ledger), U64(key))
