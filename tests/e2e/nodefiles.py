@@ -75,6 +75,7 @@ def kubelet(work: Path, address: str, cgroup: str, status_period: str) -> dict[s
         "makeIPTablesUtilChains": False,
         "oomScoreAdj": 0,
         "resolvConf": "",
+        "clusterDNS": ["10.0.0.10"],  # nobody answers there; without one every pod gets a Warning
         "maxPods": 250,
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,
