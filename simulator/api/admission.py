@@ -47,7 +47,7 @@ class Webhooks:
     def _matching(self, configurations: Resource, operation: str, target: Target, obj: Json) -> Iterator[Json]:
         for configuration in self._store.objects(configurations.name):
             for hook in configuration.get("webhooks") or ():
-                if any(_rule_matches(rule, operation, target) for rule in hook.get("rules") or ()) and self._selected(
+                if any(rule_matches(rule, operation, target) for rule in hook.get("rules") or ()) and self._selected(
                     hook, target, obj
                 ):
                     yield hook
@@ -60,7 +60,8 @@ class Webhooks:
         return selectors.labels_match(hook.get("objectSelector"), obj.get("metadata", {}).get("labels") or {})
 
 
-def _rule_matches(rule: Json, operation: str, target: Target) -> bool:
+def rule_matches(rule: Json, operation: str, target: Target) -> bool:
+    """Whether a rule of a webhook is about an operation; `pods` does not mean its subresources."""
     resource = target.resource
     full = f"{resource.plural}/{target.subresource}" if target.subresource else resource.plural
     wildcards = {f"{resource.plural}/*", f"*/{target.subresource}"} if target.subresource else {"*"}

@@ -26,26 +26,21 @@ def target(pod: Json, subresource: str = "") -> Target:
 
 
 def created(pod: Json) -> Json:
-    """Default a new pod as the API server does before admission, and start its status.
+    """Default a new pod and start its status.
 
     Raises:
         KubernetesError: 422, no containers, or an extended resource that is no whole number.
     """
-    spec = dict(pod.get("spec") or {})
-    if not spec.get("containers"):
-        raise _invalid(pod, "spec.containers: Required value")
-    for kind in ("containers", "initContainers"):
-        if kind in spec:
-            spec[kind] = [_with_requests(pod, container) for container in spec[kind]]
-    return {**pod, "spec": {**_DEFAULTS, **spec}, "status": {"phase": "Pending"}}
+    return {**_defaulted(pod), "status": {"phase": "Pending"}}
 
 
 def updated(old: Json, new: Json) -> Json:
-    """Hold what no update of a pod may change.
+    """Default a pod's update, and hold what no update may change.
 
     Raises:
         KubernetesError: 422, the node or the containers' resources differ.
     """
+    new = _defaulted(new)
     for path in ("nodeName", "containers", "initContainers"):
         if _immutable(old, path) != _immutable(new, path):
             why = "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,..."
@@ -109,6 +104,17 @@ def canonical(amount: Any) -> str:
     while number and number % 1000 == 0 and suffix < len(_SUFFIXES) - 1:
         number, suffix = number // 1000, suffix + 1
     return f"{number}{_SUFFIXES[suffix]}"
+
+
+def _defaulted(pod: Json) -> Json:
+    """Fill in what the API server fills in before admission."""
+    spec = dict(pod.get("spec") or {})
+    if not spec.get("containers"):
+        raise _invalid(pod, "spec.containers: Required value")
+    for kind in ("containers", "initContainers"):
+        if kind in spec:
+            spec[kind] = [_with_requests(pod, container) for container in spec[kind]]
+    return {**pod, "spec": {**_DEFAULTS, **spec}}
 
 
 def _with_requests(pod: Json, container: Json) -> Json:
