@@ -1,0 +1,84 @@
+"""Which IDs are preferred, and what a container is given with them."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deviceplugin import allocate, devices
+from deviceplugin.allocate import DeviceList, Outfit
+from deviceplugin.files import Files
+from tests.deviceplugin.builders import gpu, slices, uuid
+
+numbers = st.sets(st.integers(0, 7))
+
+
+@given(
+    free=st.tuples(numbers, numbers),
+    must=st.sets(st.integers(0, 7), max_size=2),
+    held=numbers,
+    each=st.integers(1, 6),
+    cards=st.sampled_from([(0,), (1,), (0, 1)]),
+)
+def test_preferred_ids_are_offered_unheld_and_on_the_cards(
+    free: tuple[set[int], set[int]], must: set[int], held: set[int], each: int, cards: tuple[int, ...]
+) -> None:
+    taken = slices(cards[0], *held)
+    insisted = slices(cards[0], *must)
+    offered = slices(0, *free[0]) | slices(1, *free[1]) | insisted
+    size = each * len(cards)
+    chosen = allocate.prefer(offered, insisted, size, [uuid(n) for n in cards], taken)
+    assert len(chosen) == len(set(chosen)) <= size
+    assert set(chosen) <= offered
+    assert not set(chosen) & (taken - insisted)
+    assert len(insisted & set(chosen)) == min(len(insisted), size)
+    room = Counter(devices.by_gpu(offered - (taken - insisted)))
+    assert all(devices.by_gpu(chosen)[uuid(n)] == min(each, room[uuid(n)]) for n in cards if each >= len(insisted))
+    assert {devices.gpu_of(one) for one in chosen} <= {uuid(n) for n in cards}
+
+
+def test_lowest_numbers_come_first() -> None:
+    chosen = allocate.prefer(slices(0, 7, 10, 9, 2), [], 3, [uuid(0)], [])
+    assert chosen == [f"{uuid(0)}::{n}" for n in (2, 7, 9)]
+
+
+def test_without_an_assignment_anything_free_is_answered() -> None:
+    assert allocate.prefer(slices(0, 1, 2, 3), [], 2, [], slices(0, 1)) == [f"{uuid(0)}::{n}" for n in (2, 3)]
+
+
+@pytest.fixture
+def outfit(tmp_path: Path) -> Outfit:
+    dev = tmp_path / "dev"
+    dev.mkdir()
+    for node in ("nvidia1", "nvidiactl", "nvidia-uvm"):
+        dev.joinpath(node).touch()
+    return Outfit(Files(tmp_path / "state"), "abc", dev=dev)
+
+
+def test_cards_are_named_by_index_and_nodes_that_exist_are_handed_over(outfit: Outfit) -> None:
+    gpus = [gpu(0), gpu(1), gpu(2)]
+    plan = allocate.plan(slices(2, 0) | slices(1, 5), gpus, "id", outfit)
+    assert plan.envs == {"NVIDIA_VISIBLE_DEVICES": f"{uuid(1)},{uuid(2)}"}
+    assert [Path(node).name for node in plan.nodes] == ["nvidia1", "nvidiactl", "nvidia-uvm"]
+    assert plan.cdi == ()
+
+
+def test_every_container_gets_the_limiter_and_only_the_region_to_write(outfit: Outfit) -> None:
+    plan = allocate.plan(slices(0, 0), [gpu(0)], "id", outfit)
+    assert {mount.container_path: mount.read_only for mount in plan.mounts} == {
+        "/run/vgpu/limits": True,
+        "/run/vgpu/region": False,
+        "/run/vgpu/arbiter": True,
+        "/usr/local/vgpu/libvgpushare.so": True,
+        "/etc/ld.so.preload": True,
+    }
+
+
+def test_cdi_names_the_cards_and_keeps_the_old_hook_off(outfit: Outfit) -> None:
+    by_name = Outfit(outfit.files, "abc", DeviceList.CDI, "nvidia.com/gpu", outfit.dev)
+    plan = allocate.plan({uuid(1)}, [gpu(1)], "id", by_name)
+    assert plan.cdi == (f"nvidia.com/gpu={uuid(1)}",)
+    assert plan.envs == {"NVIDIA_VISIBLE_DEVICES": "void"}
+    assert plan.nodes == ()
