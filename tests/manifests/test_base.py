@@ -1,0 +1,185 @@
+"""What the manifests say and what the code says are the same; that a server accepts them is shown in tests/e2e."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic_settings import CliApp
+
+from extender.settings import Settings as ExtenderSettings
+from vgpu import __version__, aliases, names
+from webhook.settings import Settings as WebhookSettings
+
+ROOT = Path(__file__).parents[2]
+BASE = ROOT / "manifests" / "base"
+
+Json = dict[str, Any]
+
+
+def documents() -> list[Json]:
+    listed = yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"]
+    return [document for name in listed for document in yaml.safe_load_all((BASE / name).read_text())]
+
+
+ALL = documents()
+
+
+def one(kind: str, name: str) -> Json:
+    (found,) = [d for d in ALL if (d["kind"], d["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+def expressions() -> Iterator[tuple[str, str]]:
+    for document in ALL:
+        for text in _strings(document, "expression"):
+            yield f"{document['kind']} {document['metadata']['name']}", text
+
+
+def _strings(value: Any, key: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get(key), str):
+            yield value[key]
+        for child in value.values():
+            yield from _strings(child, key)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _strings(child, key)
+
+
+def containers() -> Iterator[tuple[str, Json]]:
+    for document in ALL:
+        if document["kind"] in ("Deployment", "DaemonSet"):
+            for container in document["spec"]["template"]["spec"]["containers"]:
+                yield document["metadata"]["name"], container
+
+
+def test_every_file_is_in_the_kustomization() -> None:
+    listed = yaml.safe_load((BASE / "kustomization.yaml").read_text())
+    generated = [name for each in listed["configMapGenerator"] for name in each["files"]]
+    assert {*listed["resources"], *generated, "kustomization.yaml"} == {path.name for path in BASE.iterdir()}
+
+
+@pytest.mark.parametrize(("where", "expression"), list(expressions()))
+def test_whoever_looks_for_foreign_names_looks_for_all_of_them(where: str, expression: str) -> None:
+    found = set(re.findall(r"'((?:aliyun\.com|nvidia\.com|volcano\.sh)/[^']+)'", expression))
+    assert found in (set(), aliases.MARKS), where
+
+
+@pytest.mark.parametrize(("where", "expression"), list(expressions()))
+def test_no_expression_names_what_the_code_does_not_know(where: str, expression: str) -> None:
+    ours = set(re.findall(rf"'({re.escape(names.DOMAIN)}/[^']*)'", expression))
+    known = {
+        f"{names.DOMAIN}/",
+        *names.USER_RESOURCES,
+        *names.KUBELET_RESOURCES,
+        *names.USER_ANNOTATIONS,
+        *names.STATE_ANNOTATIONS,
+    }
+    assert ours <= known, where
+
+
+def test_every_wish_stands_once_a_pod_is_bound() -> None:
+    changes = "".join(_strings(one("ValidatingAdmissionPolicy", "vgpu-pod-changes"), "expression"))
+    assert set(re.findall(r"'(vgpu\.io/[^']+)'", changes)) == {*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS}
+
+
+def test_every_policy_is_bound_and_fails_closed() -> None:
+    policies = [d for d in ALL if d["kind"] == "ValidatingAdmissionPolicy"]
+    bound = {d["spec"]["policyName"]: d["spec"] for d in ALL if d["kind"] == "ValidatingAdmissionPolicyBinding"}
+    assert {policy["metadata"]["name"] for policy in policies} == bound.keys()
+    assert all(policy["spec"]["failurePolicy"] == "Fail" for policy in policies)
+    assert all(binding["validationActions"] == ["Deny"] for binding in bound.values())
+
+
+@pytest.mark.parametrize("kind", ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"])
+def test_the_webhooks_never_stand_in_the_way(kind: str) -> None:
+    settings = CliApp.run(WebhookSettings, cli_args=[])
+    (webhook,) = one(kind, settings.configuration)["webhooks"]
+    assert (webhook["failurePolicy"], webhook["sideEffects"], webhook["timeoutSeconds"]) == ("Ignore", "None", 3)
+    (excluded,) = webhook["namespaceSelector"]["matchExpressions"]
+    assert excluded["values"] == ["kube-system", names.NAMESPACE]
+    assert webhook["clientConfig"]["service"]["name"] == settings.service
+    assert webhook["clientConfig"]["service"]["namespace"] == settings.namespace
+    assert webhook["matchConditions"]
+
+
+def test_the_scheduler_asks_the_extender_about_all_that_is_ours() -> None:
+    config = yaml.safe_load((BASE / "scheduler-config.yaml").read_text())
+    (extender,) = config["extenders"]
+    settings = CliApp.run(ExtenderSettings, cli_args=[])
+    assert extender["urlPrefix"] == f"http://{settings.listen}"
+    assert extender["httpTimeout"] == f"{settings.scheduler_http_timeout:g}s"
+    assert (extender["ignorable"], extender["nodeCacheCapable"]) == (False, True)
+    assert extender["weight"] >= 100
+    managed = {each["name"]: each["ignoredByScheduler"] for each in extender["managedResources"]}
+    assert managed == dict.fromkeys(names.USER_RESOURCES, True) | dict.fromkeys(names.KUBELET_RESOURCES, False)
+    assert [profile["schedulerName"] for profile in config["profiles"]] == [names.SCHEDULER]
+
+
+def test_images_have_our_version_and_a_containerfile() -> None:
+    ours = [container["image"] for _, container in containers() if container["image"].startswith("vgpushare-")]
+    assert len(ours) == 3
+    for image in ours:
+        name, _, tag = image.removeprefix("vgpushare-").partition(":")
+        assert tag == __version__
+        lines = (ROOT / "manifests" / "images" / f"Containerfile.{name}").read_text().splitlines()
+        assert lines[-1] == f'ENTRYPOINT ["python", "-m", "{name}"]'
+
+
+@pytest.mark.parametrize(("owner", "container"), list(containers()))
+def test_only_the_device_plugin_has_privileges(owner: str, container: Json) -> None:
+    security = container["securityContext"]
+    if owner == "vgpu-deviceplugin":
+        assert security == {"privileged": True}
+        return
+    assert security == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["resources"]["limits"]["memory"]
+
+
+def test_a_plugin_never_registers_beside_another() -> None:
+    strategy = one("DaemonSet", "vgpu-deviceplugin")["spec"]["updateStrategy"]
+    assert strategy["rollingUpdate"]["maxSurge"] == 0
+
+
+def rules() -> Iterator[tuple[str, Json]]:
+    roles = [d for d in ALL if d["kind"] in ("Role", "ClusterRole")]
+    for role in roles:
+        for rule in role["rules"]:
+            yield f"{role['kind']} {role['metadata']['name']}", rule
+
+
+@pytest.mark.parametrize(("role", "rule"), list(rules()))
+def test_no_role_is_wide(role: str, rule: Json) -> None:
+    granted = {*rule["verbs"], *rule["resources"], *rule["apiGroups"]}
+    assert not granted & {"*", "delete", "deletecollection", "escalate", "impersonate"}, role
+    if "secrets" in rule["resources"] and rule["verbs"] != ["create"]:
+        assert rule["resourceNames"] == [CliApp.run(WebhookSettings, cli_args=[]).secret]
+        assert role.startswith("Role ")
+
+
+def test_only_the_extender_binds() -> None:
+    binders = {role for role, rule in rules() if "pods/binding" in rule["resources"]}
+    assert binders == {"ClusterRole vgpu-extender"}
+    (expression,) = _strings(one("ValidatingAdmissionPolicy", "vgpu-bindings"), "expression")
+    assert f"'system:serviceaccount:{names.NAMESPACE}:vgpu-extender'" in expression
+
+
+def test_the_inventory_is_what_the_code_reads_and_says_what_kubectl_shows() -> None:
+    crd = one("CustomResourceDefinition", f"gpunodes.{names.DOMAIN}")
+    (version,) = crd["spec"]["versions"]
+    assert f"{crd['spec']['group']}/{version['name']}" == names.API_VERSION
+    assert version["subresources"] == {"status": {}}
+    schema = version["schema"]["openAPIV3Schema"]
+    for column in version["additionalPrinterColumns"]:
+        if column["jsonPath"].startswith(".metadata"):
+            continue
+        at = schema
+        for key in column["jsonPath"].removeprefix(".").split("."):
+            at = at["properties"][key]
