@@ -3,10 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from adapters.nvml import Gpu
 from deviceplugin.inventory import Inventory, State
+from vgpu import summary
+from vgpu.device import Card
 from vgpu.errors import KubernetesError
 
 _DEBOUNCE_S: Final = 0.1  # between two writes, and for what comes together to be written together
@@ -32,6 +35,7 @@ def status_of(state: State, slice_mib: int, version: str, conflicts: Iterable[st
     return {
         "sliceMiB": slice_mib,
         "pluginVersion": version,
+        "summary": summary.summary_of([_as_seen(gpu.card, state) for gpu in state.gpus], slice_mib),
         "cards": [_card(gpu, state) for gpu in state.gpus],
         "conflicts": list(conflicts),
     }
@@ -45,6 +49,13 @@ def conflicts_of(gpus: Iterable[Gpu], others: Iterable[Mapping[str, Any]]) -> li
         for node in others
         for card in (node.get("status") or {}).get("cards") or ()
         if card.get("uuid") in mine
+    )
+
+
+def _as_seen(card: Card, state: State) -> Card:
+    healthy = not state.ailments.get(card.uuid)
+    return replace(
+        card, healthy=healthy, held_slices=state.held.slices_of(card.uuid), held_whole=card.uuid in state.held.cards
     )
 
 
