@@ -134,9 +134,12 @@ async def _ready(at: Addresses, cluster: Cluster, session: aiohttp.ClientSession
 
 
 async def _draw(screen: Screen, look: Callable[[], picture.Picture]) -> None:
-    while True:
-        screen.show(look())
-        await asyncio.sleep(FRAME_S)
+    try:
+        while True:
+            screen.show(look())
+            await asyncio.sleep(FRAME_S)
+    finally:
+        screen.show(look())  # how things stood at the end
 
 
 async def _race(*runners: Coroutine[Any, Any, Any]) -> None:
