@@ -3,6 +3,7 @@
 import argparse
 import runpy
 import sys
+from pathlib import Path
 
 import limiter
 
@@ -22,6 +23,8 @@ def main() -> None:
     except (limiter.LimiterError, ValueError) as error:
         parser.error(str(error))
     sys.argv = [asked.script, *asked.arguments]
+    if not asked.module:
+        sys.path[0] = str(Path(asked.script).resolve().parent)
     run = runpy.run_module if asked.module else runpy.run_path
     run(asked.script, run_name="__main__")
 

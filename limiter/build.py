@@ -35,9 +35,15 @@ def door_name(kind: str) -> str:
     return f"libvgpushare-{kind}.so"
 
 
+def names_name(kind: str) -> str:
+    """File name of the library that loads a door under both of its names."""
+    return f"libvgpushare-{kind}-names.so"
+
+
 def outputs(folder: Path = _HERE) -> list[Path]:
     """Every file that a build makes."""
-    return [folder / LIBRARY, *(folder / door_name(kind) for kind in DOORS.values())]
+    doors = [folder / name(kind) for kind in DOORS.values() for name in (door_name, names_name)]
+    return [folder / LIBRARY, *doors]
 
 
 def flags() -> list[str]:
@@ -73,14 +79,23 @@ def build(architecture: str, folder: Path = _HERE) -> None:
 
 
 def _build_door(architecture: str, soname: str, kind: str, folder: Path) -> None:
-    """Link a library without code: NVIDIA's soname, and behind it our library first and the real one second."""
-    command = [*compiler(architecture), "-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none"]
+    """Link the libraries without code of `limiter.doors`.
+
+    The door has NVIDIA's soname, and behind it our library first and the real one second. The other one needs the door
+    twice, by its soname and by the name without a version, so that it is known by both.
+    """
     with tempfile.TemporaryDirectory() as scratch:
-        real = Path(scratch) / f"libvgpu-real-{kind}.so"
-        _run([*command, f"-Wl,-soname,{real.name}", "-o", str(real)])
-        behind = ["-Wl,--no-as-needed", str(folder / LIBRARY), str(real)]
-        names = [f"-Wl,-soname,{soname}", "-Wl,-rpath,$ORIGIN"]
-        _run([*command, *names, *behind, "-o", str(folder / door_name(kind))])
+        real = _link_empty(architecture, Path(scratch) / f"libvgpu-real-{kind}.so")
+        door = _link_empty(architecture, folder / door_name(kind), soname, [folder / LIBRARY, real])
+        bare = _link_empty(architecture, Path(scratch) / soname.removesuffix(".1"))
+        _link_empty(architecture, folder / names_name(kind), None, [door, bare])
+
+
+def _link_empty(architecture: str, path: Path, soname: str | None = None, needed: Sequence[Path] = ()) -> Path:
+    command = [*compiler(architecture), "-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none"]
+    options = [f"-Wl,-soname,{soname or path.name}", "-Wl,-rpath,$ORIGIN", "-Wl,--disable-new-dtags", "-Wl,--no-as-needed"]
+    _run([*command, *options, *map(str, needed), "-o", str(path)])
+    return path
 
 
 def hooked() -> set[str]:

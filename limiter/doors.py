@@ -3,7 +3,7 @@
 The loader gives whoever asks for `libcuda.so.1` the first library of that name that was loaded. So we load one of our
 own under it: a library without code that has ours behind it and the real one behind that, in this order. A lookup in
 its handle finds our functions where we have them and the driver's everywhere else; nothing has to be listed. The same
-for NVML. This must happen before anybody loads the real libraries.
+for NVML, and for both under their names without a version. This must happen before anybody loads the real libraries.
 """
 
 import atexit
@@ -73,9 +73,14 @@ def open_door(soname: str, real: Path, folder: Path) -> None:
     """Load ours under the name of the real library. The folder must hold nothing else of these names."""
     kind = _KINDS[soname]
     ctypes.CDLL(str(library_path()))
+    door = installed(f"libvgpushare-{kind}.so")
+    names = installed(f"libvgpushare-{kind}-names.so")
     (folder / f"libvgpu-real-{kind}.so").symlink_to(real)
-    (folder / soname).symlink_to(installed(f"libvgpushare-{kind}.so"))
-    ctypes.CDLL(str(folder / soname))
+    for name in (soname, soname.removesuffix(".1")):
+        (folder / name).symlink_to(door)
+    (folder / names.name).symlink_to(names)
+    ctypes.CDLL(str(folder / soname))  # by its path: LD_LIBRARY_PATH goes before what a library says
+    ctypes.CDLL(str(folder / names.name))
 
 
 def _remove(folder: Path, owner: int) -> None:

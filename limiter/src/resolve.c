@@ -39,6 +39,13 @@ static bool is_pseudo(const void *handle) { return handle == RTLD_DEFAULT || han
 EXPORT void *vgpu_dlsym(void *handle, const char *name);
 EXPORT void *vgpu_dlvsym(void *handle, const char *name, const char *version);
 
+/* A call that cannot become a jump: the C library is to see our return address. */
+static void *next_after_us(dlsym_function lookup, const char *name) {
+    void *address = lookup(RTLD_NEXT, name);
+    __asm__ volatile("" : "+r"(address));
+    return address;
+}
+
 /* Our own export would answer RTLD_DEFAULT even where no driver is loaded: then what comes after us is asked. */
 void *vgpu_dlsym(void *handle, const char *name) {
     dlsym_function lookup = real_dlsym();
@@ -47,7 +54,7 @@ void *vgpu_dlsym(void *handle, const char *name) {
     if (!is_pseudo(handle)) return hooks_substitute(lookup(handle, name));
     void *wrapper = hooks_loaded_wrapper(name);
     if (wrapper) return wrapper;
-    if (handle == RTLD_DEFAULT) return lookup(RTLD_NEXT, name);
+    if (handle == RTLD_DEFAULT) return next_after_us(lookup, name);
     __attribute__((musttail)) return lookup(handle, name);
 }
 

@@ -1,0 +1,100 @@
+/* Feeds the pure modules foreign bytes and long random histories; built with the sanitizers by test_sanitized.py.
+ * Exit code 0, or what the sanitizers say. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../limiter/src/account.h"
+#include "../../limiter/src/backings.h"
+#include "../../limiter/src/holdings.h"
+#include "../../limiter/src/identity.h"
+#include "../../limiter/src/limits.h"
+
+static unsigned long long state;
+
+static unsigned next(unsigned most) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (unsigned)(state >> 33) % most;
+}
+
+static void scribble(void *at, size_t size, unsigned times) {
+    for (unsigned i = 0; i < times; i++) ((unsigned char *)at)[next((unsigned)size)] = (unsigned char)next(256);
+}
+
+static void hostile_region(void) {
+    struct region *region = region_anonymous();
+    struct identity self = identity_self();
+    uint8_t uuid[UUID_SIZE] = {0};
+    for (unsigned i = 0; i < 300; i++) {
+        scribble(region->cards, sizeof *region - offsetof(struct region, cards), 50);
+        region->header.slots_high = next(2) ? next(3000) : UINT32_MAX;
+        uuid[0] = (uint8_t)next(40);
+        struct identity who = {next(50) + 1, next(3), self.namespace + 1};
+        int slot = account_claim(region, &who);
+        int card = account_card(region, uuid);
+        account_reserve(region, slot, card, state, next(2) ? UINT64_MAX : state);
+        account_release(region, (int)next(2000) - 500, (int)next(60) - 10, state);
+        account_recompute(region);
+        account_clear(region, (int)next(2000) - 500);
+        account_used(region, (int)next(60) - 10);
+    }
+    region_close(region);
+}
+
+static void hostile_limits(void) {
+    struct limits_file file;
+    struct limits_slot out;
+    uint8_t uuid[UUID_SIZE] = {1};
+    for (unsigned i = 0; i < 2000; i++) {
+        memset(&file, 0, sizeof file);
+        memcpy(file.magic, LIMITS_MAGIC, sizeof file.magic);
+        file.version = LIMITS_VERSION;
+        file.slot_size = sizeof file.slots[0];
+        scribble(&file, sizeof file, next(100));
+        if (limits_decode(&file, &out)) limits_of(&out, uuid);
+    }
+}
+
+static void hostile_text(void) {
+    static const char alphabet[] = "0123456789.,= GMKTiBPU-abcdef";
+    struct limits_slot out;
+    for (unsigned i = 0; i < 20000; i++) {
+        char *text = malloc(80); /* exactly, so that a byte too far is seen */
+        unsigned length = next(79);
+        for (unsigned at = 0; at < length; at++) text[at] = alphabet[next(sizeof alphabet - 1)];
+        if (next(3) == 0 && length > 45) memcpy(text, "GPU-00000000-0000-0000-0000-00000000000f=", 41);
+        text[length] = 0;
+        limits_parse(text, next(2) ? text : NULL, next(2) ? text : NULL, &out);
+        free(text);
+    }
+}
+
+static void histories(void) {
+    struct holding holding;
+    bool spare;
+    for (unsigned i = 0; i < 100000; i++) {
+        uint64_t pointer = (1ULL << 40) + next(500) * 65536ULL;
+        if (next(2))
+            holdings_take(pointer, &holding);
+        else if (!holdings_join(pointer))
+            holdings_add_piece(pointer, 0, &spare);
+        uint64_t handle = next(50) + 1;
+        struct backing freed = {0};
+        if (next(3) == 0) backings_create(handle, (struct backing){0, 1});
+        if (next(3) == 0) backings_map(pointer, 65536, handle);
+        if (next(3) == 0) backings_retain(handle, pointer + next(65536));
+        if (next(3) == 0) backings_release(handle);
+        while (next(2) && backings_unmap(&pointer, pointer + 65536, &freed)) continue;
+    }
+    holdings_forget_all();
+    backings_forget_all();
+}
+
+int main(int count, char **arguments) {
+    state = count > 1 ? strtoull(arguments[1], NULL, 10) : 1;
+    hostile_region();
+    hostile_limits();
+    hostile_text();
+    histories();
+    return 0;
+}

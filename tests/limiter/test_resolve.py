@@ -1,0 +1,107 @@
+"""Who asks for a function gets what the system would give, except that the driver's functions become ours."""
+
+import ctypes
+import platform
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from limiter import LIBRARY, build
+from tests.driver.conftest import World
+from tests.limiter.conftest import Container
+
+HERE = Path(__file__).parent
+ALL_SYMBOLS = ("cuMemAlloc", "cuMemFree", "cuMemGetInfo", "cuDeviceTotalMem", "cuMemAllocAsync", "cuGetProcAddress")
+
+
+def compile_c(output: Path, source: Path, *options: str) -> Path:
+    command = [*build.compiler(platform.machine()), "-O1", "-fPIC", *options, str(source), "-ldl", "-o", str(output)]
+    subprocess.run(command, check=True)
+    return output
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("programs")
+    compile_c(folder / "ask", HERE / "ask.c")
+    compile_c(folder / "libnext.so", HERE / "next.c", "-shared")
+    other = folder / "other.c"
+    other.write_text("int cuMemAlloc_v2(void) { return 7; }\n")
+    compile_c(folder / "libother.so", other, "-shared")
+    return folder
+
+
+def ask(world: World, programs: Path, *preloads: Path | str) -> list[str]:
+    done = subprocess.run(
+        [programs / "ask"],
+        env=world.environment(
+            LD_PRELOAD=":".join(map(str, preloads)),
+            LD_LIBRARY_PATH=f"{world.bin}:{programs}",
+            VGPU_MEMORY_LIMIT="64MiB",
+        ),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    return done.stdout.splitlines()
+
+
+def test_names_are_found_where_they_would_be_but_ours_in_our_library(world: World, shim: Path, programs: Path) -> None:
+    assert ask(world, programs, shim) == [
+        "default cuMemAlloc_v2 nowhere",  # the driver is not loaded yet: nothing is made up
+        f"next cuMemAlloc_v2 {LIBRARY}",  # what comes after the program is our library
+        f"handle cuMemAlloc_v2 {LIBRARY}",
+        "handle cuInit libcuda.so.1",
+        "handle cublasCreate nowhere",
+        f"default cuMemAlloc_v2 {LIBRARY}",
+        f"next cuMemAlloc_v2 {LIBRARY}",
+        "default curl_easy_init nowhere",
+        "default puts libc.so.6",
+        "other cuMemAlloc_v2 libother.so",  # a name of ours in a library that is not the driver
+        "end",
+    ]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_rtld_next_of_another_preload_sees_its_own_place(
+    world: World, shim: Path, programs: Path, *, first: bool
+) -> None:
+    preloads = (shim, programs / "libnext.so") if first else (programs / "libnext.so", shim)
+    lines = ask(world, programs, *preloads)
+    assert lines[-1] == "next: end"
+    assert f"handle cuMemAlloc_v2 {LIBRARY}" in lines
+
+
+def test_a_driver_function_by_its_path_is_ours_too(container: Container) -> None:
+    process = container.session()
+    process("start()")
+    path = container.world.bin / "libcuda.so.1"
+    assert process(f"ctypes.CDLL({str(path)!r}).cuMemAlloc_v2(None, 1) == 1")
+    shown = process(f"globals().update(cuda=ctypes.CDLL({str(path)!r})) or info()")
+    assert shown[2] == 64 << 20
+
+
+@pytest.mark.parametrize("version", [3020, 7000, 11030, 12000, 13000])
+@pytest.mark.parametrize("flags", [0, 1, 2])
+def test_cu_get_proc_address_answers_as_the_driver_does(container: Container, version: int, flags: int) -> None:
+    """The same result and status for every version; the same address, or our wrapper of exactly that function."""
+    native, ours = container.world.session(), container.session()
+    native("start()"), ours("start()")
+    base = {who: who("symbol('cuInit')") for who in (native, ours)}
+    for symbol in (*ALL_SYMBOLS, "cuInit", "cuNothing"):
+        expected = native(f"proc({symbol!r}, {version}, {flags})")
+        seen = ours(f"proc({symbol!r}, {version}, {flags})")
+        assert (seen[0], seen[2]) == (expected[0], expected[2]), symbol
+        if expected[1] is None:
+            assert seen[1] is None
+        elif seen[1] - base[ours] != expected[1] - base[native]:
+            names = [name for name in build.hooked() if native(f"symbol({name!r})") == expected[1]]
+            assert seen[1] in [ours(f"symbol({name!r})") for name in names], symbol
+
+
+def test_every_export_of_the_library_is_in_the_table(shim: Path) -> None:
+    build.check_library(shim)
+    loaded = ctypes.CDLL(str(shim))
+    assert all(hasattr(loaded, name) for name in build.hooked())
