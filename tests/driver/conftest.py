@@ -78,9 +78,16 @@ class Session:
     process: subprocess.Popen[str]
 
     def __call__(self, expression: str) -> Any:
+        self.tell(expression)
+        return self.answer()
+
+    def tell(self, expression: str) -> None:
         assert self.process.stdin is not None
+        self.process.stdin.write(f"{expression}\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> Any:
         assert self.process.stdout is not None
-        print(expression, file=self.process.stdin, flush=True)
         return json.loads(self.process.stdout.readline())
 
     def kill(self) -> None:

@@ -40,6 +40,26 @@ def free(pointer: int, function: str = "cuMemFree_v2") -> int:
     return int(cuda[function](U64(pointer), *rest))
 
 
+def fill_card(size: int) -> int:
+    """How many allocations of that size succeeded before one was refused; they are kept."""
+    count = 0
+    while alloc(size)[0] == 0:
+        count += 1
+    return count
+
+
+def contend(size: int, rounds: int) -> tuple[int, int]:
+    """Tries so often to have the size for a moment: how often it did, and the most NVML saw all processes have then."""
+    wins = most = 0
+    for _ in range(rounds):
+        result, pointer = alloc(size)
+        if result == 0:
+            wins += 1
+            most = max(most, sum(held for _, held in processes()))
+            free(pointer)
+    return wins, most
+
+
 def fill(pointer: int, size: int) -> int:
     """Result of setting that many bytes."""
     return int(cuda.cuMemsetD8_v2(U64(pointer), 0, ctypes.c_size_t(size)))
@@ -125,6 +145,7 @@ def fork_and_stay() -> int:
     """PID of a child that lives on with whatever the parent had open, until it is killed."""
     child = os.fork()
     if child == 0:
+        os.closerange(0, 3)
         signal.pause()
     return child
 

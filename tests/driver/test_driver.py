@@ -158,11 +158,27 @@ def test_a_stopped_process_keeps_its_memory(world: World) -> None:
     assert world.probe("fill", "10") == [{"mib": CAPACITY_MIB - 50000, "result": OUT_OF_MEMORY}]
 
 
+def test_processes_racing_for_the_last_bytes_never_both_get_them(make_world: Callable[..., World]) -> None:
+    world = make_world(simgpu.make_cards(1, memory_mib=4))
+    racers = [world.session() for _ in range(3)]
+    for racer in racers:
+        assert racer("[start(), nvml('nvmlInit')]") == [0, None]
+    for racer in racers:
+        racer.tell(f"contend({2 * PAGE}, 3000)")
+    wins, most = zip(*(racer.answer() for racer in racers), strict=True)
+    assert min(wins) > 0
+    assert max(most) == 2 * PAGE
+    assert simgpu.used(world.state) == {}
+
+
 def test_processes_filling_together_take_the_card_exactly(world: World) -> None:
-    fillers = [world.start(str(world.bin / "gpuprobe"), "--hold", "0", "fill", "16") for _ in range(8)]
-    sums = [re.findall(r"\d+", filler.stdout.readline()) for filler in fillers if filler.stdout is not None]
-    assert sum(int(mib) for mib, _ in sums) == CAPACITY_MIB
-    assert max(simgpu.peak(world.state).values()) == CAPACITY_MIB * MIB
+    racers = [world.session() for _ in range(4)]
+    for racer in racers:
+        assert racer("start()") == 0
+    for racer in racers:
+        racer.tell(f"fill_card({8 * MIB})")
+    assert sum(racer.answer() for racer in racers) * 8 == CAPACITY_MIB
+    assert [*simgpu.peak(world.state).values()] == [CAPACITY_MIB * MIB]
 
 
 def test_killing_in_the_middle_of_allocations_leaves_nothing(world: World) -> None:
