@@ -12,7 +12,7 @@ static void give_back(struct backing freed) {
     if (freed.bytes) charge_release(freed.card, freed.bytes);
 }
 
-static CUresult finish(const struct attempt *attempt, CUresult result, CUmemGenericAllocationHandle *handle) {
+static CUresult finish(const struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
     struct backing backing = {attempt->claim.card, attempt->claim.bytes};
     if (!attempt->is_charged) return result;
     if (result == CUDA_SUCCESS && backings_create(*handle, backing)) return result;

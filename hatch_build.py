@@ -1,0 +1,39 @@
+"""Builds the shared library into the wheel, and names the platform that the wheel is for."""
+
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+TARGET_ENV = "VGPUSHARE_TARGET"  # x86_64 or aarch64; this machine's where unset
+
+
+class LimiterHook(BuildHookInterface[Any]):
+    """Compiles the limiter for one architecture; an editable install leaves that to `python -m limiter.build`."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile into a scratch folder and have the files packed beside the limiter's modules."""
+        if version == "editable":
+            return
+        sys.path.insert(0, self.root)
+        from limiter import build  # noqa: PLC0415 - the project is on the path only from here on
+
+        architecture = os.environ.get(TARGET_ENV, platform.machine())
+        self._scratch = tempfile.TemporaryDirectory()
+        folder = Path(self._scratch.name)
+        build.build(architecture, folder)
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-manylinux_{build.GLIBC[0]}_{build.GLIBC[1]}_{architecture}"
+        build_data["force_include"] |= {str(path): f"limiter/{path.name}" for path in build.outputs(folder)}
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the scratch folder."""
+        del build_data, artifact_path
+        if version != "editable":
+            self._scratch.cleanup()
