@@ -9,8 +9,8 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
 ``cards``
     One line per card, read again whenever it changes (``simgpu.write_cards`` writes it):
     ``uuid=GPU-... index=0 model="NVIDIA H100 80GB HBM3" memoryMiB=81559 reservedMiB=551 numa=0 minor=0 healthy=1``,
-    and optionally ``contextMiB=0 mig=0 nvlink=GPU-...,GPU-...``. ``healthy=0``: NVML says the GPU is lost, CUDA says
-    unknown error. No such file: no driver (NVML) and no device (CUDA).
+    and optionally ``contextMiB=0 mig=0 recovery=0 nvlink=GPU-...,GPU-...``. ``healthy=0``: NVML says the GPU is
+    lost, CUDA says unknown error. No such file: no driver (NVML) and no device (CUDA).
 ``state``
     Made by the libraries: the bytes each living process holds on each card. A process that dies, kill -9 included,
     holds nothing from that moment, whatever PID namespace it was in (see ledger.c).
@@ -29,15 +29,21 @@ green contexts, libraries.
 
 import subprocess
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SHARED = ("cards.c", "ledger.c", "faults.c")
+OUTPUTS = ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked")
+SHARED = ("cards.c", "card_line.c", "ledger.c", "faults.c")
 CUDA = (
+    "cuda_start.c",
+    "cuda_errors.c",
     "cuda_device.c",
     "cuda_context.c",
+    "cuda_allocations.c",
     "cuda_memory.c",
+    "cuda_copies.c",
     "cuda_pages.c",
     "cuda_pool.c",
     "cuda_vmm.c",
@@ -45,7 +51,7 @@ CUDA = (
     "cuda_twins.c",
     "cuda_resolve.c",
 )
-NVML = ("nvml_device.c", "nvml_links.c", "nvml_events.c")
+NVML = ("nvml_system.c", "nvml_device.c", "nvml_links.c", "nvml_events.c")
 WARNINGS = (
     "-Wall",
     "-Wextra",
@@ -80,29 +86,38 @@ def compile_command(output: Path, sources: tuple[str, ...], *flags: str) -> list
     ]
 
 
-def commands(out: Path) -> list[list[str]]:
-    """Every step in the order they depend on each other."""
+def commands(out: Path) -> dict[str, list[str]]:
+    """For each output the command that leaves it in ``out`` under its name; a later one may need an earlier one."""
     cuda, nvml = out / "libcuda.so.1", out / "libnvidia-ml.so.1"
     versioned = "-D__CUDA_API_VERSION_INTERNAL"  # every form of a function under its own name
     probe = ("-fPIE", "-pie", "-ldl", versioned)
-    return [
-        compile_command(cuda, (*SHARED, *CUDA), *LIBRARY, versioned, "-Wl,-soname,libcuda.so.1"),
-        compile_command(nvml, (*SHARED, *NVML), *LIBRARY, "-Wl,-soname,libnvidia-ml.so.1"),
-        compile_command(out / "gpuprobe", ("gpuprobe.c",), *probe),
-        compile_command(out / "gpuprobe-linked", ("gpuprobe.c",), *probe, "-DGPUPROBE_LINKED", str(cuda)),
-    ]
+    return {
+        cuda.name: compile_command(cuda, (*SHARED, *CUDA), *LIBRARY, versioned, "-Wl,-soname,libcuda.so.1"),
+        nvml.name: compile_command(nvml, (*SHARED, *NVML), *LIBRARY, "-Wl,-soname,libnvidia-ml.so.1"),
+        "gpuprobe": compile_command(out / "gpuprobe", ("gpuprobe.c",), *probe),
+        "gpuprobe-linked": compile_command(
+            out / "gpuprobe-linked", ("gpuprobe.c",), *probe, "-DGPUPROBE_LINKED", str(cuda)
+        ),
+    }
 
 
 def build(out: Path) -> None:
-    """Builds all four into ``out``; raises CalledProcessError with the compiler's words on standard error."""
+    """Builds all four into ``out``; raises CalledProcessError with the compiler's words on standard error.
+
+    Each appears whole, by a rename: processes may be using what is there.
+    """
     out.mkdir(parents=True, exist_ok=True)
-    for command in commands(out):
-        subprocess.run(command, check=True)
+    with tempfile.TemporaryDirectory(dir=out, prefix=".building-") as fresh:
+        for name, command in commands(Path(fresh)).items():
+            subprocess.run(command, check=True)
+            (Path(fresh) / name).chmod(0o755)
+        for name in OUTPUTS:
+            (Path(fresh) / name).rename(out / name)
 
 
 def ensure(out: Path = HERE.parents[1] / "build" / "driver") -> Path:
     """The folder of the built files, built now unless they are newer than all sources."""
-    outputs = [out / name for name in ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked")]
+    outputs = [out / name for name in OUTPUTS]
     newest = max(source.stat().st_mtime for source in HERE.iterdir() if source.suffix in {".c", ".h"})
     if not all(output.exists() and output.stat().st_mtime > newest for output in outputs):
         build(out)

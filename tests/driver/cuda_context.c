@@ -45,7 +45,8 @@ static CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool 
         device_release(dev, card.context);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *made = (struct CUctx_st){.next = contexts, .id = ++last_id, .device = dev, .flags = flags, .primary = primary, .overhead = card.context};
+    *made = (struct CUctx_st){
+        .next = contexts, .id = ++last_id, .device = dev, .flags = flags, .primary = primary, .overhead = card.context};
     contexts = made;
     *out = made;
     return CUDA_SUCCESS;
@@ -105,9 +106,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {
-    return cuDevicePrimaryCtxRelease_v2(dev);
-}
+SIM_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
     ENTER();
@@ -116,9 +115,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev) {
-    return cuDevicePrimaryCtxReset_v2(dev);
-}
+SIM_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
     ENTER();
@@ -165,7 +162,8 @@ SIM_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsA
     return create(pctx, flags, dev);
 }
 
-SIM_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev) {
+SIM_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
+                                   CUdevice dev) {
     (void)ctxCreateParams;
     ENTER();
     return create(pctx, flags, dev);
@@ -181,9 +179,7 @@ SIM_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuCtxDestroy(CUcontext ctx) {
-    return cuCtxDestroy_v2(ctx);
-}
+SIM_EXPORT CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
 
 SIM_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
     ENTER();
@@ -191,9 +187,7 @@ SIM_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
     LEAVE(push(ctx));
 }
 
-SIM_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx) {
-    return cuCtxPushCurrent_v2(ctx);
-}
+SIM_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx) { return cuCtxPushCurrent_v2(ctx); }
 
 SIM_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx) {
     ENTER();
@@ -205,9 +199,7 @@ SIM_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx) {
-    return cuCtxPopCurrent_v2(pctx);
-}
+SIM_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx) { return cuCtxPopCurrent_v2(pctx); }
 
 SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext ctx) {
     ENTER();

@@ -6,7 +6,7 @@
 
 #include <cuda.h>
 
-#define PAGE (2 * SIM_MIB) /* what the real driver takes from a card at a time */
+#define PAGE       (2 * SIM_MIB) /* what the real driver takes from a card at a time */
 #define SMALL_UNIT 512
 
 typedef struct {
@@ -55,19 +55,19 @@ typedef struct {
 CUresult driver_enter(const char *function);
 CUresult driver_leave(CUresult result);
 
-#define ENTER()                                              \
-    do {                                                     \
-        CUresult entered_ = driver_enter(__func__);          \
-        if (entered_ != CUDA_SUCCESS) {                      \
-            return entered_;                                 \
-        }                                                    \
+#define ENTER()                                     \
+    do {                                            \
+        CUresult entered_ = driver_enter(__func__); \
+        if (entered_ != CUDA_SUCCESS) {             \
+            return entered_;                        \
+        }                                           \
     } while (0)
 #define LEAVE(result) return driver_leave(result)
-#define REQUIRE(condition, error)                            \
-    do {                                                     \
-        if (!(condition)) {                                  \
-            return driver_leave(error);                      \
-        }                                                    \
+#define REQUIRE(condition, error)       \
+    do {                                \
+        if (!(condition)) {             \
+            return driver_leave(error); \
+        }                               \
     } while (0)
 
 /* All below: under the lock. */
@@ -81,12 +81,13 @@ void device_release(CUdevice ordinal, uint64_t bytes);
 CUresult context_current(CUcontext *out); /* CUDA_ERROR_INVALID_CONTEXT when the thread has none */
 bool context_alive(CUcontext context);
 
-Allocation *allocation_at(CUdeviceptr address);                        /* that begins there */
-Allocation *allocation_holding(CUdeviceptr address);                   /* that contains it */
-CUresult allocation_add(Allocation allocation, CUdeviceptr *address);  /* gives it an address unless it has one */
+Allocation *allocation_at(CUdeviceptr address);                       /* that begins there */
+Allocation *allocation_holding(CUdeviceptr address);                  /* that contains it */
+CUresult allocation_add(Allocation allocation, CUdeviceptr *address); /* gives it an address unless it has one */
 CUresult allocation_free(Allocation *allocation);
+void allocation_give_back(const Allocation *allocation); /* what it takes, without the entry */
 void allocations_free_of(CUcontext context);
-bool mapping_holds(CUdeviceptr address, uint64_t size);                /* of cuMemMap */
+bool mapping_holds(CUdeviceptr address, uint64_t size); /* of cuMemMap */
 
 CUresult pages_take(CUdevice device, uint64_t bytes, CUdeviceptr *address);
 void pages_give(CUdeviceptr address, uint64_t bytes);
@@ -98,8 +99,6 @@ uint64_t now_ns(void);
 /* Gives the lock back, sleeps until then, takes it again. */
 void sleep_until(uint64_t ns);
 
-static inline uint64_t round_up(uint64_t value, uint64_t unit) {
-    return (value + unit - 1) / unit * unit;
-}
+static inline uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 #endif

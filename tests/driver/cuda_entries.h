@@ -1,6 +1,6 @@
 /* What cuGetProcAddress knows: ENTRY(base name, CUDA version that brought this form, symbol) and, for functions with a
- * per-thread default stream form, TWIN(base, version, version of the twin, symbol, suffix). The versions are those of the
- * typedefs in cudaTypedefs.h, against which a test holds this list. Later forms of one name stand first. */
+ * per-thread default stream form, TWIN(base, version, version of the twin, symbol, suffix). The versions are those of
+ * the typedefs in cudaTypedefs.h, against which a test holds this list. Later forms of one name stand first. */
 ENTRY(cuInit, 2000, cuInit)
 ENTRY(cuDriverGetVersion, 2020, cuDriverGetVersion)
 ENTRY(cuGetErrorName, 6000, cuGetErrorName)

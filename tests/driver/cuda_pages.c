@@ -1,12 +1,13 @@
-/* Small allocations share pages of 2 MiB: the first page with room for the whole of it, and in it the first gap. Measured
- * on an H200 (driver 580): 200 x 300 KiB take 68 MiB, six to a page; a page goes back when its last one is freed. */
+/* Small allocations share pages of 2 MiB: the first page with room for the whole of it, and in it the first gap.
+ * Measured on an H200 (driver 580): 200 x 300 KiB take 68 MiB, six to a page; a page goes back when its last one is
+ * freed. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
 #include <stdlib.h>
 
 #define ADDRESSES UINT64_C(0x10000000000)
-#define UNITS (PAGE / SMALL_UNIT)
+#define UNITS     (PAGE / SMALL_UNIT)
 
 typedef struct Page {
     struct Page *next; /* by address */

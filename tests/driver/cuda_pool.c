@@ -47,9 +47,7 @@ static CUresult pool_charge(CUmemoryPool pool, uint64_t bytes) {
     return CUDA_SUCCESS;
 }
 
-void pool_release(CUmemoryPool pool, uint64_t bytes) {
-    pool->used -= bytes;
-}
+void pool_release(CUmemoryPool pool, uint64_t bytes) { pool->used -= bytes; }
 
 static void trim(CUmemoryPool pool, uint64_t keep) {
     uint64_t kept = round_up(pool->used > keep ? pool->used : keep, BLOCK);
@@ -185,18 +183,18 @@ SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
 /* The 64-bit attribute's place in the pool, NULL for the reuse switches, which are ints and mean nothing here. */
 static uint64_t *attribute(CUmemoryPool pool, CUmemPool_attribute attr) {
     switch ((int)attr) {
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-        return &pool->threshold;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-        return &pool->reserved;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-        return &pool->reserved_high;
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-        return &pool->used;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-        return &pool->used_high;
-    default:
-        return NULL;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+            return &pool->threshold;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+            return &pool->reserved;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+            return &pool->reserved_high;
+        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+            return &pool->used;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            return &pool->used_high;
+        default:
+            return NULL;
     }
 }
 

@@ -13,7 +13,7 @@ typedef struct {
     void (*twin)(void);
 } Entry;
 
-#define FUNCTION(symbol) ((void (*)(void))(symbol))
+#define FUNCTION(symbol)             ((void (*)(void))(symbol))
 #define ENTRY(base, version, symbol) {#base, version, FUNCTION(symbol), 0, NULL},
 #define TWIN(base, version, twin_version, symbol, suffix) \
     {#base, version, FUNCTION(symbol), twin_version, FUNCTION(symbol##suffix)},

@@ -1,5 +1,5 @@
-/* Streams, events, modules and launches. A kernel computes nothing: it keeps its stream busy for as many microseconds as
- * the number at the end of its name says ("busy_250" for 250; 10 without one). */
+/* Streams, events, modules and launches. A kernel computes nothing: it keeps its stream busy for as many microseconds
+ * as the number at the end of its name says ("busy_250" for 250; 10 without one). */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
@@ -41,9 +41,7 @@ void streams_free_of(CUcontext context) {
 }
 
 /* The default streams (NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD) are the context's own clock. */
-static bool is_default(CUstream stream) {
-    return (uintptr_t)stream <= 2;
-}
+static bool is_default(CUstream stream) { return (uintptr_t)stream <= 2; }
 
 static uint64_t *clock_of(CUstream stream, CUcontext context) {
     return is_default(stream) ? &context->busy_until : &stream->busy_until;
@@ -94,9 +92,7 @@ SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuStreamDestroy(CUstream hStream) {
-    return cuStreamDestroy_v2(hStream);
-}
+SIM_EXPORT CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
 
 SIM_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
     ENTER();
@@ -149,9 +145,7 @@ SIM_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuEventDestroy(CUevent hEvent) {
-    return cuEventDestroy_v2(hEvent);
-}
+SIM_EXPORT CUresult cuEventDestroy(CUevent hEvent) { return cuEventDestroy_v2(hEvent); }
 
 SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
     ENTER();
@@ -214,8 +208,8 @@ SIM_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     return load(module, image);
 }
 
-SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
-                                       void **optionValues) {
+SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
+                                       CUjit_option *options, void **optionValues) {
     (void)numOptions;
     (void)options;
     (void)optionValues;

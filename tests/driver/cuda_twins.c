@@ -1,11 +1,10 @@
-/* The per-thread default stream twins: functions of their own, so that addresses tell them apart, as in the real driver. */
+/* The per-thread default stream twins: functions of their own, so that addresses tell them apart, as in the real
+ * driver. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
-#define TWIN_OF(symbol, suffix, parameters, arguments)    \
-    SIM_EXPORT CUresult symbol##suffix parameters {       \
-        return symbol arguments;                          \
-    }
+#define TWIN_OF(symbol, suffix, parameters, arguments) \
+    SIM_EXPORT CUresult symbol##suffix parameters { return symbol arguments; }
 
 TWIN_OF(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream), (dptr, bytesize, hStream))
 TWIN_OF(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream),
@@ -40,7 +39,8 @@ TWIN_OF(cuLaunchKernel, _ptsz,
         (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
          unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
          void **kernelParams, void **extra),
-        (f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra))
+        (f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams,
+         extra))
 TWIN_OF(cuLaunchCooperativeKernel, _ptsz,
         (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
          unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,

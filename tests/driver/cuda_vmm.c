@@ -130,7 +130,8 @@ SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ha
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle) {
+SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                           CUmemGenericAllocationHandle handle) {
     ENTER();
     const Physical *physical = find_physical(handle);
     REQUIRE(prop != NULL && physical != NULL, CUDA_ERROR_INVALID_VALUE);

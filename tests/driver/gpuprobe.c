@@ -1,8 +1,9 @@
 /* gpuprobe: asks a GPU, real or simulated, through the CUDA driver API and NVML, and prints JSON lines.
  *
  *   gpuprobe info                          {"cuda":[{"uuid","total","free"}],"nvml":[{"uuid","total","free","used"}]}
- *   gpuprobe alloc [OPTIONS] MIB...        {"mib":4096,"result":0} for each attempt in turn, all kept; result = CUresult
- *   gpuprobe fill [OPTIONS] STEP_MIB       {"mib":8192,"result":2} the sum of the steps that succeeded, and the refusal
+ *   gpuprobe alloc [OPTIONS] MIB...        {"mib":4096,"result":0} for each attempt in turn, all kept; result =
+ * CUresult gpuprobe fill [OPTIONS] STEP_MIB       {"mib":8192,"result":2} the sum of the steps that succeeded, and the
+ * refusal
  *     --device N       CUDA ordinal, 0 by default
  *     --kind KIND      alloc (default), pitch, managed, async, vmm
  *     --hold SECONDS   keep them that long; 0 = until SIGTERM
@@ -27,20 +28,20 @@
 #define MIB ((size_t)1 << 20)
 
 /* name by cuGetProcAddress, its version, exported symbol, prototype */
-#define FUNCTIONS(X)                                                        \
-    X(cuInit, 2000, cuInit, (unsigned))                                     \
-    X(cuDeviceGetCount, 2000, cuDeviceGetCount, (int *))                    \
-    X(cuDeviceGetUuid, 11040, cuDeviceGetUuid_v2, (CUuuid *, CUdevice))     \
-    X(cuDeviceTotalMem, 3020, cuDeviceTotalMem_v2, (size_t *, CUdevice))    \
-    X(cuDevicePrimaryCtxRetain, 7000, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice)) \
-    X(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2, (CUdevice))        \
-    X(cuCtxSetCurrent, 4000, cuCtxSetCurrent, (CUcontext))                  \
-    X(cuMemGetInfo, 3020, cuMemGetInfo_v2, (size_t *, size_t *))            \
-    X(cuMemAlloc, 3020, cuMemAlloc_v2, (CUdeviceptr *, size_t))             \
+#define FUNCTIONS(X)                                                                                  \
+    X(cuInit, 2000, cuInit, (unsigned))                                                               \
+    X(cuDeviceGetCount, 2000, cuDeviceGetCount, (int *))                                              \
+    X(cuDeviceGetUuid, 11040, cuDeviceGetUuid_v2, (CUuuid *, CUdevice))                               \
+    X(cuDeviceTotalMem, 3020, cuDeviceTotalMem_v2, (size_t *, CUdevice))                              \
+    X(cuDevicePrimaryCtxRetain, 7000, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))              \
+    X(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2, (CUdevice))                     \
+    X(cuCtxSetCurrent, 4000, cuCtxSetCurrent, (CUcontext))                                            \
+    X(cuMemGetInfo, 3020, cuMemGetInfo_v2, (size_t *, size_t *))                                      \
+    X(cuMemAlloc, 3020, cuMemAlloc_v2, (CUdeviceptr *, size_t))                                       \
     X(cuMemAllocPitch, 3020, cuMemAllocPitch_v2, (CUdeviceptr *, size_t *, size_t, size_t, unsigned)) \
-    X(cuMemAllocManaged, 6000, cuMemAllocManaged, (CUdeviceptr *, size_t, unsigned))     \
-    X(cuMemAllocAsync, 11020, cuMemAllocAsync, (CUdeviceptr *, size_t, CUstream))        \
-    X(cuMemCreate, 10020, cuMemCreate,                                      \
+    X(cuMemAllocManaged, 6000, cuMemAllocManaged, (CUdeviceptr *, size_t, unsigned))                  \
+    X(cuMemAllocAsync, 11020, cuMemAllocAsync, (CUdeviceptr *, size_t, CUstream))                     \
+    X(cuMemCreate, 10020, cuMemCreate,                                                                \
       (CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long))
 
 #define DECLARE(name, version, symbol, parameters) CUresult(*name##_) parameters;
@@ -68,13 +69,13 @@ static int load_cuda(const Options *options) {
     return 0;
 }
 #else
-#define BY_SYMBOL(name, version, symbol, parameters)                        \
-    if ((*(void **)&cuda.name##_ = dlsym(library, #symbol)) == NULL) {      \
-        return failed(#symbol, CUDA_ERROR_NOT_FOUND);                       \
+#define BY_SYMBOL(name, version, symbol, parameters)                   \
+    if ((*(void **)&cuda.name##_ = dlsym(library, #symbol)) == NULL) { \
+        return failed(#symbol, CUDA_ERROR_NOT_FOUND);                  \
     }
-#define BY_PROC(name, version, symbol, parameters)                          \
+#define BY_PROC(name, version, symbol, parameters)                                                         \
     if (get(#name, (void **)&cuda.name##_, version, 0, &status) != CUDA_SUCCESS || cuda.name##_ == NULL) { \
-        return failed(#name, CUDA_ERROR_NOT_FOUND);                         \
+        return failed(#name, CUDA_ERROR_NOT_FOUND);                                                        \
     }
 
 static int load_by_proc(void *library) {
@@ -204,16 +205,16 @@ static CUresult allocate(const Options *options, size_t bytes) {
     CUdeviceptr pointer;
     size_t pitch;
     switch (options->kind[0] == 'a' ? options->kind[1] : options->kind[0]) {
-    case 'p':
-        return cuda.cuMemAllocPitch_(&pointer, &pitch, MIB, bytes / MIB, 4);
-    case 'm':
-        return cuda.cuMemAllocManaged_(&pointer, bytes, CU_MEM_ATTACH_GLOBAL);
-    case 's':
-        return cuda.cuMemAllocAsync_(&pointer, bytes, NULL);
-    case 'v':
-        return allocate_vmm(options->device, bytes);
-    default:
-        return cuda.cuMemAlloc_(&pointer, bytes);
+        case 'p':
+            return cuda.cuMemAllocPitch_(&pointer, &pitch, MIB, bytes / MIB, 4);
+        case 'm':
+            return cuda.cuMemAllocManaged_(&pointer, bytes, CU_MEM_ATTACH_GLOBAL);
+        case 's':
+            return cuda.cuMemAllocAsync_(&pointer, bytes, NULL);
+        case 'v':
+            return allocate_vmm(options->device, bytes);
+        default:
+            return cuda.cuMemAlloc_(&pointer, bytes);
     }
 }
 
@@ -280,34 +281,37 @@ static int fill(const Options *options, size_t step) {
 }
 
 static int usage(void) {
-    (void)fprintf(stderr, "usage: gpuprobe info | alloc [OPTIONS] MIB... | fill [OPTIONS] STEP_MIB\n"
-                          "OPTIONS: --device N --kind alloc|pitch|managed|async|vmm --hold SECONDS --proc\n");
+    (void)fprintf(stderr,
+                  "usage: gpuprobe info | alloc [OPTIONS] MIB... | fill [OPTIONS] STEP_MIB\n"
+                  "OPTIONS: --device N --kind alloc|pitch|managed|async|vmm --hold SECONDS --proc\n");
     return 2;
 }
 
 static bool parse(int argc, char **argv, Options *options) {
     static const struct option known[] = {
-        {"device", required_argument, NULL, 'd'}, {"kind", required_argument, NULL, 'k'},
-        {"hold", required_argument, NULL, 'h'},   {"proc", no_argument, NULL, 'p'},
+        {"device", required_argument, NULL, 'd'},
+        {"kind", required_argument, NULL, 'k'},
+        {"hold", required_argument, NULL, 'h'},
+        {"proc", no_argument, NULL, 'p'},
         {NULL, 0, NULL, 0},
     };
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         switch (option) {
-        case 'd':
-            options->device = atoi(optarg);
-            break;
-        case 'k':
-            options->kind = optarg;
-            break;
-        case 'h':
-            options->hold = atof(optarg);
-            break;
-        case 'p':
-            options->proc = true;
-            break;
-        default:
-            return false;
+            case 'd':
+                options->device = atoi(optarg);
+                break;
+            case 'k':
+                options->kind = optarg;
+                break;
+            case 'h':
+                options->hold = atof(optarg);
+                break;
+            case 'p':
+                options->proc = true;
+                break;
+            default:
+                return false;
         }
     }
     return optind < argc;

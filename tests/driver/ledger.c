@@ -19,12 +19,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SLOTS 4096
-#define CARDS 32
+#define SLOTS       4096
+#define CARDS       32
 #define FAULT_LINES 64
-#define ALL_BYTE 0
-#define LIVE_BASE (INT64_C(1) << 32)
-#define OWNER_BASE (INT64_C(1) << 33)
+#define ALL_BYTE    0
+#define LIVE_BASE   (INT64_C(1) << 32)
+#define OWNER_BASE  (INT64_C(1) << 33)
 
 static const char MAGIC[8] = "simgpu2";
 
@@ -102,8 +102,8 @@ static int map_state(int fd) {
     return state != MAP_FAILED && memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 ? 0 : -EINVAL;
 }
 
-/* Under ledger_lock. A reader follows SIMGPU_STATE when it changes, as tests in one process do; whoever holds memory stays
- * where it is. Nothing is closed again, for the sake of the POSIX lock. */
+/* Under ledger_lock. A reader follows SIMGPU_STATE when it changes, as tests in one process do; whoever holds memory
+ * stays where it is. Nothing is closed again, for the sake of the POSIX lock. */
 static int attach(void) {
     static bool prepared;
     char path[SIM_PATH_SIZE];
@@ -164,9 +164,7 @@ int ledger_join(void) {
     return result;
 }
 
-bool ledger_forked(void) {
-    return forked;
-}
+bool ledger_forked(void) { return forked; }
 
 /* The card's place, -1 when nobody holds anything there. */
 static int place_of(const char *uuid) {

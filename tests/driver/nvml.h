@@ -48,6 +48,15 @@ typedef struct {
 } nvmlUtilization_t;
 
 typedef struct {
+    unsigned fieldId, scopeId;
+    long long timestamp, latencyUsec;
+    unsigned valueType, nvmlReturn;
+    unsigned long long value; /* a union of numbers in NVML */
+} nvmlFieldValue_t;
+
+enum { NVML_FI_RECOVERY_ACTION = 230, NVML_VALUE_UNSIGNED_INT = 1 };
+
+typedef struct {
     nvmlDevice_t device;
     unsigned long long eventType, eventData;
     unsigned gpuInstanceId, computeInstanceId;
@@ -55,6 +64,8 @@ typedef struct {
 
 enum { NVML_EVENT_XID = 8, NVML_NO_INSTANCE = 0xFFFFFFFF };
 
-_Static_assert(sizeof(nvmlMemory_v2_t) == 40 && sizeof(nvmlPciInfo_t) == 68 && sizeof(nvmlProcessInfo_t) == 24, "NVML ABI");
+_Static_assert(sizeof(nvmlMemory_v2_t) == 40 && sizeof(nvmlPciInfo_t) == 68 && sizeof(nvmlProcessInfo_t) == 24,
+               "NVML ABI");
+_Static_assert(sizeof(nvmlFieldValue_t) == 40, "NVML ABI");
 
 #endif

@@ -10,19 +10,13 @@
 
 #define POLL_NS 10000000
 
-#define EXPORT(name, ...)                       \
-    SIM_EXPORT nvmlReturn_t name(__VA_ARGS__);  \
-    SIM_EXPORT nvmlReturn_t name(__VA_ARGS__)
-
 struct nvmlEventSet_st {
     long offset; /* of the first line not yet delivered */
     unsigned count;
     nvmlDevice_t device[SIM_MAX_CARDS];
 };
 
-static void events_path(char out[SIM_PATH_SIZE]) {
-    sim_path(out, "events");
-}
+static void events_path(char out[SIM_PATH_SIZE]) { sim_path(out, "events"); }
 
 static long events_size(void) {
     char path[SIM_PATH_SIZE];

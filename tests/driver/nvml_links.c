@@ -8,10 +8,6 @@
 enum { P2P_OK = 0, P2P_NOT_SUPPORTED = 5, P2P_INDEX_NVLINK = 2 };
 enum { TOPOLOGY_INTERNAL = 0, TOPOLOGY_NODE = 40, TOPOLOGY_SYSTEM = 50 };
 
-#define EXPORT(name, ...)                       \
-    SIM_EXPORT nvmlReturn_t name(__VA_ARGS__);  \
-    SIM_EXPORT nvmlReturn_t name(__VA_ARGS__)
-
 static bool linked(const Card *card, const char *uuid) {
     for (unsigned i = 0; i < card->nvlink_count; i++) {
         if (strcmp(card->nvlink[i], uuid) == 0) {

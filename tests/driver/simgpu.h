@@ -7,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIM_EXPORT __attribute__((visibility("default")))
-#define SIM_UUID_SIZE 48
-#define SIM_MODEL_SIZE 96
-#define SIM_MAX_CARDS 16
+#define SIM_EXPORT      __attribute__((visibility("default")))
+#define SIM_UUID_SIZE   48
+#define SIM_MODEL_SIZE  96
+#define SIM_MAX_CARDS   16
 #define SIM_MAX_NVLINKS 18
-#define SIM_PATH_SIZE 4096
-#define SIM_MIB (UINT64_C(1) << 20)
+#define SIM_PATH_SIZE   4096
+#define SIM_MIB         (UINT64_C(1) << 20)
 
 /* One line of `cards`. Sizes in bytes. */
 typedef struct {
@@ -23,6 +23,7 @@ typedef struct {
     unsigned index;
     unsigned minor;
     unsigned numa;
+    unsigned recovery; /* the repair NVML says the card needs, nvmlDeviceGpuRecoveryAction_t; 0 = none */
     unsigned nvlink_count;
     char nvlink[SIM_MAX_NVLINKS][SIM_UUID_SIZE];
     uint64_t memory;   /* what NVML calls total */
@@ -44,6 +45,9 @@ int sim_cards(Cards *out);
 bool sim_card(const char *uuid, Card *out);
 /* Whether `text` is the UUID or a prefix of it that begins with "GPU-", as CUDA_VISIBLE_DEVICES allows. */
 bool sim_uuid_matches(const char *uuid, const char *text);
+
+/* Reads one line, which it changes; false when anything in it is not understood. */
+bool sim_parse_card(char *line, Card *card);
 
 /* The path of `name` in the state directory. */
 void sim_path(char out[SIM_PATH_SIZE], const char *name);

@@ -40,6 +40,7 @@ class Card:
     minor: int | None = None
     healthy: bool = True
     mig: bool = False
+    recovery: int = 0  # the repair NVML says it needs, nvmlDeviceGpuRecoveryAction_t
     nvlink: tuple[str, ...] = ()
 
     def line(self) -> str:
@@ -48,7 +49,7 @@ class Card:
         fields = [
             f'uuid={self.uuid} index={self.index} minor={minor} numa={self.numa} model="{self.model}"',
             f"memoryMiB={self.memory_mib} reservedMiB={self.reserved_mib} contextMiB={self.context_mib}",
-            f"healthy={self.healthy:d} mig={self.mig:d}",
+            f"healthy={self.healthy:d} mig={self.mig:d} recovery={self.recovery}",
         ]
         if self.nvlink:
             fields.append(f"nvlink={','.join(self.nvlink)}")

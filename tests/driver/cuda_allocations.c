@@ -1,0 +1,124 @@
+/* The table of what this process allocated, by address, whatever it is of. */
+#define _GNU_SOURCE
+#include "cuda_driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define ARENA UINT64_C(0x20000000000)
+
+static Allocation *table; /* by address */
+static size_t table_count;
+static size_t table_size;
+static CUdeviceptr arena_top = ARENA;
+
+/* The first entry that begins above `address`. */
+static size_t upper(CUdeviceptr address) {
+    size_t low = 0;
+    size_t high = table_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (table[middle].address <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+Allocation *allocation_holding(CUdeviceptr address) {
+    size_t at = upper(address);
+    if (at == 0 || address - table[at - 1].address >= table[at - 1].size) {
+        return NULL;
+    }
+    return &table[at - 1];
+}
+
+Allocation *allocation_at(CUdeviceptr address) {
+    size_t at = upper(address);
+    return at > 0 && table[at - 1].address == address ? &table[at - 1] : NULL;
+}
+
+static bool table_grow(void) {
+    if (table_count < table_size) {
+        return true;
+    }
+    size_t size = table_size == 0 ? 64 : table_size * 2;
+    Allocation *grown = realloc(table, size * sizeof *grown);
+    if (grown == NULL) {
+        return false;
+    }
+    table = grown;
+    table_size = size;
+    return true;
+}
+
+CUresult allocation_add(Allocation allocation, CUdeviceptr *address) {
+    if (!table_grow()) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (allocation.address == 0) {
+        uint64_t alignment = allocation.kind == KIND_DEVICE ? PAGE : SMALL_UNIT;
+        allocation.address = round_up(arena_top, alignment);
+        arena_top = allocation.address + round_up(allocation.size, SMALL_UNIT);
+    }
+    size_t at = upper(allocation.address);
+    memmove(&table[at + 1], &table[at], (table_count - at) * sizeof *table);
+    table[at] = allocation;
+    table_count++;
+    *address = allocation.address;
+    return CUDA_SUCCESS;
+}
+
+static bool in_arena(const Allocation *allocation) {
+    return allocation->kind == KIND_DEVICE || allocation->kind == KIND_POOL;
+}
+
+/* Addresses are given again once nothing above them lives, as a real driver reuses them. */
+static void lower_top(void) {
+    arena_top = ARENA;
+    for (size_t i = table_count; i > 0; i--) {
+        if (in_arena(&table[i - 1])) {
+            arena_top = table[i - 1].address + round_up(table[i - 1].size, SMALL_UNIT);
+            return;
+        }
+    }
+}
+
+void allocation_give_back(const Allocation *allocation) {
+    CUdevice device = allocation->context->device;
+    switch (allocation->kind) {
+        case KIND_DEVICE:
+            device_release(device, allocation->charged);
+            break;
+        case KIND_SMALL:
+            pages_give(allocation->address, allocation->charged);
+            break;
+        case KIND_POOL:
+            pool_release(allocation->pool, allocation->charged);
+            break;
+        case KIND_MANAGED:
+        case KIND_HOST:
+            (void)munmap((void *)(uintptr_t)allocation->address, allocation->size);
+            break;
+    }
+}
+
+CUresult allocation_free(Allocation *allocation) {
+    size_t at = (size_t)(allocation - table);
+    allocation_give_back(allocation);
+    memmove(&table[at], &table[at + 1], (table_count - at - 1) * sizeof *table);
+    table_count--;
+    lower_top();
+    return CUDA_SUCCESS;
+}
+
+void allocations_free_of(CUcontext context) {
+    for (size_t i = table_count; i > 0; i--) {
+        if (table[i - 1].context == context) {
+            (void)allocation_free(&table[i - 1]);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+"""What was built, and the Python that reads its files."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.driver import simgpu
+from tests.driver.conftest import World
+
+MIB = 1 << 20
+
+
+def test_the_binaries_load_on_old_systems(built_driver: Path) -> None:
+    for name in ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked"):
+        versions = re.findall(rb"GLIBC_2\.(\d+)", (built_driver / name).read_bytes())
+        assert max(map(int, versions)) <= 17, name
+
+
+def test_the_python_reader_knows_the_layout(world: World) -> None:
+    """An empty ledger, and one whose process holds memory on both cards."""
+    assert simgpu.used(world.state) == {}
+    assert simgpu.peak(world.state) == {}
+    session = world.session()
+    session(f"[start(1), alloc({6 * MIB}), start(0), alloc({4 * MIB})]")
+    first, second = (card.uuid for card in world.cards)
+    assert list(simgpu.holders(world.state)) == [{first: 4 * MIB, second: 6 * MIB}]
+    session.kill()
+    assert list(simgpu.holders(world.state)) == []
+    assert simgpu.peak(world.state) == {first: 4 * MIB, second: 6 * MIB}
+
+
+def test_too_many_cards_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="17 cards"):
+        simgpu.write_cards(tmp_path, simgpu.make_cards(17))

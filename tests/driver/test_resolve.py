@@ -1,0 +1,56 @@
+"""cuGetProcAddress, against the typedefs of NVIDIA and what a 580 driver answers."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.driver import build
+from tests.driver.conftest import World
+
+
+def entries() -> list[tuple[str, int, str, str, int]]:
+    """Of cuda_entries.h: base name, version, symbol, and the twin's suffix and version ("" and 0 without one)."""
+    text = (Path(build.__file__).parent / "cuda_entries.h").read_text()
+    found = [
+        (name, int(v), symbol, "", 0)
+        for name, v, symbol in re.findall(r"^ENTRY\((\w+), (\d+), (\w+)\)", text, re.MULTILINE)
+    ]
+    for name, version, twin, symbol, suffix in re.findall(
+        r"^TWIN\((\w+), (\d+), (\d+), (\w+), (\w+)\)", text, re.MULTILINE
+    ):
+        found.append((name, int(version), symbol, suffix, int(twin)))
+    return found
+
+
+def test_versions_are_those_of_nvidias_typedefs() -> None:
+    typedefs = (build.cuda_include() / "cudaTypedefs.h").read_text()
+    known = {*re.findall(r"\*PFN_(\w+)\)", typedefs)}
+    asked = {f"{name}_v{version}" for name, version, *_ in entries()}
+    asked |= {f"{name}_v{twin}{suffix}" for name, _, _, suffix, twin in entries() if suffix}
+    assert asked - known == set()
+
+
+def test_the_pointer_is_the_exported_symbols(world: World) -> None:
+    session = world.session()
+    for name, version, symbol, suffix, twin in entries():
+        assert session(f"proc('{name}', {version}) == (0, symbol('{symbol}'), 0)"), symbol
+        if suffix:
+            assert session(f"proc('{name}', {twin}, 2) == (0, symbol('{symbol}{suffix}'), 0)"), symbol
+            assert session(f"symbol('{symbol}') != symbol('{symbol}{suffix}')"), symbol
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ("'cuNope', 13000", [0, None, 1]),
+        ("'cuMemAlloc_v2', 13000", [0, None, 1]),
+        ("'cuMemAllocAsync_ptsz', 13000", [0, None, 1]),
+        ("'cuMemAllocAsync', 11000", [0, None, 2]),
+        ("'cuMemcpyHtoD', 6000, 2", [0, None, 2]),
+        ("'cuMemAlloc', 99000", [1, None, -1]),
+        ("'cuMemAlloc', 13000, 8", [1, None, -1]),
+    ],
+)
+def test_a_name_that_is_not_found_is_a_status(world: World, arguments: str, answer: list[int]) -> None:
+    assert world.session()(f"proc({arguments})") == answer
