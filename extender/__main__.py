@@ -22,6 +22,7 @@ from extender.cluster import Cluster
 from extender.leadership import Leadership
 from extender.settings import Settings
 from extender.teller import Teller
+from extender.waiting import Waiting
 from vgpu.errors import VgpuError
 
 log = logging.getLogger("extender")
@@ -49,7 +50,9 @@ async def serve(settings: Settings) -> None:
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await Client.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
         cluster = Cluster(settings.slice_mib, time.monotonic)
-        watches = watching.watches(client, cluster, settings.namespace)
+        teller = Teller(client, time.monotonic, _now)
+        waiting = Waiting(cluster, settings.defaults, teller)
+        watches = watching.watches(client, cluster, waiting, settings.namespace)
         leadership = Leadership(
             client,
             cluster,
@@ -60,8 +63,7 @@ async def serve(settings: Settings) -> None:
             now=_now,
         )
         binder = Binder(client, cluster, settings.defaults, leadership)
-        teller = Teller(client, time.monotonic, _now)
-        background = asyncio.create_task(_background(watches, leadership, teller))
+        background = asyncio.create_task(_background(watches, leadership, teller, waiting))
         server = uvicorn.Server(_server(settings, Verbs(cluster, settings.defaults, binder, teller, watches)))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve()
@@ -73,11 +75,12 @@ async def serve(settings: Settings) -> None:
         raise failure
 
 
-async def _background(watches: watching.Watches, leadership: Leadership, teller: Teller) -> None:
+async def _background(watches: watching.Watches, leadership: Leadership, teller: Teller, waiting: Waiting) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(watches.run())
         group.create_task(teller.run())
         await watches.wait()
+        group.create_task(waiting.run())
         log.info("the first lists are complete")
         await leadership.run()
 

@@ -32,6 +32,7 @@ class Pod:
         admitted: for each container name and kubelet resource, the amount that stands in its limits.
         assignment: what its annotation says, or None where there is none or it cannot be read.
         assignment_error: why it cannot be read.
+        is_unschedulable: kube-scheduler found no node for it, the last time it looked.
     """
 
     uid: str
@@ -43,6 +44,7 @@ class Pod:
     admitted: dict[tuple[str, str], int]
     assignment: Assignment | None = None
     assignment_error: str = ""
+    is_unschedulable: bool = False
 
     def is_admitted(self, slice_mib: int) -> bool:
         """Whether the webhook added exactly the slices or cards that belong to the request."""
@@ -92,16 +94,18 @@ def pod(obj: Json) -> Pod:
     metadata = obj.get("metadata") or {}
     text = (metadata.get("annotations") or {}).get(names.ASSIGNMENT)
     chosen, error = _assignment(text)
+    status = obj.get("status") or {}
     return Pod(
         uid=metadata.get("uid", ""),
         namespace=metadata.get("namespace", ""),
         name=metadata.get("name", ""),
         node=(obj.get("spec") or {}).get("nodeName") or "",
-        is_over=(obj.get("status") or {}).get("phase") in _TERMINAL,
+        is_over=status.get("phase") in _TERMINAL,
         parsed=request.parse(obj),
         admitted=_admitted(obj),
         assignment=chosen,
         assignment_error=error,
+        is_unschedulable=any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ()),
     )
 
 

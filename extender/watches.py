@@ -9,14 +9,16 @@ from adapters.kubernetes.reflector import Reflector
 from extender import observed
 from extender.cluster import Cluster
 from extender.observed import Inventory, KubeNode, Lease, Pod
+from extender.waiting import Waiting
 from vgpu import names
 
 
 class PodWatch:
     """Feeds pods; those that have nothing to do with GPUs arrive as None."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, waiting: Waiting) -> None:
         self._cluster = cluster
+        self._waiting = waiting
 
     def replace(self, objects: list[Pod | None]) -> None:
         """Take a full list."""
@@ -24,12 +26,13 @@ class PodWatch:
         for uid in self._cluster.pods.keys() - pods.keys():
             self._cluster.delete_pod(uid)
         for pod in pods.values():
-            self._cluster.upsert_pod(pod)
+            self.upsert(pod)
 
     def upsert(self, obj: Pod | None) -> None:
         """Take one pod."""
         if obj is not None:
             self._cluster.upsert_pod(obj)
+            self._waiting.note(obj)
 
     def delete(self, obj: Pod | None) -> None:
         """Forget one pod."""
@@ -136,11 +139,11 @@ class Watches:
         return self.pods, self.nodes, self.inventories, self.leases
 
 
-def watches(client: Client, cluster: Cluster, namespace: str) -> Watches:
-    """Build the reflectors that feed `cluster`; `namespace` is where our Leases are."""
+def watches(client: Client, cluster: Cluster, waiting: Waiting, namespace: str) -> Watches:
+    """Build the reflectors that feed `cluster` and `waiting`; `namespace` is where our Leases are."""
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     return Watches(
-        pods=Reflector(client, "/api/v1/pods", PodWatch(cluster), decode=observed.pod_or_none),
+        pods=Reflector(client, "/api/v1/pods", PodWatch(cluster, waiting), decode=observed.pod_or_none),
         nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), decode=observed.node),
         inventories=Reflector(client, names.GPUNODES_PATH, InventoryWatch(cluster), decode=observed.inventory),
         leases=Reflector(client, leases, LeaseWatch(cluster), decode=observed.lease),

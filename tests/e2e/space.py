@@ -17,7 +17,7 @@ from vgpu.assignment import Assignment
 Document = dict[str, Any]
 
 _STARTED_S = 60
-_GONE_S = 60
+_GONE_S = 180  # three hundred containers take their time
 _RESOURCES = {"gpu_mem": names.GPU_MEM, "gpu_cores": names.GPU_CORES, "gpu": names.GPU}
 FOREVER = ("sleep", "1000000")
 
@@ -119,6 +119,10 @@ class Space:
         """Events of the namespace, or of one pod."""
         items: list[Document] = self.cluster.api.get(f"{self.path}/events")["items"]
         return [event for event in items if name in ("", event["involvedObject"]["name"])]
+
+    def told(self, name: str) -> list[Document]:
+        """What the extender told a pod's owner."""
+        return [event for event in self.events(name) if event["source"].get("component") == "vgpu-extender"]
 
     def assignment(self, name: str) -> Assignment:
         """What a pod was assigned."""

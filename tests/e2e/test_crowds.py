@@ -96,5 +96,5 @@ def test_8_three_hundred_containers_are_counted_right(space: Space) -> None:
     space.create(pod("fits", small(gpu_mem=20 * 256), annotations={names.USE_GPU_UUID: uuid}))
     space.create(pod("late", small(gpu_mem=256), annotations={names.USE_GPU_UUID: uuid}))
     space.until(lambda: space.get("fits")["spec"].get("nodeName"), "what is left is given out")
-    told = space.until(lambda: [e for e in space.events("late") if "CardInsufficientMemory" in e["message"]], "no more")
-    assert "(0 MiB" in told[-1]["message"]
+    told = space.until(lambda: space.told("late"), "no more")
+    assert "card 0 CardInsufficientMemory (0 MiB" in told[-1]["message"]

@@ -20,6 +20,7 @@ from extender.app import Verbs
 from extender.bind import Binder
 from extender.cluster import Cluster
 from extender.teller import Teller
+from extender.waiting import Waiting
 from extender.watches import Watches
 from simulator.api import server
 from tests import strategies
@@ -127,6 +128,14 @@ class World:
         uid = pod["metadata"]["uid"]
         await self.until(lambda: bool(self.cluster.pods[uid].node))
 
+    async def events(self, *, count: int = 1) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        async with asyncio.timeout(5):
+            while len(found) < count:
+                await asyncio.sleep(0.01)
+                found = json.loads(await self.client.get("/api/v1/namespaces/default/events"))["items"]
+        return found
+
     def used_slices(self, node: str = "n1") -> list[int]:
         return [state.usage.slices for state in self.cluster.state(node).cards]
 
@@ -177,11 +186,12 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         for name in ("n1", "n2", "n3"):
             await add_node(client, name)
         cluster = Cluster(256, clock)
-        watches = watching.watches(client, cluster, names.NAMESPACE)
-        leader = Leader()
         teller = Teller(client, clock, lambda: datetime.now(UTC))
+        waiting = Waiting(cluster, Defaults(), teller)
+        watches = watching.watches(client, cluster, waiting, names.NAMESPACE)
+        leader = Leader()
         verbs = Verbs(cluster, Defaults(), Binder(client, cluster, Defaults(), leader), teller, watches)
-        tasks = [asyncio.create_task(watches.run()), asyncio.create_task(teller.run())]
+        tasks = [asyncio.create_task(each.run()) for each in (watches, teller, waiting)]
         await watches.wait()
         yield World(client, cluster, clock, watches, leader, verbs)
         for task in tasks:

@@ -153,12 +153,7 @@ async def test_the_owner_of_a_waiting_pod_is_told_card_by_card(world: World) -> 
     pod = await world.create_pod(gpu_mem=4096)
     await world.filter(pod, "n1")
     await world.filter(pod, "n1")
-    found: list[dict[str, Any]] = []
-    async with asyncio.timeout(5):
-        while not found:
-            await asyncio.sleep(0.01)
-            found = assignment.json.loads(await world.client.get("/api/v1/namespaces/default/events"))["items"]
-    (event,) = found
+    (event,) = await world.events()
     assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
     assert event["reason"] == "CardTooSmall"
     assert event["message"] == (
@@ -202,3 +197,13 @@ async def test_held_slices_count_but_not_what_was_given_back_after_the_report(wo
     assert world.cluster.state("n1").cards[0].free_slices == 8
     world.clock.seconds += 5.1
     assert world.cluster.state("n1").cards[0].free_slices == 0
+
+
+async def test_a_pod_refused_before_we_were_asked_is_explained_too(world: World) -> None:
+    """kube-scheduler screens by free slices itself; then its own words name no card."""
+    pod = await world.create_pod(gpu_mem=4096)
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    await world.client.patch(f"{PODS}/{pod['metadata']['name']}/status", {"status": {"conditions": [condition]}})
+    (event,) = await world.events()
+    assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
+    assert "n3: card 0 CardTooSmall" in event["message"]
