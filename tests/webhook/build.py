@@ -3,6 +3,7 @@
 import base64
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -19,6 +20,14 @@ A30 = Card("GPU-b", 1, "NVIDIA A30", 24576)
 
 def rules(*cards: Card) -> Rules:
     return Rules(cards=lambda: cards)
+
+
+def kubeconfig(path: Path, server: str) -> Path:
+    path.write_text(
+        "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],"
+        f" clusters: [{{name: c, cluster: {{server: '{server}'}}}}], users: [{{name: u, user: {{token: t}}}}]}}"
+    )
+    return path
 
 
 def container(name: str = "main", limits: Json | None = None, **more: Any) -> Json:

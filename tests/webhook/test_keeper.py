@@ -11,6 +11,7 @@ from aiohttp import test_utils
 from cryptography import x509
 
 from adapters.kubernetes.client import Client
+from tests.webhook import build
 from tests.webhook.fake_api import FakeApi
 from vgpu.errors import KubernetesError
 from webhook import certificates, keeper, trust
@@ -40,12 +41,7 @@ def api() -> FakeApi:
 @pytest.fixture
 async def client(api: FakeApi, tmp_path: Path) -> AsyncIterator[Client]:
     async with test_utils.TestServer(api.application()) as server:
-        kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(
-            "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],"
-            f" clusters: [{{name: c, cluster: {{server: 'http://{server.host}:{server.port}'}}}}],"
-            " users: [{name: u, user: {token: t}}]}"
-        )
+        kubeconfig = build.kubeconfig(tmp_path / "kubeconfig", f"http://{server.host}:{server.port}")
         async with await Client.connect(str(kubeconfig), user_agent="test") as found:
             yield found
 

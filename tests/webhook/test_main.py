@@ -1,0 +1,86 @@
+"""The program as it is started: over TLS that the API server would believe, until it is told to stop."""
+
+import asyncio
+import base64
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from aiohttp import test_utils
+
+from tests.webhook import build
+from tests.webhook.fake_api import FakeApi
+from vgpu import names
+from webhook import trust
+
+CONFIGURATIONS = [f"/apis/admissionregistration.k8s.io/v1/{kind}/vgpu-webhook" for kind in trust.KINDS]
+NODES = {"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "n"}, "status": {"cards": []}}]}
+
+
+@pytest.fixture
+def api() -> FakeApi:
+    fake = FakeApi()
+    for path in CONFIGURATIONS:
+        fake.put(path, {"webhooks": [{"clientConfig": {}}]})
+    fake.put(names.GPUNODES_PATH, NODES)
+    return fake
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        number: int = found.getsockname()[1]
+        return number
+
+
+@pytest.fixture
+async def program(api: FakeApi, port: int, tmp_path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    async with test_utils.TestServer(api.application()) as server:
+        kubeconfig = build.kubeconfig(tmp_path / "kubeconfig", f"http://{server.host}:{server.port}")
+        (tmp_path / "tmp").mkdir()
+        started = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "webhook", f"--kubeconfig={kubeconfig}", f"--listen=127.0.0.1:{port}",
+            env={"TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(Path(__file__).parents[2])},
+        )  # fmt: skip
+        yield started
+        if started.returncode is None:
+            started.kill()
+            await started.wait()
+
+
+async def believed(api: FakeApi) -> ssl.SSLContext:
+    """Return what the API server verifies by, once it is there."""
+    while True:
+        bundle = api.objects[CONFIGURATIONS[1]]["webhooks"][0]["clientConfig"].get("caBundle")
+        if bundle:
+            return ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+        await asyncio.sleep(0.05)
+
+
+async def ready(client: httpx.AsyncClient) -> None:
+    while True:
+        try:
+            if (await client.get("/readyz")).is_success:
+                return
+        except httpx.ConnectError:
+            pass
+        await asyncio.sleep(0.05)
+
+
+async def test_it_serves_what_the_api_server_believes_until_it_is_told_to_stop(
+    api: FakeApi, port: int, program: asyncio.subprocess.Process, tmp_path: Path
+) -> None:
+    context = await believed(api)
+    async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=context) as client:
+        await ready(client)
+        answer = await client.post("/mutate?timeout=3s", content=build.review("CREATE", build.pod({names.GPU: "1"})))
+        assert build.patch_of(answer.content)
+    program.send_signal(signal.SIGTERM)
+    assert await program.wait() == 0
+    assert list((tmp_path / "tmp").iterdir()) == [], "the key is left behind"
