@@ -33,6 +33,7 @@ Ctrl-C ends it.
 class Cluster(bare.BareCluster):
     """A cluster in which pods may ask for shares of a GPU."""
 
+    maker: parts.Maker
     extender: parts.Part
     scheduler: parts.Part
     webhook: parts.Part
@@ -52,11 +53,11 @@ class Cluster(bare.BareCluster):
         progress.say("vgpushare is ready")
 
     def _make(self) -> None:
-        self._maker = parts.Maker(self)
-        self.extender = self._maker.extender()
-        self.scheduler = self._maker.scheduler()
-        self.webhook = self._maker.webhook()
-        self.plugins = [self._maker.plugin(node) for node in self.nodes]
+        self.maker = parts.Maker(self)
+        self.extender = self.maker.extender()
+        self.scheduler = self.maker.scheduler()
+        self.webhook = self.maker.webhook()
+        self.plugins = [self.maker.plugin(node) for node in self.nodes]
 
     @contextmanager
     def extender_with(self, **settings: str) -> Iterator[None]:
@@ -74,7 +75,7 @@ class Cluster(bare.BareCluster):
 
     def close(self) -> None:
         """End everything; returns when nothing is left of it."""
-        maker: parts.Maker | None = getattr(self, "_maker", None)
+        maker: parts.Maker | None = getattr(self, "maker", None)
         if maker:
             maker.close()
         super().close()

@@ -87,12 +87,12 @@ class Maker:
         flags = [f"--kubeconfig={self._kubeconfig('vgpu-webhook')}"]
         return Part(self._process("webhook", flags), self._mutates)
 
-    def plugin(self, node: nodes.Node) -> Part:
-        """The device plugin of a node; ready when the kubelet has published what it offers."""
+    def plugin(self, node: nodes.Node, name: str = "deviceplugin") -> Part:
+        """The device plugin of a node, or another copy; ready when the kubelet has published what it offers."""
         kubeconfig = self._kubeconfig("vgpu-deviceplugin", node)
         command = [sys.executable, "-m", "deviceplugin", f"--kubeconfig={kubeconfig}", f"--node-name={node.name}"]
         environment = {"LD_LIBRARY_PATH": str(bare.DRIVER), "SIMGPU_STATE": str(node.driver_state)}
-        running = node.process("deviceplugin", command, self._environment | environment)
+        running = node.process(name, command, self._environment | environment)
         return Part(running, lambda: self._offers(node))
 
     def _process(self, part: str, flags: Sequence[str]) -> process.Process:
