@@ -1,0 +1,171 @@
+"""Pods per second through a real kube-scheduler with our extender, on nodes that exist in the API server only.
+
+The baseline, in the same run: the same number of plain pods through a default kube-scheduler on the same nodes. Both
+start with all pods waiting, created while the scheduler was stopped, so that creating them is not what is timed.
+
+    python -m benchmarks.schedule --nodes 200 --cards 8 --pods 1000      (root; see `make cluster`)
+"""
+
+import argparse
+import json
+import re
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks import provenance
+from tests.e2e import progress, wait
+from tests.e2e.cluster import Cluster
+from vgpu import names
+
+Document = dict[str, Any]
+CARD_MIB = 81920
+SLICE_MIB = 256
+FOR_EVER_S = 86400
+PODS = "/api/v1/namespaces/{}/pods"
+_TOOK = re.compile(r"(filter|prioritize|bind) took ([\d.]+) ms")
+
+
+def main() -> None:
+    """Run both and print one table, or with --json one object."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nodes", type=int, default=200)
+    parser.add_argument("--cards", type=int, default=8)
+    parser.add_argument("--pods", type=int, default=1000)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    asked = parser.parse_args()
+    with Cluster(count=0) as cluster:
+        result = run(cluster, asked.nodes, asked.cards, asked.pods)
+    print(json.dumps(result) if asked.json else table(result))
+
+
+def run(cluster: Cluster, nodes: int, cards: int, pods: int) -> Document:
+    """Make the nodes, schedule both kinds of pods, and return every figure."""
+    cluster.control.controllers.stop()  # it would find these nodes' kubelets silent, and taint them
+    cluster.extender.restart("--log-level=debug")
+    make_nodes(cluster, nodes, cards)
+    progress.say(f"{nodes} nodes of {cards} cards are there")
+    plain_s = timed(cluster, "plain", pods, cluster.control.scheduler, {})
+    read = cluster.extender.log.stat().st_size
+    share = {names.GPU_MEM: "8192", names.GPU_CORES: "10"}
+    shares_s = timed(cluster, "shares", pods, cluster.scheduler.process, share)
+    verbs = verb_times(cluster.extender.log, read)
+    serial_s = sum(verbs["filter"]) + sum(verbs["prioritize"])
+    return provenance.of_this_machine() | {
+        "nodes": nodes,
+        "cards": cards,
+        "pods": pods,
+        "plain_pods_per_s": pods / plain_s,
+        "gpu_pods_per_s": pods / shares_s,
+        "ratio": plain_s / shares_s,
+        "share_of_time_in_filter_and_prioritize": serial_s / shares_s,
+        "median_ms": {name: statistics.median(times) * 1000 for name, times in verbs.items()},
+        "calls": {name: len(times) for name, times in verbs.items()},
+    }
+
+
+def make_nodes(cluster: Cluster, count: int, cards: int) -> None:
+    """Create Nodes, GPUNodes and Leases as kubelets and device plugins would."""
+
+    def make(number: int) -> None:
+        name = f"node-{number:04}"
+        slices = str(cards * CARD_MIB // SLICE_MIB)
+        amounts = {"cpu": "64", "memory": "512Gi", "pods": "500", names.SLICE: slices, names.CARD: str(cards)}
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
+        cluster.api.create("/api/v1/nodes", {"metadata": {"name": name}, "status": status})
+        meta = {"apiVersion": names.API_VERSION, "kind": "GPUNode", "metadata": {"name": name}}
+        seen = [card(name, n) for n in range(cards)]
+        cluster.api.create(names.GPUNODES_PATH, meta | {"spec": {}})
+        status = {"status": {"sliceMiB": SLICE_MIB, "pluginVersion": "0", "cards": seen}}
+        cluster.api.patch(f"{names.GPUNODES_PATH}/{name}/status", status)
+        spec = {"holderIdentity": name, "leaseDurationSeconds": FOR_EVER_S, "renewTime": stamp()}
+        lease = {"metadata": {"name": names.node_lease(name)}, "spec": spec}
+        cluster.api.create(f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases", lease)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(make, range(count)))
+
+
+def card(node: str, index: int) -> Document:
+    """What a device plugin reports of one card."""
+    fields = {"uuid": f"GPU-{node}-{index}", "index": index, "model": "NVIDIA H100 80GB HBM3"}
+    return fields | {"memoryMiB": CARD_MIB, "healthy": True, "heldSlices": 0, "heldWhole": False}
+
+
+def timed(cluster: Cluster, namespace: str, count: int, scheduler: Any, share: Document) -> float:
+    """Create pods while their scheduler is stopped, start it, and return the seconds until the last is bound."""
+    scheduler.stop()
+    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    resources = {"limits": {"cpu": "100m"} | share}
+    spec = {"containers": [{"name": "main", "image": "none", "resources": resources}]}
+
+    def create(number: int) -> None:
+        cluster.api.create(PODS.format(namespace), {"metadata": {"name": f"p{number}"}, "spec": spec})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(create, range(count)))
+    scheduler.start()
+    first, last = bound_between(cluster, namespace, count)
+    progress.say(f"{namespace}: {count} pods bound in {last - first:.1f} s")
+    return last - first
+
+
+def bound_between(cluster: Cluster, namespace: str, count: int) -> tuple[float, float]:
+    """When the first and the last pod were seen bound."""
+    path, first = PODS.format(namespace), 0.0
+
+    def bound() -> int:
+        nonlocal first
+        left = cluster.api.get(path, fieldSelector="spec.nodeName=", limit="1")
+        remaining = len(left["items"]) + left["metadata"].get("remainingItemCount", 0)
+        if remaining < count and not first:
+            first = time.monotonic()
+        return remaining == 0
+
+    wait.until(bound, f"{count} pods bound", 900)
+    return first, time.monotonic()
+
+
+def verb_times(log: Path, since: int) -> dict[str, list[float]]:
+    """Seconds of each call of each verb, from the extender's log at level debug."""
+    found: dict[str, list[float]] = {"filter": [], "prioritize": [], "bind": []}
+    for verb, milliseconds in _took(log, since):
+        found[verb].append(milliseconds / 1000)
+    return found
+
+
+def _took(log: Path, since: int) -> Iterator[tuple[str, float]]:
+    for line in log.read_bytes()[since:].decode().splitlines():
+        match = _TOOK.search(line)
+        if match:
+            yield match[1], float(match[2])
+
+
+def stamp() -> str:
+    """Now, as a Lease writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def table(result: Document) -> str:
+    """The figures for people."""
+    median, calls = result["median_ms"], result["calls"]
+    rows = [
+        ("machine", f"{result['machine']}; commit {result['commit']}; {result['date']}"),
+        ("load", f"{result['pods']} pods, {result['nodes']} nodes x {result['cards']} cards"),
+        ("plain pods, default scheduler", f"{result['plain_pods_per_s']:.1f} pods/s"),
+        ("pods with a share, through us", f"{result['gpu_pods_per_s']:.1f} pods/s"),
+        ("ratio to plain", f"{result['ratio']:.2f}"),
+        ("time in filter and prioritize", f"{result['share_of_time_in_filter_and_prioritize']:.1%}"),
+        *((f"median {verb}", f"{median[verb]:.2f} ms of {calls[verb]} calls") for verb in median),
+    ]
+    return "\n".join(f"| {name} | {value} |" for name, value in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
