@@ -29,6 +29,7 @@ from webhook.rules import Rules
 from webhook.settings import Settings
 
 GRACE_S: Final = 5  # for answers on their way when we are told to stop
+KEEP_ALIVE_S: Final = 300  # longer than the API server's 90 s: a connection closed under its POST would fail the call
 
 log = logging.getLogger("webhook")
 
@@ -134,6 +135,8 @@ def _config(settings: Settings, application: FastAPI, chain: Chain) -> uvicorn.C
         port=settings.port,
         access_log=False,
         log_config=None,
+        log_level="warning",
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
         ssl_certfile=chain.certificate,
         ssl_keyfile=chain.key,

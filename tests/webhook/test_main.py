@@ -63,6 +63,27 @@ async def believed(api: FakeApi) -> ssl.SSLContext:
         await asyncio.sleep(0.05)
 
 
+async def test_an_idle_connection_outlives_the_clients_patience(
+    api: FakeApi, port: int, program: asyncio.subprocess.Process
+) -> None:
+    """The API server reuses a connection for 90 s; a POST that meets its end is not tried again."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=await serving(api, port, program))
+    for pause in (0, 6):
+        await asyncio.sleep(pause)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: webhook\r\n\r\n")
+        assert b"200 OK" in await reader.readuntil(b"ok")
+    writer.close()
+    await writer.wait_closed()
+
+
+async def serving(api: FakeApi, port: int, program: asyncio.subprocess.Process) -> ssl.SSLContext:
+    assert program.returncode is None
+    context = await believed(api)
+    async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=context) as client:
+        await ready(client)
+    return context
+
+
 async def ready(client: httpx.AsyncClient) -> None:
     while True:
         try:
@@ -76,9 +97,8 @@ async def ready(client: httpx.AsyncClient) -> None:
 async def test_it_serves_what_the_api_server_believes_until_it_is_told_to_stop(
     api: FakeApi, port: int, program: asyncio.subprocess.Process, tmp_path: Path
 ) -> None:
-    context = await believed(api)
+    context = await serving(api, port, program)
     async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=context) as client:
-        await ready(client)
         answer = await client.post("/mutate?timeout=3s", content=build.review("CREATE", build.pod({names.GPU: "1"})))
         assert build.patch_of(answer.content)
     program.send_signal(signal.SIGTERM)
