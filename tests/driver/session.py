@@ -142,11 +142,15 @@ def in_fork(expression: str) -> object:
 
 
 def fork_and_stay() -> int:
-    """PID of a child that lives on with whatever the parent had open, until it is killed."""
+    """PID of a child, already running, that lives on with whatever the parent had open until it is killed."""
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.closerange(0, 3)
+        os.close(reading)
+        os.write(writing, b"!")
         signal.pause()
+    os.read(reading, 1)
     return child
 
 
