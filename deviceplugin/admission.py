@@ -99,8 +99,8 @@ class Admission:
             choice = preferred.choice
             holder = Holder.of(choice.pod, choice.want.container)
             doubtful = choice.is_doubtful or preferred.ids != ids
-        elif preferred is None and last is not None and ids <= self._handed_on(last):
-            holder, doubtful, chain = self._heir(last), last.is_doubtful, last.chain
+        elif preferred is None and last is not None and ids <= self._handed_on(last) and (heir := self._heir(last)):
+            holder, doubtful, chain = heir, last.is_doubtful, last.chain
         return Allocation(
             id=new_id,
             resource=resource,

@@ -150,8 +150,7 @@ class Plugin:
 
     async def _stop(self) -> None:
         await self._presence.leave()
-        for server in self._servers.values():
-            await server.stop()
+        await asyncio.gather(*(server.stop() for server in self._servers.values()))
         await self._reports.drain()
         await self._source.close()
 

@@ -81,9 +81,9 @@ class Prover:
         return refusal
 
     async def _find(self, resource: str, ids: frozenset[str], chains: Sequence[Chain]) -> _Found | Refusal:
-        """Ask for those remembered first, by Get; only then wait for a listing."""
+        """Ask for those remembered first, by Get; wait for a listing where that does not settle it."""
         unlisted = []
-        for holder, is_doubtful in self._remembered(chains):
+        for holder, is_doubtful in self._remembered(chains) if chains[0][-1].holder else ():
             kinds = self._kinds(holder, resource)
             found = _look_in(holder.key, await self._holdings(holder.key), resource, ids)
             if found is not None and (found.listed or kinds.get(holder.container) is ContainerKind.INIT):
@@ -94,7 +94,8 @@ class Prover:
                     return unlisted[-1]
         listing = (await self._holders.fresh(_LIST_WAIT_S)).listing
         seen = [found for key in listing if (found := _look_in(key, listing[key], resource, ids))]
-        seen.sort(key=lambda found: found.listed is None)
+        known = {holder.key for holder, _ in self._remembered(chains)}
+        seen.sort(key=lambda found: (found.listed is None, found.key in known))  # of two, the later one is refused
         unknown = Refusal(Mismatch.HOLDER_UNKNOWN, "the kubelet does not say whose devices these are", heals=True)
         return next(iter(seen + unlisted), unknown)
 

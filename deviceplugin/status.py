@@ -88,6 +88,7 @@ class Status:
         self._conflicts: list[str] = []
         self._conflicts_due = 0.0
         self._published: dict[str, Any] | None = None
+        self._looked_at: State | None = None
 
     async def run(self) -> None:
         """Publish each change, for ever; and look for conflicts each minute."""
@@ -104,17 +105,16 @@ class Status:
         """Publish if there is anything new. Raises KubernetesError."""
         await self._inventory.settled(_SETTLE_S)
         await self._look_for_conflicts()
-        state = self._inventory.state
+        state = self._looked_at = self._inventory.state
         status = status_of(state, self._inventory.slice_mib, self._version, self._conflicts)
         if status != self._published:
             await self._publisher.publish(status)
             self._published = status
 
     async def _wait(self) -> None:
-        state = self._inventory.state
         try:
             async with asyncio.timeout(max(0.0, self._conflicts_due - self._clock())):
-                if state == self._inventory.state:
+                if self._looked_at is self._inventory.state:
                     await self._inventory.wait()
         except TimeoutError:
             return

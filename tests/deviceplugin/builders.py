@@ -37,11 +37,14 @@ def manifest(
     gpus: dict[str, tuple[int, ...]] | int | None = 0,
     annotations: dict[str, str] | None = None,
     uid: str = "",
+    owner: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A pod as the webhook and the extender leave it: `gpus` are the cards' numbers, for all or for each container."""
     made = strategies.pod(*(containers or (strategies.container(gpu_mem=1024),)), init=init, uid=uid or f"uid-{name}")
     made["metadata"] |= {"name": name, "annotations": dict(annotations or {})}
     made["spec"]["nodeName"] = NODE
+    if owner is not None:
+        made["metadata"]["ownerReferences"] = [owner]
     strategies.admit(made)
     asked = request.parse(made).request
     assert asked is not None

@@ -1,0 +1,79 @@
+"""No list while an Allocate may be in flight; and a look that was asked for comes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from deviceplugin.holders import Holders
+from deviceplugin.identity import Listing
+from deviceplugin.podresources import Holdings
+from deviceplugin.pods import Name
+
+
+class Source:
+    """Counts the lists."""
+
+    def __init__(self) -> None:
+        self.lists = 0
+        self.at_once = 0
+
+    async def list(self) -> Listing:
+        self.lists += 1
+        self.at_once += 1
+        assert self.at_once == 1
+        await asyncio.sleep(0.001)
+        self.at_once -= 1
+        return {("ns", str(self.lists)): {}}
+
+    async def get(self, key: Name) -> Holdings:
+        return {key[1]: {}}
+
+
+@pytest.fixture
+async def source() -> Source:
+    return Source()
+
+
+@pytest.fixture
+async def holders(source: Source) -> AsyncIterator[Holders]:
+    made = Holders(source, asyncio.get_running_loop().time)
+    task = asyncio.create_task(made.run(lambda _: None))
+    await made.fresh(1)
+    yield made
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_fresh_is_from_after_the_question(holders: Holders) -> None:
+    before = holders.snapshot
+    after = await holders.fresh(1)
+    assert after.number > before.number
+    assert after.started > before.started
+
+
+async def test_no_list_between_the_preference_and_the_end_of_allocate(holders: Holders, source: Source) -> None:
+    async with holders.admitting() as look:
+        await look()
+        holders.poke()
+    listed = source.lists
+    assert (await holders.fresh(0.1)).number == holders.snapshot.number
+    assert source.lists == listed
+    holders.allocated()
+    assert (await holders.fresh(1)).listing
+    assert source.lists > listed
+
+
+async def test_a_look_while_admitting_serves_those_who_wait(holders: Holders) -> None:
+    async with holders.admitting() as look:
+        waiting = asyncio.create_task(holders.fresh(1))
+        await asyncio.sleep(0)
+        await look()
+    assert (await waiting).listing == holders.snapshot.listing
+
+
+async def test_get_never_waits(holders: Holders) -> None:
+    async with holders.admitting():
+        assert await holders.get(("ns", "p")) == {"p": {}}

@@ -1,0 +1,110 @@
+"""What is proven of a container before it starts."""
+
+from dataclasses import replace
+
+import pytest
+
+from deviceplugin import proof
+from deviceplugin.pods import BoundPod
+from deviceplugin.refusal import Mismatch, Refusal
+from tests.deviceplugin.builders import SLICE_MIB, allocation, bound, plain, sidecar, slices, uuid
+from tests.strategies import container
+from vgpu import names
+from vgpu.assignment import Assignment
+from vgpu.limits import CardLimit, Limits
+from vgpu.policy import ComputePolicy
+
+GIB = 1 << 30
+
+
+def why(pod: BoundPod) -> str:
+    answer = proof.assignment_of(pod)
+    return answer.reason if isinstance(answer, Refusal) else ""
+
+
+def test_an_assignment_is_trusted_for_what_the_pod_asks() -> None:
+    assert why(bound("p")) == ""
+    other = bound("q", container(gpu_mem=512))
+    assert why(replace(bound("p"), assignment=other.assignment)) == Mismatch.FOREIGN_ASSIGNMENT
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        (bound("p", gpus=None), Mismatch.NO_ASSIGNMENT),
+        (replace(bound("p"), assignment="{}"), Mismatch.MALFORMED_ASSIGNMENT),
+        (replace(bound("p"), is_mirror=True), Mismatch.STATIC_POD),
+        (plain("p"), Mismatch.NOT_ADMITTED),
+        (bound("p", container(gpu_mem=1024), annotations={names.COMPUTE_POLICY: "x"}), Mismatch.INVALID_REQUEST),
+    ],
+    ids=str,
+)
+def test_what_nobody_decided_is_refused_by_name(pod: BoundPod, reason: Mismatch) -> None:
+    assert why(pod) == reason
+
+
+def mismatch(pod: BoundPod, ids: frozenset[str], name: str = "main") -> str:
+    decided = proof.assignment_of(pod)
+    assert isinstance(decided, Assignment)
+    assert pod.parsed.request is not None
+    refusal = proof.card_mismatch(pod.parsed.request, decided, name, ids, SLICE_MIB)
+    return str(refusal or "")
+
+
+def test_ids_must_stand_on_the_assigned_cards_in_the_right_number() -> None:
+    pod = bound("p", container(gpu_mem=2048, gpu=2), gpus={"main": (0, 2)})
+    right = slices(0, 1, 2, 3, 4) | slices(2, 0, 5, 6, 7)
+    assert mismatch(pod, right) == ""
+    assert "4 of" in mismatch(pod, slices(0, 1, 2, 3, 4) | slices(1, 0, 5, 6, 7))
+    assert mismatch(pod, slices(0, 0, 1, 2, 3, 4) | slices(2, 0, 5, 6))
+    assert mismatch(pod, slices(0, 1, 2, 3, 4))
+    assert mismatch(pod, right, name="other")
+
+
+def test_a_whole_card_is_one_id() -> None:
+    pod = bound("p", container(gpu=1), gpus=1)
+    assert mismatch(pod, frozenset({uuid(1)})) == ""
+    assert mismatch(pod, frozenset({uuid(0)}))
+
+
+def test_members_of_a_chain_end_with_the_listed_container() -> None:
+    pod = bound("p", container("app", gpu_mem=512), init=(container("a", gpu_mem=512), container("b", gpu_mem=512)))
+    chain = [allocation(slices(0, 0, 1), sequence=n, chain="c") for n in range(3)]
+    assert proof.members(pod, chain, "app") == ["a", "b", "app"]
+    assert proof.members(pod, chain[:1], "app") == ["app"]
+    assert proof.members(pod, chain[:1], None) == ["a"]
+    remembered = [allocation(slices(0, 0, 1), pod, "b")]
+    assert proof.members(pod, remembered, None) == ["b"]
+
+
+def test_members_of_an_init_container_whose_ids_went_to_a_sidecar() -> None:
+    pod = bound("p", container("app", gpu_mem=512), init=(container("a", gpu_mem=512), sidecar("s", gpu_mem=256)))
+    assert proof.members(pod, [allocation(slices(0, 0, 1))], None) == ["a"]
+    assert proof.members(pod, [allocation(slices(0, 0))], "s") == ["s"]
+
+
+def limits(pod: BoundPod) -> Limits:
+    decided, request = proof.assignment_of(pod), pod.parsed.request
+    assert isinstance(decided, Assignment)
+    assert request is not None
+    return proof.limits_for(request, request.containers[0], decided.containers["main"])
+
+
+def test_limits_are_exact_and_per_card() -> None:
+    pod = bound("p", container(gpu_mem=3072, gpu=3, gpu_cores=90), gpus={"main": (0, 1, 2)})
+    assert limits(pod) == Limits(tuple(CardLimit(uuid(n), GIB, 30) for n in range(3)), ComputePolicy.FIXED)
+
+
+def test_without_cores_a_container_takes_turns_and_is_promised_nothing() -> None:
+    assert limits(bound("p")) == Limits((CardLimit(uuid(0), GIB, 0),), ComputePolicy.BURST)
+
+
+def test_wishes_reach_the_limits() -> None:
+    wishes = {names.COMPUTE_POLICY: "best-effort", names.PRIORITY: "7"}
+    pod = bound("p", container(gpu_mem=1024, gpu_cores=5), annotations=wishes)
+    assert limits(pod) == Limits((CardLimit(uuid(0), GIB, 5),), ComputePolicy.BEST_EFFORT, 7)
+
+
+def test_a_whole_card_has_no_limit() -> None:
+    pod = bound("p", container(gpu=1))
+    assert limits(pod) == Limits((CardLimit(uuid(0), None, 100),), ComputePolicy.BURST)
