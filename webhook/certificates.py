@@ -1,39 +1,20 @@
-"""Certificates and the decisions about them; the clock is an argument.
-
-All replicas share a few authorities, newest last. A new one is added long before the last ends, is trusted at once and
-signs only `OVERLAP` later, when every API server surely trusts it. So rotation has no phases to keep: who signs and who
-is trusted follow from the list and the clock, and every replica comes to the same answer.
-"""
+"""Certificates: our own authorities, and what they sign. The clock is an argument."""
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from vgpu.errors import MalformedError
-
 AUTHORITY_LIFE: Final = timedelta(days=365)
-AUTHORITY_RENEWAL: Final = timedelta(days=90)  # a new authority is added when this much is left of the last
-OVERLAP: Final = timedelta(hours=1)  # from being trusted to signing
 SERVING_LIFE: Final = timedelta(days=30)
-SERVING_RENEWAL: Final = timedelta(days=10)
 SKEW: Final = timedelta(minutes=10)  # certificates begin this much earlier, for clocks that are behind
 COMMON_NAME: Final = "vgpu-webhook-ca"
-
-CERTIFICATES_KEY: Final = "ca.crt"
-KEYS_KEY: Final = "ca.key"
-_END: Final = b"-----END PRIVATE KEY-----"
-
-
-class MalformedAuthorities(MalformedError):
-    """The Secret's content is not what `encode` writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +60,6 @@ def new_authority(now: datetime) -> Authority:
     return Authority(certificate, key)
 
 
-def advance(authorities: Sequence[Authority], now: datetime) -> tuple[Authority, ...]:
-    """Return the authorities as they should be now: those that ended are gone, and a fresh one stands ready in time."""
-    alive = tuple(sorted((a for a in authorities if a.ends > now), key=lambda a: a.created))
-    if not alive or alive[-1].ends - now < AUTHORITY_RENEWAL:
-        return (*alive, new_authority(now))
-    return alive
-
-
-def signer(authorities: Sequence[Authority], now: datetime) -> Authority:
-    """Return who signs: the newest that has been trusted for `OVERLAP`, or the oldest where none has."""
-    proven = [authority for authority in authorities if authority.created + OVERLAP <= now]
-    return proven[-1] if proven else authorities[0]
-
-
-def bundle(authorities: Iterable[Authority]) -> bytes:
-    """Return everything that is to be trusted, in PEM."""
-    return b"".join(a.certificate.public_bytes(serialization.Encoding.PEM) for a in authorities)
-
-
 def issue(authority: Authority, names: Sequence[str], now: datetime) -> Serving:
     """Sign a serving certificate for these DNS names and addresses."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -113,44 +75,7 @@ def issue(authority: Authority, names: Sequence[str], now: datetime) -> Serving:
         .sign(authority.key, hashes.SHA256())
     )
     pem = certificate.public_bytes(serialization.Encoding.PEM)
-    return Serving(pem, _key_pem(key), certificate.not_valid_after_utc, authority.certificate)
-
-
-def is_due(serving: Serving | None, authority: Authority, now: datetime) -> bool:
-    """Whether a new serving certificate is to be signed."""
-    if serving is None or serving.issuer != authority.certificate:
-        return True
-    return serving.ends - now < SERVING_RENEWAL and serving.ends < authority.ends
-
-
-def encode(authorities: Iterable[Authority]) -> dict[str, bytes]:
-    """Write the Secret's data: certificates and keys, in PEM, in the same order."""
-    listed = tuple(authorities)
-    return {CERTIFICATES_KEY: bundle(listed), KEYS_KEY: b"".join(_key_pem(a.key) for a in listed)}
-
-
-def decode(data: dict[str, bytes]) -> tuple[Authority, ...]:
-    """Read the Secret's data; empty where it holds nothing.
-
-    Raises:
-        MalformedAuthorities: somebody else wrote it.
-    """
-    if not data.get(CERTIFICATES_KEY) and not data.get(KEYS_KEY):
-        return ()
-    try:
-        certificates = x509.load_pem_x509_certificates(data.get(CERTIFICATES_KEY, b""))
-        blocks = [block + _END for block in data.get(KEYS_KEY, b"").split(_END)[:-1]]
-        keys = [serialization.load_pem_private_key(block, None) for block in blocks]
-        pairs = list(zip(certificates, keys, strict=True))
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise MalformedAuthorities(str(error)) from None
-    return tuple(_pair(certificate, key) for certificate, key in pairs)
-
-
-def _pair(certificate: x509.Certificate, key: object) -> Authority:
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-        raise MalformedAuthorities("a key does not belong to its certificate")
-    return Authority(certificate, key)
+    return Serving(pem, key_pem(key), certificate.not_valid_after_utc, authority.certificate)
 
 
 def _builder(
@@ -192,7 +117,8 @@ def _usage(*, digital_signature: bool = False, key_cert_sign: bool = False, crl_
     )
 
 
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Write a private key in PEM, unencrypted."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

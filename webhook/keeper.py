@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from adapters.kubernetes.client import Client
 from vgpu.errors import VgpuError
-from webhook import certificates, trust
+from webhook import authorities, certificates, trust
 from webhook.certificates import Serving
 
 PAUSE_S: Final = 15.0
@@ -57,11 +57,11 @@ class OwnAuthority:
     async def step(self) -> bool:
         """Bring authorities, caBundles and the serving certificate up to date."""
         now = self._now()
-        authorities = await trust.authorities(self._client, self._namespace, self._secret, now)
-        is_trusted = await self._publish(certificates.bundle(authorities))
-        signer = certificates.signer(authorities, now)
+        shared = await trust.shared(self._client, self._namespace, self._secret, now)
+        is_trusted = await self._publish(authorities.bundle(shared))
+        signer = authorities.signer(shared, now)
         is_good = self._serving is not None and self._serving.ends > now
-        if not certificates.is_due(self._serving, signer, now) or (is_good and not is_trusted):
+        if not authorities.is_due(self._serving, signer, now) or (is_good and not is_trusted):
             return False
         serving = certificates.issue(signer, self._names, now)
         self._chain.write(serving)

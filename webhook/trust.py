@@ -13,7 +13,7 @@ import msgspec
 
 from adapters.kubernetes.client import Client, PatchKind
 from vgpu.errors import KubernetesError
-from webhook import certificates
+from webhook import authorities
 from webhook.certificates import Authority
 
 CONFLICT: Final = 409
@@ -26,7 +26,7 @@ KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfiguration
 Json = dict[str, Any]
 
 
-async def authorities(client: Client, namespace: str, name: str, now: datetime) -> tuple[Authority, ...]:
+async def shared(client: Client, namespace: str, name: str, now: datetime) -> tuple[Authority, ...]:
     """Return the authorities that all replicas share, brought up to date in the Secret.
 
     Raises:
@@ -35,8 +35,8 @@ async def authorities(client: Client, namespace: str, name: str, now: datetime) 
     """
     for _ in range(ATTEMPTS):
         secret = await _read(client, f"/api/v1/namespaces/{namespace}/secrets/{name}")
-        known = certificates.decode(_data(secret))
-        wanted = certificates.advance(known, now)
+        known = authorities.decode(_data(secret))
+        wanted = authorities.advance(known, now)
         if secret is not None and wanted == known:
             return known
         if await _store(client, namespace, name, secret, wanted):
@@ -94,7 +94,7 @@ def _data(secret: Json | None) -> dict[str, bytes]:
 
 async def _store(client: Client, namespace: str, name: str, secret: Json | None, wanted: tuple[Authority, ...]) -> bool:
     """Create or replace the Secret; False where somebody else was faster."""
-    data = {key: base64.b64encode(value).decode() for key, value in certificates.encode(wanted).items()}
+    data = {key: base64.b64encode(value).decode() for key, value in authorities.encode(wanted).items()}
     path = f"/api/v1/namespaces/{namespace}/secrets"
     try:
         if secret is None:

@@ -14,7 +14,7 @@ from adapters.kubernetes.client import Client
 from tests.webhook import build
 from tests.webhook.fake_api import FakeApi
 from vgpu.errors import KubernetesError
-from webhook import certificates, keeper, trust
+from webhook import authorities, certificates, keeper, trust
 from webhook.keeper import Chain, Files, OwnAuthority
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,11 +97,11 @@ async def test_a_rotation_trusts_first_and_signs_later(api: FakeApi, client: Cli
     kept = replica(client, tmp_path / "one", clock)
     await kept.step()
     first = issuer(tmp_path / "one")
-    clock.now = START + certificates.AUTHORITY_LIFE - certificates.AUTHORITY_RENEWAL + timedelta(hours=1)
+    clock.now = START + certificates.AUTHORITY_LIFE - authorities.AUTHORITY_RENEWAL + timedelta(hours=1)
     await kept.step()
     assert issuer(tmp_path / "one") == first
     assert [len(bundle) for bundle in bundles(api)] == [2, 2, 2, 2]
-    clock.now += certificates.OVERLAP
+    clock.now += authorities.OVERLAP
     assert await kept.step()
     assert issuer(tmp_path / "one") == bundles(api)[0][1].subject != first
 
@@ -162,9 +162,9 @@ async def test_without_configurations_there_is_still_a_certificate(
 async def test_a_secret_with_something_else_in_it_is_left_as_it_is(
     api: FakeApi, client: Client, tmp_path: Path
 ) -> None:
-    content = {"data": {certificates.CERTIFICATES_KEY: base64.b64encode(b"mine").decode()}}
+    content = {"data": {authorities.CERTIFICATES_KEY: base64.b64encode(b"mine").decode()}}
     api.put(SECRET, content)
-    with pytest.raises(certificates.MalformedAuthorities):
+    with pytest.raises(authorities.MalformedAuthorities):
         await replica(client, tmp_path / "one", Clock()).step()
     assert api.objects[SECRET]["data"] == content["data"]
 
@@ -173,7 +173,7 @@ async def test_an_empty_secret_made_beforehand_is_filled(api: FakeApi, client: C
     api.put(SECRET, {"metadata": {"name": "vgpu-webhook-ca", "labels": {"a": "b"}}})
     assert await replica(client, tmp_path / "one", Clock()).step()
     assert api.objects[SECRET]["metadata"]["labels"] == {"a": "b"}
-    assert len(certificates.decode({k: base64.b64decode(v) for k, v in api.objects[SECRET]["data"].items()})) == 1
+    assert len(authorities.decode({k: base64.b64decode(v) for k, v in api.objects[SECRET]["data"].items()})) == 1
 
 
 async def test_the_first_certificate_is_waited_for() -> None:
