@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-_PERIOD_S = 0.05
+_SHORTEST_S = 0.05
+_LONGEST_S = 0.5
 
 T = TypeVar("T")
 
@@ -27,12 +28,14 @@ class Overdue(AssertionError):
 def until(check: Callable[[], T | None], what: str, within_s: float, witnesses: Sequence[Witness] = ()) -> T:
     """Return the first truthy answer of `check`; raises Overdue after `within_s`, or at once when a witness died."""
     deadline = time.monotonic() + within_s
+    pause = _SHORTEST_S
     while True:
         answer = check()
         if answer:
             return answer
         _still_hopeful(what, deadline, within_s, witnesses)
-        time.sleep(_PERIOD_S)
+        time.sleep(pause)
+        pause = min(pause * 1.2, _LONGEST_S)  # who waits long must not slow down what is awaited
 
 
 def _still_hopeful(what: str, deadline: float, within_s: float, witnesses: Sequence[Witness]) -> None:
