@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -24,7 +25,7 @@ _VERSION_PACKAGE = "k8s.io/component-base/version"
 
 def ensure() -> Path:
     """Folder that holds all of PROGRAMS, built now if need be; raises missing.Missing with what stands in the way."""
-    reasons = missing.reasons(REPOSITORY)
+    reasons = missing.reasons([REPOSITORY, cache(), Path(sys.executable).resolve()])
     if reasons:
         raise missing.Missing(reasons)
     packages = missing.packages()

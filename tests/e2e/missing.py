@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGES = {
@@ -49,13 +50,17 @@ def install(names: list[str]) -> None:
             raise Missing([f"packages {' '.join(names)} (apt-get: {done.stderr.strip()[-500:]})"])
 
 
-def reasons(repository: Path) -> list[str]:
-    """Why no cluster can run here, however many packages are installed; empty when one can."""
+def reasons(needed: Sequence[Path]) -> list[str]:
+    """Why no cluster can run here, however many packages are installed; empty when one can.
+
+    `needed` are the folders that processes on a node must see.
+    """
+    hidden = [str(folder) for folder in needed if any(map(folder.is_relative_to, HIDDEN))]
     checks = {
         "Linux on x86_64": platform.system() == "Linux" and platform.machine() == "x86_64",
         "root (namespaces, mounts and cgroups are made)": os.geteuid() == 0,
         "apt-get, or " + " ".join(packages()): not packages() or which("apt-get") is not None,
-        f"a checkout outside {', '.join(map(str, HIDDEN))}": not any(map(repository.is_relative_to, HIDDEN)),
+        f"{', '.join(hidden)} outside {', '.join(map(str, HIDDEN))}": not hidden,
     }
     found = [need for need, met in checks.items() if not met]
     return found or _namespaces()

@@ -1,0 +1,27 @@
+"""A machine that cannot run the cluster is told why, in names."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import binaries, missing
+
+
+def test_a_checkout_that_a_node_would_not_see_is_named() -> None:
+    reasons = missing.reasons([Path("/home/me/vgpushare"), Path("/var/lib/ci/vgpushare")])
+    assert "/var/lib/ci/vgpushare outside /run, /var/lib, /var/log" in reasons
+
+
+def test_absent_programs_are_named_by_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missing, "_SEARCH", "/nonexistent")
+    assert missing.packages() == ["busybox-static", "containerd", "etcd-server", "iproute2", "runc"]
+    reasons = missing.reasons([])
+    assert "apt-get, or busybox-static containerd etcd-server iproute2 runc" in reasons
+
+
+def test_provided_binaries_are_used_only_when_complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    for program in binaries.PROGRAMS:
+        assert binaries._provided() is None
+        (tmp_path / program).touch()
+    assert binaries._provided() == tmp_path
