@@ -23,6 +23,13 @@ from simulator.settings import Settings
 WAITING = "starting the extender and the webhook"
 
 
+class _Console(Console):
+    """A console that leaves a broken pipe to us; rich would end the process from where it is."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def main() -> None:
     """Run until told to stop; exit 2 on bad settings, 1 when something ended that should not have."""
     try:
@@ -43,7 +50,7 @@ async def _run(settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    console = Console(force_terminal=sys.stdout.isatty())
+    console = _Console(force_terminal=sys.stdout.isatty())
     on_terminal = console.is_terminal and not console.is_dumb_terminal
     screen = Tables(console) if on_terminal else Lines(console)
     waiting = console.status(WAITING)

@@ -5,10 +5,12 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
+
+GRACE_S: Final = 2  # for answers on their way at the end
 
 
 class _Server(uvicorn.Server):
@@ -31,7 +33,8 @@ async def serve(
         OSError: the port is taken.
     """
     listener = socket.create_server(("127.0.0.1", port))
-    config = uvicorn.Config(app, lifespan="off", access_log=False, log_level="warning", log_config=None, **more)
+    options: dict[str, Any] = {"lifespan": "off", "access_log": False, "log_config": None} | more
+    config = uvicorn.Config(app, timeout_graceful_shutdown=GRACE_S, **options)
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:

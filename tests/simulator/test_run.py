@@ -96,3 +96,14 @@ def test_it_does_not_go_on_without_a_part(run: Run) -> None:
     assert run.process.returncode == 1
     assert "the webhook ended by itself with code -9" in err
     assert not is_alive(parts["extender"])
+
+
+def test_it_ends_quietly_when_nobody_reads_on(run: Run) -> None:
+    parts = run.children()
+    assert run.process.stdout is not None
+    run.process.stdout.close()
+    assert run.create("share", gpu_mem=8192).status_code == 201
+    assert run.process.wait(timeout=20) == 0
+    assert run.process.stderr is not None
+    assert run.process.stderr.read() == "starting the extender and the webhook\n"
+    assert not any(map(is_alive, parts.values()))

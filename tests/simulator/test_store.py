@@ -1,5 +1,6 @@
 import asyncio
 import copy
+import json
 
 import pytest
 from hypothesis import given
@@ -90,3 +91,17 @@ async def test_waiting_for_what_has_happened_already_ends_at_once() -> None:
     apply(store, (True, "a", 1))
     store.forget()
     await asyncio.wait_for(store.wait(PODS.name, version, 30), 1)
+
+
+async def test_a_watch_tells_every_change_once_whatever_happens_elsewhere() -> None:
+    store = Store()
+    wish = watch.Wish(Target(PODS), lambda _: True, store.version, bookmarks=False, initial_end=False, timeout_s=30)
+    lines = watch.lines(store, wish, asyncio.get_running_loop().time)
+    seen = []
+    async with asyncio.timeout(5):
+        for name in "abc":
+            for _ in range(3):
+                store.put(GPUNODES.name, ("", "n"), {"metadata": {"name": "n"}})
+            apply(store, (True, name, 0))
+            seen.append(json.loads(await anext(lines))["object"]["metadata"]["name"])
+    assert seen == ["a", "b", "c"]
