@@ -1,13 +1,16 @@
 """`python -m extender`: read the settings, build the objects, serve until told to stop."""
 
 import asyncio
+import contextlib
 import logging
+import signal
 import socket
 import ssl
 import sys
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
 from pydantic import ValidationError
@@ -24,6 +27,8 @@ from extender.settings import Settings
 from extender.teller import Teller
 from extender.waiting import Waiting
 from vgpu.errors import VgpuError
+
+KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and do not retry a POST on one just closed
 
 log = logging.getLogger("extender")
 
@@ -64,7 +69,9 @@ async def serve(settings: Settings) -> None:
         )
         binder = Binder(client, cluster, settings.defaults, leadership)
         background = asyncio.create_task(_background(watches, leadership, teller, waiting))
-        server = uvicorn.Server(_server(settings, Verbs(cluster, settings.defaults, binder, teller, watches)))
+        server = _Server(_config(settings, Verbs(cluster, settings.defaults, binder, teller, watches)))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve()
         await binder.drain()
@@ -85,7 +92,15 @@ async def _background(watches: watching.Watches, leadership: Leadership, teller:
         await leadership.run()
 
 
-def _server(settings: Settings, verbs: Verbs) -> uvicorn.Config:
+class _Server(uvicorn.Server):
+    """Leaves the signals to us: uvicorn would raise them again before the Lease is given back."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _config(settings: Settings, verbs: Verbs) -> uvicorn.Config:
     tls: dict[str, Any] = {}
     if settings.client_ca is not None:
         tls = {
@@ -95,7 +110,13 @@ def _server(settings: Settings, verbs: Verbs) -> uvicorn.Config:
             "ssl_cert_reqs": ssl.CERT_REQUIRED,
         }
     return uvicorn.Config(
-        app(verbs, time.perf_counter), host=settings.host, port=settings.port, access_log=False, log_config=None, **tls
+        app(verbs, time.perf_counter),
+        host=settings.host,
+        port=settings.port,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        access_log=False,
+        log_config=None,
+        **tls,
     )
 
 
