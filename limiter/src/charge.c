@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include "account.h"
 #include "backings.h"
@@ -14,6 +15,9 @@
 
 /* How long a reservation waits for a holder that is stopped; then it is refused. */
 enum { LOCK_TIMEOUT_MS = 50 };
+
+/* How long the view may show what a dead process held; a reservation that would be refused looks at once. */
+enum { REAP_EVERY_MS = 100 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct source *source;          /* under the mutex until set, then never changed */
@@ -73,9 +77,25 @@ uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]) {
     return limit;
 }
 
+/* Whether the last look for dead processes is long enough ago; the first who asks is the one to look. */
+static bool is_reaping_due(void) {
+    static uint64_t due_ms;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    uint64_t due = __atomic_load_n(&due_ms, __ATOMIC_RELAXED);
+    return now_ms >= due && __atomic_compare_exchange_n(&due_ms, &due, now_ms + REAP_EVERY_MS, false, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED);
+}
+
 uint64_t charge_used(const uint8_t uuid[UUID_SIZE]) {
-    const struct region *region = source_region(get_source());
-    return region ? account_used(region, account_find_card(region, uuid)) : 0;
+    struct region *region = source_region(get_source());
+    if (!region) return 0;
+    if (is_reaping_due()) {
+        struct identity who = get_self();
+        identity_reap(region, &who, LOCK_TIMEOUT_MS);
+    }
+    return account_used(region, account_find_card(region, uuid));
 }
 
 /* Under the region's lock. */

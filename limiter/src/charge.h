@@ -21,7 +21,7 @@ bool charge_is_limited(void);
 /* Bytes that the container may hold on this card: UNLIMITED, or 0 where the limits cannot be read or do not name it. */
 uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]);
 
-/* Bytes that the container holds on this card. */
+/* Bytes that the container's living processes hold on this card; of one that died, up to 100 ms longer. */
 uint64_t charge_used(const uint8_t uuid[UUID_SIZE]);
 
 /* Charges `bytes`; on refusal nothing is charged, and a line is logged that names `what` asked. */

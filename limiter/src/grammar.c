@@ -10,9 +10,11 @@ struct text {
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
 static struct text trimmed(const char *at, const char *end) {
-    while (at < end && *at == ' ') at++;
-    while (at < end && end[-1] == ' ') end--;
+    while (at < end && is_space(*at)) at++;
+    while (at < end && is_space(end[-1])) end--;
     return (struct text){at, end};
 }
 
@@ -34,7 +36,7 @@ static int take_number(struct text *text, int most, uint64_t *value) {
 static uint64_t take_unit(struct text *text) {
     static const char prefixes[] = "KMGT";
     uint64_t scale = 1ULL << 20;
-    take(text, ' ');
+    if (text->at < text->end && is_space(*text->at)) text->at++;
     const char *prefix = text->at < text->end ? strchr(prefixes, *text->at) : NULL;
     if (prefix && text->end - text->at > 1 && text->at[1] == 'i') {
         scale = 1ULL << (10 * (prefix - prefixes + 1));

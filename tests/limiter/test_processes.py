@@ -85,6 +85,29 @@ def test_a_fork_holds_nothing(container: Container) -> None:
         os.kill(child, 9)
 
 
+def test_a_fork_that_opens_the_card_itself_has_an_account_of_its_own(container: Container) -> None:
+    """A parent that has only asked NVML so far, and one that holds memory, which no child inherits."""
+    process = container.session()
+    process("nvml('nvmlInit') or memory()")
+    assert process(f"in_fork('[start(), alloc({40 * MIB})[0], alloc({40 * MIB})[0]]')") == [0, 0, OUT_OF_MEMORY]
+    process("start()")
+    _, pointer = process(f"alloc({10 * MIB})")
+    time.sleep(0.15)
+    assert process("info()")[1] == 54 * MIB
+    process(f"in_fork('free({pointer})')")
+    assert container.used_mib() == 10
+
+
+def test_the_view_forgets_the_dead_soon(container: Container) -> None:
+    first, second = container.session(), container.session()
+    first("start()"), second("start()")
+    first(f"alloc({40 * MIB})")
+    assert second("info()")[1] == 24 * MIB
+    first.kill()
+    time.sleep(0.15)
+    assert second("info()")[1] == 64 * MIB
+
+
 def test_a_program_started_by_exec_has_not_what_its_former_image_held(container: Container) -> None:
     process = container.session()
     process("start()")
