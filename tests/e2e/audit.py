@@ -61,6 +61,13 @@ def peaks(log: Path, since: int, space: str) -> dict[str, Load]:
     return {gpu: _peak(each) for gpu, each in changes.items()}
 
 
+def bound_at(log: Path, since: int, space: str) -> dict[str, float]:
+    """When each pod of a Kubernetes namespace was bound, by its name, in seconds since 1970."""
+    ours = (event for event in read(log, since) if event["objectRef"].get("namespace") == space)
+    bindings = (event for event in ours if _label(event) == "create pods/binding" and _succeeded(event))
+    return {event["objectRef"]["name"]: _moment(event, "stageTimestamp").timestamp() for event in bindings}
+
+
 def _peak(changes: list[tuple[dt.datetime, Load]]) -> Load:
     sums = list(accumulate((load for _, load in sorted(changes)), Load.plus, initial=_NOTHING))
     return Load(max(load.memory_mib for load in sums), max(load.cores for load in sums))
