@@ -7,6 +7,7 @@ GetPreferredAllocation and the moment when the kubelet has surely written down w
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ class Snapshot:
     """One listing. `started` is when it was asked for, by the loop's clock; `number` counts them from 1, 0 is none."""
 
     listing: Listing = field(default_factory=dict)
-    started: float = 0.0
+    started: float = -math.inf
     number: int = 0
 
 

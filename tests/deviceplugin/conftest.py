@@ -80,6 +80,7 @@ class World:
         plugin.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await plugin
+        await self.until(lambda: not self.kubelet.clients)
 
     async def create(self, name: str, *containers: dict[str, Any], **more: Any) -> dict[str, Any]:
         """Put a pod into the API, bound here."""
@@ -154,9 +155,9 @@ async def world() -> AsyncIterator[World]:
             made = _world(Path(folder), client)
             await made.kubelet.start()
             yield made
+            await made.kubelet.stop()
             while made.plugins:
                 await made.stop_plugin()
-            await made.kubelet.stop()
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ class Kubelet:
 
     async def end_stream(self, resource: str) -> None:
         """Let go of a plugin, as the end of an older stream makes the real one do."""
-        await self.clients.pop(resource).channel.close()
+        await self.clients[resource].channel.close()
 
     async def admit(self, pod: dict[str, Any]) -> None:
         """Admit a pod: devices for each of its containers. Raises Rejected."""
@@ -189,6 +189,7 @@ class Kubelet:
                 client.devices = {each.ID: each.health == "Healthy" for each in message.devices}
                 client.lists += 1
         except (grpc.aio.AioRpcError, asyncio.CancelledError, grpc.aio.UsageError):
+            await asyncio.sleep(0.01)  # whoever registers before this is over is disconnected by it
             current = self.clients.pop(resource, None)
             if current is not None:
                 await current.channel.close()

@@ -39,6 +39,17 @@ def test_limits_change_in_place(made: Files) -> None:
         assert limits.decode(mounted.read()) == SOME
 
 
+def test_a_rewrite_leaves_the_last_limits_in_the_other_slot(made: Files) -> None:
+    made.write_limits("a", SOME)
+    made.write_limits("a", Limits((), priority=9))
+    data = made.limits("a").read_bytes()
+    assert limits.sequence(data) == 3
+    torn = bytearray(data)
+    torn[64 + 100] ^= 255  # the first slot is in force again
+    assert limits.decode(data).priority == 9
+    assert limits.decode(bytes(torn)) == SOME
+
+
 def test_a_restart_keeps_the_limits_and_renews_the_region(made: Files) -> None:
     made.write_limits("a", SOME)
     with made.region("a").open("r+b") as running:

@@ -13,14 +13,18 @@ from vgpu.share import NOTHING, Usage
 GPUS = [gpu(0), gpu(1)]
 
 
-def share(mib: int, cores: int = 0) -> Usage:
-    return Usage(slices=-(-mib // SLICE_MIB), memory_mib=mib, cores=cores, shares=1)
+def share(mib: int, cores: int = 0, spare: int = 0) -> Usage:
+    """A share; `spare` slices are an init container's, which asks for more."""
+    return Usage(slices=-(-mib // SLICE_MIB) + spare, memory_mib=mib, cores=cores, shares=1)
 
 
 WHOLE = Usage(slices=8, memory_mib=2048, cores=100, wholes=1)
 
 usages = st.one_of(
-    st.just(WHOLE), st.builds(share, st.sampled_from([1, 255, 256, 257, 1024, 1792, 2048, 2304]), st.integers(0, 100))
+    st.just(WHOLE),
+    st.builds(
+        share, st.sampled_from([1, 255, 256, 257, 1024, 1792, 2048, 2304]), st.integers(0, 100), st.integers(0, 3)
+    ),
 )
 pods = st.dictionaries(st.sampled_from([uuid(0), uuid(1)]), usages, min_size=1)
 

@@ -87,6 +87,12 @@ def test_containers_of_a_pod_come_in_the_kubelets_order() -> None:
     assert choose([pod], {pod.key: held}, given=lambda _, name: name in given) is None
 
 
+def test_an_init_container_is_served_when_a_later_one_holds_even_if_forgotten() -> None:
+    pod = bound("p", container("one", gpu_mem=512), container("two", gpu_mem=256), init=(container("i", gpu_mem=512),))
+    listed = {pod.key: {"one": {names.SLICE: slices(0, 1, 2)}}}
+    assert who(choose([pod], listed, size=1)) == ("p", "two", False)
+
+
 @given(st.data())
 def test_one_pod_at_a_time_is_always_found(data: st.DataObject) -> None:
     """However many pods are bound, served or over: the one listed without IDs is chosen, without doubt."""

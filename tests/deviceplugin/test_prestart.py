@@ -1,0 +1,232 @@
+"""The proof where the witnesses differ: names that recur, watches that lag, and the quiet around an Allocate."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deviceplugin.admission import Admission
+from deviceplugin.allocate import Outfit
+from deviceplugin.allocations import Allocation, Allocations, Holder
+from deviceplugin.files import Files
+from deviceplugin.holders import Holders
+from deviceplugin.identity import Listing
+from deviceplugin.inventory import Inventory
+from deviceplugin.occupancy import Occupancy
+from deviceplugin.podresources import Holdings
+from deviceplugin.pods import BoundPod, Name, Pods
+from deviceplugin.prestart import Prover
+from deviceplugin.refusal import Mismatch, Refusal
+from tests.deviceplugin.builders import SLICE_MIB, allocation, bound, gpu, slices, uuid
+from tests.strategies import container
+from vgpu import limits, names
+from vgpu.errors import KubernetesError
+
+IDS = slices(0, 0, 1, 2, 3)
+
+
+@dataclass
+class Kubelet:
+    """Pod-resources that list what the test says."""
+
+    held: dict[Name, Holdings] = field(default_factory=dict)
+    lists: int = 0
+
+    async def list(self) -> Listing:
+        self.lists += 1
+        return dict(self.held)
+
+    async def get(self, key: Name) -> Holdings:
+        return self.held.get(key, {})
+
+
+@dataclass
+class Server:
+    """An API server that knows the pods given."""
+
+    pods: dict[Name, BoundPod] = field(default_factory=dict)
+    fetched: list[Name] = field(default_factory=list)
+    fails: bool = False
+
+    async def pod(self, key: Name) -> BoundPod | None:
+        self.fetched.append(key)
+        if self.fails:
+            raise KubernetesError(0, "Timeout", "")
+        return self.pods.get(key)
+
+
+class Node:
+    """The plugin's inside without its sockets."""
+
+    def __init__(self, state: Path) -> None:
+        self.now = 0.0
+        self.kubelet, self.server = Kubelet(), Server()
+        self.pods, self.files = Pods(), Files(state)
+        self.allocations = Allocations(self.files.allocations)
+        self.holders = Holders(self.kubelet, lambda: self.now)
+        self.inventory = Inventory(SLICE_MIB)
+        self.inventory.set_gpus((gpu(0), gpu(1)), {})
+        self.reported: list[tuple[str, str]] = []
+        occupancy = Occupancy(self.pods, self.holders, self.allocations, self.inventory, lambda: self.now)
+        shared = (self.pods, self.holders, self.allocations, self.inventory, occupancy, self.server)
+        numbers = iter(range(1000))
+        self.admission = Admission(
+            *shared,
+            Outfit(self.files, "l"),
+            wall_clock=lambda: self.now,
+            new_id=lambda: f"new{next(numbers)}",
+        )
+        self.prover = Prover(*shared, self.files, self._report)
+
+    def give(self, ids: frozenset[str], pod: BoundPod | None, **more: Any) -> Allocation:
+        made = allocation(ids, pod, sequence=self.allocations.next_sequence(), **more)
+        self.allocations.add(made)
+        self.files.prepare(made.id)
+        return made
+
+    def hold(self, pod: BoundPod, ids: frozenset[str], name: str = "main") -> None:
+        self.kubelet.held[pod.key] = {name: {names.SLICE: ids}}
+
+    def enforced(self, made: Allocation) -> list[tuple[str, int]]:
+        read = limits.decode(self.files.limits(made.id).read_bytes())
+        return [(card.gpu, card.cores) for card in read.cards]
+
+    async def prove(self, ids: frozenset[str] = IDS) -> str:
+        refusal = await self.prover.prove(names.SLICE, ids)
+        return refusal.reason if refusal else ""
+
+    def _report(self, pod: BoundPod, refusal: Refusal) -> None:
+        self.reported.append((pod.uid, str(refusal.reason)))
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+@pytest.fixture
+def share() -> Callable[..., BoundPod]:
+    def make(name: str, cores: int, **more: Any) -> BoundPod:
+        return bound(name, container(gpu_mem=1024, gpu_cores=cores), **more)
+
+    return make
+
+
+async def test_a_name_that_stands_twice_is_settled_by_a_quorum_read(node: Node, share: Any) -> None:
+    """The watch still shows the pod that this one replaces."""
+    old, new = share("p", 10, uid="old"), share("p", 20, uid="new")
+    for pod in (old, new):
+        node.pods.upsert(pod)
+    node.server.pods[new.key] = new
+    made = node.give(IDS, new)
+    node.hold(new, IDS)
+    assert await node.prove() == ""
+    assert node.server.fetched == [new.key]
+    assert node.enforced(made) == [(uuid(0), 20)]
+
+
+async def test_a_wrong_guess_is_put_right_by_the_listing(node: Node, share: Any) -> None:
+    guessed, true = share("guessed", 10), share("true", 20)
+    for pod in (guessed, true):
+        node.pods.upsert(pod)
+    node.server.pods[true.key] = true
+    made = node.give(IDS, guessed, is_doubtful=True)
+    node.hold(guessed, slices(1, 0, 1, 2, 3))
+    node.kubelet.held[true.key] = {"main": {names.SLICE: IDS}}
+    running = asyncio.create_task(node.holders.run(lambda _: None))
+    assert await node.prove() == ""
+    running.cancel()
+    assert node.enforced(made) == [(uuid(0), 20)]
+    assert node.allocations.all()[0].holder == Holder.of(true, "main")
+
+
+async def test_an_init_containers_wrong_guess_is_put_right_by_who_got_its_ids(node: Node, share: Any) -> None:
+    guessed = share("guessed", 10)
+    true = bound("true", container(gpu_mem=512), init=(container("init", gpu_mem=1024, gpu_cores=7),))
+    for pod in (guessed, true):
+        node.pods.upsert(pod)
+    node.server.pods[true.key] = true
+    made = node.give(IDS, guessed, is_doubtful=True)
+    node.hold(true, slices(0, 0, 1))
+    running = asyncio.create_task(node.holders.run(lambda _: None))
+    assert await node.prove() == ""
+    running.cancel()
+    assert node.enforced(made) == [(uuid(0), 7)]
+    assert node.allocations.all()[0].holder == Holder.of(true, "init")
+
+
+async def test_without_the_api_server_a_doubt_stays_and_nothing_runs(node: Node, share: Any) -> None:
+    guessed, true = share("guessed", 10, uid="old"), share("guessed", 20, uid="new")
+    for pod in (guessed, true):
+        node.pods.upsert(pod)
+    made = node.give(IDS, guessed)
+    node.hold(guessed, IDS)
+    node.server.fails = True
+    assert await node.prove() == Mismatch.HOLDER_UNKNOWN
+    assert node.enforced(made) == []
+
+
+async def test_old_records_of_the_same_ids_are_left_behind(node: Node, share: Any) -> None:
+    gone, now = share("gone", 10), share("now", 20)
+    node.pods.upsert(replace(gone, is_over=True))
+    node.pods.upsert(now)
+    before, made = node.give(IDS, gone, is_proven=True), node.give(IDS, now)
+    node.hold(now, IDS)
+    assert await node.prove() == ""
+    assert node.enforced(before) == []
+    assert node.enforced(made) == [(uuid(0), 20)]
+    assert node.server.fetched == []
+
+
+async def test_a_full_file_system_is_a_reason_that_heals(node: Node, share: Any) -> None:
+    pod = share("p", 10)
+    node.pods.upsert(pod)
+    node.give(IDS, pod)
+    node.hold(pod, IDS)
+    node.files.regions.chmod(0o700)
+    for path in node.files.regions.iterdir():
+        path.unlink()
+    node.files.regions.rmdir()
+    assert await node.prove() == Mismatch.FILES_FAILED
+    assert node.reported == [(pod.uid, "FilesFailed")]
+    node.files.regions.mkdir()
+    assert await node.prove() == ""
+
+
+async def test_lists_wait_from_the_preference_until_allocate_is_surely_over(node: Node, share: Any) -> None:
+    pod = share("p", 10)
+    node.pods.upsert(pod)
+    node.kubelet.held[pod.key] = {}
+    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)), [], 4)
+    listed = node.kubelet.lists
+    running = asyncio.create_task(node.holders.run(lambda _: None))
+    await asyncio.sleep(0.03)
+    node.admission.allocate(names.SLICE, frozenset(ids))
+    await asyncio.sleep(0.03)
+    assert node.kubelet.lists == listed
+    node.now += 0.04
+    await asyncio.sleep(0.1)
+    running.cancel()
+    assert node.kubelet.lists > listed
+
+
+async def test_a_lagging_watch_is_helped_by_a_read(node: Node, share: Any) -> None:
+    pod = share("p", 10, gpus=1)
+    node.server.pods[pod.key] = pod
+    node.kubelet.held[pod.key] = {}
+    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)) | slices(1, *range(8)), [], 4)
+    assert frozenset(ids) == slices(1, 0, 1, 2, 3)
+    assert node.server.fetched == [pod.key]
+
+
+async def test_a_pod_that_was_admitted_before_is_read_again_before_it_is_believed(node: Node, share: Any) -> None:
+    """The watch shows only the forerunner of a recreated pod."""
+    old, new = share("p", 10, uid="old", gpus=0), share("p", 10, uid="new", gpus=1)
+    node.pods.upsert(replace(old, is_admitted=True))
+    node.server.pods[new.key] = new
+    node.kubelet.held[new.key] = {}
+    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)) | slices(1, *range(8)), [], 4)
+    assert frozenset(ids) == slices(1, 0, 1, 2, 3)
