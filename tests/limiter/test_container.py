@@ -1,0 +1,65 @@
+"""Inside a container of ours: /run/vgpu decides, and nothing that a tenant sets can loosen it."""
+
+import json
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from tests.limiter.conftest import Container
+
+MOUNT = 'mount -t tmpfs none /run && mkdir /run/vgpu && mount --bind "$FOLDER" /run/vgpu && '
+# An /etc with nothing but what the loader reads in it.
+LOADED = 'mkdir /run/etc && cp /etc/ld.so.cache "$FOLDER/ld.so.preload" /run/etc && mount --bind /run/etc /etc && '
+UNSHARE = ("unshare", "--user", "--map-root-user", "--mount", "/bin/sh", "-c")
+
+
+@pytest.fixture
+def inside(container: Container) -> Callable[..., list[int]]:
+    """Runs a shell line with /run/vgpu bound to the container's files; the results of its probes."""
+    if subprocess.run([*UNSHARE, "mount -t tmpfs none /run"], check=False, capture_output=True).returncode:
+        pytest.skip("needs user namespaces")
+
+    def run(line: str, **env: str) -> list[int]:
+        done = subprocess.run(
+            [*UNSHARE, MOUNT + line],
+            env={**container.world.environment(), "FOLDER": str(container.folder), **env},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+        return [json.loads(each)["result"] for each in done.stdout.splitlines()]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "tried",
+    [
+        {},
+        {"VGPU_MEMORY_LIMIT": "1TiB"},
+        {"VGPU_LIMITS_FILE": "/nowhere", "VGPU_REGION_FILE": "/nowhere"},
+    ],
+)
+def test_the_file_decides_whatever_the_environment_says(
+    inside: Callable[..., list[int]], container: Container, tried: dict[str, str]
+) -> None:
+    preload = {"LD_PRELOAD": container.env["LD_PRELOAD"]}
+    probe = container.world.bin / "gpuprobe"
+    assert inside(f"exec {probe} alloc 40 24 2", **preload, **tried) == [0, 0, 2]
+
+
+def test_a_missing_region_denies(inside: Callable[..., list[int]], container: Container) -> None:
+    (container.folder / "region").unlink()
+    preload = {"LD_PRELOAD": container.env["LD_PRELOAD"]}
+    assert inside(f"exec {container.world.bin}/gpuprobe alloc 2", **preload) == [2]
+
+
+def test_the_system_s_preload_reaches_every_program(inside: Callable[..., list[int]], container: Container) -> None:
+    """A clean environment, a new shell, an exec: the loader reads /etc/ld.so.preload all the same."""
+    (container.folder / "ld.so.preload").write_text(f"{container.env['LD_PRELOAD']}\n")
+    probe = f"{container.world.bin}/gpuprobe alloc 40 26"
+    clean = f"env -i SIMGPU_STATE={container.world.state} LD_LIBRARY_PATH={container.world.bin}"
+    line = f"{LOADED} {probe}; {clean} {probe}; {clean} /bin/sh -c 'exec {probe}'"
+    assert inside(line) == [0, 2] * 3
