@@ -20,7 +20,7 @@ _ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 _SCHEDULER_CONFIG = binaries.REPOSITORY / "manifests" / "base" / "scheduler-config.yaml"
 _SCHEDULER_PORT = 10261
 _DAY_S = 86400
-_READY_S = 30
+_READY_S = 60
 
 
 class Part:
