@@ -25,7 +25,7 @@ _WARNINGS = (
     *("-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wvla", "-Wconversion", "-Wsign-conversion"),
     *("-Wstrict-prototypes", "-Wmissing-prototypes"),
 )
-_LINK = ("-Wl,-z,defs", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-Bsymbolic")
+_LINK = ("-Wl,-z,defs", "-Wl,-z,nodelete", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-Bsymbolic")
 _NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 _TIDY_CONFIG = _HERE.parent / ".clang-tidy"
 

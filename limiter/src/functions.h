@@ -26,6 +26,12 @@
     X(cuMemFree_v2, FREES)                     \
     X(cuMemFreeAsync, FREES)                   \
     X(cuMemFreeAsync_ptsz, FREES)              \
+    X(cuCtxDestroy, FREES)                     \
+    X(cuCtxDestroy_v2, FREES)                  \
+    X(cuDevicePrimaryCtxRelease, FREES)        \
+    X(cuDevicePrimaryCtxRelease_v2, FREES)     \
+    X(cuDevicePrimaryCtxReset, FREES)          \
+    X(cuDevicePrimaryCtxReset_v2, FREES)       \
     X(cuMemGetInfo_v2, QUERIES)                \
     X(cuDeviceTotalMem_v2, QUERIES)            \
     X(cuGetProcAddress, RESOLVES)              \
@@ -36,10 +42,11 @@
     X(nvmlDeviceGetMemoryInfo_v2, QUERIES)
 
 /* Called by us, never answered by us. */
-#define CUDA_CALLED(X) \
-    X(cuCtxGetDevice)  \
-    X(cuDeviceGetUuid) \
-    X(cuDeviceGetUuid_v2)
+#define CUDA_CALLED(X)    \
+    X(cuCtxGetDevice)     \
+    X(cuDeviceGetUuid)    \
+    X(cuDeviceGetUuid_v2) \
+    X(cuMemGetAddressRange_v2)
 
 #define NVML_CALLED(X) X(nvmlDeviceGetUUID)
 

@@ -1,6 +1,7 @@
 #include "holdings.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "ledger.h"
 
@@ -86,4 +87,14 @@ uint64_t holdings_put_back(uint64_t pointer, const struct holding *holding) {
     else
         holdings_add(pointer, *holding);
     return spare ? holding->bytes : 0;
+}
+
+uint64_t *holdings_list(size_t *count) {
+    holdings_lock();
+    uint64_t *list = pointers.count ? malloc(pointers.count * sizeof *list) : NULL;
+    *count = 0;
+    for (size_t i = 0; list && i < pointers.size; i++)
+        if (pointers.entries[i].key != 0) list[(*count)++] = pointers.entries[i].key;
+    holdings_unlock();
+    return list;
 }

@@ -7,6 +7,7 @@
 #define VGPU_HOLDINGS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define GRANULE    (2ULL << 20)
@@ -35,6 +36,9 @@ bool holdings_take(uint64_t pointer, struct holding *holding);
 /* Puts back what was just taken: the driver did not free it. Returns the bytes that are charged twice by that, for the
  * chunk came back by another thread meanwhile. */
 uint64_t holdings_put_back(uint64_t pointer, const struct holding *holding);
+
+/* A copy of all pointers held, for the caller to free, and their count; NULL where there are none or memory is out. */
+uint64_t *holdings_list(size_t *count);
 
 /* Around a fork, and in the child, which holds nothing. */
 void holdings_lock(void);

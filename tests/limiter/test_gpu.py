@@ -110,3 +110,22 @@ def test_what_is_charged_is_what_the_driver_takes(python: str) -> None:
         ours = json.loads(run(python, "-c", SMALL, **env).stdout)
     over = [b - a for a, b in zip(native, ours, strict=True)]
     assert 0 <= min(over) <= max(over) <= 4 * CHUNK
+
+
+RESET = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+context, pointer = ctypes.c_void_p(), ctypes.c_uint64()
+cuda.cuInit(0)
+for _ in range(3):
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
+    for size in (3 << 30, 4096, 8192):
+        assert cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size)) == 0
+    assert cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(2 << 30)) == 2
+    assert cuda.cuDevicePrimaryCtxReset_v2(0) == 0
+"""
+
+
+def test_a_reset_context_gives_its_memory_back(python: str) -> None:
+    with launch.environment("4GiB", None, "fixed", os.environ) as env:
+        run(python, "-c", RESET, **env)

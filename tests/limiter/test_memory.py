@@ -199,3 +199,27 @@ def test_a_spoiled_limits_file_leaves_the_last_good_limits(container: Container)
         file.write(b"\xff" * limits.SIZE)
     assert process("info()") == [0, 62 * MIB, 64 * MIB]
     assert results(container.probe("alloc", "2")) == [OUT_OF_MEMORY]
+
+
+@pytest.mark.parametrize("end", ["cuDevicePrimaryCtxReset_v2(0)", "cuDevicePrimaryCtxRelease_v2(0)"])
+def test_what_a_context_held_ends_with_it(container: Container, end: str) -> None:
+    process = container.session()
+    process("start()")
+    process(f"[alloc({20 * MIB}), alloc(4096), alloc(8192)]")
+    assert container.used_mib() == 22
+    assert process(f"cuda.{end}") == 0
+    assert container.used_mib() == 0
+    process("start()")
+    assert process(f"alloc({64 * MIB})")[0] == 0
+
+
+def test_the_end_of_one_context_leaves_the_others_their_memory(container: Container) -> None:
+    process = container.session()
+    process("start()")
+    process(f"alloc({20 * MIB})")
+    made = "cuda.cuCtxCreate_v2(ctypes.byref(made), 0, 0)"
+    assert process(f"globals().update(made=ctypes.c_void_p()) or {made}") == 0
+    process(f"alloc({10 * MIB})")
+    assert container.used_mib() == 30
+    assert process("cuda.cuCtxDestroy_v2(made)") == 0
+    assert container.used_mib() == 20
