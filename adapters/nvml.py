@@ -4,6 +4,7 @@ Every call may block for milliseconds, `wait_for_xid` for its whole time-out: ca
 https://docs.nvidia.com/deploy/nvml-api/
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,6 +65,9 @@ class Nvml:
             pynvml.nvmlInit()
             self._events = pynvml.nvmlEventSetCreate()
         self._subscribed: set[str] = set()
+        self._asking = threading.Lock()
+        self._waiting = threading.Lock()
+        self._is_closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -71,7 +75,9 @@ class Nvml:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with _translated():
+        """Close, when the calls in other threads have ended: NVML crashes where its events are freed under a wait."""
+        with self._asking, self._waiting, _translated():
+            self._is_closed = True
             pynvml.nvmlEventSetFree(self._events)
             pynvml.nvmlShutdown()
 
@@ -82,36 +88,43 @@ class Nvml:
 
     def gpus(self) -> tuple[Gpu, ...]:
         """Every card that answers, by index. A card that has fallen off the bus is not among them."""
-        with _translated():
+        with self._asking, _translated():
             handles = list(_handles())
             return tuple(_gpu(index, handle, handles) for index, handle in handles)
 
     def ailment(self, gpu: str) -> str:
         """What is wrong with a card now, in one word; empty where it answers and asks for no repair."""
-        try:
-            handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
-            pynvml.nvmlDeviceGetMemoryInfo(handle)
-        except pynvml.NVMLError as error:
-            return _word(error)
-        return "RecoveryNeeded" if _ask(lambda: _recovery_action(handle), 0) else ""
+        with self._asking:
+            try:
+                handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
+                pynvml.nvmlDeviceGetMemoryInfo(handle)
+            except pynvml.NVMLError as error:
+                return _word(error)
+            return "RecoveryNeeded" if _ask(lambda: _recovery_action(handle), 0) else ""
 
     def wait_for_xid(self, timeout_ms: int) -> Xid | None:
         """Wait for the next error of any card that `subscribe` was called for; None when the time is over."""
-        try:
-            event = pynvml.nvmlEventSetWait_v2(self._events, timeout_ms)
-        except pynvml.NVMLError as error:
-            if error.value == pynvml.NVML_ERROR_TIMEOUT:
-                return None
-            raise NvmlError(error.value, str(error)) from error
-        return Xid(_ask(lambda: str(pynvml.nvmlDeviceGetUUID(event.device)), None), int(event.eventData))
+        with self._waiting:
+            if self._is_closed:
+                raise NvmlError(pynvml.NVML_ERROR_UNINITIALIZED, "closed")
+            try:
+                event = pynvml.nvmlEventSetWait_v2(self._events, timeout_ms)
+            except pynvml.NVMLError as error:
+                if error.value == pynvml.NVML_ERROR_TIMEOUT:
+                    return None
+                raise NvmlError(error.value, str(error)) from error
+            return Xid(_ask(lambda: str(pynvml.nvmlDeviceGetUUID(event.device)), None), int(event.eventData))
 
     def subscribe(self, gpu: str) -> bool:
         """Have a card's errors reported; False where it cannot, and polling must do."""
-        if gpu not in self._subscribed and _ask(lambda: self._register(gpu), False):
-            self._subscribed.add(gpu)
-        return gpu in self._subscribed
+        with self._asking:
+            if gpu not in self._subscribed and _ask(lambda: self._register(gpu), False):
+                self._subscribed.add(gpu)
+            return gpu in self._subscribed
 
     def _register(self, gpu: str) -> bool:
+        if self._is_closed:
+            return False
         handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
         pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, self._events)
         return True

@@ -17,7 +17,7 @@ from vgpu.errors import NvmlError
 # https://docs.nvidia.com/deploy/xid-errors/ : graphics engine exception, MMU fault, stopped or reset after an error of
 # the application, preemptive cleanup after an earlier one, video processor exception, context switch time-out.
 APPLICATION_XIDS: Final = frozenset({13, 31, 43, 45, 68, 109})
-_XID_WAIT_MS: Final = 1000
+_XID_WAIT_MS: Final = 500  # an end of the program has to wait for it
 
 log = logging.getLogger(__name__)
 

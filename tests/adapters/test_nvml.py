@@ -147,3 +147,13 @@ def test_without_a_driver_there_is_an_error(start: Callable[..., Session]) -> No
 def test_closing_ends_it(nvml: Session) -> None:
     assert nvml("nvml.__exit__(None, None, None)") is None
     assert nvml("[gpu.minor for gpu in nvml.gpus()]") == {"error": 1}
+
+
+def test_closing_waits_for_a_wait_in_another_thread(nvml: Session) -> None:
+    nvml("globals().update(thread=__import__('threading').Thread(target=nvml.wait_for_xid, args=(300,)))")
+    nvml("thread.start()")
+    nvml("__import__('time').sleep(0.05)")
+    assert nvml("nvml.__exit__(None, None, None)") is None
+    assert nvml("thread.is_alive()") is False
+    assert nvml("nvml.wait_for_xid(10)") == {"error": 1}
+    assert nvml(f"nvml.subscribe({CARDS[0].uuid!r})") is False

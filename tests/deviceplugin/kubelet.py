@@ -189,7 +189,7 @@ class Kubelet:
                 client.devices = {each.ID: each.health == "Healthy" for each in message.devices}
                 client.lists += 1
         except (grpc.aio.AioRpcError, asyncio.CancelledError, grpc.aio.UsageError):
-            await asyncio.sleep(0.01)  # whoever registers before this is over is disconnected by it
+            await asyncio.sleep(0.02)  # whoever registers before this is over is disconnected by it
             current = self.clients.pop(resource, None)
             if current is not None:
                 await current.channel.close()

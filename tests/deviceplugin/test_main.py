@@ -1,0 +1,103 @@
+"""The program as it is started, over the simulated driver."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from deviceplugin.settings import Settings
+from tests.deviceplugin.builders import NODE
+from tests.deviceplugin.conftest import World
+from tests.driver import build, simgpu
+
+Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
+
+
+@pytest.fixture
+async def start(world: World) -> AsyncIterator[Start]:
+    driver, cards = build.ensure(), world.directory / "simgpu"
+    simgpu.write_cards(cards, simgpu.make_cards(2, memory_mib=2048))
+    started = []
+
+    async def start(*flags: str) -> asyncio.subprocess.Process:
+        known = {
+            "kubeconfig": world.directory / "kubeconfig",
+            "kubelet-dir": world.settings.kubelet_dir,
+            "state-dir": world.state,
+            "library": world.directory / "libvgpushare.so",
+            "regions-mib": 0,
+        }
+        environment = {
+            **os.environ,
+            "NODE_NAME": NODE,
+            "LD_LIBRARY_PATH": str(driver),
+            "SIMGPU_STATE": str(cards),
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        }
+        arguments = [f"--{name}={value}" for name, value in known.items()]
+        started.append(
+            await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "deviceplugin",
+                *arguments,
+                *flags,
+                env=environment,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        )
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def test_a_second_copy_waits_and_takes_over(world: World, start: Start) -> None:
+    first = await start()
+    await world.until_registered(within_s=20)
+    second = await start()
+    await asyncio.sleep(1.5)
+    assert len(world.kubelet.registrations) == 2
+    first.send_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(first.wait(), 10) == 0
+    await world.until(lambda: len(world.kubelet.registrations) == 4, within_s=20)
+    await world.until_registered()
+    assert second.returncode is None
+
+
+async def test_told_to_stop_it_gives_its_lease_up(world: World, start: Start) -> None:
+    async def holder_is(name: str) -> bool:
+        record = await world.lease()
+        return record is not None and record.holder == name
+
+    process = await start()
+    await world.until(lambda: holder_is(NODE), within_s=20)
+    process.send_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(process.wait(), 10) == 0
+    assert await holder_is("")
+    _, said = await process.communicate()
+    assert b"Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("flag", "status", "words"),
+    [("--slice-mib=x", 2, b"slice_mib"), ("--library=/none", 1, b"/none"), ("--kubeconfig=/none", 1, b"/none")],
+)
+async def test_what_cannot_be_started_says_why(start: Start, flag: str, status: int, words: bytes) -> None:
+    process = await start(flag)
+    _, said = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == status
+    assert words in said
+    assert b"Traceback" not in said
+
+
+def test_the_packaged_library_is_the_default() -> None:
+    settings = Settings(node_name="n", _cli_parse_args=False)
+    assert settings.library_path().parts[-2:] == ("limiter", "libvgpushare.so")
