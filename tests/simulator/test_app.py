@@ -180,7 +180,7 @@ async def test_resources_of_a_definition_are_served(http: httpx.AsyncClient) -> 
 
 
 async def events(http: httpx.AsyncClient, path: str, **params: str) -> AsyncGenerator[dict[str, Any], None]:
-    async with http.stream("GET", path, params={"watch": "1", **params}, timeout=5) as answer:
+    async with http.stream("GET", path, params={"watch": "1", **params}, timeout=30) as answer:
         async for line in answer.aiter_lines():
             yield json.loads(line)
 
@@ -239,7 +239,7 @@ class Picture:
         self.names.discard(obj["metadata"]["name"])
 
     async def until(self, names: set[str]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while self.names != names:
                 await asyncio.sleep(0.01)
 

@@ -33,7 +33,7 @@ class Run:
         return self.http.post(PODS, json={"metadata": {"name": name}, "spec": spec})
 
     def until(self, name: str, phase: str) -> dict[str, Any]:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 40
         while time.monotonic() < end:
             pod: dict[str, Any] = self.http.get(f"{PODS}/{name}").json()
             if pod.get("status", {}).get("phase") == phase:
@@ -82,7 +82,7 @@ def test_pods_are_admitted_placed_and_run_until_it_is_told_to_stop(run: Run) -> 
     parts = run.children()
     assert parts.keys() == {"extender", "webhook"}
     run.process.send_signal(signal.SIGINT)
-    out, err = run.process.communicate(timeout=20)
+    out, err = run.process.communicate(timeout=40)
     assert (run.process.returncode, err) == (0, "starting the extender and the webhook\n")
     assert re.search(r"^pod share: Running on node-\d card \d \(8 GiB, 30 %\)$", out, re.MULTILINE)
     assert not re.search(r"[\x00-\x08\x0b-\x1f]", out)
@@ -92,7 +92,7 @@ def test_pods_are_admitted_placed_and_run_until_it_is_told_to_stop(run: Run) -> 
 def test_it_does_not_go_on_without_a_part(run: Run) -> None:
     parts = run.children()
     os.kill(parts["webhook"], signal.SIGKILL)
-    _, err = run.process.communicate(timeout=20)
+    _, err = run.process.communicate(timeout=40)
     assert run.process.returncode == 1
     assert "the webhook ended by itself with code -9" in err
     assert not is_alive(parts["extender"])
@@ -103,7 +103,7 @@ def test_it_ends_quietly_when_nobody_reads_on(run: Run) -> None:
     assert run.process.stdout is not None
     run.process.stdout.close()
     assert run.create("share", gpu_mem=8192).status_code == 201
-    assert run.process.wait(timeout=20) == 0
+    assert run.process.wait(timeout=40) == 0
     assert run.process.stderr is not None
     assert run.process.stderr.read() == "starting the extender and the webhook\n"
     assert not any(map(is_alive, parts.values()))

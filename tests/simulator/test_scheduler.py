@@ -82,7 +82,7 @@ async def running(cluster: Cluster, profile: Profile) -> AsyncIterator[None]:
 
 
 async def until(check: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not check():
             await asyncio.sleep(0.01)
 
