@@ -68,6 +68,17 @@ def bound_at(log: Path, since: int, space: str) -> dict[str, float]:
     return {event["objectRef"]["name"]: _moment(event, "stageTimestamp").timestamp() for event in bindings}
 
 
+def failed(log: Path, since: int, space: str) -> dict[str, str]:
+    """Why, for each pod of a Kubernetes namespace that the kubelet ever rejected, by its name; deleted ones too.
+
+    A pod that is deleted before its containers ran ends as Failed as well, but for no reason.
+    """
+    answers = (event.get("responseObject") or {} for event in read(log, since) if _succeeded(event))
+    pods = (each for each in answers if each.get("kind") == "Pod" and each["metadata"].get("namespace") == space)
+    gone = (each for each in pods if each["status"].get("phase") == "Failed" and each["status"].get("reason"))
+    return {each["metadata"]["name"]: each["status"].get("message", "") for each in gone}
+
+
 def _peak(changes: list[tuple[dt.datetime, Load]]) -> Load:
     sums = list(accumulate((load for _, load in sorted(changes)), Load.plus, initial=_NOTHING))
     return Load(max(load.memory_mib for load in sums), max(load.cores for load in sums))
