@@ -46,7 +46,7 @@
     X(cuCtxGetDevice)     \
     X(cuDeviceGetUuid)    \
     X(cuDeviceGetUuid_v2) \
-    X(cuMemGetAddressRange_v2)
+    X(cuPointerGetAttribute)
 
 #define NVML_CALLED(X) X(nvmlDeviceGetUUID)
 

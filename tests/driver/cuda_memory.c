@@ -171,3 +171,12 @@ SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, C
     }
     LEAVE(CUDA_SUCCESS);
 }
+
+/* Needs no current context, as on a real card; of the attributes only the context. */
+SIM_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+    ENTER();
+    const Allocation *found = allocation_holding(ptr);
+    REQUIRE(data != NULL && attribute == CU_POINTER_ATTRIBUTE_CONTEXT && found != NULL, CUDA_ERROR_INVALID_VALUE);
+    *(CUcontext *)data = found->context;
+    LEAVE(CUDA_SUCCESS);
+}

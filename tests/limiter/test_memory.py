@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -39,7 +40,9 @@ def test_cuda_and_nvml_show_the_limit(container: Container, program: str, option
     assert [(card["total"], card["free"], card["used"]) for card in shown["nvml"]] == [(64 * MIB, 64 * MIB, 0)] * 2
 
 
-def test_the_view_follows_what_is_held(container: Container) -> None:
+def test_the_view_follows_what_is_held(make_world: Callable[..., World], make_container: Make) -> None:
+    make_world(tuple(replace(card, reserved_mib=500) for card in simgpu.make_cards(2)))
+    container = make_container()
     process = container.session()
     process("start()")
     _, pointer = process(f"alloc({10 * MIB})")
