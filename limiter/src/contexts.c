@@ -10,7 +10,8 @@
  * pointer. Memory from the device's pool outlives the context, and is known on. */
 static bool is_gone(CUdeviceptr pointer) {
     CUcontext owner;
-    return REAL(cuPointerGetAttribute)(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer) == CUDA_ERROR_INVALID_VALUE;
+    return REAL(cuPointerGetAttribute)((void *)&owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer) ==
+           CUDA_ERROR_INVALID_VALUE;
 }
 
 static void take_back(CUdeviceptr pointer) {
