@@ -67,12 +67,13 @@ def prefer(
     cards have no more; the kubelet then fills up as it likes, and the proof refuses.
     """
     chosen = sorted(must, key=devices.order)[:size]
-    free = sorted(set(available) - set(must) - set(held), key=devices.order)
+    free = set(available) - set(must) - set(held)
     for gpu in gpus:
         room = size // len(gpus) - devices.by_gpu(chosen)[gpu]
-        chosen += [each for each in free if devices.gpu_of(each) == gpu][: max(0, room)]
+        here = (each for each in free if devices.gpu_of(each) == gpu)
+        chosen += sorted(here, key=devices.order)[: max(0, room)]
     if not gpus:
-        chosen += free
+        chosen += sorted(free, key=devices.order)
     return chosen[:size]
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
@@ -86,10 +85,5 @@ class Cleaner:
             log.info("allocation %s is over", each.id)
             self._allocations.forget(each.id)
             self._files.remove(each.id)
-        self._clean_libraries()
-
-    def _clean_libraries(self) -> None:
-        used = {each.library for each in self._allocations.all()} | {self._library}
-        for path in self._files.libraries.iterdir():
-            if path.name not in used:
-                shutil.rmtree(path, ignore_errors=True)
+        every = self._allocations.all()
+        self._files.remove_others({each.library for each in every} | {self._library}, {each.id for each in every})

@@ -1,7 +1,7 @@
 """Device IDs: `<gpu-uuid>::<n>` for a slice, the UUID for a whole card. The kubelet allows 63 characters."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,20 +55,20 @@ def by_gpu(ids: Iterable[str]) -> Counter[str]:
     return Counter(map(gpu_of, ids))
 
 
-def advertised(
-    resource: str, gpus: Iterable[Gpu], slice_mib: int, sick: Iterable[str], held: Held
-) -> tuple[Device, ...]:
-    """Everything to advertise of a resource.
+def closed(resource: str, sick: Iterable[str], held: Held) -> frozenset[str]:
+    """Cards of which nothing of this resource is to be had: the ill, and those that are taken in the other way.
 
-    A card that is held whole has no slices to give, and the reverse. Where both are held, which must not be, nothing
-    is hidden for it: marking an ID that somebody holds unhealthy would hurt him at the kubelet's next start.
+    Where a card is held both whole and in slices, which must not be, nothing is closed for it: an ID that somebody
+    holds and that is marked unhealthy would hurt him at the kubelet's next start.
     """
-    ailing = frozenset(sick)
-    shared = {gpu_of(each) for each in held.slices}
+    shared = frozenset(map(gpu_of, held.slices))
+    return frozenset(sick) | (shared - held.cards if resource == names.CARD else held.cards - shared)
+
+
+def advertised(resource: str, gpus: Iterable[Gpu], slice_mib: int, closed: Container[str]) -> tuple[Device, ...]:
+    """Everything to advertise of a resource, unhealthy where its card is closed."""
     if resource == names.CARD:
-        closed = ailing | (shared - held.cards)
         return tuple(Device(gpu.card.uuid, gpu.card.uuid not in closed) for gpu in gpus)
-    closed = ailing | (held.cards - shared)
     return tuple(
         Device(slice_id(gpu.card.uuid, number), gpu.card.uuid not in closed)
         for gpu in gpus

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -87,6 +88,15 @@ class Files:
         """Remove an allocation's files."""
         shutil.rmtree(self.allocations / allocation, ignore_errors=True)
         self.region(allocation).unlink(missing_ok=True)
+
+    def remove_others(self, libraries: Collection[str], allocations: Collection[str]) -> None:
+        """Remove libraries and regions that are none of these: what a crash left, or nobody mounts any more."""
+        for path in self.libraries.iterdir():
+            if path.name not in libraries:
+                shutil.rmtree(path, ignore_errors=True)
+        for path in self.regions.iterdir():
+            if path.name not in allocations and not (self.allocations / path.name).exists():
+                path.unlink()
 
     def install_library(self, source: Path) -> str:
         """Install a library under the hash of its content; returns that name."""

@@ -23,7 +23,7 @@ def check(gpus: Iterable[Gpu], slice_mib: int, tenants: Iterable[Usages], wanted
         if gpu is None:
             return Refusal(Mismatch.CARD_MISMATCH, f"this node has no card {uuid}")
         if gpu.mig_enabled:
-            return Refusal(Mismatch.MIG_ENABLED, f"card {uuid} is divided by MIG", heals=True)
+            return Refusal(Mismatch.MIG_ENABLED, f"card {uuid} is divided by MIG")
         refusal = _card(CardState(gpu.card, slice_mib, taken.get(uuid, NOTHING)), usage)
         if refusal is not None:
             return refusal
@@ -42,13 +42,13 @@ def total(tenants: Iterable[Usages]) -> dict[str, Usage]:
 def _card(state: CardState, wanted: Usage) -> Refusal | None:
     name = f"card {state.card.uuid}"
     if state.is_held_whole:
-        return Refusal(Reason.CARD_HELD_WHOLE, f"{name} is held whole by another pod", heals=True)
+        return Refusal(Reason.CARD_HELD_WHOLE, f"{name} is held whole by another pod")
     if wanted.wholes and not state.is_empty:
-        return Refusal(Reason.CARD_IN_USE, f"{name} is shared by {state.usage.shares} containers", heals=True)
+        return Refusal(Reason.CARD_IN_USE, f"{name} is shared by {state.usage.shares} containers")
     if wanted.slices > state.free_slices or (not wanted.wholes and wanted.memory_mib > state.free_mib):
         asked, free = wanted.memory_mib, state.free_mib
-        return Refusal(Reason.CARD_INSUFFICIENT_MEMORY, f"{name} has {free} MiB free of {asked}", heals=True)
+        return Refusal(Reason.CARD_INSUFFICIENT_MEMORY, f"{name} has {free} MiB free of {asked}")
     if wanted.cores > state.free_cores:
         asked, free = wanted.cores, state.free_cores
-        return Refusal(Reason.CARD_INSUFFICIENT_CORES, f"{name} has {free} % free of {asked}", heals=True)
+        return Refusal(Reason.CARD_INSUFFICIENT_CORES, f"{name} has {free} % free of {asked}")
     return None

@@ -91,10 +91,10 @@ class Inventory:
     def _update(self, state: State) -> None:
         if state == self.state:
             return
-        self.state = state
-        self._lists = {
-            resource: devices.advertised(resource, state.gpus, self.slice_mib, state.ailments, state.held)
-            for resource in names.KUBELET_RESOURCES
-        }
+        before, self.state = self.state, state
+        for resource in names.KUBELET_RESOURCES:
+            was, now = (devices.closed(resource, each.ailments, each.held) for each in (before, state))
+            if was != now or before.gpus != state.gpus:  # else thousands of IDs would be made anew at each Allocate
+                self._lists[resource] = devices.advertised(resource, state.gpus, self.slice_mib, now)
         self._changed.set()
         self._changed = asyncio.Event()

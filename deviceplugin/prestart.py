@@ -96,7 +96,7 @@ class Prover:
         seen = [found for key in listing if (found := _look_in(key, listing[key], resource, ids))]
         known = {holder.key for holder, _ in self._remembered(chains)}
         seen.sort(key=lambda found: (found.listed is None, found.key in known))  # of two, the later one is refused
-        unknown = Refusal(Mismatch.HOLDER_UNKNOWN, "the kubelet does not say whose devices these are", heals=True)
+        unknown = Refusal(Mismatch.HOLDER_UNKNOWN, "the kubelet does not say whose devices these are")
         return next(iter(seen + unlisted), unknown)
 
     def _remembered(self, chains: Sequence[Chain]) -> Iterator[tuple[Holder, bool]]:
@@ -129,9 +129,9 @@ class Prover:
         try:
             pod = await self._fetcher.pod(key)
         except KubernetesError as error:
-            return Refusal(Mismatch.HOLDER_UNKNOWN, f"pod {key[1]} cannot be read: {error}", heals=True)
+            return Refusal(Mismatch.HOLDER_UNKNOWN, f"pod {key[1]} cannot be read: {error}")
         if pod is None:
-            return Refusal(Mismatch.HOLDER_UNKNOWN, f"pod {key[1]} is not bound to this node", heals=True)
+            return Refusal(Mismatch.HOLDER_UNKNOWN, f"pod {key[1]} is not bound to this node")
         self._pods.upsert(pod)
         return pod
 
@@ -166,7 +166,7 @@ class Prover:
                 self._allocations.settle(allocation, Holder.of(pod, container), proven=True)
                 self._write(pod, assignment, allocation, container)
         except OSError as error:
-            return Refusal(Mismatch.FILES_FAILED, str(error), heals=True)
+            return Refusal(Mismatch.FILES_FAILED, str(error))
         return None
 
     def _mismatch(

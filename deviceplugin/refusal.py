@@ -30,12 +30,18 @@ class Refusal:
     Attributes:
         reason: ours, or one of placement's.
         detail: what a person needs to act on it.
-        heals: whether waiting may help; else only another pod in its place does, for the IDs stay.
     """
 
     reason: Mismatch | Reason
     detail: str
-    heals: bool = False
+
+    @property
+    def never_heals(self) -> bool:
+        """Whether only another pod in its place helps, because this one's IDs stay what they are.
+
+        A pod that was not decided for at all is not meant: another would come the same way, again and again.
+        """
+        return self.reason in (Mismatch.CARD_MISMATCH, Mismatch.HELD_TWICE)
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}"

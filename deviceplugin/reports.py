@@ -37,7 +37,7 @@ class Reports:
 
     def refused(self, pod: BoundPod, refusal: Refusal) -> None:
         """Write an event; where the pod's IDs can never fit and a controller would make another, evict the pod."""
-        told = (pod.uid, str(refusal))
+        told = (pod.uid, str(refusal.reason))
         if told in self._told:
             return
         self._told[told] = None
@@ -45,7 +45,7 @@ class Reports:
             del self._told[next(iter(self._told))]
         log.warning("pod %s/%s may not start: %s", pod.namespace, pod.name, refusal)
         self._start(self._authority.warn(pod, str(refusal.reason), str(refusal)))
-        if not refusal.heals and pod.has_controller:
+        if refusal.never_heals and pod.has_controller:
             self._start(self._authority.evict(pod))
 
     async def drain(self) -> None:

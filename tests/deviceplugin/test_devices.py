@@ -12,12 +12,12 @@ GPUS = [gpu(n) for n in range(3)]
 
 
 def healthy(resource: str, sick: set[str], held: Held) -> set[str]:
-    listed = devices.advertised(resource, GPUS, SLICE_MIB, sick, held)
+    listed = devices.advertised(resource, GPUS, SLICE_MIB, devices.closed(resource, sick, held))
     return {each.id for each in listed if each.healthy}
 
 
 def test_ids_are_short_enough_and_the_last_partial_slice_counts() -> None:
-    listed = devices.advertised(names.SLICE, [gpu(0, 143155)], SLICE_MIB, [], Held())
+    listed = devices.advertised(names.SLICE, [gpu(0, 143155)], SLICE_MIB, [])
     assert len(listed) == 560
     assert max(len(each.id) for each in listed) <= 63
 

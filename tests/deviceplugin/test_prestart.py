@@ -11,6 +11,7 @@ import pytest
 from deviceplugin.admission import Admission
 from deviceplugin.allocate import Outfit
 from deviceplugin.allocations import Allocation, Allocations, Holder
+from deviceplugin.cleaning import Cleaner
 from deviceplugin.files import Files
 from deviceplugin.holders import Holders
 from deviceplugin.identity import Listing
@@ -230,3 +231,39 @@ async def test_a_pod_that_was_admitted_before_is_read_again_before_it_is_believe
     node.kubelet.held[new.key] = {}
     ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)) | slices(1, *range(8)), [], 4)
     assert frozenset(ids) == slices(1, 0, 1, 2, 3)
+
+
+async def test_cleaning_takes_two_looks_and_a_watch_that_knows(node: Node, share: Any) -> None:
+    gone, here = share("gone", 10), share("here", 20)
+    node.pods.upsert(here)
+    library = node.files.install_library(Path(__file__))
+    old = node.give(IDS, gone, library="old")
+    kept = node.give(slices(1, 0), here, library=library)
+    node.files.libraries.joinpath("old").mkdir()
+    node.files.regions.joinpath(".crashed.x").touch()
+    synced = asyncio.Event()
+    node.now = 1000.0 + 601
+    cleaner = Cleaner(
+        node.pods, node.holders, node.allocations, node.files, library, synced=synced, wall_clock=lambda: node.now
+    )
+
+    async def look() -> None:
+        node.now += 1
+        running = asyncio.create_task(node.holders.run(lambda _: None))
+        await node.holders.fresh(1)
+        running.cancel()
+
+    await look()
+    cleaner.clean()
+    await look()
+    cleaner.clean()
+    assert node.allocations.all() == (old, kept)
+    synced.set()
+    cleaner.clean()
+    assert node.allocations.all() == (old, kept), "the same look twice is one look"
+    await look()
+    cleaner.clean()
+    assert node.allocations.all() == (kept,)
+    assert [path.name for path in node.files.allocations.iterdir()] == [kept.id]
+    assert [path.name for path in node.files.regions.iterdir()] == [kept.id]
+    assert [path.name for path in node.files.libraries.iterdir()] == [library]
