@@ -53,11 +53,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: requirements.lock | $(BIN)/python
-	$(BIN)/python -m pip install -q --require-hashes --only-binary :all: -r $<
+	$(BIN)/python -m pip install -q --no-compile --require-hashes --only-binary :all: -r $<
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
-	$(BIN)/python -m pip install -q --require-hashes --only-binary :all: -r $<
+	$(BIN)/python -m pip install -q --no-compile --require-hashes --only-binary :all: -r $<
 	@touch $@ $(VENV)/.run
 
 $(SHIM): $(SHIM_SOURCES) $(VENV)/.dev
