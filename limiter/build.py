@@ -93,7 +93,12 @@ def _build_door(architecture: str, soname: str, kind: str, folder: Path) -> None
 
 def _link_empty(architecture: str, path: Path, soname: str | None = None, needed: Sequence[Path] = ()) -> Path:
     command = [*compiler(architecture), "-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none"]
-    options = [f"-Wl,-soname,{soname or path.name}", "-Wl,-rpath,$ORIGIN", "-Wl,--disable-new-dtags", "-Wl,--no-as-needed"]
+    options = [
+        f"-Wl,-soname,{soname or path.name}",
+        "-Wl,-rpath,$ORIGIN",
+        "-Wl,--disable-new-dtags",
+        "-Wl,--no-as-needed",
+    ]
     _run([*command, *options, *map(str, needed), "-o", str(path)])
     return path
 
