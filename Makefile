@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SHIM := limiter/libvgpushare.so
-SHIM_SOURCES := $(wildcard limiter/src/*.c limiter/src/*.h) limiter/build.py
+SHIM_SOURCES := $(wildcard limiter/src/*) limiter/build.py limiter/elf.py
 DRIVER_SOURCES := $(wildcard tests/driver/*.c tests/driver/*.h) tests/driver/build.py
 
 .DEFAULT_GOAL := help
@@ -36,7 +36,7 @@ cluster: $(VENV)/.dev $(SHIM) build/driver/.done ## A real Kubernetes cluster he
 e2e: $(VENV)/.dev $(SHIM) build/driver/.done ## The suite on the real cluster (root)
 	$(BIN)/python -m pytest -m e2e tests/e2e
 
-gpu: $(VENV)/.dev $(SHIM) ## The suite on a real NVIDIA GPU
+gpu: $(VENV)/.dev $(SHIM) build/driver/.done ## The suite on a real NVIDIA GPU
 	$(BIN)/python -m pytest -m gpu tests
 
 wheel: $(VENV)/.dev ## The distribution for this architecture, into dist/
@@ -47,7 +47,7 @@ lock: $(VENV)/.dev ## Resolve pyproject.toml into the two lock files again
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements-dev.lock
 
 clean: ## Remove what was built here
-	rm -rf $(VENV) build dist $(SHIM)
+	rm -rf $(VENV) build dist limiter/*.so
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
