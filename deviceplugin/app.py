@@ -76,7 +76,7 @@ class Plugin:
         self._source = PodResources(settings.kubelet_dir / "pod-resources" / "kubelet.sock")
         self._holders = Holders(self._source, clocks.monotonic)
         self._inventory = Inventory(settings.slice_mib)
-        pods = Pods(self._holders.poke)
+        pods = Pods(self._released)
         self._occupancy = Occupancy(pods, self._holders, allocations, self._inventory, clocks.wall)
         cluster = Cluster(client, settings.node_name, clocks.now)
         self._reports = Reports(cluster)
@@ -160,6 +160,11 @@ class Plugin:
                 await self._watch.synced.wait()
         except TimeoutError:
             log.warning("the pods of this node are not known yet; registering all the same")
+
+    def _released(self) -> None:
+        """Give free what a pod had at once: another may be bound to its card within milliseconds."""
+        self._occupancy.recount()
+        self._holders.poke()
 
     def _is_registered(self) -> bool:
         return all(stream.is_live for stream in self._streams.values())

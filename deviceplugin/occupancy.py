@@ -1,9 +1,9 @@
 """Who is on this node's cards, from three witnesses: the kubelet's listing, our own records, the watch."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from deviceplugin import allocations as records
-from deviceplugin import proof
+from deviceplugin import devices, proof
 from deviceplugin.allocations import Allocation, Allocations
 from deviceplugin.devices import Held
 from deviceplugin.guard import Usages
@@ -14,6 +14,7 @@ from deviceplugin.pods import BoundPod, Pods
 from deviceplugin.refusal import Refusal
 from vgpu import assignment as codec
 from vgpu import names
+from vgpu.share import Usage
 
 _IN_FLIGHT_S = 5.0  # an allocation this young may not be listed yet; where its holder is known, the pod tells
 
@@ -39,13 +40,14 @@ class Occupancy:
     def recount(self) -> None:
         """Tell the inventory what is held now."""
         allocations, pods, now = self._allocations.all(), self._pods.all(), self._wall_clock()
-        self._inventory.set_held(held(self._holders.snapshot.listing, allocations, pods, now))
+        self._inventory.set_held(held(self._listing(), allocations, pods, now))
 
     def tenants(self, *, but: str) -> list[Usages]:
-        """What each proven pod takes, `but` the one with that UID."""
+        """What each proven pod takes, `but` the one with that UID; and who is listed and not in the API any more."""
         proven = {each.holder.uid for each in self._allocations.all() if each.is_proven and each.holder}
         pods = (self._pods.get(uid) for uid in sorted(proven - {but}))
-        return [self.usage(pod) for pod in pods if pod is not None and not pod.is_over]
+        proven_usages = [self.usage(pod) for pod in pods if pod is not None and not pod.is_over]
+        return proven_usages + [self._stray(held) for key, held in self._listing().items() if not self._pods.named(key)]
 
     def usage(self, pod: BoundPod) -> Usages:
         """What a pod takes of each card by its assignment; nothing where it has none to trust."""
@@ -56,6 +58,19 @@ class Occupancy:
         slice_mib = self._inventory.slice_mib
         whole = {gpu.card.uuid: gpu.card.slices(slice_mib) for gpu in self._inventory.gpus()}
         return codec.usage(assignment, request, slice_mib, whole)
+
+    def _listing(self) -> Listing:
+        """What was listed last, less those who have ended since: the next listing may be a second away."""
+        listing = self._holders.snapshot.listing
+        return {key: held for key, held in listing.items() if not self._pods.has_ended(key)}
+
+    def _stray(self, held: Mapping[str, Mapping[str, frozenset[str]]]) -> Usages:
+        """What a pod takes that was deleted by force and still runs: its slices, and at least the card's idleness."""
+        mib = self._inventory.slice_mib
+        slices = devices.by_gpu(each for one in held.values() for each in one.get(names.SLICE, ()))
+        cards = devices.by_gpu(each for one in held.values() for each in one.get(names.CARD, ()))
+        shared = {gpu: Usage(slices=count, memory_mib=count * mib, shares=1) for gpu, count in slices.items()}
+        return shared | {gpu: Usage(wholes=1) for gpu in cards}
 
 
 def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[BoundPod], now: float) -> Held:

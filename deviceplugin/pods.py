@@ -15,6 +15,7 @@ _MIRROR = "kubernetes.io/config.mirror"  # a static pod's shadow in the API
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 
 _NOTHING_ASKED = Parsed(None)
+_REMEMBERED = 1000
 
 Name = tuple[str, str]  # namespace, name
 
@@ -99,6 +100,7 @@ class Pods:
     def __init__(self, on_release: Callable[[], None] = lambda: None) -> None:
         """`on_release` is called when a pod that asked for cards is over or gone."""
         self._by_uid: dict[str, BoundPod] = {}
+        self._ended: dict[Name, None] = {}
         self._arrivals = 0
         self._changed = asyncio.Condition()
         self._on_release = on_release
@@ -108,8 +110,7 @@ class Pods:
         """Take these as all there are."""
         before, self._by_uid = self._by_uid, {}
         for pod in objects:
-            known = before.get(pod.uid)
-            self._by_uid[pod.uid] = replace(pod, order=known.order if known else self._next())
+            self._keep(pod, before.get(pod.uid))
         if any(pod.wants for uid, pod in before.items() if uid not in self._by_uid):
             self._on_release()
         self._wake()
@@ -117,7 +118,7 @@ class Pods:
     def upsert(self, pod: BoundPod) -> None:
         """Take one that is new or changed."""
         known = self._by_uid.get(pod.uid)
-        self._by_uid[pod.uid] = replace(pod, order=known.order if known else self._next())
+        self._keep(pod, known)
         if pod.is_over and pod.wants and not (known and known.is_over):
             self._on_release()
         self._wake()
@@ -141,6 +142,13 @@ class Pods:
         """Every pod of that name: more than one while a recreated pod's forerunner has not gone."""
         return tuple(pod for pod in self.all() if pod.key == key)
 
+    def has_ended(self, key: Name) -> bool:
+        """Whether the last pod of that name was over when it was seen last.
+
+        A pod that goes the ordinary way is over before it is gone; one that was deleted by force may still run.
+        """
+        return key in self._ended
+
     async def wait_for_change(self, timeout: float) -> None:
         """Return after the next change, or after so many seconds."""
         try:
@@ -148,6 +156,14 @@ class Pods:
                 await self._changed.wait()
         except TimeoutError:
             return
+
+    def _keep(self, pod: BoundPod, known: BoundPod | None) -> None:
+        self._by_uid[pod.uid] = replace(pod, order=known.order if known else self._next())
+        self._ended.pop(pod.key, None)
+        if pod.is_over and all(each.is_over for each in self._by_uid.values() if each.key == pod.key):
+            self._ended[pod.key] = None
+            while len(self._ended) > _REMEMBERED:
+                del self._ended[next(iter(self._ended))]
 
     def _next(self) -> int:
         self._arrivals += 1

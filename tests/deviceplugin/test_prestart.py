@@ -12,6 +12,7 @@ from deviceplugin.admission import Admission
 from deviceplugin.allocate import Outfit
 from deviceplugin.allocations import Allocation, Allocations, Holder
 from deviceplugin.cleaning import Cleaner
+from deviceplugin.devices import Held
 from deviceplugin.files import Files
 from deviceplugin.holders import Holders
 from deviceplugin.identity import Listing
@@ -25,6 +26,7 @@ from tests.deviceplugin.builders import SLICE_MIB, allocation, bound, gpu, slice
 from tests.strategies import container
 from vgpu import limits, names
 from vgpu.errors import KubernetesError
+from vgpu.reasons import Reason
 
 IDS = slices(0, 0, 1, 2, 3)
 
@@ -71,8 +73,8 @@ class Node:
         self.inventory = Inventory(SLICE_MIB)
         self.inventory.set_gpus((gpu(0), gpu(1)), {})
         self.reported: list[tuple[str, str]] = []
-        occupancy = Occupancy(self.pods, self.holders, self.allocations, self.inventory, lambda: self.now)
-        shared = (self.pods, self.holders, self.allocations, self.inventory, occupancy, self.server)
+        self.occupancy = Occupancy(self.pods, self.holders, self.allocations, self.inventory, lambda: self.now)
+        shared = (self.pods, self.holders, self.allocations, self.inventory, self.occupancy, self.server)
         numbers = iter(range(1000))
         self.admission = Admission(
             *shared,
@@ -247,23 +249,60 @@ async def test_cleaning_takes_two_looks_and_a_watch_that_knows(node: Node, share
         node.pods, node.holders, node.allocations, node.files, library, synced=synced, wall_clock=lambda: node.now
     )
 
-    async def look() -> None:
-        node.now += 1
-        running = asyncio.create_task(node.holders.run(lambda _: None))
-        await node.holders.fresh(1)
-        running.cancel()
-
-    await look()
+    await look(node)
     cleaner.clean()
-    await look()
+    await look(node)
     cleaner.clean()
     assert node.allocations.all() == (old, kept)
     synced.set()
     cleaner.clean()
     assert node.allocations.all() == (old, kept), "the same look twice is one look"
-    await look()
+    await look(node)
     cleaner.clean()
     assert node.allocations.all() == (kept,)
     assert [path.name for path in node.files.allocations.iterdir()] == [kept.id]
     assert [path.name for path in node.files.regions.iterdir()] == [kept.id]
     assert [path.name for path in node.files.libraries.iterdir()] == [library]
+
+
+async def look(node: Node) -> None:
+    """Have pod-resources listed once."""
+    node.now += 1
+    running = asyncio.create_task(node.holders.run(lambda _: None))
+    await node.holders.fresh(1)
+    running.cancel()
+
+
+async def test_a_pod_that_is_over_gives_its_card_free_before_the_next_listing(node: Node) -> None:
+    pod = bound("p")
+    node.pods.upsert(pod)
+    node.give(IDS, pod)
+    node.hold(pod, IDS)
+    await look(node)
+    node.occupancy.recount()
+    assert node.inventory.state.held == Held(IDS)
+    node.pods.upsert(replace(pod, is_over=True))
+    node.occupancy.recount()
+    assert node.inventory.state.held == Held()
+    node.pods.delete(replace(pod, is_over=True))
+    node.occupancy.recount()
+    assert node.inventory.state.held == Held()
+    node.pods.upsert(bound("p", uid="next"))
+    node.occupancy.recount()
+    assert node.inventory.state.held == Held(IDS), "the name stands for somebody who runs"
+
+
+async def test_who_was_deleted_by_force_still_counts(node: Node) -> None:
+    stray = bound("stray")
+    node.hold(stray, slices(0, 7))
+    await look(node)
+    whole = bound("whole", container(gpu=1))
+    node.pods.upsert(whole)
+    node.give(frozenset({uuid(0)}), whole, resource=names.CARD)
+    node.kubelet.held[whole.key] = {"main": {names.CARD: frozenset({uuid(0)})}}
+    refusal = await node.prover.prove(names.CARD, frozenset({uuid(0)}))
+    assert refusal is not None
+    assert refusal.reason == Reason.CARD_IN_USE
+    del node.kubelet.held[stray.key]
+    await look(node)
+    assert await node.prover.prove(names.CARD, frozenset({uuid(0)})) is None
