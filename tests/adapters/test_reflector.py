@@ -111,6 +111,8 @@ async def test_it_survives_a_server_that_comes_back_with_another_history(
                 await asyncio.sleep(0.01)
         await add(client, "new")
         await picture.until({"new"})
+    running[0].cancel()
+    await asyncio.wait(running)
     await client.close()
 
 
