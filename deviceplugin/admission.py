@@ -25,6 +25,7 @@ from vgpu.errors import KubeletError, KubernetesError
 DEADLINE_S: Final = 1.0
 _WATCH_LAG_S: Final = 0.05
 _RETRY_S: Final = 0.005
+_VAIN_LOOKS: Final = 10  # with nothing left to ask: the pod was deleted while it was being admitted
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +141,7 @@ class _Search:
         self._fetched: set[Name] = set()
         self._best: Choice | None = None
         self._listing: Listing = {}
+        self._vain_looks = 0
 
     async def find(self, resource: str, size: int) -> tuple[Choice | None, Listing]:
         """The best choice that can be had in time, and what was listed last."""
@@ -166,7 +168,8 @@ class _Search:
         unsure = self._unsure(identity.strangers(pods, self._listing))
         if not unsure:
             await asyncio.sleep(_RETRY_S)
-            return self._best is not None
+            self._vain_looks += 1
+            return self._best is not None or self._vain_looks >= _VAIN_LOOKS
         await self._pods.wait_for_change(_WATCH_LAG_S)
         await self._fetch(unsure & self._unsure(identity.strangers(self._pods.all(), self._listing)))
         return False

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deviceplugin.admission import Admission
+from deviceplugin.admission import DEADLINE_S, Admission
 from deviceplugin.allocate import Outfit
 from deviceplugin.allocations import Allocation, Allocations, Holder
 from deviceplugin.cleaning import Cleaner
@@ -306,3 +306,13 @@ async def test_who_was_deleted_by_force_still_counts(node: Node) -> None:
     del node.kubelet.held[stray.key]
     await look(node)
     assert await node.prover.prove(names.CARD, frozenset({uuid(0)})) is None
+
+
+async def test_a_pod_deleted_while_it_is_admitted_holds_nobody_up(node: Node, share: Any) -> None:
+    """The kubelet still lists it, and neither the watch nor the API server knows it."""
+    node.kubelet.held[share("gone", 10).key] = {"main": {}}
+    started = asyncio.get_running_loop().time()
+    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)), [], 4)
+    assert len(ids) == 4
+    assert asyncio.get_running_loop().time() - started < DEADLINE_S / 2
+    assert node.server.fetched == [share("gone", 10).key]
