@@ -27,6 +27,7 @@ _WARNINGS = (
 )
 _LINK = ("-Wl,-z,defs", "-Wl,-z,nodelete", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-Bsymbolic")
 _NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+_LIBC_HEADERS = ("x86-linux-gnu", "generic-glibc", "x86-linux-any", "any-linux-any")  # as zig cc -v lists them
 _TIDY_CONFIG = _HERE.parent / ".clang-tidy"
 
 
@@ -126,10 +127,19 @@ def check() -> None:
     """Everything that reads the C code: format, clang-tidy, the build for both architectures, the ELF checks."""
     _run(["clang-format", "--dry-run", "-Werror", *_c_files()])
     sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
-    _run(["clang-tidy", "--quiet", f"--config-file={_TIDY_CONFIG}", *sources, "--", *flags()])
+    _run(["clang-tidy", "--quiet", f"--config-file={_TIDY_CONFIG}", *sources, "--", *flags(), *_libc_headers()])
     with tempfile.TemporaryDirectory() as scratch:
         for architecture in ARCHITECTURES:
             build(architecture, Path(scratch))
+
+
+def _libc_headers() -> list[str]:
+    """Options that show clang-tidy the headers of the glibc we link for; the machine may have none of its own."""
+    zig = util.find_spec("ziglang")
+    root = Path(zig.origin).parent if zig and zig.origin else Path()
+    folders = [root / "lib" / "libc" / "include" / name for name in _LIBC_HEADERS]
+    options = [option for folder in folders for option in ("-isystem", str(folder))]
+    return ["--target=x86_64-linux-gnu", "-nostdlibinc", f"-D__GLIBC_MINOR__={GLIBC[1]}", *options]
 
 
 def _c_files() -> list[str]:
