@@ -4,32 +4,23 @@ Whom the container belongs to is found out in the first and remembered in the se
 their error makes the pod Failed for good. Allocate lists nothing and asks nobody.
 """
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Final
 
-from deviceplugin import allocate, identity, proof
+from deviceplugin import allocate, proof
 from deviceplugin.allocate import Outfit, Plan
 from deviceplugin.allocations import Allocation, Allocations, Holder
 from deviceplugin.cluster import Fetcher
 from deviceplugin.holders import Holders
-from deviceplugin.identity import Choice, Listing
+from deviceplugin.identity import Choice
 from deviceplugin.inventory import Inventory
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.pods import Name, Pods
+from deviceplugin.pods import Pods
 from deviceplugin.refusal import Refusal
-from vgpu.errors import KubeletError, KubernetesError
-
-DEADLINE_S: Final = 1.0
-_WATCH_LAG_S: Final = 0.05
-_RETRY_S: Final = 0.005
-_VAIN_LOOKS: Final = 10  # with nothing left to ask: the pod was deleted while it was being admitted
+from deviceplugin.search import Search
 
 log = logging.getLogger(__name__)
-
-Look = Callable[[], Awaitable[Listing]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +63,7 @@ class Admission:
     async def prefer(self, resource: str, available: Collection[str], must: Collection[str], size: int) -> list[str]:
         """Choose IDs on the cards that were assigned to whoever is being admitted."""
         async with self._holders.admitting() as look:
-            choice, listing = await _Search(self._pods, self._allocations, self._fetcher, look).find(resource, size)
+            choice, listing = await Search(self._pods, self._allocations, self._fetcher, look).find(resource, size)
             held = {each for pod in listing.values() for one in pod.values() for each in one.get(resource, ())}
             ids = allocate.prefer(available, must, size, _assigned_gpus(choice), held)
             self._preferred[resource] = _Preferred(choice, frozenset(ids))
@@ -128,67 +119,6 @@ class Admission:
         wants = [want.container for want in pod.wants if want.resource == last.resource]
         after = wants[wants.index(last.holder.container) + 1 :] if last.holder.container in wants else []
         return Holder.of(pod, after[0]) if after else None
-
-
-class _Search:
-    """One search for whom the kubelet is admitting."""
-
-    def __init__(self, pods: Pods, allocations: Allocations, fetcher: Fetcher, look: Look) -> None:
-        self._pods = pods
-        self._was_given = allocations.was_given
-        self._fetcher = fetcher
-        self._look = look
-        self._fetched: set[Name] = set()
-        self._best: Choice | None = None
-        self._listing: Listing = {}
-        self._vain_looks = 0
-
-    async def find(self, resource: str, size: int) -> tuple[Choice | None, Listing]:
-        """The best choice that can be had in time, and what was listed last."""
-        try:
-            async with asyncio.timeout(DEADLINE_S):
-                while not await self._is_found(resource, size):
-                    pass
-        except TimeoutError:
-            log.warning("found out in %.0f s: %s", DEADLINE_S, self._best)
-        return self._best, self._listing
-
-    async def _is_found(self, resource: str, size: int) -> bool:
-        """Look once, and where that does not settle it, do what may help before the next look."""
-        try:
-            self._listing = await self._look()
-        except KubeletError as error:
-            log.debug("pod-resources: %s", error)
-            await asyncio.sleep(_RETRY_S)
-            return False
-        pods = self._pods.all()
-        self._best = identity.choose(resource, size, pods, self._listing, self._was_given)
-        if self._best is not None and not self._best.is_doubtful:
-            return True
-        unsure = self._unsure(identity.strangers(pods, self._listing))
-        if not unsure:
-            await asyncio.sleep(_RETRY_S)
-            self._vain_looks += 1
-            return self._best is not None or self._vain_looks >= _VAIN_LOOKS
-        await self._pods.wait_for_change(_WATCH_LAG_S)
-        await self._fetch(unsure & self._unsure(identity.strangers(self._pods.all(), self._listing)))
-        return False
-
-    def _unsure(self, strangers: frozenset[Name]) -> frozenset[Name]:
-        """Pods of which the API server may know more than our watch does."""
-        admitted = {self._best.pod.key} if self._best and self._best.pod.is_admitted else set()
-        return (strangers | admitted) - self._fetched
-
-    async def _fetch(self, keys: frozenset[Name]) -> None:
-        for key in sorted(keys):
-            self._fetched.add(key)
-            try:
-                pod = await self._fetcher.pod(key)
-            except KubernetesError as error:
-                log.warning("pod %s/%s: %s", *key, error)
-                continue
-            if pod is not None:
-                self._pods.upsert(pod)
 
 
 def _is_one_pod(one: Allocation, other: Allocation) -> bool:

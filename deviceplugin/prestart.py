@@ -4,39 +4,22 @@ Pod-resources tells who holds the IDs, the watch or a quorum read tells the pod'
 gets a fresh region and its limits; what is not is refused, and the kubelet shows the reason and tries again.
 """
 
-import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Sequence
 
-from deviceplugin import guard, proof
+from deviceplugin import guard, proof, witness
 from deviceplugin.allocations import Allocation, Allocations, Holder
 from deviceplugin.cluster import Fetcher
 from deviceplugin.files import Files
 from deviceplugin.holders import Holders
 from deviceplugin.inventory import Inventory
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.podresources import Holdings
 from deviceplugin.pods import BoundPod, Name, Pods
 from deviceplugin.refusal import Mismatch, Refusal
+from deviceplugin.witness import Chain, Witness
 from vgpu.assignment import Assignment
-from vgpu.errors import KubeletError, KubernetesError
-from vgpu.request import ContainerKind
+from vgpu.errors import KubernetesError
 
-_LIST_WAIT_S: Final = 10.0  # the kubelet gives PreStartContainer 30
-
-log = logging.getLogger(__name__)
-
-Chain = tuple[Allocation, ...]
 Report = Callable[[BoundPod, Refusal], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Who holds the IDs. `listed` is the container that pod-resources names, None for an init container's pod."""
-
-    key: Name
-    listed: str | None
 
 
 class Prover:
@@ -55,7 +38,7 @@ class Prover:
     ) -> None:
         """`report` is told of every refusal whose pod is known; it must not block."""
         self._pods = pods
-        self._holders = holders
+        self._witness = Witness(pods, holders)
         self._allocations = allocations
         self._inventory = inventory
         self._occupancy = occupancy
@@ -68,7 +51,7 @@ class Prover:
         chains = self._allocations.chains(resource, ids)
         if not chains:
             return Refusal(Mismatch.ALLOCATION_LOST, "this node has no record of these devices; delete the pod")
-        found = await self._find(resource, ids, chains)
+        found = await self._witness.find(resource, ids, chains)
         if isinstance(found, Refusal):
             return found
         pod = await self._pod(found.key, chains)
@@ -79,46 +62,6 @@ class Prover:
         if refusal is not None:
             self._report(pod, refusal)
         return refusal
-
-    async def _find(self, resource: str, ids: frozenset[str], chains: Sequence[Chain]) -> _Found | Refusal:
-        """Ask for those remembered first, by Get; wait for a listing where that does not settle it."""
-        unlisted = []
-        for holder, is_doubtful in self._remembered(chains) if chains[0][-1].holder else ():
-            kinds = self._kinds(holder, resource)
-            found = _look_in(holder.key, await self._holdings(holder.key), resource, ids)
-            if found is not None and (found.listed or kinds.get(holder.container) is ContainerKind.INIT):
-                return found
-            if set(kinds.values()) == {ContainerKind.INIT}:
-                unlisted.append(_Found(holder.key, None))
-                if not is_doubtful:
-                    return unlisted[-1]
-        listing = (await self._holders.fresh(_LIST_WAIT_S)).listing
-        seen = [found for key in listing if (found := _look_in(key, listing[key], resource, ids))]
-        known = {holder.key for holder, _ in self._remembered(chains)}
-        seen.sort(key=lambda found: (found.listed is None, found.key in known))  # of two, the later one is refused
-        unknown = Refusal(Mismatch.HOLDER_UNKNOWN, "the kubelet does not say whose devices these are")
-        return next(iter(seen + unlisted), unknown)
-
-    def _remembered(self, chains: Sequence[Chain]) -> Iterator[tuple[Holder, bool]]:
-        """Those whose pods are still here, newest first, and whether that is in doubt."""
-        for chain in chains:
-            for each in reversed(chain):
-                pod = self._pods.get(each.holder.uid) if each.holder else None
-                if each.holder is not None and pod is not None and not pod.is_over:
-                    yield each.holder, each.is_doubtful
-
-    async def _holdings(self, key: Name) -> Holdings:
-        """What a pod's containers hold, by the kubelet's word; nothing where it does not say."""
-        try:
-            return await self._holders.get(key)
-        except KubeletError as error:
-            log.debug("pod-resources: %s", error)
-            return {}
-
-    def _kinds(self, holder: Holder, resource: str) -> dict[str, ContainerKind]:
-        """The containers of the holder's pod that want the resource. Init containers are never listed."""
-        pod = self._pods.get(holder.uid)
-        return {want.container: want.kind for want in pod.wants if want.resource == resource} if pod else {}
 
     async def _pod(self, key: Name, chains: Sequence[Chain]) -> BoundPod | Refusal:
         """The pod of a name. Where the name has stood for another, or our watch may lag, a quorum read settles it."""
@@ -143,7 +86,7 @@ class Prover:
             other = self._pods.get(each.holder.uid)
             if other is None or other.is_over:
                 continue
-            if _look_in(other.key, await self._holdings(other.key), resource, ids):
+            if witness.look_in(other.key, await self._witness.holdings(other.key), resource, ids):
                 return Refusal(Mismatch.HELD_TWICE, f"pod {other.namespace}/{other.name} holds the same devices")
         return None
 
@@ -186,16 +129,6 @@ class Prover:
             self._files.prepare(allocation.id)
             limits = proof.limits_for(request, asked, assignment.containers[container])
             self._files.write_limits(allocation.id, limits)
-
-
-def _look_in(
-    key: Name, holdings: Mapping[str, Mapping[str, frozenset[str]]], resource: str, ids: frozenset[str]
-) -> _Found | None:
-    """Find who holds exactly the IDs; where somebody holds a part of them, an init container has handed them on."""
-    held = {name: each.get(resource, frozenset()) for name, each in holdings.items()}
-    exact = next((name for name, theirs in held.items() if theirs == ids), None)
-    touched = any(not ids.isdisjoint(theirs) for theirs in held.values())
-    return _Found(key, exact) if touched else None
 
 
 def _chain_of(pod: BoundPod, chains: Sequence[Chain]) -> Chain:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deviceplugin.admission import DEADLINE_S, Admission
+from deviceplugin.admission import Admission
 from deviceplugin.allocate import Outfit
 from deviceplugin.allocations import Allocation, Allocations, Holder
 from deviceplugin.cleaning import Cleaner
@@ -22,6 +22,7 @@ from deviceplugin.podresources import Holdings
 from deviceplugin.pods import BoundPod, Name, Pods
 from deviceplugin.prestart import Prover
 from deviceplugin.refusal import Mismatch, Refusal
+from deviceplugin.search import DEADLINE_S
 from tests.deviceplugin.builders import SLICE_MIB, allocation, bound, gpu, slices, uuid
 from tests.strategies import container
 from vgpu import limits, names
