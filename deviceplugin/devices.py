@@ -55,22 +55,15 @@ def by_gpu(ids: Iterable[str]) -> Counter[str]:
     return Counter(map(gpu_of, ids))
 
 
-def closed(resource: str, sick: Iterable[str], held: Held) -> frozenset[str]:
-    """Cards of which nothing of this resource is to be had: the ill, and those that are taken in the other way.
+def advertised(resource: str, gpus: Iterable[Gpu], slice_mib: int, sick: Container[str]) -> tuple[Device, ...]:
+    """Everything to advertise of a resource, unhealthy where its card is ill.
 
-    Where a card is held both whole and in slices, which must not be, nothing is closed for it: an ID that somebody
-    holds and that is marked unhealthy would hurt him at the kubelet's next start.
+    Who holds what is left out of it on purpose: docs/adr/0008.
     """
-    shared = frozenset(map(gpu_of, held.slices))
-    return frozenset(sick) | (shared - held.cards if resource == names.CARD else held.cards - shared)
-
-
-def advertised(resource: str, gpus: Iterable[Gpu], slice_mib: int, closed: Container[str]) -> tuple[Device, ...]:
-    """Everything to advertise of a resource, unhealthy where its card is closed."""
     if resource == names.CARD:
-        return tuple(Device(gpu.card.uuid, gpu.card.uuid not in closed) for gpu in gpus)
+        return tuple(Device(gpu.card.uuid, gpu.card.uuid not in sick) for gpu in gpus)
     return tuple(
-        Device(slice_id(gpu.card.uuid, number), gpu.card.uuid not in closed)
+        Device(slice_id(gpu.card.uuid, number), gpu.card.uuid not in sick)
         for gpu in gpus
         for number in range(gpu.card.slices(slice_mib))
     )

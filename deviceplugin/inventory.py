@@ -1,8 +1,6 @@
-"""What this node advertises, and who waits to hear of a change.
+"""What this node's cards are, how they are and who holds them; and who waits to hear of a change.
 
-Whoever changes something calls `update`; each ListAndWatch stream waits for the next version of its list. A card's
-release is published in GPUNode only after the kubelet has heard that its other kind of IDs is free again (`settled`):
-else a pod could be bound to a card whose slices the kubelet still thinks unhealthy.
+Each ListAndWatch stream waits for the next list of its devices, the status for any change.
 """
 
 import asyncio
@@ -40,9 +38,7 @@ class Inventory:
         self.slice_mib = slice_mib
         self.state = State()
         self._lists: dict[str, tuple[Device, ...]] = dict.fromkeys(names.KUBELET_RESOURCES, ())
-        self._told: dict[str, tuple[Device, ...]] = {}
         self._changed = asyncio.Event()
-        self._telling = asyncio.Event()
 
     def set_gpus(self, gpus: tuple[Gpu, ...], ailments: Mapping[str, str]) -> None:
         """Take what NVML says. A card that no longer answers stays, with its last data and its ailment."""
@@ -67,34 +63,14 @@ class Inventory:
         """Return when something has changed since the call."""
         await self._changed.wait()
 
-    def told(self, resource: str, listed: tuple[Device, ...] | None) -> None:
-        """Note what the kubelet has been sent last; None when its stream has ended."""
-        if listed is None:
-            self._told.pop(resource, None)
-        else:
-            self._told[resource] = listed
-        self._telling.set()
-        self._telling = asyncio.Event()
-
-    async def settled(self, timeout: float) -> None:
-        """Return when every listening stream has been sent the present list, or after so many seconds."""
-        try:
-            async with asyncio.timeout(timeout):
-                while not self._is_settled():
-                    await self._telling.wait()
-        except TimeoutError:
-            return
-
-    def _is_settled(self) -> bool:
-        return all(self._lists[resource] == listed for resource, listed in self._told.items())
-
     def _update(self, state: State) -> None:
         if state == self.state:
             return
         before, self.state = self.state, state
-        for resource in names.KUBELET_RESOURCES:
-            was, now = (devices.closed(resource, each.ailments, each.held) for each in (before, state))
-            if was != now or before.gpus != state.gpus:  # else thousands of IDs would be made anew at each Allocate
-                self._lists[resource] = devices.advertised(resource, state.gpus, self.slice_mib, now)
+        if (before.gpus, before.ailments) != (state.gpus, state.ailments):  # holders come and go, the lists stay
+            self._lists = {
+                resource: devices.advertised(resource, state.gpus, self.slice_mib, state.ailments)
+                for resource in names.KUBELET_RESOURCES
+            }
         self._changed.set()
         self._changed = asyncio.Event()

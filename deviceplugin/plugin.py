@@ -53,9 +53,7 @@ class Servicer:
                     continue
                 yield api.ListAndWatchResponse(devices=[_device(each) for each in listed])
                 sent = listed
-                self._inventory.told(self._resource, sent)
         finally:
-            self._inventory.told(self._resource, None)
             self._stream.end()
 
     async def prefer(self, request: api.PreferredAllocationRequest, _: Context) -> api.PreferredAllocationResponse:

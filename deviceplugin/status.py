@@ -13,7 +13,6 @@ from vgpu.device import Card
 from vgpu.errors import KubernetesError
 
 _DEBOUNCE_S: Final = 0.1  # between two writes, and for what comes together to be written together
-_SETTLE_S: Final = 1.0
 _CONFLICTS_S: Final = 60.0
 _RETRY_S: Final = 2.0
 
@@ -103,7 +102,6 @@ class Status:
 
     async def refresh(self) -> None:
         """Publish if there is anything new. Raises KubernetesError."""
-        await self._inventory.settled(_SETTLE_S)
         await self._look_for_conflicts()
         state = self._looked_at = self._inventory.state
         status = status_of(state, self._inventory.slice_mib, self._version, self._conflicts)

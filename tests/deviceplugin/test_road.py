@@ -55,15 +55,20 @@ async def test_several_cards(running: World) -> None:
 
 
 async def test_a_whole_card_and_its_slices_exclude_each_other(running: World) -> None:
-    slices, cards = running.kubelet.clients[names.SLICE], running.kubelet.clients[names.CARD]
+    """By the proof; what the kubelet may give away stays as it is (docs/adr/0008)."""
     whole = await running.run("whole", container(gpu=1), gpus=0)
     assert running.limits(whole).cards == (CardLimit(uuid(0), None),)
-    await running.until(lambda: {each.partition("::")[0] for each in slices.healthy} == {uuid(1)})
-    share = await running.run("share", gpus=1)
-    await running.until(lambda: cards.healthy == {uuid(0)})
+    share = await running.create("share", gpus=0)
+    await running.kubelet.admit(share)
+    assert "CardHeldWhole" in await refused(running, share)
+    await running.run("other", gpus=1)
+    second = await running.create("second", container(gpu=1), gpus=1)
+    await running.kubelet.admit(second)
+    assert "CardInUse" in await refused(running, second)
+    clients = running.kubelet.clients
+    assert (len(clients[names.SLICE].healthy), len(clients[names.CARD].healthy)) == (16, 2)
     await running.end(whole)
-    await running.end(share)
-    await running.until(lambda: len(slices.healthy) == 16 and len(cards.healthy) == 2)
+    await running.until(lambda: _starts(running, share))
 
 
 async def test_init_containers_sidecars_and_two_containers_each_get_their_limits(running: World) -> None:
