@@ -122,7 +122,10 @@ class Files:
             return False
         options = f"size={size_mib}m,mode=0700,nosuid,nodev,noexec"
         command = ["mount", "-t", "tmpfs", "-o", options, "vgpu-regions", str(self.regions)]
-        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+        try:
+            return subprocess.run(command, check=False, capture_output=True).returncode == 0
+        except OSError:  # an image without the program
+            return False
 
 
 def is_shared_mount(path: Path, mountinfo: str) -> bool:
