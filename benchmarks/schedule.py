@@ -79,6 +79,9 @@ def make_nodes(cluster: Cluster, count: int, cards: int) -> None:
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
         status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
         cluster.api.create("/api/v1/nodes", {"metadata": {"name": name}, "status": status})
+        cluster.api.patch(
+            f"/api/v1/nodes/{name}", {"spec": {"taints": None}}
+        )  # not-ready, which admission puts on new ones
         meta = {"apiVersion": names.API_VERSION, "kind": "GPUNode", "metadata": {"name": name}}
         seen = [card(name, n) for n in range(cards)]
         cluster.api.create(names.GPUNODES_PATH, meta | {"spec": {}})
@@ -128,7 +131,7 @@ def bound_between(cluster: Cluster, namespace: str, count: int) -> tuple[float, 
             first = time.monotonic()
         return remaining == 0
 
-    wait.until(bound, f"{count} pods bound", 900)
+    wait.until(bound, f"{count} pods bound", 300)
     return first, time.monotonic()
 
 
