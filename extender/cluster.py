@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from extender import observed
+from extender.answers import Answers
 from extender.observed import Inventory, KubeNode, Lease, Pod
 from vgpu import assignment, names
 from vgpu.assignment import Assignment
@@ -58,6 +59,7 @@ class Cluster:
     def __init__(self, slice_mib: int, clock: Callable[[], float]) -> None:
         self.slice_mib = slice_mib
         self.clock = clock
+        self.answers = Answers()
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, KubeNode] = {}
         self.inventories: dict[str, Inventory] = {}

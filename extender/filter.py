@@ -1,11 +1,11 @@
 """Filter: which nodes can take a pod, and why the others cannot. A pure question; it reserves nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from extender.answers import Answer
 from extender.cluster import Cluster
 from extender.observed import Pod
-from vgpu import placement
 from vgpu.assignment import Assignment
 from vgpu.placement import Defaults, Refusal
 from vgpu.reasons import Reason
@@ -23,8 +23,9 @@ class Verdict:
 def filter_nodes(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: Defaults) -> Verdict:
     """Judge every node; names that are unknown are refused, never an error."""
     verdict = Verdict()
+    judgement = _judgement(pod, cluster, defaults)
     for name in nodes:
-        answer = judge(pod, name, cluster, defaults)
+        answer = judgement(name)
         if isinstance(answer, Refusal):
             verdict.refused[name] = answer
         else:
@@ -32,16 +33,24 @@ def filter_nodes(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: Def
     return verdict
 
 
-def judge(pod: Pod, node: str, cluster: Cluster, defaults: Defaults) -> Assignment | Refusal:
+def judge(pod: Pod, node: str, cluster: Cluster, defaults: Defaults) -> Answer:
     """Say where on one node a pod would land, or why it cannot. A pod that wants no GPU lands on nothing."""
+    return _judgement(pod, cluster, defaults)(node)
+
+
+def _judgement(pod: Pod, cluster: Cluster, defaults: Defaults) -> Callable[[str], Answer]:
+    """What holds for every node is settled once: a pod that cannot be read is refused by all."""
     if pod.parsed.problems:
-        return Refusal(Reason.INVALID_REQUEST)
+        return lambda _: Refusal(Reason.INVALID_REQUEST)
     request = pod.parsed.request
     if request is None:
-        return Assignment({})
+        return lambda _: Assignment({})
     if not pod.is_admitted(cluster.slice_mib):
-        return Refusal(Reason.NOT_ADMITTED)
-    standing = cluster.standing(node)
-    if isinstance(standing, NodeState):
-        return placement.place(request, standing, request.wishes.gpu_policy or defaults.gpu_policy)
-    return Refusal(standing)
+        return lambda _: Refusal(Reason.NOT_ADMITTED)
+    question = cluster.answers.to(request, request.wishes.gpu_policy or defaults.gpu_policy)
+
+    def on_node(name: str) -> Answer:
+        standing = cluster.standing(name)
+        return question.ask(standing) if isinstance(standing, NodeState) else Refusal(standing)
+
+    return on_node

@@ -45,13 +45,14 @@ def place(request: PodRequest, node: NodeState, gpu_policy: PackingPolicy) -> As
     states = {state.card.uuid: state for state in node.cards}
     chosen: dict[str, tuple[Grant, ...]] = {}
     for container in _placing_order(request):
-        refused = {uuid: _refusal(request, container, state) for uuid, state in states.items()}
+        need = _need(request, container, node.slice_mib)
+        refused = {uuid: _refusal(request, container, need, state) for uuid, state in states.items()}
         fitting = [states[uuid] for uuid, reason in refused.items() if reason is None]
         if len(fitting) < container.gpus:
             return _node_refusal(container, node, {uuid: why for uuid, why in refused.items() if why is not None})
         fitting.sort(key=lambda state: _card_order(state, gpu_policy))
         for state in fitting[: container.gpus]:
-            states[state.card.uuid] = state.with_usage(_need(request, container, state))
+            states[state.card.uuid] = state.with_usage(_whole(state) if container.whole else need)
         chosen[container.name] = tuple(_grant(container, state) for state in fitting[: container.gpus])
     return Assignment({c.name: _own_grants(request, c, chosen) for c in request.containers})
 
@@ -104,23 +105,26 @@ def _placing_order(request: PodRequest) -> list[ContainerRequest]:
     return [c for c in request.containers if c is anchor or not request.shares_anchor_cards(c)]
 
 
-def _need(request: PodRequest, container: ContainerRequest, state: CardState) -> Usage:
-    """What the container takes of a card; the anchor takes the most of its own and the init containers' phases."""
-    if container.whole:
-        return Usage(state.total_slices, state.card.memory_mib, share.FULL_CORES, wholes=1)
+def _need(request: PodRequest, container: ContainerRequest, slice_mib: int) -> Usage:
+    """What a container's share takes of a card; the anchor's is the most of its own and the init containers' phases."""
     need = Usage(shares=1)
     for other in request.containers:
         if other is container or (container is request.anchor and other.kind is ContainerKind.INIT):
-            slices = request.slices(other, state.slice_mib)
+            slices = request.slices(other, slice_mib)
             need |= Usage(slices, other.memory_mib, request.counted_cores(other), shares=1)
     return need
 
 
-def _refusal(request: PodRequest, container: ContainerRequest, state: CardState) -> Reason | None:
+def _whole(state: CardState) -> Usage:
+    """What holding a card whole takes of it."""
+    return Usage(state.total_slices, state.card.memory_mib, share.FULL_CORES, wholes=1)
+
+
+def _refusal(request: PodRequest, container: ContainerRequest, need: Usage, state: CardState) -> Reason | None:
     return (
         request.wishes.selector.refusal(state.card)
         or _standing_refusal(container, state)
-        or (_whole_refusal(state) if container.whole else _share_refusal(state, _need(request, container, state)))
+        or (_whole_refusal(state) if container.whole else _share_refusal(state, need))
     )
 
 

@@ -44,11 +44,11 @@ class Selector:
 
     def refusal(self, card: Card) -> Reason | None:
         """Why this card is not accepted, or None."""
-        model = card.model.casefold()
-        if self.use_models and not any(wish in model for wish in self.use_models):
-            return Reason.GPU_MODEL_MISMATCH
-        if any(wish in model for wish in self.avoid_models):
-            return Reason.GPU_MODEL_MISMATCH
+        if self.use_models or self.avoid_models:
+            model = card.model.casefold()
+            wanted = not self.use_models or any(wish in model for wish in self.use_models)
+            if not wanted or any(wish in model for wish in self.avoid_models):
+                return Reason.GPU_MODEL_MISMATCH
         if (self.use_uuids and card.uuid not in self.use_uuids) or card.uuid in self.avoid_uuids:
             return Reason.GPU_UUID_MISMATCH
         return None
