@@ -1,10 +1,8 @@
 """`python -m deviceplugin`: read the settings, wait for the driver and for our turn, serve until told to stop."""
 
 import asyncio
-import contextlib
 import fcntl
 import logging
-import signal
 import sys
 import time
 import uuid
@@ -14,15 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
-from pydantic_settings import CliApp
-
 import vgpu
+from adapters import process
 from adapters.kubernetes.client import Client
 from adapters.nvml import Nvml
 from deviceplugin.app import Clocks, Plugin
 from deviceplugin.settings import Settings
-from vgpu.errors import NvmlError, VgpuError
+from vgpu.errors import NvmlError
 
 _DRIVER_RETRY_S: Final = 5.0
 
@@ -31,29 +27,12 @@ log = logging.getLogger("deviceplugin")
 
 def main() -> None:
     """Run the plugin; exit 2 on bad settings, 1 when it cannot go on."""
-    try:
-        settings = CliApp.run(Settings)
-    except ValidationError as error:
-        for problem in error.errors():
-            print(f"{'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}", file=sys.stderr)  # noqa: T201
-        sys.exit(2)
-    logging.basicConfig(
-        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    settings = process.read_settings(Settings)
     try:
         with _our_turn(settings.state_dir):
-            asyncio.run(_until_told(settings))
-    except (VgpuError, OSError) as error:
+            process.run("deviceplugin", settings.log_level, lambda: serve(settings))
+    except OSError as error:
         sys.exit(f"deviceplugin: {error}")
-
-
-async def _until_told(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT."""
-    serving = asyncio.create_task(serve(settings))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await serving
 
 
 async def serve(settings: Settings) -> None:

@@ -1,22 +1,17 @@
 """`python -m extender`: read the settings, build the objects, serve until told to stop."""
 
 import asyncio
-import contextlib
 import logging
-import signal
 import socket
 import ssl
-import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import uvicorn
-from pydantic import ValidationError
-from pydantic_settings import CliApp
 
 import vgpu
+from adapters import process
 from adapters.kubernetes.client import Client
 from extender import watches as watching
 from extender.app import Verbs, app
@@ -26,7 +21,6 @@ from extender.leadership import Leadership
 from extender.settings import Settings
 from extender.teller import Teller
 from extender.waiting import Waiting
-from vgpu.errors import VgpuError
 
 KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and do not retry a POST on one just closed
 
@@ -35,23 +29,12 @@ log = logging.getLogger("extender")
 
 def main() -> None:
     """Run the extender; exit 2 on bad settings, 1 when it cannot go on."""
-    try:
-        settings = CliApp.run(Settings)
-    except ValidationError as error:
-        for problem in error.errors():
-            print(f"{'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}", file=sys.stderr)  # noqa: T201
-        sys.exit(2)
-    logging.basicConfig(
-        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    try:
-        asyncio.run(serve(settings))
-    except (VgpuError, OSError) as error:
-        sys.exit(f"extender: {error}")
+    settings = process.read_settings(Settings)
+    process.run("extender", settings.log_level, lambda: serve(settings))
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; then finish the Bindings on their way and give the Lease back."""
+    """Serve until cancelled; then finish the Bindings on their way and give the Lease back."""
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await Client.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
         cluster = Cluster(settings.slice_mib, time.monotonic)
@@ -69,11 +52,9 @@ async def serve(settings: Settings) -> None:
         )
         binder = Binder(client, cluster, settings.defaults, leadership)
         background = asyncio.create_task(_background(watches, leadership, teller, waiting))
-        server = _Server(_config(settings, Verbs(cluster, settings.defaults, binder, teller, watches)))
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
+        server = process.Server(_config(settings, Verbs(cluster, settings.defaults, binder, teller, watches)))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
-        await server.serve()
+        await server.serve_until_cancelled()
         await binder.drain()
         background.cancel()
         await leadership.resign()
@@ -90,14 +71,6 @@ async def _background(watches: watching.Watches, leadership: Leadership, teller:
         group.create_task(waiting.run())
         log.info("the first lists are complete")
         await leadership.run()
-
-
-class _Server(uvicorn.Server):
-    """Leaves the signals to us: uvicorn would raise them again before the Lease is given back."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 def _config(settings: Settings, verbs: Verbs) -> uvicorn.Config:

@@ -2,25 +2,18 @@
 
 import ipaddress
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from adapters import process
+from adapters.process import Address
 from vgpu import names
 from vgpu.placement import Defaults
 from vgpu.policy import PackingPolicy
 
 Policy = Literal["binpack", "spread"]  # of an enum the command line would want the member's name
-
-
-def address(text: str) -> str:
-    """Check `HOST:PORT`; the host must be an IP address, for it decides whether TLS is demanded."""
-    host, _, port = text.rpartition(":")
-    ipaddress.ip_address(host.strip("[]"))
-    if not port.isdigit() or int(port) > 65535:  # noqa: PLR2004 - TCP's ports
-        raise ValueError(f"{text}: the port must be a number up to 65535")
-    return text
 
 
 class Settings(BaseSettings):
@@ -35,7 +28,7 @@ class Settings(BaseSettings):
     )
 
     kubeconfig: Path | None = Field(None, description="credentials for the API server (default: the pod's own)")
-    listen: Annotated[str, AfterValidator(address)] = Field(
+    listen: Address = Field(
         "127.0.0.1:9870", description="IP:PORT of the verbs; anything but loopback needs mutual TLS"
     )
     tls_cert: Path | None = Field(None, description="serving certificate, PEM")
@@ -59,12 +52,12 @@ class Settings(BaseSettings):
     @property
     def host(self) -> str:
         """The address to listen on."""
-        return self.listen.rpartition(":")[0].strip("[]")
+        return process.host_and_port(self.listen)[0]
 
     @property
     def port(self) -> int:
         """The port to listen on."""
-        return int(self.listen.rpartition(":")[2])
+        return process.host_and_port(self.listen)[1]
 
     @model_validator(mode="after")
     def _is_guarded(self) -> Self:

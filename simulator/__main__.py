@@ -9,10 +9,9 @@ import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import ValidationError
-from pydantic_settings import CliApp
 from rich.console import Console
 
+from adapters import process
 from simulator import session
 from simulator.ports import PortTaken
 from simulator.processes import PartDied
@@ -32,12 +31,7 @@ class _Console(Console):
 
 def main() -> None:
     """Run until told to stop; exit 2 on bad settings, 1 when something ended that should not have."""
-    try:
-        settings = CliApp.run(Settings)
-    except ValidationError as error:
-        for problem in error.errors():
-            print(f"{'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}", file=sys.stderr)  # noqa: T201
-        sys.exit(2)
+    settings = process.read_settings(Settings)
     try:
         asyncio.run(_run(settings))
     except (PartDied, NotReady, PortTaken) as error:

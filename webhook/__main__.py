@@ -1,23 +1,18 @@
 """`python -m webhook`: read the settings, build the objects, serve until told to stop."""
 
 import asyncio
-import contextlib
 import logging
-import signal
 import ssl
-import sys
 import tempfile
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
-from pydantic import ValidationError
-from pydantic_settings import CliApp
 
 import vgpu
+from adapters import process
 from adapters.kubernetes.client import Client
 from adapters.kubernetes.reflector import Reflector
 from vgpu import names
@@ -36,28 +31,8 @@ log = logging.getLogger("webhook")
 
 def main() -> None:
     """Run the webhook; exit 2 on bad settings, 1 when it cannot go on."""
-    try:
-        settings = CliApp.run(Settings)
-    except ValidationError as error:
-        for problem in error.errors():
-            print(f"{'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}", file=sys.stderr)  # noqa: T201
-        sys.exit(2)
-    logging.basicConfig(
-        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    try:
-        asyncio.run(_until_told(settings))
-    except (VgpuError, OSError) as error:
-        sys.exit(f"webhook: {error}")
-
-
-async def _until_told(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT."""
-    serving = asyncio.create_task(serve(settings))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await serving
+    settings = process.read_settings(Settings)
+    process.run("webhook", settings.log_level, lambda: serve(settings))
 
 
 async def serve(settings: Settings) -> None:
@@ -79,27 +54,9 @@ async def _serve(settings: Settings, client: Client, folder: Path) -> None:
         config = _config(settings, application, chain)
         keeping = group.create_task(keeper.keep(certificates, chain, _context(config)))
         log.info("listening on https://%s", settings.listen)
-        await _gracefully(_Server(config))
+        await process.Server(config).serve_until_cancelled()
         watching.cancel()
         keeping.cancel()
-
-
-class _Server(uvicorn.Server):
-    """Leaves the signals to us: uvicorn would raise them again before anything is closed."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-async def _gracefully(server: uvicorn.Server) -> None:
-    """Run the server; when cancelled, let it finish what it has begun."""
-    serving = asyncio.create_task(server.serve())
-    try:
-        await asyncio.shield(serving)
-    except asyncio.CancelledError:
-        server.should_exit = True
-        await serving
 
 
 def _certificates(settings: Settings, client: Client, folder: Path) -> tuple[Chain, Keeper]:

@@ -2,29 +2,14 @@
 
 import ipaddress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from adapters import process
+from adapters.process import Address
 from vgpu import aliases, names
-
-
-def address(text: str) -> str:
-    """Check `HOST:PORT`; the host must be an IP address."""
-    host, _, port = text.rpartition(":")
-    if not is_address(host.strip("[]")) or not port.isdigit() or int(port) > 65535:  # noqa: PLR2004 - TCP's ports
-        raise ValueError(f"{text}: must be IP:PORT")
-    return text
-
-
-def is_address(name: str) -> bool:
-    """Whether this is an IP address and no DNS name."""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 class Settings(BaseSettings):
@@ -39,7 +24,7 @@ class Settings(BaseSettings):
     )
 
     kubeconfig: Path | None = Field(None, description="credentials for the API server (default: the pod's own)")
-    listen: Annotated[str, AfterValidator(address)] = Field("127.0.0.1:9443", description="IP:PORT to serve TLS on")
+    listen: Address = Field("127.0.0.1:9443", description="IP:PORT to serve TLS on")
     namespace: str = Field(names.NAMESPACE, description="where the Service and the Secret are")
     service: str = Field("vgpu-webhook", description="the Service that the API server calls")
     configuration: str = Field("vgpu-webhook", description="name of both webhook configurations, which get the CA")
@@ -63,12 +48,12 @@ class Settings(BaseSettings):
     @property
     def host(self) -> str:
         """The address to listen on."""
-        return self.listen.rpartition(":")[0].strip("[]")
+        return process.host_and_port(self.listen)[0]
 
     @property
     def port(self) -> int:
         """The port to listen on."""
-        return int(self.listen.rpartition(":")[2])
+        return process.host_and_port(self.listen)[1]
 
     @property
     def serving_names(self) -> tuple[str, ...]:

@@ -1,24 +1,17 @@
 """Serving an application on the loopback address, inside the event loop of who asked for it."""
 
 import asyncio
-import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from adapters.process import Server
+
 GRACE_S: Final = 2  # for answers on their way at the end
-
-
-class _Server(uvicorn.Server):
-    """A server that leaves the process's signals to whoever runs it."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 @asynccontextmanager
@@ -35,7 +28,7 @@ async def serve(
     listener = socket.create_server(("127.0.0.1", port))
     options: dict[str, Any] = {"lifespan": "off", "access_log": False, "log_config": None} | more
     config = uvicorn.Config(app, timeout_graceful_shutdown=GRACE_S, **options)
-    server = _Server(config)
+    server = Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield listener.getsockname()[1]
