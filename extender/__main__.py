@@ -23,6 +23,7 @@ from extender.teller import Teller
 from extender.waiting import Waiting
 
 KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and do not retry a POST on one just closed
+GRACE_S: Final = 5  # for calls on their way, and for clients that do not close their idle connections
 
 log = logging.getLogger("extender")
 
@@ -87,6 +88,7 @@ def _config(settings: Settings, verbs: Verbs) -> uvicorn.Config:
         host=settings.host,
         port=settings.port,
         timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
         access_log=False,
         log_config=None,
         **tls,

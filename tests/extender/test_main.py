@@ -1,16 +1,24 @@
 """The process itself: it starts from a kubeconfig, answers, and gives its Lease back when it is told to end."""
 
 import asyncio
+import ipaddress
 import itertools
 import json
 import signal
 import socket
+import ssl
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from simulator.api import server
 from vgpu import names
@@ -41,19 +49,67 @@ async def holder(http: httpx.AsyncClient, url: str) -> str:
     return found
 
 
+def kubeconfig(folder: Path, url: str) -> Path:
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {}}],
+    }
+    (folder / "kubeconfig").write_text(json.dumps(config))
+    return folder / "kubeconfig"
+
+
+def certificate(folder: Path, name: str, issuer: tuple[x509.Name, ec.EllipticCurvePrivateKey] | None = None) -> Any:
+    """Write NAME.crt and NAME.key, signed by the issuer or by itself, and return what signs with it."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    issuer_name, issuer_key = issuer or (subject, key)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    signed = (
+        x509.CertificateBuilder(issuer_name, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
+        .add_extension(address, critical=False)
+        .sign(issuer_key, hashes.SHA256())
+    )
+    (folder / f"{name}.crt").write_bytes(signed.public_bytes(Encoding.PEM))
+    (folder / f"{name}.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return subject, key
+
+
+async def test_with_tls_only_known_clients_are_answered(tmp_path: Path) -> None:
+    authority = certificate(tmp_path, "ca")
+    certificate(tmp_path, "server", authority)
+    certificate(tmp_path, "client", authority)
+    numbers = itertools.count(1)
+    api = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
+    port = free_port()
+    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    known = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    known.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
+    flags = ["--tls-cert", "server.crt", "--tls-key", "server.key", "--client-ca", "ca.crt", "--identity=me"]
+    flags = [str(tmp_path / flag) if flag.endswith((".crt", ".key")) else flag for flag in flags]
+    async with server.serving(api) as url, httpx.AsyncClient(verify=known) as friend:
+        where = [f"--kubeconfig={kubeconfig(tmp_path, url)}", f"--listen=127.0.0.1:{port}"]
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "extender", *where, *flags)
+        try:
+            await answers(friend, f"https://127.0.0.1:{port}/readyz")
+            async with httpx.AsyncClient(verify=trust) as stranger:
+                with pytest.raises(httpx.TransportError):
+                    await stranger.get(f"https://127.0.0.1:{port}/healthz")
+        finally:
+            process.terminate()
+            assert await asyncio.wait_for(process.wait(), 20) == 0
+
+
 async def test_it_serves_and_gives_its_lease_back(tmp_path: Path) -> None:
     numbers = itertools.count(1)
     api = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
     port = free_port()
     async with server.serving(api) as url, httpx.AsyncClient() as http:
-        config = {
-            "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": url}}],
-            "users": [{"name": "u", "user": {}}],
-        }
-        (tmp_path / "kubeconfig").write_text(json.dumps(config))
-        flags = [f"--kubeconfig={tmp_path}/kubeconfig", f"--listen=127.0.0.1:{port}", "--identity=me"]
+        flags = [f"--kubeconfig={kubeconfig(tmp_path, url)}", f"--listen=127.0.0.1:{port}", "--identity=me"]
         process = await asyncio.create_subprocess_exec(sys.executable, "-m", "extender", *flags)
         try:
             await answers(http, f"http://127.0.0.1:{port}/readyz")
