@@ -1,7 +1,14 @@
 """Settings of the whole suite."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
 
 # How long an example takes depends on what else the machine does; speed is measured in benchmarks/, not here.
 settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ours")
+
+# A shell that starts us in the background, or nohup, has these ignored, and every program we start would inherit that.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)

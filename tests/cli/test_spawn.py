@@ -59,8 +59,12 @@ def test_signals_sent_to_us_reach_the_command(number: signal.Signals) -> None:
     script = f"trap 'echo got it; exit 7' {number.name.removeprefix('SIG')}; echo up; while :; do sleep 0.05; done"
     program = f"import os, sys; from cli import spawn; sys.exit(spawn.run(['/bin/sh', '-c', {script!r}], os.environ))"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "up\n"
-        process.send_signal(number)
-        assert process.stdout.read() == "got it\n"
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "up\n"
+            process.send_signal(number)
+            assert process.stdout.read() == "got it\n"
+        except BaseException:
+            process.kill()
+            raise
     assert process.returncode == 7
