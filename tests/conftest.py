@@ -9,6 +9,7 @@ settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("ours")
 
 # A shell that starts us in the background, or nohup, has these ignored, and every program we start would inherit that.
-for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+_INHERITED = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL, signal.SIGQUIT: signal.SIG_DFL}
+for number, usual in _INHERITED.items():
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
