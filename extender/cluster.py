@@ -9,7 +9,7 @@ end here when a watch shows their pod bound, over or gone.
 """
 
 import logging
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -86,7 +86,7 @@ class Cluster:
     def is_away(self, node: str) -> bool:
         """Whether the node's device plugin is away: by the kubelet's word, or by the plugin's own Lease."""
         kubelet = self.nodes.get(node)
-        return kubelet is None or kubelet.allocatable == 0 or not self.is_held(names.node_lease(node))
+        return kubelet is None or kubelet.offers_nothing or not self.is_held(names.node_lease(node))
 
     def is_held(self, lease_name: str) -> bool:
         """Whether a Lease has a holder who renewed it lately, by this program's own clock."""
@@ -213,7 +213,17 @@ class Cluster:
                 taken[uuid] += used
         cards = (self._as_held(self._owned(card, node.name), node.name) for card in node.cards)
         states = tuple(CardState(card, node.slice_mib, taken[card.uuid]) for card in cards)
-        return NodeState(node.name, node.slice_mib, states)
+        return NodeState(node.name, node.slice_mib, states, self._devices(node.name, node.slice_mib))
+
+    def _devices(self, node: str, slice_mib: int) -> dict[str, int]:
+        """What the kubelet counts for the node's pods, whether their assignments can be trusted or not."""
+        bound = self._on_node[node]
+        requests = [pod.parsed.request for pod in bound.values()]
+        requests += [held.request for held in self._reserved[node].values() if held.uid not in bound]
+        total = Counter[str]()
+        for request in requests:
+            total.update(request.devices(slice_mib) if request else {})
+        return dict(total)
 
     def _holders(self, node: str) -> list[tuple[PodRequest, Assignment]]:
         bound = self._on_node[node]

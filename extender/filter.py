@@ -49,8 +49,15 @@ def _judgement(pod: Pod, cluster: Cluster, defaults: Defaults) -> Callable[[str]
         return lambda _: Refusal(Reason.NOT_ADMITTED)
     question = cluster.answers.to(request, request.wishes.gpu_policy or defaults.gpu_policy)
 
+    devices = request.devices(cluster.slice_mib)
+
     def on_node(name: str) -> Answer:
         standing = cluster.standing(name)
-        return question.ask(standing) if isinstance(standing, NodeState) else Refusal(standing)
+        if not isinstance(standing, NodeState):
+            return Refusal(standing)
+        answer = question.ask(standing)
+        if isinstance(answer, Assignment) and not cluster.nodes[name].has_room(standing.devices, devices):
+            return Refusal(Reason.KUBELET_OFFERS_LESS)
+        return answer
 
     return on_node

@@ -3,6 +3,7 @@
 Objects come from users and from other programs: what cannot be read is reported by its absence, never by a crash.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -58,10 +59,19 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class KubeNode:
-    """The kubelet's word on a node: whether anything of ours can be allocated there now."""
+    """The kubelet's word on a node: how many slices and cards can be allocated there, those in use included."""
 
     name: str
-    allocatable: int
+    allocatable: Mapping[str, int]
+
+    @property
+    def offers_nothing(self) -> bool:
+        """Whether no device of ours can be allocated: the plugin is away."""
+        return not any(self.allocatable.values())
+
+    def has_room(self, taken: Mapping[str, int], more: Mapping[str, int]) -> bool:
+        """Whether the kubelet would admit a pod with these devices beside those taken; it fails what passes."""
+        return all(taken.get(name, 0) + amount <= self.allocatable.get(name, 0) for name, amount in more.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +123,8 @@ def node(raw: msgspec.Raw) -> KubeNode:
     """Read a Node: the slices and cards that its kubelet would allocate."""
     obj: Json = msgspec.json.decode(raw)
     allocatable = (obj.get("status") or {}).get("allocatable") or {}
-    amounts = (quantity.whole_number(allocatable.get(name, 0)) for name in names.KUBELET_RESOURCES)
-    return KubeNode(obj["metadata"]["name"], sum(amount or 0 for amount in amounts))
+    amounts = {name: quantity.whole_number(allocatable.get(name, 0)) or 0 for name in names.KUBELET_RESOURCES}
+    return KubeNode(obj["metadata"]["name"], amounts)
 
 
 def inventory(raw: msgspec.Raw) -> Inventory:

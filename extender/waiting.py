@@ -1,8 +1,9 @@
 """Explains pods that kube-scheduler refused before it asked us.
 
-kube-scheduler screens nodes by free slices itself. Where that leaves no node, `/filter` is never called, and the pod's
-owner reads only `Insufficient vgpu.io/slice`. So a pod that the watch shows as unschedulable is judged here, and its
-owner told card by card. One at a time, with a pause: explaining a crowd must not slow the verbs.
+Where its own checks leave no node, `/filter` is never called, and the pod's owner reads only what they say, such as
+`Insufficient vgpu.io/slice` in a cluster whose scheduler does not leave our resources to us. So a pod that the watch
+shows as unschedulable is judged here, and its owner told card by card. One at a time, with a pause: explaining a crowd
+must not slow the verbs.
 """
 
 import asyncio

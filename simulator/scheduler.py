@@ -45,8 +45,8 @@ class Profile:
 
 def vgpu_profile(extender: Extender) -> Profile:
     """Return the profile of our default install."""
-    users = frozenset(names.USER_RESOURCES)
-    return Profile(names.SCHEDULER, extender, managed=users | set(names.KUBELET_RESOURCES), ignored=users)
+    ours = frozenset((*names.USER_RESOURCES, *names.KUBELET_RESOURCES))
+    return Profile(names.SCHEDULER, extender, managed=ours, ignored=ours)
 
 
 @dataclass(frozen=True, slots=True)

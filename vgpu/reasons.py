@@ -26,6 +26,7 @@ class Reason(StrEnum):
     NOT_ENOUGH_CARDS = "NotEnoughCards"
     NO_INVENTORY = "NoInventory"
     PLUGIN_AWAY = "PluginAway"
+    KUBELET_OFFERS_LESS = "KubeletOffersLess"
     SLICE_SIZE_MISMATCH = "SliceSizeMismatch"
     NOT_ADMITTED = "NotAdmitted"
     INVALID_REQUEST = "InvalidRequest"
@@ -46,6 +47,7 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.NOT_ENOUGH_CARDS: "fewer cards than asked for",
     Reason.NO_INVENTORY: "the node has no GPUs, or no device plugin reported them",
     Reason.PLUGIN_AWAY: "the node's device plugin is away",
+    Reason.KUBELET_OFFERS_LESS: "the kubelet offers fewer devices than its cards have free",
     Reason.SLICE_SIZE_MISMATCH: "the node cuts its cards by another slice size",
     Reason.NOT_ADMITTED: "the webhook has not admitted the pod",
     Reason.INVALID_REQUEST: "the pod's GPU request cannot be read",

@@ -4,6 +4,7 @@
 reported by field: an amount that makes no sense is never taken for "no GPU wanted".
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -93,6 +94,23 @@ class PodRequest:
         if container.whole:
             return names.CARD, container.gpus
         return names.SLICE, container.gpus * self.slices(container, slice_mib)
+
+    def devices(self, slice_mib: int) -> dict[str, int]:
+        """What the kubelet counts for the pod, by resource: the larger of each init phase and all the others together.
+
+        Sidecars run in every phase. Source: https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/
+        """
+        lasting, final, init = Counter[str](), Counter[str](), Counter[str]()
+        for container in self.containers:
+            resource, amount = self.kubelet_resource(container, slice_mib)
+            match container.kind:
+                case ContainerKind.SIDECAR:
+                    lasting[resource] += amount
+                case ContainerKind.APP:
+                    final[resource] += amount
+                case ContainerKind.INIT:
+                    init[resource] = max(init[resource], amount)
+        return dict(lasting + (final | init))
 
 
 @dataclass(frozen=True, slots=True)

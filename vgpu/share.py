@@ -1,6 +1,7 @@
 """What is taken of a card, and the arithmetic of it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from vgpu.device import Card
 
@@ -111,11 +112,15 @@ class CardState:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A node's cards with what is taken of them: what a decision looks at."""
+    """A node's cards with what is taken of them: what a decision looks at.
+
+    `devices` is what the kubelet counts for the pods on the node, by resource.
+    """
 
     name: str
     slice_mib: int
     cards: tuple[CardState, ...]
+    devices: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def free_slices(self) -> int:

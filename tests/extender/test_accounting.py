@@ -44,7 +44,7 @@ class Accounting(RuleBasedStateMachine):
         self.cluster = Cluster(256, self.clock)
         cards = (strategies.card(0, SLICES * 256),)
         self.cluster.upsert_inventory(Inventory(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
-        self.cluster.nodes[NODE] = KubeNode(NODE, SLICES)
+        self.cluster.nodes[NODE] = KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1})
         client: Any = None  # only the step that takes is tried here; it speaks to nobody
         self.binder = Binder(client, self.cluster, Defaults(), Leader())
         self.truth: dict[str, Pod] = {}

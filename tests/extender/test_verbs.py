@@ -200,10 +200,23 @@ async def test_held_slices_count_but_not_what_was_given_back_after_the_report(wo
 
 
 async def test_a_pod_refused_before_we_were_asked_is_explained_too(world: World) -> None:
-    """kube-scheduler screens by free slices itself; then its own words name no card."""
+    """A scheduler that screens by free slices itself never asks; its own words name no card."""
     pod = await world.create_pod(gpu_mem=4096)
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     await world.client.patch(f"{PODS}/{pod['metadata']['name']}/status", {"status": {"conditions": [condition]}})
     (event,) = await world.events()
     assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
     assert "n3: card 0 CardTooSmall" in event["message"]
+
+
+async def test_the_kubelet_is_never_sent_more_than_it_offers(world: World) -> None:
+    """It fails such a pod for good: an ill card's slices are not offered while its old tenants still count."""
+    pod, other = await world.create_pod(gpu_mem=1024), await world.create_pod(gpu_mem=1024)
+    assert await world.bind(pod) == ""
+    await world.client.patch(
+        "/api/v1/nodes/n1/status", {"status": {"allocatable": {names.SLICE: "7", names.CARD: "2"}}}
+    )
+    await world.until(lambda: world.cluster.nodes["n1"].allocatable[names.SLICE] == 7)
+    why = "KubeletOffersLess: the kubelet offers fewer devices than its cards have free"
+    assert (await world.filter(other, "n1"))["FailedNodes"] == {"n1": why}
+    assert await world.bind(other) == why

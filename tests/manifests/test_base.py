@@ -115,7 +115,7 @@ def test_the_scheduler_asks_the_extender_about_all_that_is_ours() -> None:
     assert (extender["ignorable"], extender["nodeCacheCapable"]) == (False, True)
     assert extender["weight"] >= 100
     managed = {each["name"]: each["ignoredByScheduler"] for each in extender["managedResources"]}
-    assert managed == dict.fromkeys(names.USER_RESOURCES, True) | dict.fromkeys(names.KUBELET_RESOURCES, False)
+    assert managed == dict.fromkeys((*names.USER_RESOURCES, *names.KUBELET_RESOURCES), True)  # docs/adr/0011
     assert [profile["schedulerName"] for profile in config["profiles"]] == [names.SCHEDULER]
 
 

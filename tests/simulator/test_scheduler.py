@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -112,6 +113,11 @@ async def test_a_pod_goes_where_the_extender_scores_highest(
     assert fake.calls[2][1] == {"PodName": "a", "PodNamespace": "default", "PodUID": uid, "Node": "n3"}
 
 
+def screening_profile(extender: Extender) -> Profile:
+    """A cluster whose own scheduler was extended, and still screens by slices."""
+    return replace(vgpu_profile(extender), ignored=frozenset(names.USER_RESOURCES))
+
+
 async def test_only_what_is_left_of_the_screening_is_asked_about_and_one_node_needs_no_scores(
     cluster: Cluster, fake: FakeExtender, extender: Extender
 ) -> None:
@@ -119,7 +125,7 @@ async def test_only_what_is_left_of_the_screening_is_asked_about_and_one_node_ne
         status = {"allocatable": {names.SLICE: "3"}}
         await cluster.update(Target(resources.NODES, name=name, subresource="status"), {"status": status})
     pod = await create(cluster, "a")
-    async with running(cluster, vgpu_profile(extender)):
+    async with running(cluster, screening_profile(extender)):
         await until(lambda: node(cluster, pod))
     assert [(verb, args.get("NodeNames")) for verb, args in fake.calls] == [("filter", ["n2"]), ("bind", None)]
 
@@ -166,7 +172,7 @@ async def test_slices_of_pods_being_bound_are_taken(cluster: Cluster, fake: Fake
 
     fake.answers["bind"] = slowly
     pods = [await create(cluster, name, slices=60) for name in "abcd"]
-    async with running(cluster, vgpu_profile(extender)):
+    async with running(cluster, screening_profile(extender)):
         await until(lambda: "3 Insufficient" in telling.reason(cluster.get(pods[3])))
         free.set()
         await until(lambda: all(node(cluster, pod) for pod in pods[:3]))

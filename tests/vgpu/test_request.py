@@ -130,6 +130,14 @@ def test_an_init_container_of_another_size_over_several_cards_is_refused() -> No
     assert "same memory" in problems(obj)[0]
 
 
+def test_devices_are_counted_as_the_kubelet_counts_them() -> None:
+    side = container("side", gpu_mem=256) | {"restartPolicy": "Always"}
+    apps = (container("app", gpu_mem=512), container("two", gpu_mem=256), container("whole", gpu=2))
+    parsed = request.parse(pod(*apps, init=(side, container("init", gpu_mem=1024))))
+    assert parsed.request is not None
+    assert parsed.request.devices(256) == {names.SLICE: 1 + 4 + 1, names.CARD: 2}
+
+
 def test_a_sidecar_after_an_init_container_is_refused() -> None:
     """The kubelet hands an ordinary init container's devices to whoever comes next, a sidecar too."""
     side = container("side", gpu_mem=256) | {"restartPolicy": "Always"}
