@@ -19,7 +19,7 @@ from deviceplugin.pods import Name
 from vgpu.errors import KubeletError
 
 POLL_S: Final = 1.0
-_SETTLE_S: Final = 0.03  # from our answer to Allocate until the kubelet has written it down
+_SETTLE_S: Final = 0.05  # from our answer to Allocate until the kubelet has written it down
 _STUCK_S: Final = 2.0  # an Allocate that has not followed by then is not coming
 _QUIET_POLL_S: Final = 0.01
 
