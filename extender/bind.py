@@ -15,8 +15,9 @@ import msgspec
 from adapters.kubernetes.client import Client
 from extender import filter as filter_verb
 from extender import observed
-from extender.cluster import Cluster, Reservation
+from extender.cluster import Cluster
 from extender.observed import Pod
+from extender.reservations import Reservation
 from extender.wire import BindArgs
 from vgpu import assignment, names, reasons
 from vgpu.assignment import Assignment

@@ -9,14 +9,15 @@ end here when a watch shows their pod bound, over or gone.
 """
 
 import logging
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from extender import observed
 from extender.answers import Answers
 from extender.observed import Inventory, KubeNode, Lease, Pod
+from extender.reservations import GivenBack, Reservation, Reservations
 from vgpu import assignment, names
 from vgpu.assignment import Assignment
 from vgpu.device import Card
@@ -31,28 +32,6 @@ DUPLICATE: Final = "DuplicateUUID"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """A pod being bound.
-
-    `expires` (monotonic seconds) is set where nobody knows whether its Binding was carried out.
-    """
-
-    uid: str
-    node: str
-    request: PodRequest
-    assignment: Assignment
-    expires: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _GivenBack:
-    """What a pod held until just now, by card: kube-scheduler asks again at once, and would not ask a second time."""
-
-    until: float
-    taken: dict[str, Usage]
-
-
 class Cluster:
     """The picture. `clock` is monotonic, in seconds."""
 
@@ -65,10 +44,9 @@ class Cluster:
         self.inventories: dict[str, Inventory] = {}
         self.leases: dict[str, tuple[Lease, float]] = {}
         self._on_node: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
-        self._reserved: defaultdict[str, dict[str, Reservation]] = defaultdict(dict)  # by node, then UID
-        self._reserved_on: defaultdict[str, set[str]] = defaultdict(set)  # nodes, by UID
+        self._reserved = Reservations()
         self._gone: OrderedDict[str, None] = OrderedDict()
-        self._given_back: defaultdict[str, deque[_GivenBack]] = defaultdict(deque)
+        self._given_back = GivenBack()
         self._owners: dict[str, str] = {}
         self._states: dict[str, NodeState] = {}
 
@@ -102,14 +80,12 @@ class Cluster:
 
     def reserve(self, reservation: Reservation) -> None:
         """Take what a pod will hold, before its Binding is posted."""
-        self._reserved[reservation.node][reservation.uid] = reservation
-        self._reserved_on[reservation.uid].add(reservation.node)
+        self._reserved.take(reservation)
         self._states.pop(reservation.node, None)
 
     def release(self, uid: str, node: str) -> None:
         """Give a reservation back: its Binding was refused, or its pod is now seen for itself."""
-        if self._reserved[node].pop(uid, None) is not None:
-            self._reserved_on[uid].discard(node)
+        if self._reserved.drop(uid, node):
             self._states.pop(node, None)
 
     def settle(self, uid: str, node: str, expires: float | None) -> None:
@@ -117,12 +93,12 @@ class Cluster:
         known = self.pods.get(uid)
         if uid in self._gone or (known is not None and known.node):
             self.release(uid, node)
-        elif uid in self._reserved[node]:
-            self._reserved[node][uid] = replace(self._reserved[node][uid], expires=expires)
+        else:
+            self._reserved.keep(uid, node, expires)
 
     def reservation(self, uid: str, node: str) -> Reservation | None:
         """Return what is reserved for a pod on a node."""
-        return self._reserved[node].get(uid)
+        return self._reserved.get(uid, node)
 
     def upsert_pod(self, pod: Pod) -> None:
         """Take a pod's present state."""
@@ -175,20 +151,16 @@ class Cluster:
         if pod is not None and held is not None and inventory is not None and inventory.node.slice_mib:
             totals = {card.uuid: card.slices(inventory.node.slice_mib) for card in inventory.node.cards}
             taken = assignment.usage(held[1], held[0], inventory.node.slice_mib, totals)
-            self._given_back[pod.node].append(_GivenBack(self.clock() + HELD_LAG_S, taken))
+            self._given_back.note(pod.node, self.clock() + HELD_LAG_S, taken)
 
     def _drop_reservations(self, uid: str) -> None:
-        for node in list(self._reserved_on.get(uid, ())):
+        for node in self._reserved.nodes_of(uid):
             self.release(uid, node)
-        self._reserved_on.pop(uid, None)
 
     def _expire(self, node: str) -> None:
-        now = self.clock()
-        for held in [r for r in self._reserved[node].values() if r.expires is not None and r.expires <= now]:
-            self.release(held.uid, node)
-        given_back = self._given_back[node]
-        while given_back and given_back[0].until <= now:
-            given_back.popleft()
+        for uid in self._reserved.overdue(node, self.clock()):
+            self.release(uid, node)
+        if self._given_back.forget(node, self.clock()):
             self._states.pop(node, None)
 
     def _settle_owners(self) -> None:
@@ -211,7 +183,7 @@ class Cluster:
         for request, chosen in self._holders(node.name):
             for uuid, used in assignment.usage(chosen, request, node.slice_mib, totals).items():
                 taken[uuid] += used
-        cards = (self._as_held(self._owned(card, node.name), node.name) for card in node.cards)
+        cards = (self._given_back.correct(node.name, self._owned(card, node.name)) for card in node.cards)
         states = tuple(CardState(card, node.slice_mib, taken[card.uuid]) for card in cards)
         return NodeState(node.name, node.slice_mib, states, self._devices(node.name, node.slice_mib))
 
@@ -219,7 +191,7 @@ class Cluster:
         """What the kubelet counts for the node's pods, whether their assignments can be trusted or not."""
         bound = self._on_node[node]
         requests = [pod.parsed.request for pod in bound.values()]
-        requests += [held.request for held in self._reserved[node].values() if held.uid not in bound]
+        requests += [held.request for held in self._reserved.on(node) if held.uid not in bound]
         total = Counter[str]()
         for request in requests:
             total.update(request.devices(slice_mib) if request else {})
@@ -227,16 +199,8 @@ class Cluster:
 
     def _holders(self, node: str) -> list[tuple[PodRequest, Assignment]]:
         bound = self._on_node[node]
-        reserved = [(r.request, r.assignment) for r in self._reserved[node].values() if r.uid not in bound]
+        reserved = [(r.request, r.assignment) for r in self._reserved.on(node) if r.uid not in bound]
         return [held for pod in bound.values() if (held := trusted(pod)) is not None] + reserved
-
-    def _as_held(self, card: Card, node: str) -> Card:
-        """The card, its held slices less what was given back since the report could have been made."""
-        back = [each.taken[card.uuid] for each in self._given_back[node] if card.uuid in each.taken]
-        if not back:
-            return card
-        slices = max(0, card.held_slices - sum(used.slices for used in back))
-        return replace(card, held_slices=slices, held_whole=card.held_whole and not any(used.wholes for used in back))
 
     def _owned(self, card: Card, node: str) -> Card:
         return card if self._owners[card.uuid] == node else replace(card, healthy=False, reason=DUPLICATE)
