@@ -26,7 +26,9 @@ from vgpu.placement import Defaults, Refusal
 
 POST_TIMEOUT_S: Final = 3.0  # below kube-scheduler's httpTimeout, so that it hears the settled outcome
 GET_TIMEOUT_S: Final = 1.0
-UNKNOWN_S: Final = 65.0  # the API server ends any request after 60 s: what was not carried out by then never is
+# The API server ends any request after 60 s: what was not carried out by then never is, and what was, a watch that lags
+# less than this has shown by then.
+UNKNOWN_S: Final = 65.0
 NOT_FOUND: Final = 404
 
 log = logging.getLogger(__name__)

@@ -132,8 +132,10 @@ class Accounting(RuleBasedStateMachine):
         else:
             self.tell("delete", pod)
 
+    @precondition(lambda self: not self.unseen)
     @rule(seconds=st.sampled_from([1.0, 40.0]))
     def time_passes(self, seconds: float) -> None:
+        """Only while the watch has caught up: one that lags by more than a minute is beyond UNKNOWN_S."""
         self.clock.seconds += seconds
         self.late = [posted for posted in self.late if posted.ends > self.clock.seconds]
         self.alive()
