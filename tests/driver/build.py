@@ -9,8 +9,9 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
 ``cards``
     One line per card, read again whenever it changes (``simgpu.write_cards`` writes it):
     ``uuid=GPU-... index=0 model="NVIDIA H100 80GB HBM3" memoryMiB=81559 reservedMiB=551 numa=0 minor=0 healthy=1``,
-    and optionally ``contextMiB=0 mig=0 recovery=0 nvlink=GPU-...,GPU-...``. ``healthy=0``: NVML says the GPU is
-    lost, CUDA says unknown error. No such file: no driver (NVML) and no device (CUDA).
+    and optionally ``contextMiB=0 moduleKiB=0 mig=0 recovery=0 nvlink=GPU-...,GPU-...``: what each context and each
+    loaded module takes of the card. ``healthy=0``: NVML says the GPU is lost, CUDA says unknown error. No such file:
+    no driver (NVML) and no device (CUDA).
 ``state``
     Made by the libraries: the bytes each living process holds on each card. A process that dies, kill -9 included,
     holds nothing from that moment, whatever PID namespace it was in (see ledger.c).
@@ -24,7 +25,7 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
 Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. What an
 allocation takes of a card, and what odd calls return, is as measured on an H200 with driver 580. A kernel
 keeps its stream busy for the microseconds its name ends with. Not there: graphs, arrays, IPC,
-green contexts, libraries.
+green contexts.
 """
 
 import subprocess
@@ -48,10 +49,12 @@ CUDA = (
     "cuda_pool.c",
     "cuda_vmm.c",
     "cuda_stream.c",
+    "cuda_module.c",
+    "cuda_library.c",
     "cuda_twins.c",
     "cuda_resolve.c",
 )
-NVML = ("nvml_system.c", "nvml_device.c", "nvml_links.c", "nvml_events.c")
+NVML = ("nvml_system.c", "nvml_device.c", "nvml_processes.c", "nvml_links.c", "nvml_events.c")
 WARNINGS = (
     "-Wall",
     "-Wextra",

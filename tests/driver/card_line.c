@@ -60,12 +60,12 @@ static bool set_unsigned(unsigned *out, const char *value) {
     return true;
 }
 
-static bool set_mib(uint64_t *out, const char *value) {
+static bool set_size(uint64_t *out, const char *value, uint64_t unit) {
     uint64_t number;
     if (!parse_number(value, UINT64_C(1) << 30, &number)) {
         return false;
     }
-    *out = number * SIM_MIB;
+    *out = number * unit;
     return true;
 }
 
@@ -96,13 +96,16 @@ static bool set_nvlinks(Card *card, char *value) {
 static bool set_sizes(Card *card, const char *key, const char *value, bool *known) {
     *known = true;
     if (strcmp(key, "memoryMiB") == 0) {
-        return set_mib(&card->memory, value);
+        return set_size(&card->memory, value, SIM_MIB);
     }
     if (strcmp(key, "reservedMiB") == 0) {
-        return set_mib(&card->reserved, value);
+        return set_size(&card->reserved, value, SIM_MIB);
     }
     if (strcmp(key, "contextMiB") == 0) {
-        return set_mib(&card->context, value);
+        return set_size(&card->context, value, SIM_MIB);
+    }
+    if (strcmp(key, "moduleKiB") == 0) {
+        return set_size(&card->module, value, SIM_KIB);
     }
     *known = false;
     return false;

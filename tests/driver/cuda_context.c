@@ -60,6 +60,7 @@ static void context_destroy(CUcontext context) {
     *link = context->next;
     allocations_free_of(context);
     streams_free_of(context);
+    modules_free_of(context);
     pools_trim(context->device);
     device_release(context->device, context->overhead);
     free(context);

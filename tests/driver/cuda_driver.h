@@ -40,6 +40,22 @@ struct CUmemPoolHandle_st {
     uint64_t threshold;
 };
 
+/* A function of a module, or a kernel of a library: a program launches both. */
+struct CUfunc_st {
+    struct CUfunc_st *next;
+    CUlibrary library; /* of a kernel; NULL in a module */
+    uint64_t duration_ns;
+    char name[128];
+};
+
+struct CUmod_st {
+    struct CUmod_st *next;
+    CUcontext context;
+    CUlibrary library; /* whose code it is, NULL when the program loaded it by itself */
+    uint64_t charged;
+    struct CUfunc_st *functions;
+};
+
 typedef enum { KIND_DEVICE, KIND_SMALL, KIND_MANAGED, KIND_HOST, KIND_POOL } Kind;
 
 typedef struct {
@@ -94,6 +110,14 @@ void pages_give(CUdeviceptr address, uint64_t bytes);
 void pool_release(CUmemoryPool pool, uint64_t bytes);
 void pools_trim(CUdevice ordinal); /* at a synchronisation point */
 void streams_free_of(CUcontext context);
+
+CUresult module_load(CUmodule *out, CUlibrary library); /* into the current context */
+CUmodule module_of(CUlibrary library, CUcontext context);
+void modules_unload_of(CUlibrary library);
+void modules_free_of(CUcontext context);
+/* The function of that name, added to the list where it is not yet; NULL without memory. */
+CUfunction function_named(CUfunction *list, const char *name);
+void functions_free(CUfunction *list);
 
 uint64_t now_ns(void);
 /* Gives the lock back, sleeps until then, takes it again. */

@@ -1,14 +1,8 @@
-/* Streams, events, modules and launches. A kernel computes nothing: it keeps its stream busy for as many microseconds
- * as the number at the end of its name says ("busy_250" for 250; 10 without one). */
+/* Streams, events and launches. A kernel computes nothing: it keeps its stream busy for its time. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
-#include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define DEFAULT_KERNEL_US 10
 
 struct CUstream_st {
     struct CUstream_st *next;
@@ -19,17 +13,6 @@ struct CUstream_st {
 
 struct CUevent_st {
     uint64_t at; /* when its work is done; 0 = never recorded */
-};
-
-struct CUfunc_st {
-    struct CUfunc_st *next;
-    CUmodule module;
-    uint64_t duration_ns;
-    char name[128];
-};
-
-struct CUmod_st {
-    struct CUfunc_st *functions;
 };
 
 void streams_free_of(CUcontext context) {
@@ -187,68 +170,6 @@ SIM_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUe
 SIM_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
     ENTER();
     return elapsed(pMilliseconds, hStart, hEnd);
-}
-
-static CUresult load(CUmodule *module, const void *image) {
-    CUcontext context;
-    CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(module != NULL && image != NULL, CUDA_ERROR_INVALID_VALUE);
-    *module = calloc(1, sizeof **module);
-    LEAVE(*module != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
-}
-
-SIM_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname) {
-    ENTER();
-    return load(module, fname);
-}
-
-SIM_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image) {
-    ENTER();
-    return load(module, image);
-}
-
-SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
-                                       CUjit_option *options, void **optionValues) {
-    (void)numOptions;
-    (void)options;
-    (void)optionValues;
-    ENTER();
-    return load(module, image);
-}
-
-SIM_EXPORT CUresult cuModuleUnload(CUmodule hmod) {
-    ENTER();
-    REQUIRE(hmod != NULL, CUDA_ERROR_INVALID_HANDLE);
-    while (hmod->functions != NULL) {
-        CUfunction gone = hmod->functions;
-        hmod->functions = gone->next;
-        free(gone);
-    }
-    free(hmod);
-    LEAVE(CUDA_SUCCESS);
-}
-
-static uint64_t duration_ns(const char *name) {
-    size_t digits = strlen(name);
-    while (digits > 0 && isdigit((unsigned char)name[digits - 1])) {
-        digits--;
-    }
-    uint64_t us = name[digits] == '\0' ? DEFAULT_KERNEL_US : strtoull(name + digits, NULL, 10);
-    return us * 1000;
-}
-
-SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name) {
-    ENTER();
-    REQUIRE(hfunc != NULL && name != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(hmod != NULL, CUDA_ERROR_INVALID_HANDLE);
-    CUfunction made = calloc(1, sizeof *made);
-    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
-    *made = (struct CUfunc_st){.next = hmod->functions, .module = hmod, .duration_ns = duration_ns(name)};
-    (void)snprintf(made->name, sizeof made->name, "%s", name);
-    hmod->functions = made;
-    *hfunc = made;
-    LEAVE(CUDA_SUCCESS);
 }
 
 static CUresult launch(CUfunction function, CUstream stream) {

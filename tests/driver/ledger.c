@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SLOTS       4096
+#define SLOTS       SIM_PROCESSES
 #define CARDS       32
 #define FAULT_LINES 64
 #define ALL_BYTE    0
@@ -286,12 +286,13 @@ unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity) 
     int place = attached() == 0 ? place_of(uuid) : -1;
     for (uint32_t slot = 0; place >= 0 && slot < state->high; slot++) {
         uint64_t bytes = slot_bytes(slot, place);
-        unsigned pid = bytes != 0 && alive((int)slot) ? owner_of(slot) : 0;
+        uint64_t busy_until = __atomic_load_n(&state->slot[slot].busy_until[place], __ATOMIC_RELAXED);
+        unsigned pid = (bytes | busy_until) != 0 && alive((int)slot) ? owner_of(slot) : 0;
         if (pid == 0) {
             continue;
         }
         if (count < capacity) {
-            out[count] = (SimProcess){.pid = pid, .bytes = bytes};
+            out[count] = (SimProcess){.pid = pid, .bytes = bytes, .busy_until = busy_until};
         }
         count++;
     }

@@ -40,8 +40,46 @@ typedef struct {
 typedef struct {
     unsigned pid;
     unsigned long long usedGpuMemory;
+} nvmlProcessInfo_v1_t;
+
+typedef struct {
+    unsigned pid;
+    unsigned long long usedGpuMemory;
     unsigned gpuInstanceId, computeInstanceId;
 } nvmlProcessInfo_t;
+
+typedef struct {
+    unsigned pid;
+    unsigned long long usedGpuMemory;
+    unsigned gpuInstanceId, computeInstanceId;
+    unsigned long long usedGpuCcProtectedMemory;
+} nvmlProcessDetail_v1_t;
+
+typedef struct {
+    unsigned version, mode, numProcArrayEntries;
+    nvmlProcessDetail_v1_t *procArray;
+} nvmlProcessDetailList_v1_t;
+#define NVML_PROCESS_DETAIL_LIST_V1 0x01000018U
+
+enum { NVML_PROCESS_MODE_COMPUTE = 0, NVML_PROCESS_MODE_MPS = 2, NVML_PROCESS_MODE_ALL = 3 };
+
+typedef struct {
+    unsigned pid;
+    unsigned long long timeStamp; /* us since 1970 */
+    unsigned smUtil, memUtil, encUtil, decUtil;
+} nvmlProcessUtilizationSample_t;
+
+typedef struct {
+    unsigned long long timeStamp;
+    unsigned pid, smUtil, memUtil, encUtil, decUtil, jpgUtil, ofaUtil;
+} nvmlProcessUtilizationInfo_v1_t;
+
+typedef struct {
+    unsigned version, processSamplesCount;
+    unsigned long long lastSeenTimeStamp;
+    nvmlProcessUtilizationInfo_v1_t *procUtilArray;
+} nvmlProcessesUtilizationInfo_v1_t;
+#define NVML_PROCESSES_UTILIZATION_V1 0x01000018U
 
 typedef struct {
     unsigned gpu, memory;
@@ -66,6 +104,10 @@ enum { NVML_EVENT_XID = 8, NVML_NO_INSTANCE = 0xFFFFFFFF };
 
 _Static_assert(sizeof(nvmlMemory_v2_t) == 40 && sizeof(nvmlPciInfo_t) == 68 && sizeof(nvmlProcessInfo_t) == 24,
                "NVML ABI");
-_Static_assert(sizeof(nvmlFieldValue_t) == 40, "NVML ABI");
+_Static_assert(sizeof(nvmlFieldValue_t) == 40 && sizeof(nvmlProcessInfo_v1_t) == 16, "NVML ABI");
+_Static_assert(sizeof(nvmlProcessDetail_v1_t) == 32 && sizeof(nvmlProcessDetailList_v1_t) == 24, "NVML ABI");
+_Static_assert(sizeof(nvmlProcessUtilizationSample_t) == 32 && sizeof(nvmlProcessUtilizationInfo_v1_t) == 40 &&
+                   sizeof(nvmlProcessesUtilizationInfo_v1_t) == 24,
+               "NVML ABI");
 
 #endif

@@ -20,6 +20,12 @@ cuda = ctypes.CDLL("libcuda.so.1")
 U64 = ctypes.c_uint64
 
 
+class OldProcess(ctypes.Structure):
+    """An entry of NVML's first process lists, which nvidia-ml-py no longer has."""
+
+    _fields_ = (("pid", ctypes.c_uint), ("usedGpuMemory", ctypes.c_ulonglong))
+
+
 def start(device: int = 0) -> int:
     """Initialises the driver with the device's primary context current."""
     context = ctypes.c_void_p()
@@ -38,6 +44,12 @@ def free(pointer: int, function: str = "cuMemFree_v2") -> int:
     """Result."""
     rest = (None,) if function == "cuMemFreeAsync" else ()
     return int(cuda[function](U64(pointer), *rest))
+
+
+def made(function: str, *arguments: object) -> tuple[int, int]:
+    """Result and value of a function that leaves a handle or an address in its first argument."""
+    out = U64()
+    return cuda[function](ctypes.byref(out), *arguments), out.value
 
 
 def fill_card(size: int) -> int:
@@ -119,6 +131,15 @@ def card(index: int = 0) -> object:
 def processes(index: int = 0) -> list[tuple[int, int]]:
     """PID and bytes of each process NVML shows on that card."""
     return [(p.pid, p.usedGpuMemory) for p in pynvml.nvmlDeviceGetComputeRunningProcesses(card(index))]
+
+
+def listed(function: str, room: int = 8) -> tuple[int, object]:
+    """Of a process list of NVML, in any version, with room for so many: result, and the list or how many there are."""
+    entry = pynvml.c_nvmlProcessInfo_v2_t if function[-3:] in {"_v2", "_v3"} else OldProcess
+    found = (entry * room)()
+    count = ctypes.c_uint(room)
+    result = ctypes.CDLL("libnvidia-ml.so.1")[function](card(), ctypes.byref(count), found if room else None)
+    return result, count.value if result else [(p.pid, p.usedGpuMemory) for p in found[: count.value]]
 
 
 def memory(index: int = 0) -> dict[str, int]:

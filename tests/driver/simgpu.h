@@ -12,7 +12,9 @@
 #define SIM_MODEL_SIZE  96
 #define SIM_MAX_CARDS   16
 #define SIM_MAX_NVLINKS 18
+#define SIM_PROCESSES   4096
 #define SIM_PATH_SIZE   4096
+#define SIM_KIB         (UINT64_C(1) << 10)
 #define SIM_MIB         (UINT64_C(1) << 20)
 
 /* One line of `cards`. Sizes in bytes. */
@@ -29,6 +31,7 @@ typedef struct {
     uint64_t memory;   /* what NVML calls total */
     uint64_t reserved; /* of it, never usable; CUDA's total is memory - reserved */
     uint64_t context;  /* what one CUDA context takes */
+    uint64_t module;   /* what one loaded module takes */
     bool healthy;
     bool mig;
 } Card;
@@ -62,6 +65,7 @@ int sim_fault(const char *function);
 typedef struct {
     unsigned pid; /* in the reader's PID namespace */
     uint64_t bytes;
+    uint64_t busy_until; /* CLOCK_MONOTONIC ns; 0 = launched nothing */
 } SimProcess;
 
 /* Takes this process's place in the ledger; 0 or a negative errno. Safe to call again. */
@@ -70,7 +74,8 @@ int ledger_join(void);
 int ledger_charge(const char *uuid, uint64_t bytes, uint64_t capacity);
 void ledger_release(const char *uuid, uint64_t bytes);
 uint64_t ledger_used(const char *uuid);
-/* Processes that hold memory there and that this PID namespace can name; returns how many there are. */
+/* Processes that hold memory there or launched there, and that this PID namespace can name; returns how many there are.
+ */
 unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity);
 /* This process's kernels keep the card busy until that CLOCK_MONOTONIC nanosecond. */
 void ledger_busy_until(const char *uuid, uint64_t ns);

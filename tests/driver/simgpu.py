@@ -28,7 +28,7 @@ _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, len, pid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One simulated card. Sizes in MiB; CUDA sees ``memory_mib - reserved_mib`` as the total."""
+    """One simulated card. Sizes in MiB, a module's in KiB; CUDA sees ``memory_mib - reserved_mib`` as the total."""
 
     uuid: str
     index: int
@@ -36,6 +36,7 @@ class Card:
     memory_mib: int = 81559
     reserved_mib: int = 551
     context_mib: int = 0
+    module_kib: int = 0
     numa: int = 0
     minor: int | None = None
     healthy: bool = True
@@ -48,7 +49,8 @@ class Card:
         minor = self.index if self.minor is None else self.minor
         fields = [
             f'uuid={self.uuid} index={self.index} minor={minor} numa={self.numa} model="{self.model}"',
-            f"memoryMiB={self.memory_mib} reservedMiB={self.reserved_mib} contextMiB={self.context_mib}",
+            f"memoryMiB={self.memory_mib} reservedMiB={self.reserved_mib}",
+            f"contextMiB={self.context_mib} moduleKiB={self.module_kib}",
             f"healthy={self.healthy:d} mig={self.mig:d} recovery={self.recovery}",
         ]
         if self.nvlink:
