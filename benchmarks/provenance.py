@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,8 @@ def _processor() -> str:
 
 
 def _commit() -> str:
+    if not shutil.which("git"):
+        return "unknown"
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -66,7 +66,7 @@ WARNINGS = (
     "-Wmissing-prototypes",
     "-Wvla",
 )
-LIBRARY = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,defs,-z,relro,-z,now,-z,nodelete")
+LIBRARY = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-Bsymbolic")
 
 
 def cuda_include() -> Path:

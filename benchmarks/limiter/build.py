@@ -1,0 +1,40 @@
+"""Builds the C programs of the limiter's benchmarks into `build/bench`: `python -m benchmarks.limiter.build`.
+
+They are made as the simulated driver's probe is, for x86-64 and glibc 2.17, and carried to the machine with the GPU:
+there is no compiler to be had there.
+"""
+
+import subprocess
+import sys
+from importlib import util
+from pathlib import Path
+
+from tests.driver.build import WARNINGS, cuda_include
+
+HERE = Path(__file__).parent
+OUT = HERE.parents[1] / "build" / "bench"
+CLASSES = ("calls.c", "linear.c", "pools.c", "vmm.c", "arrays.c", "graphs.c", "modules.c", "contexts.c")
+PROGRAMS = {"worker": (*CLASSES, "worker.c")}
+
+
+def program(name: str) -> Path:
+    """Return the path of a built program; builds it where a compiler is at hand and the sources are newer."""
+    path = OUT / name
+    newest = max(source.stat().st_mtime for source in HERE.iterdir() if source.suffix in {".c", ".h"})
+    if util.find_spec("ziglang") and not (path.is_file() and path.stat().st_mtime > newest):
+        build(name)
+    return path
+
+
+def build(name: str) -> None:
+    """Compile one program. Raises CalledProcessError with the compiler's words on standard error."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    target = ("-target", "x86_64-linux-gnu.2.17", "-std=gnu11", "-O2", "-g0", "-fPIE", "-pie")
+    command = [sys.executable, "-m", "ziglang", "cc", *target, *WARNINGS, "-isystem", str(cuda_include())]
+    sources = [str(HERE / source) for source in PROGRAMS[name]]
+    subprocess.run([*command, "-o", str(OUT / name), *sources, "-ldl", "-lpthread"], check=True)
+
+
+if __name__ == "__main__":
+    for each in PROGRAMS:
+        build(each)

@@ -1,0 +1,62 @@
+"""Two classes in one process: what the first takes is not there for the second, until it is given back."""
+
+from collections.abc import Iterator, Sequence
+
+from benchmarks.limiter import leaks
+from benchmarks.limiter.leaks import KEEPING, NEVER_CHARGED, SLACK, SMALL, STEP, WHOLE_CONTEXTS, Native
+from benchmarks.limiter.watcher import Watcher
+from benchmarks.limiter.worker import MIB, OUT_OF_MEMORY, Container, Worker
+
+
+def names_of(natives: Sequence[Native]) -> list[str]:
+    """Return the classes that can be paired: charged, of any size, and giving back what is given back."""
+    left_out = {*NEVER_CHARGED, *WHOLE_CONTEXTS, *KEEPING}
+    return [native.name for native in natives if leaks.is_there(native) and native.name not in left_out]
+
+
+def measure(watcher: Watcher, first: str, seconds: Sequence[str], limit: int, start_cost: int) -> dict[str, str]:
+    """Return the fault of each pair that begins with `first`, by the second; empty where there is none."""
+    watcher.restart()
+    with Container(str(limit // MIB)) as container, Worker(container.env) as worker:
+        leaks.assert_limited(worker, limit)
+        most = limit + leaks.uncovered(worker.free(), limit, start_cost)
+        found = {}
+        for second in seconds:
+            faults = list(_faults(worker, first, second))
+            if watcher.peak() > most:
+                faults.append(f"NVML over by {(watcher.peak() - limit) // MIB} MiB")
+            found[second] = "; ".join(faults)
+        return found
+
+
+def _faults(worker: Worker, first: str, second: str) -> Iterator[str]:
+    free = worker.free()
+    most = free * 6 // 10 // SMALL * SMALL
+    taken = worker.take(most, first)
+    if taken.result:
+        yield f"the first refused: {taken}"
+        return
+    yield from _held_to_the_rest(worker, second, most)
+    if (given := worker.give(taken.id)).result:
+        yield f"the first not given back: {given}"
+    yield from _fits(worker, second, most)
+    if free - worker.free() > SLACK:
+        yield f"{(free - worker.free()) // MIB} MiB stay charged"
+
+
+def _held_to_the_rest(worker: Worker, second: str, most: int) -> Iterator[str]:
+    over = worker.take(most, second)
+    if over.result == 0:
+        yield "passes"
+        worker.give(over.id)
+    elif over.result != OUT_OF_MEMORY:
+        yield f"wrong code: {over}"
+    yield from _fits(worker, second, worker.free() - SLACK - STEP)
+
+
+def _fits(worker: Worker, name: str, size: int) -> Iterator[str]:
+    answer = worker.take(size // SMALL * SMALL, name)
+    if answer.result:
+        yield f"{size // MIB} MiB refused with {worker.free() // MIB} free: {answer}"
+    elif (given := worker.give(answer.id)).result:
+        yield f"the second not given back: {given}"

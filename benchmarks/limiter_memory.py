@@ -1,0 +1,97 @@
+"""The limiter's memory on a GPU: a leak table over every way to allocate, and what each call costs beside native.
+
+    python -m benchmarks.limiter_memory [leaks|pairs] ... --json FILE --quick
+
+Ends with 1 where a class passes the limit, is refused below it, or cannot go on.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import provenance
+from benchmarks.limiter import leaks, pairs
+from benchmarks.limiter.leaks import Native, Row
+from benchmarks.limiter.watcher import Watcher
+from benchmarks.limiter.worker import MIB
+
+Document = dict[str, Any]
+PARTS = ("leaks", "pairs")
+QUICK_PAIRS = 4
+
+
+def main() -> int:
+    """Run the parts asked for, print a table of each, and return 1 where something was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--limit-mib", type=int, default=2048)
+    parser.add_argument("--json", type=Path, help="every figure, into this file")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, a few pairs")
+    parser.add_argument("--commit", help="where the tree is no checkout")
+    asked = parser.parse_args()
+    if set(asked.parts) - set(PARTS):
+        parser.error(f"parts are {', '.join(PARTS)}")
+    with Watcher() as watcher:
+        result = run(watcher, asked.parts or PARTS, asked.limit_mib * MIB, quick=asked.quick)
+    result["commit"] = asked.commit or result["commit"]
+    print(f"{result['gpu']}, driver {result['driver']}; {result['machine']}; commit {result['commit']}")
+    if asked.json:
+        asked.json.write_text(json.dumps(result, indent=1))
+    return 1 if result["faults"] else 0
+
+
+def run(watcher: Watcher, parts: Sequence[str], limit: int, *, quick: bool) -> Document:
+    """Measure and print the parts; return every figure, and how many faults there were."""
+    result = provenance.of_this_machine() | watcher.describe() | {"limit_mib": limit // MIB, "faults": 0}
+    start, natives = leaks.measure_native(watcher)
+    result["start_mib"] = start // MIB
+    if "leaks" in parts:
+        rows = leak_table(watcher, natives, limit, start)
+        result["leaks"] = [row.as_json() for row in rows]
+        result["faults"] += sum(1 for row in rows if row.faults)
+    if "pairs" in parts:
+        result["pairs"] = pair_table(watcher, natives, limit, start, quick=quick)
+        result["faults"] += sum(1 for found in result["pairs"].values() for fault in found.values() if fault)
+    return result
+
+
+def leak_table(watcher: Watcher, natives: Sequence[Native], limit: int, start: int) -> list[Row]:
+    """Print a row for each class as it is measured."""
+    print(f"limit {limit // MIB} MiB; a started process costs {start // MIB} MiB natively; sizes in MiB")
+    print("| class | a step costs | free at start | fits | left | stopped by | NVML peak | faults |\n|" + "---|" * 8)
+    rows = []
+    for native in natives:
+        if not leaks.is_there(native):
+            print(f"| {native.name} | | | | | | | {leaks.why_not(native)} |")
+            continue
+        rows.append(leaks.measure(watcher, native, limit, start))
+        print(_line(native, rows[-1]), flush=True)
+    print(f"{sum(not row.faults for row in rows)} of {len(rows)} classes without a fault\n")
+    return rows
+
+
+def _line(native: Native, row: Row) -> str:
+    sizes = [size // MIB for size in (native.cost, row.start_free, row.fitted, row.left)]
+    cells = [row.name, *sizes, row.refusal, row.peak // MIB, "; ".join(row.faults) or "none"]
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def pair_table(
+    watcher: Watcher, natives: Sequence[Native], limit: int, start: int, *, quick: bool
+) -> dict[str, dict[str, str]]:
+    """Print the pairs with faults, and how many had none."""
+    names = pairs.names_of(natives)
+    names = names[:QUICK_PAIRS] if quick else names
+    found = {first: pairs.measure(watcher, first, names, limit, start) for first in names}
+    wrong = [(a, b, fault) for a, second in found.items() for b, fault in second.items() if fault]
+    for first, second, fault in wrong:
+        print(f"{first}, then {second}: {fault}")
+    print(f"{len(names) ** 2 - len(wrong)} of {len(names) ** 2} pairs without a fault\n")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
