@@ -2,21 +2,20 @@
 
 The Binding carries the assignment as an annotation, which the API server merges into the pod: one write per pod.
 Its UID is a precondition, so a recreated pod of the same name is not bound by mistake. An answer that never came
-may have been carried out all the same: it is settled by reading the pod, and where even that fails the reservation
-stays until it must be known.
+may have been carried out all the same: it is settled by reading the pod, and the reservation stays until that tells.
 """
 
 import asyncio
-import logging
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from adapters.kubernetes.client import Client
 from extender import filter as filter_verb
-from extender import observed
+from extender import observed, outcomes
 from extender.cluster import Cluster
 from extender.observed import Pod
+from extender.outcomes import Outcome, Pursuits, Sleep
 from extender.reservations import Reservation
 from extender.wire import BindArgs
 from vgpu import assignment, names, reasons
@@ -26,12 +25,8 @@ from vgpu.placement import Defaults, Refusal
 
 POST_TIMEOUT_S: Final = 3.0  # below kube-scheduler's httpTimeout, so that it hears the settled outcome
 GET_TIMEOUT_S: Final = 1.0
-# The API server ends any request after 60 s: what was not carried out by then never is, and what was, a watch that lags
-# less than this has shown by then.
-UNKNOWN_S: Final = 65.0
 NOT_FOUND: Final = 404
-
-log = logging.getLogger(__name__)
+CONFLICT: Final = 409
 
 
 class Leader(Protocol):
@@ -44,11 +39,14 @@ class Leader(Protocol):
 class Binder:
     """The extender's one effectful verb. Answers kube-scheduler's `Error` text: empty means bound."""
 
-    def __init__(self, client: Client, cluster: Cluster, defaults: Defaults, leader: Leader) -> None:
+    def __init__(
+        self, client: Client, cluster: Cluster, defaults: Defaults, leader: Leader, sleep: Sleep = asyncio.sleep
+    ) -> None:
         self._client = client
         self._cluster = cluster
         self._defaults = defaults
         self._leader = leader
+        self._pursuits = Pursuits(self._read, self._conclude, sleep)
         self._in_flight: dict[tuple[str, str], asyncio.Task[str]] = {}
 
     async def bind(self, args: BindArgs) -> str:
@@ -62,8 +60,9 @@ class Binder:
         return await asyncio.shield(task)
 
     async def drain(self) -> None:
-        """Wait for the Bindings on their way."""
+        """Wait for the Bindings on their way, and ask no more after those that are unknown."""
         await asyncio.gather(*self._in_flight.values(), return_exceptions=True)
+        await self._pursuits.close()
 
     async def _bind(self, args: BindArgs) -> str:
         try:
@@ -94,34 +93,38 @@ class Binder:
 
     async def _post(self, args: BindArgs, chosen: Assignment) -> str:
         path = f"/api/v1/namespaces/{args.pod_namespace}/pods/{args.pod_name}/binding"
+        is_again = self._pursuits.stop(args)
         try:
             await self._client.post(path, binding(args, chosen), timeout=POST_TIMEOUT_S)
         except KubernetesError as error:
-            return await self._settle(args, chosen, error)
-        self._cluster.settle(args.pod_uid, args.node, expires=None)
+            return await self._settle(args, chosen, error, is_again=is_again)
+        self._conclude(args, Outcome.BOUND)
         return ""
 
-    async def _settle(self, args: BindArgs, chosen: Assignment, failure: KubernetesError) -> str:
-        """Find out what became of a Binding that was not plainly accepted. Conflict may mean: by our own first try."""
+    async def _settle(self, args: BindArgs, chosen: Assignment, failure: KubernetesError, *, is_again: bool) -> str:
+        """Find out what became of a Binding that was not plainly accepted.
+
+        Where it was posted again, an earlier one may still be carried out though this one is refused, and Conflict may
+        mean: it was.
+        """
+        is_over = failure.is_definite and not is_again
         try:
             pod = await self._read(args)
         except KubernetesError:
-            if failure.is_definite and failure.status != 409:  # noqa: PLR2004 - Conflict
-                self._cluster.release(args.pod_uid, args.node)
-            else:
-                self._cluster.settle(args.pod_uid, args.node, self._cluster.clock() + UNKNOWN_S)
-            return str(failure)
-        if pod is None or pod.uid != args.pod_uid:
+            outcome = Outcome.NOT_BOUND if is_over and failure.status != CONFLICT else Outcome.UNKNOWN
+        else:
+            outcome = outcomes.judge(pod, args, chosen, is_over=is_over)
+        if outcome is Outcome.UNKNOWN:
+            self._pursuits.start(args, chosen)
+        else:
+            self._conclude(args, outcome)
+        return "" if outcome is Outcome.BOUND else str(failure)
+
+    def _conclude(self, args: BindArgs, outcome: Outcome) -> None:
+        if outcome is Outcome.BOUND:
+            self._cluster.await_watch(args.pod_uid, args.node)
+        else:
             self._cluster.release(args.pod_uid, args.node)
-            return f"{failure}; the pod is gone"
-        if pod.node == args.node and pod.assignment == chosen:
-            self._cluster.settle(args.pod_uid, args.node, expires=None)
-            return ""
-        if pod.node or failure.is_definite:
-            self._cluster.release(args.pod_uid, args.node)
-        else:  # not bound yet, but the request may still be on its way through the API server
-            self._cluster.settle(args.pod_uid, args.node, self._cluster.clock() + UNKNOWN_S)
-        return str(failure)
 
     async def _read(self, args: BindArgs) -> Pod | None:
         path = f"/api/v1/namespaces/{args.pod_namespace}/pods/{args.pod_name}"

@@ -73,7 +73,8 @@ class Cluster:
 
     def state(self, node: str) -> NodeState:
         """Cards of a node with what is taken of them; the node must have an inventory."""
-        self._expire(node)
+        if self._given_back.forget(node, self.clock()):
+            self._states.pop(node, None)
         if node not in self._states:
             self._states[node] = self._derive(self.inventories[node])
         return self._states[node]
@@ -88,13 +89,11 @@ class Cluster:
         if self._reserved.drop(uid, node):
             self._states.pop(node, None)
 
-    def settle(self, uid: str, node: str, expires: float | None) -> None:
-        """Keep a reservation after its Binding: until the watch shows the pod, or until `expires`."""
+    def await_watch(self, uid: str, node: str) -> None:
+        """Keep the reservation of a pod that is bound until the watch shows it, unless it has already."""
         known = self.pods.get(uid)
         if uid in self._gone or (known is not None and known.node):
             self.release(uid, node)
-        else:
-            self._reserved.keep(uid, node, expires)
 
     def reservation(self, uid: str, node: str) -> Reservation | None:
         """Return what is reserved for a pod on a node."""
@@ -156,12 +155,6 @@ class Cluster:
     def _drop_reservations(self, uid: str) -> None:
         for node in self._reserved.nodes_of(uid):
             self.release(uid, node)
-
-    def _expire(self, node: str) -> None:
-        for uid in self._reserved.overdue(node, self.clock()):
-            self.release(uid, node)
-        if self._given_back.forget(node, self.clock()):
-            self._states.pop(node, None)
 
     def _settle_owners(self) -> None:
         """One UUID on two nodes belongs to the newest GPUNode: a card moves with its node's new object."""

@@ -15,16 +15,12 @@ from vgpu.share import Usage
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A pod being bound.
-
-    `expires` (monotonic seconds) is set where nobody knows whether its Binding was carried out.
-    """
+    """A pod being bound, or whose Binding may yet be carried out."""
 
     uid: str
     node: str
     request: PodRequest
     assignment: Assignment
-    expires: float | None = None
 
 
 class Reservations:
@@ -59,16 +55,6 @@ class Reservations:
     def nodes_of(self, uid: str) -> list[str]:
         """Return the nodes where a pod has one."""
         return list(self._nodes.get(uid, ()))
-
-    def keep(self, uid: str, node: str, expires: float | None) -> None:
-        """Set until when one is kept; None: until a watch shows the pod."""
-        held = self._on[node].get(uid)
-        if held is not None:
-            self._on[node][uid] = replace(held, expires=expires)
-
-    def overdue(self, node: str, now: float) -> list[str]:
-        """Return the UIDs of those on a node whose time is over."""
-        return [each.uid for each in self.on(node) if each.expires is not None and each.expires <= now]
 
 
 class GivenBack:

@@ -40,11 +40,17 @@ class Clock:
     def __call__(self) -> float:
         return self.seconds
 
+    async def sleep(self, seconds: float) -> None:
+        until = self.seconds + seconds
+        while self.seconds < until:
+            await asyncio.sleep(0.005)
+
 
 class FlakyClient(Client):
     """A client whose next Bindings fail as told, before or after the server carried them out."""
 
     faults: list[tuple[str, KubernetesError]]
+    lost: list[tuple[str, Any]]
     posts: int
     reads_fail: bool
 
@@ -55,6 +61,7 @@ class FlakyClient(Client):
         await asyncio.sleep(0)
         when, error = self.faults.pop(0) if self.faults else ("", KubernetesError(0, "", ""))
         if when == "before":
+            self.lost.append((path, body))
             raise error
         answer = await super().post(path, body, timeout=timeout)
         if when == "after":
@@ -87,6 +94,7 @@ class World:
     watches: Watches
     leader: Leader
     verbs: Verbs
+    watching: asyncio.Task[None]
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     async def create_pod(self, *, admitted: bool = True, **amounts: int | str) -> dict[str, Any]:
@@ -114,6 +122,14 @@ class World:
         body = {"PodName": meta["name"], "PodNamespace": "default", "PodUID": meta["uid"], "Node": node}
         error: str = json.loads(await self.verbs.bind(json.dumps(body).encode()))["Error"]
         return error
+
+    async def delete_pod(self, pod: dict[str, Any]) -> None:
+        await self.client.delete(f"{PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
+        await self.until(lambda: pod["metadata"]["uid"] not in self.cluster.pods)
+
+    def stop_watching(self) -> None:
+        """From here on the picture lags."""
+        self.watching.cancel()
 
     async def read(self, pod: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.json.decode(await self.client.get(f"{PODS}/{pod['metadata']['name']}"))
@@ -182,7 +198,7 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         )
     )
     async with await FlakyClient.connect(str(kubeconfig), user_agent="test") as client:
-        client.faults, client.posts, client.reads_fail = [], 0, False
+        client.faults, client.lost, client.posts, client.reads_fail = [], [], 0, False
         for name in ("n1", "n2", "n3"):
             await add_node(client, name)
         cluster = Cluster(256, clock)
@@ -190,10 +206,11 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         waiting = Waiting(cluster, Defaults(), teller)
         watches = watching.watches(client, cluster, waiting, names.NAMESPACE)
         leader = Leader()
-        verbs = Verbs(cluster, Defaults(), Binder(client, cluster, Defaults(), leader), teller, watches)
+        verbs = Verbs(cluster, Defaults(), Binder(client, cluster, Defaults(), leader, clock.sleep), teller, watches)
         tasks = [asyncio.create_task(each.run()) for each in (watches, teller, waiting)]
         await watches.wait()
-        yield World(client, cluster, clock, watches, leader, verbs)
+        yield World(client, cluster, clock, watches, leader, verbs, tasks[0])
+        await verbs.binder.drain()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -13,10 +13,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from extender import observed
-from extender.bind import UNKNOWN_S, Binder
+from extender import observed, outcomes
+from extender.bind import Binder
 from extender.cluster import Cluster
 from extender.observed import Inventory, KubeNode, Lease, Pod
+from extender.wire import BindArgs
 from tests import strategies
 from tests.extender.conftest import Clock, Leader
 from vgpu import names
@@ -30,11 +31,12 @@ SLICES = 4
 
 @dataclass
 class Posted:
-    """A Binding that the server has, and may carry out until its time is over."""
+    """A Binding without an answer: until its time is over the server may carry it out, where it came that far."""
 
     pod: Pod
     assignment: Assignment
     ends: float
+    arrived: bool
 
 
 class Accounting(RuleBasedStateMachine):
@@ -48,7 +50,7 @@ class Accounting(RuleBasedStateMachine):
         client: Any = None  # only the step that takes is tried here; it speaks to nobody
         self.binder = Binder(client, self.cluster, Defaults(), Leader())
         self.truth: dict[str, Pod] = {}
-        self.late: list[Posted] = []
+        self.unknown: list[Posted] = []
         self.unseen: deque[tuple[str, Pod]] = deque()
         self.count = 0
         self.alive()
@@ -58,6 +60,10 @@ class Accounting(RuleBasedStateMachine):
 
     def tell(self, kind: str, pod: Pod) -> None:
         self.unseen.append((kind, pod))
+
+    def may_commit(self, posted: Posted) -> bool:
+        there = self.truth.get(posted.pod.uid)
+        return posted.arrived and posted.ends > self.clock.seconds and there is not None and not there.node
 
     def commit(self, pod: Pod, chosen: Assignment) -> None:
         self.truth[pod.uid] = replace(pod, node=NODE, assignment=chosen)
@@ -76,27 +82,35 @@ class Accounting(RuleBasedStateMachine):
     def bind(self, data: st.DataObject, outcome: str) -> None:
         uid = data.draw(st.sampled_from([uid for uid, pod in self.truth.items() if not pod.node]))
         pod = self.truth[uid]
-        if uid not in self.cluster.pods or self.cluster.pods[uid].node or any(p.pod.uid == uid for p in self.late):
+        if uid not in self.cluster.pods or self.cluster.pods[uid].node or any(p.pod.uid == uid for p in self.unknown):
             return
         chosen = self.binder._take(pod, NODE)
         if isinstance(chosen, str):
             return
         if outcome == "commits":
             self.commit(pod, chosen)
-            self.cluster.settle(uid, NODE, expires=None)
+            self.cluster.await_watch(uid, NODE)
         elif outcome == "refused":
             self.cluster.release(uid, NODE)
         else:
-            self.cluster.settle(uid, NODE, self.clock.seconds + UNKNOWN_S)
-            if outcome == "late":
-                self.late.append(Posted(pod, chosen, self.clock.seconds + UNKNOWN_S))
+            ends = self.clock.seconds + outcomes.CARRIED_OUT_S
+            self.unknown.append(Posted(pod, chosen, ends, outcome == "late"))
 
-    @precondition(lambda self: self.late)
+    @precondition(lambda self: any(self.may_commit(posted) for posted in self.unknown))
     @rule()
     def a_late_binding_is_carried_out(self) -> None:
-        posted = self.late.pop()
-        if posted.pod.uid in self.truth:
-            self.commit(posted.pod, posted.assignment)
+        posted = next(posted for posted in self.unknown if self.may_commit(posted))
+        self.commit(posted.pod, posted.assignment)
+
+    @precondition(lambda self: any(posted.ends <= self.clock.seconds for posted in self.unknown))
+    @rule()
+    def the_pod_is_read(self) -> None:
+        """What `Pursuits` does, as late as the rules have it: the read shows the truth."""
+        posted = next(posted for posted in self.unknown if posted.ends <= self.clock.seconds)
+        self.unknown.remove(posted)
+        args = BindArgs(posted.pod.name, posted.pod.namespace, posted.pod.uid, NODE)
+        outcome = outcomes.judge(self.truth.get(posted.pod.uid), args, posted.assignment, is_over=True)
+        self.binder._conclude(args, outcome)
 
     @precondition(lambda self: self.truth)
     @rule(data=st.data())
@@ -132,18 +146,16 @@ class Accounting(RuleBasedStateMachine):
         else:
             self.tell("delete", pod)
 
-    @precondition(lambda self: not self.unseen)
-    @rule(seconds=st.sampled_from([1.0, 40.0]))
+    @rule(seconds=st.sampled_from([1.0, 40.0, 400.0]))
     def time_passes(self, seconds: float) -> None:
-        """Only while the watch has caught up: one that lags by more than a minute is beyond UNKNOWN_S."""
+        """Also while the watch lags, for as long as it likes."""
         self.clock.seconds += seconds
-        self.late = [posted for posted in self.late if posted.ends > self.clock.seconds]
         self.alive()
 
     @invariant()
     def no_card_is_over_its_capacity(self) -> None:
         held = [(pod.assignment, pod) for pod in self.truth.values() if pod.node and not pod.is_over]
-        held += [(posted.assignment, posted.pod) for posted in self.late if posted.pod.uid in self.truth]
+        held += [(posted.assignment, posted.pod) for posted in self.unknown if self.may_commit(posted)]
         slices = {"GPU-0": 0}
         for chosen, _ in held:
             assert chosen is not None

@@ -71,32 +71,9 @@ async def test_a_time_out_that_was_carried_out_is_settled_as_bound(world: World)
     assert world.used_slices() == [4, 0]
 
 
-async def test_an_unknown_outcome_keeps_the_cards_until_it_must_be_known(world: World) -> None:
-    pod = await world.create_pod()
-    world.client.faults = [("before", KubernetesError(0, "TimeoutError", ""))]
-    world.client.reads_fail = True
-    assert "TimeoutError" in await world.bind(pod)
-    assert world.used_slices() == [4, 0]
-    world.clock.seconds += 64
-    assert world.used_slices() == [4, 0]
-    world.clock.seconds += 2
-    assert world.used_slices() == [0, 0]
-
-
-async def test_a_retry_after_an_unknown_outcome_posts_the_same_cards(world: World) -> None:
-    pod = await world.create_pod()
-    world.client.faults = [("before", KubernetesError(0, "TimeoutError", ""))]
-    assert "TimeoutError" in await world.bind(pod)
-    other = await world.create_pod(gpu_mem=256)
-    assert await world.bind(other) == ""
-    assert await world.bind(pod) == ""
-    assert world.used_slices() == [5, 0]
-
-
 async def test_a_recreated_pod_is_not_bound_by_mistake(world: World) -> None:
     pod = await world.create_pod()
-    await world.client.delete(f"{PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
-    await world.until(lambda: not world.cluster.pods)
+    await world.delete_pod(pod)
     assert "is gone" in await world.bind(pod)
     assert world.used_slices() == [0, 0]
 
@@ -192,8 +169,7 @@ async def test_held_slices_count_but_not_what_was_given_back_after_the_report(wo
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": status})
     await world.until(lambda: world.cluster.inventories["n1"].node.cards[0].held_slices == 8)
     assert world.cluster.state("n1").cards[0].free_slices == 0
-    await world.client.delete(f"{PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
-    await world.until(lambda: not world.cluster.pods)
+    await world.delete_pod(pod)
     assert world.cluster.state("n1").cards[0].free_slices == 8
     world.clock.seconds += 5.1
     assert world.cluster.state("n1").cards[0].free_slices == 0
