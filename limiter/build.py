@@ -1,7 +1,7 @@
 """Makes the shared library from `src`: `python -m limiter.build`, and `check`, `format`.
 
-The compiler is the one in the `ziglang` wheel, because it links for an old glibc and for arm64 from any machine. CUDA's
-header comes from the `nvidia-cuda-runtime` wheel. Neither is needed to run what is built.
+The compiler is the one in the `ziglang` wheel, because it links for an old glibc and for arm64 from any machine. The
+headers come from NVIDIA's wheels (see `limiter.headers`). None of them is needed to run what is built.
 """
 
 import argparse
@@ -9,11 +9,11 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import util
 from pathlib import Path
 
-from limiter import LIBRARY, elf
+from limiter import LIBRARY, elf, headers, table
 
 GLIBC = (2, 17)
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -49,16 +49,7 @@ def outputs(folder: Path = _HERE) -> list[Path]:
 
 def flags() -> list[str]:
     """How every C file is compiled, whatever for."""
-    return ["-std=gnu11", "-D_GNU_SOURCE", "-fPIC", *_WARNINGS, "-isystem", str(cuda_headers())]
-
-
-def cuda_headers() -> Path:
-    """Folder of cuda.h in the `nvidia-cuda-runtime` wheel of this environment."""
-    spec = util.find_spec("nvidia")
-    for root in spec.submodule_search_locations or () if spec else ():
-        for header in sorted(Path(root).glob("*/include/cuda.h")):
-            return header.parent
-    raise SystemExit("cuda.h is not there: install the wheel nvidia-cuda-runtime")
+    return ["-std=gnu11", "-D_GNU_SOURCE", "-fPIC", *_WARNINGS, "-isystem", str(headers.folder())]
 
 
 def compiler(architecture: str) -> list[str]:
@@ -104,17 +95,12 @@ def _link_empty(architecture: str, path: Path, soname: str | None = None, needed
     return path
 
 
-def hooked() -> set[str]:
-    """Names of the functions that `functions.h` says are hooked."""
-    return elf.hooked_names((_SOURCES / "functions.h").read_text())
-
-
 def check_library(library: Path) -> None:
     """Stop unless the library exports exactly the table, needs only the C library, and none newer than ours."""
     seen = elf.read(library.read_bytes())
     wrong = []
-    if seen.exports != hooked() | {"dlsym", "dlvsym"}:
-        wrong.append(f"exports differ from functions.h: {sorted(seen.exports ^ hooked())}")
+    if differing := seen.exports ^ (table.hooked() | {"dlsym", "dlvsym"}):
+        wrong.append(f"exports differ from functions.h: {sorted(differing)}")
     if seen.needed - _NEEDED:
         wrong.append(f"needs {sorted(seen.needed - _NEEDED)}")
     if newer := [version for version in seen.glibc if version > GLIBC]:
@@ -123,8 +109,23 @@ def check_library(library: Path) -> None:
         raise SystemExit(f"{library.name}: {'; '.join(wrong)}")
 
 
+def check_list(listed: Collection[str]) -> None:
+    """Stop unless NVIDIA's headers declare exactly the functions of the list, all versions together."""
+    wrong, known = [], set[str]()
+    for folder in headers.FOLDERS:
+        declared = headers.declared(folder, compiler(platform.machine()))
+        known |= declared
+        if lacking := declared.difference(listed):
+            wrong.append(f"nvidia/{folder} declares what functions.h lacks: {sorted(lacking)}")
+    if unknown := set(listed) - known:
+        wrong.append(f"functions.h lists what no header declares: {sorted(unknown)}")
+    if wrong:
+        raise SystemExit("; ".join(wrong))
+
+
 def check() -> None:
-    """Everything that reads the C code: format, clang-tidy, the build for both architectures, the ELF checks."""
+    """Everything that reads the C code: the list, format, clang-tidy, both architectures' builds, the ELF checks."""
+    check_list(table.read())
     _run(["clang-format", "--dry-run", "-Werror", *_c_files()])
     sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
     _run(["clang-tidy", "--quiet", f"--config-file={_TIDY_CONFIG}", *sources, "--", *flags(), *_libc_headers()])

@@ -3,7 +3,6 @@
 Layouts from the System V ABI and the LSB's chapter on symbol versioning.
 """
 
-import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,8 +18,6 @@ _DYNAMIC_SECTION: Final = 6
 _DYNSYM_SECTION: Final = 11
 _VERNEED_SECTION: Final = 0x6FFFFFFE
 _DT_NEEDED: Final = 1
-
-_HOOKED = re.compile(r"X\((\w+), \w+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +35,6 @@ class _Section:
     offset: int
     size: int
     link: int
-
-
-def hooked_names(functions_h: str) -> set[str]:
-    """Names in the `*_HOOKED` lists of `functions.h`."""
-    return set(_HOOKED.findall(functions_h))
 
 
 def read(data: bytes) -> Library:

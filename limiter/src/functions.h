@@ -1,53 +1,60 @@
-/* Every function of the driver and of NVML that we know, once, with its class. The table, the exports, the substitution
- * and the tests' expectations come from here; the prototypes from NVIDIA's header, so a wrong signature does not
- * compile.
+/* Every function that NVIDIA's headers declare, of CUDA and NVML in versions 12 and 13, once: what we do about it and
+ * why. `python -m limiter.build check` holds the list against the headers. The table, the exports, the substitution and
+ * the tests' expectations come from here; the prototypes from the headers, so a wrong signature does not compile.
+ * Define those of the four words that you want, then include this; it undefines them.
  *
- *   ALLOCATES, FREES   device memory: charged and taken back
- *   QUERIES            says how much memory there is: answers with the limit
- *   LAUNCHES           starts work on the GPU
- *   RESOLVES           hands out driver functions: answers with our wrappers
+ *   HOOKED   ours stands in for it
+ *   CALLED   called by us, never answered by us
+ *   NOT_YET  goes past us, and should not: who writes its wrapper says HOOKED here
+ *   PASSED   goes past us, as it should
+ *
+ * The class says why. Of the first five none is PASSED:
+ *
+ *   ALLOCATES, FREES  memory of the card: charged and taken back
+ *   QUERIES           says how much memory there is, or who uses it: answers with the limit, and with our processes
+ *   LAUNCHES          starts work on the card
+ *   RESOLVES          hands out driver functions: answers with our wrappers
+ *   HOST              memory of the host: not charged
+ *   ADDRESSES         addresses, and who may use them: no memory
+ *   SHARES            hands on memory that is charged where it was made, or is a graphics API's
+ *   COPIES            moves, fills or drops memory that is held already
+ *   ORDERS            what waits for what: streams, events, semaphores
+ *   BUILDS            describes work: nothing runs, and nothing is taken, until it is launched
+ *   READS             says what is
+ *   SETS              changes how later calls behave
+ *   PRIVATE           what NVIDIA's libraries share among themselves: undocumented, so not judged
  */
-#ifndef VGPU_FUNCTIONS_H
-#define VGPU_FUNCTIONS_H
-
-#define CUDA_HOOKED(X)                         \
-    X(cuMemAlloc_v2, ALLOCATES)                \
-    X(cuMemAllocPitch_v2, ALLOCATES)           \
-    X(cuMemAllocManaged, ALLOCATES)            \
-    X(cuMemAllocAsync, ALLOCATES)              \
-    X(cuMemAllocAsync_ptsz, ALLOCATES)         \
-    X(cuMemAllocFromPoolAsync, ALLOCATES)      \
-    X(cuMemAllocFromPoolAsync_ptsz, ALLOCATES) \
-    X(cuMemCreate, ALLOCATES)                  \
-    X(cuMemRetainAllocationHandle, ALLOCATES)  \
-    X(cuMemMap, ALLOCATES)                     \
-    X(cuMemRelease, FREES)                     \
-    X(cuMemUnmap, FREES)                       \
-    X(cuMemFree_v2, FREES)                     \
-    X(cuMemFreeAsync, FREES)                   \
-    X(cuMemFreeAsync_ptsz, FREES)              \
-    X(cuCtxDestroy, FREES)                     \
-    X(cuCtxDestroy_v2, FREES)                  \
-    X(cuDevicePrimaryCtxRelease, FREES)        \
-    X(cuDevicePrimaryCtxRelease_v2, FREES)     \
-    X(cuDevicePrimaryCtxReset, FREES)          \
-    X(cuDevicePrimaryCtxReset_v2, FREES)       \
-    X(cuMemGetInfo_v2, QUERIES)                \
-    X(cuDeviceTotalMem_v2, QUERIES)            \
-    X(cuGetProcAddress, RESOLVES)              \
-    X(cuGetProcAddress_v2, RESOLVES)
-
-#define NVML_HOOKED(X)                  \
-    X(nvmlDeviceGetMemoryInfo, QUERIES) \
-    X(nvmlDeviceGetMemoryInfo_v2, QUERIES)
-
-/* Called by us, never answered by us. */
-#define CUDA_CALLED(X)    \
-    X(cuCtxGetDevice)     \
-    X(cuDeviceGetUuid)    \
-    X(cuDeviceGetUuid_v2) \
-    X(cuPointerGetAttribute)
-
-#define NVML_CALLED(X) X(nvmlDeviceGetUUID)
-
+#ifndef HOOKED
+#define HOOKED(name, class)
 #endif
+#ifndef CALLED
+#define CALLED(name, class)
+#endif
+#ifndef NOT_YET
+#define NOT_YET(name, class)
+#endif
+#ifndef PASSED
+#define PASSED(name, class)
+#endif
+
+#define LIBRARY CUDA
+#include "functions_contexts.h"
+#include "functions_copies.h"
+#include "functions_graphics.h"
+#include "functions_graphs.h"
+#include "functions_memory.h"
+#include "functions_programs.h"
+#include "functions_streams.h"
+#include "functions_tools.h"
+#undef LIBRARY
+
+#define LIBRARY NVML
+#include "functions_nvml.h"
+#include "functions_nvml_device.h"
+#include "functions_nvml_vgpu.h"
+#undef LIBRARY
+
+#undef HOOKED
+#undef CALLED
+#undef NOT_YET
+#undef PASSED

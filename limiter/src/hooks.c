@@ -8,17 +8,15 @@
 struct entry {
     const char *name;
     enum library library;
-    enum function_class class;
-    void *wrapper;
-    void *real; /* NULL until the library is resolved, or where it lacks the function */
+    void *wrapper; /* NULL: not hooked */
+    void *real;    /* NULL until the library is resolved, or where it lacks the function */
 };
 
-#define CUDA_ENTRY(name, class) [FN_##name] = {#name, CUDA, class, (void *)&(name), NULL},
-#define NVML_ENTRY(name, class) [FN_##name] = {#name, NVML, class, (void *)&(name), NULL},
-#define CUDA_CALL(name)         [FN_##name] = {#name, CUDA, CALLED, NULL, NULL},
-#define NVML_CALL(name)         [FN_##name] = {#name, NVML, CALLED, NULL, NULL},
-static struct entry table[FUNCTIONS] = {CUDA_HOOKED(CUDA_ENTRY) NVML_HOOKED(NVML_ENTRY) CUDA_CALLED(CUDA_CALL)
-                                            NVML_CALLED(NVML_CALL)};
+#define HOOKED(name, class) [FN_##name] = {#name, LIBRARY, (void *)&(name), NULL},
+#define CALLED(name, class) [FN_##name] = {#name, LIBRARY, NULL, NULL},
+static struct entry table[FUNCTIONS] = {
+#include "functions.h"
+};
 
 /* `door` is what the real library is called behind the ctypes door (limiter/preload.py), where we own its usual name.
  */
@@ -64,22 +62,19 @@ bool hooks_has(enum function function) {
     return resolve(table[function].library, true) && __atomic_load_n(&table[function].real, __ATOMIC_RELAXED);
 }
 
-static bool is_hooked(const struct entry *entry) { return entry->class != CALLED; }
-
 void *hooks_substitute(void *address) {
     if (!address) return NULL;
     resolve(CUDA, false);
     resolve(NVML, false);
     for (int i = 0; i < FUNCTIONS; i++)
-        if (is_hooked(&table[i]) && __atomic_load_n(&table[i].real, __ATOMIC_RELAXED) == address)
-            return table[i].wrapper;
+        if (table[i].wrapper && __atomic_load_n(&table[i].real, __ATOMIC_RELAXED) == address) return table[i].wrapper;
     return address;
 }
 
 static struct entry *find(const char *name) {
     if (strncmp(name, "cu", 2) != 0 && strncmp(name, "nvml", 4) != 0) return NULL;
     for (int i = 0; i < FUNCTIONS; i++)
-        if (is_hooked(&table[i]) && strcmp(table[i].name, name) == 0) return &table[i];
+        if (table[i].wrapper && strcmp(table[i].name, name) == 0) return &table[i];
     return NULL;
 }
 

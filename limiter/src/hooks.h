@@ -5,21 +5,17 @@
 #include <stdbool.h>
 
 #include "abi.h"
-#include "functions.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 enum library { CUDA, NVML, LIBRARIES };
 
-enum function_class { CALLED, ALLOCATES, FREES, QUERIES, LAUNCHES, RESOLVES };
-
-#define HOOKED_INDEX(name, class) FN_##name,
-#define CALLED_INDEX(name)        FN_##name,
+#define HOOKED(name, class) FN_##name,
+#define CALLED(name, class) FN_##name,
 enum function {
-    CUDA_HOOKED(HOOKED_INDEX) NVML_HOOKED(HOOKED_INDEX) CUDA_CALLED(CALLED_INDEX) NVML_CALLED(CALLED_INDEX) FUNCTIONS,
+#include "functions.h"
+    FUNCTIONS,
 };
-#undef HOOKED_INDEX
-#undef CALLED_INDEX
 
 /* The real library's own function, to be called; loads the library where nobody has. Where the library lacks it, one
  * that answers "not found". */

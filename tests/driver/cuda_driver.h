@@ -6,8 +6,9 @@
 
 #include <cuda.h>
 
-#define PAGE       (2 * SIM_MIB) /* what the real driver takes from a card at a time */
-#define SMALL_UNIT 512
+#define SIM_CUDA_VERSION 13000 /* what a 580 driver speaks; the header may be newer */
+#define PAGE             (2 * SIM_MIB) /* what the real driver takes from a card at a time */
+#define SMALL_UNIT       512
 
 typedef struct {
     char uuid[SIM_UUID_SIZE];

@@ -24,7 +24,7 @@ static const Entry entries[] = {
 
 static bool valid(const char *symbol, void **pfn, int version, cuuint64_t flags) {
     const cuuint64_t both = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    return symbol != NULL && pfn != NULL && version <= CUDA_VERSION && flags <= both;
+    return symbol != NULL && pfn != NULL && version <= SIM_CUDA_VERSION && flags <= both;
 }
 
 /* What the entry offers a caller of that version, NULL for too old a one. Where a per-thread twin exists and is asked

@@ -129,7 +129,7 @@ SIM_EXPORT CUresult cuDriverGetVersion(int *driverVersion) {
     if (injected != 0 || driverVersion == NULL) {
         return injected != 0 ? (CUresult)injected : CUDA_ERROR_INVALID_VALUE;
     }
-    *driverVersion = CUDA_VERSION;
+    *driverVersion = SIM_CUDA_VERSION;
     return CUDA_SUCCESS;
 }
 

@@ -1,0 +1,33 @@
+/* How functions are found, and what debuggers, profilers and checkpoints use. functions.h says how this is read. */
+PASSED(cuCheckpointOperationComplete, ORDERS)
+PASSED(cuCheckpointProcessCheckpoint, COPIES)
+PASSED(cuCheckpointProcessGetRestoreThreadId, READS)
+PASSED(cuCheckpointProcessGetState, READS)
+PASSED(cuCheckpointProcessLock, ORDERS)
+PASSED(cuCheckpointProcessRestore, COPIES)
+PASSED(cuCheckpointProcessUnlock, ORDERS)
+
+PASSED(cuCoredumpDeregisterCompleteCallback, SETS)
+PASSED(cuCoredumpDeregisterStartCallback, SETS)
+PASSED(cuCoredumpGetAttribute, READS)
+PASSED(cuCoredumpGetAttributeGlobal, READS)
+PASSED(cuCoredumpRegisterCompleteCallback, SETS)
+PASSED(cuCoredumpRegisterStartCallback, SETS)
+PASSED(cuCoredumpSetAttribute, SETS)
+PASSED(cuCoredumpSetAttributeGlobal, SETS)
+
+PASSED(cuGetErrorName, READS)
+PASSED(cuGetErrorString, READS)
+PASSED(cuGetExportTable, PRIVATE)
+HOOKED(cuGetProcAddress, RESOLVES)
+HOOKED(cuGetProcAddress_v2, RESOLVES)
+
+PASSED(cuLogsCurrent, READS)
+PASSED(cuLogsDumpToFile, READS)
+PASSED(cuLogsDumpToMemory, READS)
+PASSED(cuLogsRegisterCallback, SETS)
+PASSED(cuLogsUnregisterCallback, SETS)
+
+PASSED(cuProfilerInitialize, SETS)
+PASSED(cuProfilerStart, SETS)
+PASSED(cuProfilerStop, SETS)
