@@ -1,6 +1,6 @@
 """The limiter's memory on a GPU: a leak table over every way to allocate, and what each call costs beside native.
 
-    python -m benchmarks.limiter_memory [leaks|pairs] ... --json FILE --quick
+    python -m benchmarks.limiter_memory [leaks|pairs|costs] ... --json FILE --quick
 
 Ends with 1 where a class passes the limit, is refused below it, or cannot go on.
 """
@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance
-from benchmarks.limiter import leaks, pairs
+from benchmarks.limiter import costs, leaks, pairs
 from benchmarks.limiter.leaks import Native, Row
 from benchmarks.limiter.watcher import Watcher
 from benchmarks.limiter.worker import MIB
 
 Document = dict[str, Any]
-PARTS = ("leaks", "pairs")
+PARTS = ("leaks", "pairs", "costs")
 QUICK_PAIRS = 4
 
 
@@ -55,6 +55,8 @@ def run(watcher: Watcher, parts: Sequence[str], limit: int, *, quick: bool) -> D
     if "pairs" in parts:
         result["pairs"] = pair_table(watcher, natives, limit, start, quick=quick)
         result["faults"] += sum(1 for found in result["pairs"].values() for fault in found.values() if fault)
+    if "costs" in parts:
+        result["costs"] = cost_table(quick=quick)
     return result
 
 
@@ -90,6 +92,22 @@ def pair_table(
     for first, second, fault in wrong:
         print(f"{first}, then {second}: {fault}")
     print(f"{len(names) ** 2 - len(wrong)} of {len(names) ** 2} pairs without a fault\n")
+    return found
+
+
+def cost_table(*, quick: bool) -> list[Document]:
+    """Print each figure as it is measured."""
+    print("| call | native us | limited us | more us | ratio | goal | spreads | failed |\n|" + "---|" * 8)
+    found = []
+    for cost in costs.measure(quick=quick):
+        native, limited = cost.native_ns / 1000, cost.limited_ns / 1000
+        times = f"{native:.2f} | {limited:.2f} | {limited - native:.2f} | {cost.ratio:.3f}"
+        spreads = f"{cost.native_spread:.0%} {cost.limited_spread:.0%}"
+        print(
+            f"| {cost.name} | {times} | {cost.goal or ''} | {spreads} | {cost.failed if any(cost.failed) else ''} |",
+            flush=True,
+        )
+        found.append(cost.as_json())
     return found
 
 
