@@ -41,7 +41,7 @@ async def serve(settings: Settings) -> None:
         cluster = Cluster(settings.slice_mib, time.monotonic)
         teller = Teller(client, time.monotonic, _now)
         waiting = Waiting(cluster, settings.defaults, teller)
-        watches = watching.watches(client, cluster, waiting, settings.namespace)
+        watches = watching.watches(client, cluster, waiting, teller, settings.namespace)
         leadership = Leadership(
             client,
             cluster,

@@ -42,7 +42,7 @@ class Verbs:
         pod = observed.pod(dict(call.pod))
         verdict = filter_verb.filter_nodes(pod, call.nodes, self.cluster, self.defaults)
         if verdict.refused and not verdict.fitting:
-            self.teller.tell(pod, *explain.why_pending(pod, verdict, self.cluster))
+            self.teller.tell(pod.reference, *explain.why_pending(pod, verdict, self.cluster))
         return wire.filter_result(verdict)
 
     async def prioritize(self, body: bytes) -> bytes:

@@ -4,17 +4,17 @@ Usage is never stored, it is derived: bound pods that are not over, by their ass
 whose Binding is on its way. The watches write here and the verbs read; all of it happens on one event loop, so a
 check and the reservation after it are one step as long as nobody awaits between them.
 
-Who owns what: `pods`, `nodes`, `inventories` and `leases` belong to the watches; reservations belong to `bind`, and
-end here when a watch shows their pod bound, over or gone.
+Who owns what: `pods`, `nodes`, `inventories` and `leases` belong to the watches, and `displaced` (by node: its cards
+that count on a newer one) follows from them; reservations belong to `bind`, and end here when a watch shows their pod
+bound, over or gone.
 """
 
-import logging
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from extender import observed
+from extender import doubts, observed
 from extender.answers import Answers
 from extender.observed import Inventory, KubeNode, Lease, Pod
 from extender.reservations import GivenBack, Reservation, Reservations
@@ -27,9 +27,6 @@ from vgpu.share import CardState, NodeState, Usage
 
 REMEMBERED_GONE: Final = 10_000
 HELD_LAG_S: Final = 5.0  # what a pod gave back may stand in the plugin's report of held slices for so long
-DUPLICATE: Final = "DuplicateUUID"
-
-log = logging.getLogger(__name__)
 
 
 class Cluster:
@@ -48,6 +45,7 @@ class Cluster:
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._given_back = GivenBack()
         self._owners: dict[str, str] = {}
+        self.displaced: dict[str, dict[str, str]] = {}
         self._states: dict[str, NodeState] = {}
 
     def standing(self, node: str) -> NodeState | Reason:
@@ -158,15 +156,13 @@ class Cluster:
 
     def _settle_owners(self) -> None:
         """One UUID on two nodes belongs to the newest GPUNode: a card moves with its node's new object."""
-        owners: dict[str, str] = {}
         in_age = sorted(self.inventories.values(), key=lambda i: (observed.age_key(i.created), i.node.name))
-        for inventory in in_age:
-            for card in inventory.node.cards:
-                if owners.get(card.uuid, inventory.node.name) != inventory.node.name:
-                    log.warning("card %s is on nodes %s and %s; the newest counts", card.uuid, owners[card.uuid],
-                                inventory.node.name)  # fmt: skip
-                owners[card.uuid] = inventory.node.name
-        self._owners = owners
+        claims = [(card.uuid, inventory.node.name) for inventory in in_age for card in inventory.node.cards]
+        self._owners = dict(claims)
+        self.displaced = {}
+        for uuid, node in claims:
+            if self._owners[uuid] != node:
+                self.displaced.setdefault(node, {})[uuid] = self._owners[uuid]
         self._states.clear()
 
     def _derive(self, inventory: Inventory) -> NodeState:
@@ -196,7 +192,7 @@ class Cluster:
         return [held for pod in bound.values() if (held := trusted(pod)) is not None] + reserved
 
     def _owned(self, card: Card, node: str) -> Card:
-        return card if self._owners[card.uuid] == node else replace(card, healthy=False, reason=DUPLICATE)
+        return card if self._owners[card.uuid] == node else replace(card, healthy=False, reason=doubts.DUPLICATE)
 
 
 def _claims(inventory: Inventory) -> tuple[str, frozenset[str]]:
@@ -209,6 +205,6 @@ def trusted(pod: Pod) -> tuple[PodRequest, Assignment] | None:
     Whatever such a pod really holds on its node is in the slices that the device plugin reports as held.
     """
     request, chosen = pod.parsed.request, pod.assignment
-    if not pod.node or request is None or chosen is None or pod.parsed.problems:
+    if not pod.node or request is None or chosen is None or doubts.of_assignment(pod):
         return None
-    return (request, chosen) if chosen.answers(request) else None
+    return request, chosen

@@ -47,6 +47,12 @@ class Pod:
     assignment_error: str = ""
     is_unschedulable: bool = False
 
+    @property
+    def reference(self) -> dict[str, str]:
+        """What an Event about it says of it."""
+        name = {"namespace": self.namespace, "name": self.name}
+        return {"apiVersion": "v1", "kind": "Pod", "uid": self.uid, **name}
+
     def is_admitted(self, slice_mib: int) -> bool:
         """Whether the webhook added exactly the slices or cards that belong to the request."""
         if self.parsed.request is None:
@@ -81,6 +87,11 @@ class Inventory:
     node: Node
     uid: str
     created: str
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """What an Event about it says of it."""
+        return {"apiVersion": names.API_VERSION, "kind": "GPUNode", "uid": self.uid, "name": self.node.name}
 
 
 @dataclass(frozen=True, slots=True)

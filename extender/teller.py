@@ -1,19 +1,18 @@
-"""Tells pods' owners why they wait: Events, written apart from the verbs, never in their way.
+"""Tells owners why their pods wait, and what else is amiss: Events, written apart from the verbs, never in their way.
 
-One Event per pod and sentence, and no more than one per pod in a while; a queue that is full drops the oldest.
+One Event per object and sentence, and no more than one per object in a while; a queue that is full drops the oldest.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from adapters.kubernetes import events
 from adapters.kubernetes.client import Client
-from extender.observed import Pod
 from vgpu.errors import KubernetesError
 
 QUEUE: Final = 1_000
@@ -38,29 +37,29 @@ class Teller:
         self._clock = clock
         self._now = now
         self._told: OrderedDict[str, _Told] = OrderedDict()
-        self._queue: asyncio.Queue[tuple[Pod, str, str]] = asyncio.Queue(QUEUE)
+        self._queue: asyncio.Queue[tuple[Mapping[str, str], str, str]] = asyncio.Queue(QUEUE)
 
-    def tell(self, pod: Pod, reason: str, sentence: str) -> None:
-        """Queue a sentence about a pod, unless it was told, or the pod was told something just now."""
-        last = self._told.get(pod.uid)
+    def tell(self, about: Mapping[str, str], reason: str, sentence: str) -> None:
+        """Queue a sentence about an object (its reference), unless it, or something, was told of it just now."""
+        uid = about["uid"]
+        last = self._told.get(uid)
         if last is not None and (last.sentence == sentence or self._clock() - last.at < QUIET_S):
             return
-        self._told[pod.uid] = _Told(sentence, self._clock())
-        self._told.move_to_end(pod.uid)
+        self._told[uid] = _Told(sentence, self._clock())
+        self._told.move_to_end(uid)
         if len(self._told) > REMEMBERED:
             self._told.popitem(last=False)
         if self._queue.full():
             self._queue.get_nowait()
-        self._queue.put_nowait((pod, reason, sentence))
+        self._queue.put_nowait((about, reason, sentence))
 
     async def run(self) -> None:
         """Post what is queued until cancelled."""
         while True:
-            pod, reason, sentence = await self._queue.get()
-            about = {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+            about, reason, sentence = await self._queue.get()
             try:
                 await events.post(
                     self._client, about, reason=reason, message=sentence, component=COMPONENT, now=self._now()
                 )
             except KubernetesError as error:
-                log.warning("an Event about pod %s/%s was lost: %s", pod.namespace, pod.name, error)
+                log.warning("an Event about %s %s was lost: %s", about["kind"], about["name"], error)

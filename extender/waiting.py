@@ -59,4 +59,4 @@ class Waiting:
             return
         verdict = filter_verb.filter_nodes(pod, list(self._cluster.inventories), self._cluster, self._defaults)
         if verdict.refused and not verdict.fitting:
-            self._teller.tell(pod, *explain.why_pending(pod, verdict, self._cluster))
+            self._teller.tell(pod.reference, *explain.why_pending(pod, verdict, self._cluster))

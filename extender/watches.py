@@ -6,9 +6,10 @@ from typing import Protocol
 
 from adapters.kubernetes.client import Client
 from adapters.kubernetes.reflector import Reflector
-from extender import observed
+from extender import doubts, observed
 from extender.cluster import Cluster
 from extender.observed import Inventory, KubeNode, Lease, Pod
+from extender.teller import Teller
 from extender.waiting import Waiting
 from vgpu import names
 
@@ -16,9 +17,10 @@ from vgpu import names
 class PodWatch:
     """Feeds pods; those that have nothing to do with GPUs arrive as None."""
 
-    def __init__(self, cluster: Cluster, waiting: Waiting) -> None:
+    def __init__(self, cluster: Cluster, waiting: Waiting, teller: Teller) -> None:
         self._cluster = cluster
         self._waiting = waiting
+        self._teller = teller
 
     def replace(self, objects: list[Pod | None]) -> None:
         """Take a full list."""
@@ -33,6 +35,8 @@ class PodWatch:
         if obj is not None:
             self._cluster.upsert_pod(obj)
             self._waiting.note(obj)
+            if doubt := doubts.of_assignment(obj):
+                self._teller.tell(obj.reference, doubts.UNTRUSTED, f"nothing is counted for this pod: {doubt}")
 
     def delete(self, obj: Pod | None) -> None:
         """Forget one pod."""
@@ -62,19 +66,23 @@ class NodeWatch:
 class InventoryWatch:
     """Feeds GPUNodes."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, teller: Teller) -> None:
         self._cluster = cluster
+        self._teller = teller
 
     def replace(self, objects: list[Inventory]) -> None:
         """Take a full list."""
         for name in self._cluster.inventories.keys() - {inventory.node.name for inventory in objects}:
             self._cluster.delete_inventory(name)
         for inventory in objects:
-            self._cluster.upsert_inventory(inventory)
+            self.upsert(inventory)
 
     def upsert(self, obj: Inventory) -> None:
         """Take one node's cards."""
         self._cluster.upsert_inventory(obj)
+        for node, displaced in self._cluster.displaced.items():
+            about = self._cluster.inventories[node].reference
+            self._teller.tell(about, doubts.DUPLICATE, doubts.of_cards(displaced))
 
     def delete(self, obj: Inventory) -> None:
         """Forget one node's cards."""
@@ -139,12 +147,12 @@ class Watches:
         return self.pods, self.nodes, self.inventories, self.leases
 
 
-def watches(client: Client, cluster: Cluster, waiting: Waiting, namespace: str) -> Watches:
-    """Build the reflectors that feed `cluster` and `waiting`; `namespace` is where our Leases are."""
+def watches(client: Client, cluster: Cluster, waiting: Waiting, teller: Teller, namespace: str) -> Watches:
+    """Build the reflectors that feed `cluster` and `waiting`, and tell what is odd; our Leases are in `namespace`."""
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     return Watches(
-        pods=Reflector(client, "/api/v1/pods", PodWatch(cluster, waiting), decode=observed.pod_or_none),
+        pods=Reflector(client, "/api/v1/pods", PodWatch(cluster, waiting, teller), decode=observed.pod_or_none),
         nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), decode=observed.node),
-        inventories=Reflector(client, names.GPUNODES_PATH, InventoryWatch(cluster), decode=observed.inventory),
+        inventories=Reflector(client, names.GPUNODES_PATH, InventoryWatch(cluster, teller), decode=observed.inventory),
         leases=Reflector(client, leases, LeaseWatch(cluster), decode=observed.lease),
     )

@@ -45,10 +45,11 @@ def test_3_policies_by_annotation(loaded: Space, node_policy: str, gpu_policy: s
     assert landed(loaded, "wish") == LANDS[node_policy, gpu_policy]
 
 
-def test_3_policies_by_setting(loaded: Space) -> None:
-    with loaded.cluster.extender_with(node_policy="spread", gpu_policy="spread"):
+@pytest.mark.parametrize(("node_policy", "gpu_policy"), LANDS, ids=lambda policy: policy)
+def test_3_policies_by_setting(loaded: Space, node_policy: str, gpu_policy: str) -> None:
+    with loaded.cluster.extender_with(node_policy=node_policy, gpu_policy=gpu_policy):
         loaded.create(pod("no-wish", gpu_mem=4 * GIB))
-        assert landed(loaded, "no-wish") == LANDS["spread", "spread"]
+        assert landed(loaded, "no-wish") == LANDS[node_policy, gpu_policy]
 
 
 def test_4_several_cards_share_the_total_evenly(space: Space) -> None:

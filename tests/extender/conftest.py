@@ -204,7 +204,7 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         cluster = Cluster(256, clock)
         teller = Teller(client, clock, lambda: datetime.now(UTC))
         waiting = Waiting(cluster, Defaults(), teller)
-        watches = watching.watches(client, cluster, waiting, names.NAMESPACE)
+        watches = watching.watches(client, cluster, waiting, teller, names.NAMESPACE)
         leader = Leader()
         verbs = Verbs(cluster, Defaults(), Binder(client, cluster, Defaults(), leader, clock.sleep), teller, watches)
         tasks = [asyncio.create_task(each.run()) for each in (watches, teller, waiting)]

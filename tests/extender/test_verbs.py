@@ -1,6 +1,9 @@
 import asyncio
 from typing import Any
 
+import pytest
+
+from tests import strategies
 from tests.extender.conftest import PODS, World, gpu_node
 from vgpu import assignment, names
 from vgpu.assignment import Assignment, Grant
@@ -115,14 +118,29 @@ async def test_unadmitted_unreadable_and_foreign_pods(world: World) -> None:
     assert (await world.filter(plain, "never-heard-of"))["NodeNames"] == ["never-heard-of"]
 
 
-async def test_a_forged_assignment_is_reported_by_its_absence(world: World) -> None:
-    forged = Assignment({"main": (Grant("GPU-n1-0", 2048),)})
-    obj = {
-        "metadata": {"name": "f", "annotations": {names.ASSIGNMENT: assignment.encode(forged)}},
-        "spec": {"nodeName": "n1", "containers": [{"name": "main"}]},
-    }
+ONE_CARD = assignment.encode(Assignment({"main": (Grant("GPU-n1-0", 2048),)}))
+
+
+@pytest.mark.parametrize(
+    ("written", "asked", "said"),
+    [
+        (ONE_CARD, {}, "asks for nothing"),
+        (ONE_CARD, {"gpu_mem": 256}, "grants something else"),
+        ("{", {"gpu_mem": 256}, "cannot be read"),
+        ("", {"gpu_mem": 256}, "has no assignment"),
+        (ONE_CARD, {"gpu_mem": "2Gi"}, "vgpu.io/gpu-mem"),
+    ],
+)
+async def test_a_forged_assignment_counts_nothing_and_is_told(
+    world: World, written: str, asked: dict[str, Any], said: str
+) -> None:
+    obj = strategies.pod(strategies.container(**asked))
+    obj["metadata"] = {"name": "f", "annotations": {names.ASSIGNMENT: written} if written else {}}
+    obj["spec"]["nodeName"] = "n1"
     await world.client.post(PODS, obj)
-    await world.until(lambda: len(world.cluster.pods) == 1)
+    (event,) = await world.events()
+    assert event["reason"] == "AssignmentNotTrusted"
+    assert said in event["message"]
     assert world.used_slices() == [0, 0]
 
 
@@ -157,6 +175,9 @@ async def test_a_card_on_two_nodes_belongs_to_the_newest(world: World) -> None:
         (True, ""),
     ]
     assert all(state.card.healthy for state in world.cluster.state("n4").cards)
+    (event,) = await world.events()
+    assert (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == ("GPUNode", "n1")
+    assert (event["reason"], event["message"].rpartition(": ")[2]) == ("DuplicateUUID", "GPU-n1-0 on n4")
 
 
 async def test_held_slices_count_but_not_what_was_given_back_after_the_report(world: World) -> None:
