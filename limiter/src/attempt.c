@@ -74,7 +74,7 @@ CUresult attempt_finish(struct attempt *attempt, CUresult result, CUdeviceptr *p
         return result;
     }
     if (keep(attempt, *pointer)) return CUDA_SUCCESS;
-    REAL(cuMemFree_v2)(*pointer);
+    (attempt->free ? attempt->free : REAL(cuMemFree_v2))(*pointer);
     *pointer = 0;
     return CUDA_ERROR_OUT_OF_MEMORY;
 }

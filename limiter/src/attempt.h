@@ -15,6 +15,7 @@ struct attempt {
     bool is_piece;
     bool is_refused;
     int tries;
+    CUresult (*free)(CUdeviceptr); /* undoes the driver's call; NULL: cuMemFree_v2 */
 };
 
 /* The smallest multiple of `unit` that holds `bytes`; UINT64_MAX where there is none. */

@@ -78,7 +78,7 @@ PASSED(cuDevicePrimaryCtxSetFlags_v2, SETS)
 PASSED(cuDeviceRegisterAsyncNotification, SETS)
 PASSED(cuDeviceSetGraphMemAttribute, SETS)
 PASSED(cuDeviceSetMemPool, SETS)
-NOT_YET(cuDeviceTotalMem, QUERIES)
+HOOKED(cuDeviceTotalMem, QUERIES)
 HOOKED(cuDeviceTotalMem_v2, QUERIES)
 PASSED(cuDeviceUnregisterAsyncNotification, SETS)
 

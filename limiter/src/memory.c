@@ -6,6 +6,20 @@
 /* The pitch that every architecture's driver is content with. */
 #define PITCH_ALIGNMENT 512ULL
 
+/* The entries of before CUDA 3.2, with sizes and addresses of 32 bits, are exported still: dlsym gives them by the name
+ * without a version, cuGetProcAddress to a caller of that version. */
+static CUresult free_old(CUdeviceptr pointer) { return REAL(cuMemFree)((CUdeviceptr_v1)pointer); }
+
+static CUresult finish_old(struct attempt *attempt, CUresult result, CUdeviceptr_v1 *pointer) {
+    CUdeviceptr wide = *pointer;
+    attempt->free = free_old;
+    result = attempt_finish(attempt, result, &wide);
+    *pointer = (CUdeviceptr_v1)wide;
+    return result;
+}
+
+#define FINISH(pointer) _Generic((pointer), CUdeviceptr *: attempt_finish, CUdeviceptr_v1 *: finish_old)
+
 /* The rest of an allocating function's body after `attempt_begin`; the arguments are the real function's. */
 #define ALLOCATE(attempt, name, pointer, ...)                      \
     do {                                                           \
@@ -13,7 +27,7 @@
         CUresult result;                                           \
         do result = REAL(name)(pointer, __VA_ARGS__);              \
         while (attempt_again(&(attempt), result));                 \
-        return attempt_finish(&(attempt), result, pointer);        \
+        return FINISH(pointer)(&(attempt), result, pointer);       \
     } while (0)
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
@@ -22,13 +36,29 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
     ALLOCATE(attempt, cuMemAlloc_v2, pointer, bytes);
 }
 
+static uint64_t pitched(uint64_t width, uint64_t height) {
+    uint64_t row = round_up(width, PITCH_ALIGNMENT);
+    return height != 0 && row > UINT64_MAX / height ? UINT64_MAX : row * height;
+}
+
 /* The pitch is the driver's choice, made in the call: charged is the widest. */
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element) {
     if (!pointer) return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
-    uint64_t row = round_up(width, PITCH_ALIGNMENT);
-    uint64_t bytes = height != 0 && row > UINT64_MAX / height ? UINT64_MAX : row * height;
-    struct attempt attempt = attempt_begin("cuMemAllocPitch_v2", bytes);
+    struct attempt attempt = attempt_begin("cuMemAllocPitch_v2", pitched(width, height));
     ALLOCATE(attempt, cuMemAllocPitch_v2, pointer, pitch, width, height, element);
+}
+
+EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes) {
+    if (!pointer) return REAL(cuMemAlloc)(pointer, bytes);
+    struct attempt attempt = attempt_begin("cuMemAlloc", bytes);
+    ALLOCATE(attempt, cuMemAlloc, pointer, bytes);
+}
+
+EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigned width, unsigned height,
+                                unsigned element) {
+    if (!pointer) return REAL(cuMemAllocPitch)(pointer, pitch, width, height, element);
+    struct attempt attempt = attempt_begin("cuMemAllocPitch", pitched(width, height));
+    ALLOCATE(attempt, cuMemAllocPitch, pointer, pitch, width, height, element);
 }
 
 /* Managed memory may all come to lie on the card: charged in full. */
@@ -79,6 +109,8 @@ static CUresult settle(CUdeviceptr pointer, struct holding holding, CUresult res
     } while (0)
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) { FREE(cuMemFree_v2, pointer, pointer); }
+
+EXPORT CUresult cuMemFree(CUdeviceptr_v1 pointer) { FREE(cuMemFree, pointer, pointer); }
 
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) { FREE(cuMemFreeAsync, pointer, pointer, stream); }
 

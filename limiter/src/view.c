@@ -7,8 +7,7 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
 
-EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
-    CUresult result = REAL(cuMemGetInfo_v2)(free, total);
+static CUresult show_info(CUresult result, size_t *free, size_t *total) {
     uint8_t uuid[UUID_SIZE];
     if (result != CUDA_SUCCESS || !charge_is_limited() || !cards_current(uuid)) return result;
     uint64_t limit = charge_limit(uuid);
@@ -18,11 +17,36 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     return result;
 }
 
-EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
-    CUresult result = REAL(cuDeviceTotalMem_v2)(bytes, device);
+static CUresult show_total(CUresult result, size_t *bytes, CUdevice device) {
     uint8_t uuid[UUID_SIZE];
     if (result != CUDA_SUCCESS || !bytes || !charge_is_limited() || !cards_of_device(device, uuid)) return result;
     *bytes = least(*bytes, charge_limit(uuid));
+    return result;
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
+    return show_info(REAL(cuMemGetInfo_v2)(free, total), free, total);
+}
+
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+    return show_total(REAL(cuDeviceTotalMem_v2)(bytes, device), bytes, device);
+}
+
+/* Before CUDA 3.2 the numbers had 32 bits; the driver's own end there, so ours, which are less, fit. */
+EXPORT CUresult cuMemGetInfo(unsigned *free, unsigned *total) {
+    CUresult result = REAL(cuMemGetInfo)(free, total);
+    size_t wide_free = free ? *free : 0, wide_total = total ? *total : 0;
+    show_info(result, &wide_free, &wide_total);
+    if (free) *free = (unsigned)wide_free;
+    if (total) *total = (unsigned)wide_total;
+    return result;
+}
+
+EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
+    CUresult result = REAL(cuDeviceTotalMem)(bytes, device);
+    size_t wide = bytes ? *bytes : 0;
+    show_total(result, &wide, device);
+    if (bytes) *bytes = (unsigned)wide;
     return result;
 }
 
