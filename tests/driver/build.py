@@ -24,7 +24,7 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
 
 Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. What an
 allocation takes of a card, and what odd calls return, is as measured on an H200 with driver 580. A kernel
-keeps its stream busy for the microseconds its name ends with. Not there: graphs, arrays, IPC,
+keeps its stream busy for the microseconds its name ends with. Not there: graphs, IPC,
 green contexts.
 """
 
@@ -48,12 +48,17 @@ CUDA = (
     "cuda_pages.c",
     "cuda_pool.c",
     "cuda_vmm.c",
+    "cuda_texels.c",
+    "cuda_arrays.c",
+    "cuda_mipmaps.c",
+    "cuda_sparse.c",
     "cuda_stream.c",
     "cuda_module.c",
     "cuda_library.c",
     "cuda_twins.c",
     "cuda_resolve.c",
 )
+PROBE = ("gpuprobe.c", "gpuprobe_cuda.c", "gpuprobe_info.c", "gpuprobe_kinds.c")
 NVML = ("nvml_system.c", "nvml_device.c", "nvml_processes.c", "nvml_links.c", "nvml_events.c")
 WARNINGS = (
     "-Wall",
@@ -97,10 +102,8 @@ def commands(out: Path) -> dict[str, list[str]]:
     return {
         cuda.name: compile_command(cuda, (*SHARED, *CUDA), *LIBRARY, versioned, "-Wl,-soname,libcuda.so.1"),
         nvml.name: compile_command(nvml, (*SHARED, *NVML), *LIBRARY, "-Wl,-soname,libnvidia-ml.so.1"),
-        "gpuprobe": compile_command(out / "gpuprobe", ("gpuprobe.c",), *probe),
-        "gpuprobe-linked": compile_command(
-            out / "gpuprobe-linked", ("gpuprobe.c",), *probe, "-DGPUPROBE_LINKED", str(cuda)
-        ),
+        "gpuprobe": compile_command(out / "gpuprobe", PROBE, *probe),
+        "gpuprobe-linked": compile_command(out / "gpuprobe-linked", PROBE, *probe, "-DGPUPROBE_LINKED", str(cuda)),
     }
 
 

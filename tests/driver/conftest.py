@@ -14,7 +14,7 @@ import pytest
 
 from tests.driver import build, simgpu
 
-HERE = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class World:
         return process
 
     def session(self, **more: str) -> "Session":
-        return Session(self.start(sys.executable, str(HERE / "session.py"), **more))
+        return Session(self.start(sys.executable, "-m", "tests.driver.session", **{"PYTHONPATH": str(ROOT), **more}))
 
     def only_session(self) -> "Session":
         """The same started session at each call."""

@@ -58,6 +58,7 @@ static void context_destroy(CUcontext context) {
         link = &(*link)->next;
     }
     *link = context->next;
+    arrays_free_of(context);
     allocations_free_of(context);
     streams_free_of(context);
     modules_free_of(context);

@@ -57,6 +57,8 @@ struct CUmod_st {
     struct CUfunc_st *functions;
 };
 
+typedef struct Physical Physical; /* memory by a cuMemCreate handle, see cuda_vmm.c */
+
 typedef enum { KIND_DEVICE, KIND_SMALL, KIND_MANAGED, KIND_HOST, KIND_POOL } Kind;
 
 typedef struct {
@@ -106,11 +108,21 @@ void allocation_give_back(const Allocation *allocation); /* what it takes, witho
 void allocations_free_of(CUcontext context);
 bool mapping_holds(CUdeviceptr address, uint64_t size); /* of cuMemMap */
 
+/* Device memory as cuMemAlloc takes it. */
+CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size);
+
+Physical *physical_of(CUmemGenericAllocationHandle handle); /* NULL when there is none */
+bool physical_is_tile_pool(const Physical *physical);
+/* It lives while anything maps it. */
+void physical_add_mapping(Physical *physical);
+void physical_release_mapping(Physical *physical);
+
 CUresult pages_take(CUdevice device, uint64_t bytes, CUdeviceptr *address);
 void pages_give(CUdeviceptr address, uint64_t bytes);
 void pool_release(CUmemoryPool pool, uint64_t bytes);
 void pools_trim(CUdevice ordinal); /* at a synchronisation point */
 void streams_free_of(CUcontext context);
+void arrays_free_of(CUcontext context); /* their memory goes with the context's allocations */
 
 CUresult module_load(CUmodule *out, CUlibrary library); /* into the current context */
 CUmodule module_of(CUlibrary library, CUcontext context);

@@ -10,7 +10,7 @@
 #define SMALL_LIMIT SIM_MIB
 #define PITCH       512
 
-static CUresult allocate(CUcontext context, CUdeviceptr *dptr, uint64_t size) {
+CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size) {
     Card card;
     if (size > UINT64_C(1) << 50) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -25,7 +25,7 @@ static CUresult allocate(CUcontext context, CUdeviceptr *dptr, uint64_t size) {
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    result = allocation_add(made, dptr);
+    result = allocation_add(made, address);
     if (result != CUDA_SUCCESS) {
         allocation_give_back(&made);
     }
@@ -38,7 +38,7 @@ SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     CUresult result = context_current(&context);
     REQUIRE(result == CUDA_SUCCESS, result);
     REQUIRE(dptr != NULL && bytesize > 0, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(allocate(context, dptr, bytesize));
+    LEAVE(memory_allocate(context, dptr, bytesize));
 }
 
 SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
@@ -53,7 +53,7 @@ SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
     REQUIRE(dptr != NULL && pPitch != NULL && element && pitch > 0 && Height > 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(!__builtin_mul_overflow(pitch, Height, &bytes), CUDA_ERROR_OUT_OF_MEMORY);
     *pPitch = pitch;
-    LEAVE(allocate(context, dptr, bytes));
+    LEAVE(memory_allocate(context, dptr, bytes));
 }
 
 SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {

@@ -7,13 +7,13 @@
 
 #define ADDRESSES UINT64_C(0x500000000000)
 
-typedef struct Physical {
+struct Physical {
     struct Physical *next;
     CUmemAllocationProp properties;
     uint64_t size;
     unsigned references; /* of the program */
     unsigned mappings;
-} Physical;
+};
 
 typedef struct Range {
     struct Range *next;
@@ -28,7 +28,7 @@ static Range *reservations;
 static Range *mappings;
 static CUdeviceptr next_address = ADDRESSES;
 
-static Physical *find_physical(CUmemGenericAllocationHandle handle) {
+Physical *physical_of(CUmemGenericAllocationHandle handle) {
     for (Physical *each = physicals; each != NULL; each = each->next) {
         if ((uintptr_t)each == handle) {
             return each;
@@ -62,6 +62,17 @@ static void drop_physical(Physical *physical) {
     *link = physical->next;
     device_release(physical->properties.location.id, physical->size);
     free(physical);
+}
+
+bool physical_is_tile_pool(const Physical *physical) {
+    return (physical->properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0;
+}
+
+void physical_add_mapping(Physical *physical) { physical->mappings++; }
+
+void physical_release_mapping(Physical *physical) {
+    physical->mappings--;
+    drop_physical(physical);
 }
 
 static bool add_range(Range **list, CUdeviceptr address, uint64_t size, Physical *physical) {
@@ -114,7 +125,7 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 
 SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     ENTER();
-    Physical *physical = find_physical(handle);
+    Physical *physical = physical_of(handle);
     REQUIRE(physical != NULL && physical->references > 0, CUDA_ERROR_INVALID_VALUE);
     physical->references--;
     drop_physical(physical);
@@ -133,7 +144,7 @@ SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ha
 SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
                                                            CUmemGenericAllocationHandle handle) {
     ENTER();
-    const Physical *physical = find_physical(handle);
+    const Physical *physical = physical_of(handle);
     REQUIRE(prop != NULL && physical != NULL, CUDA_ERROR_INVALID_VALUE);
     *prop = physical->properties;
     LEAVE(CUDA_SUCCESS);
@@ -163,12 +174,12 @@ SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
 SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                              unsigned long long flags) {
     ENTER();
-    Physical *physical = find_physical(handle);
+    Physical *physical = physical_of(handle);
     REQUIRE(physical != NULL && offset == 0 && flags == 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(size > 0 && size % PAGE == 0 && size <= physical->size, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(holding(reservations, ptr, size) != NULL && holding(mappings, ptr, 1) == NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(add_range(&mappings, ptr, size, physical), CUDA_ERROR_OUT_OF_MEMORY);
-    physical->mappings++;
+    physical_add_mapping(physical);
     LEAVE(CUDA_SUCCESS);
 }
 
@@ -182,8 +193,7 @@ SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
         Physical *physical = range->physical;
         at += range->size;
         remove_range(&mappings, range);
-        physical->mappings--;
-        drop_physical(physical);
+        physical_release_mapping(physical);
     }
     LEAVE(CUDA_SUCCESS);
 }

@@ -1,7 +1,7 @@
 """A process that uses the simulated driver as a program would.
 
 Evaluates each line of standard input as an expression over the functions below and prints the value as JSON: results of
-the driver are numbers, NVML's errors too.
+the driver are numbers, NVML's errors too. What is about one subject has a module: ``arrays.plain(64, 64)``.
 """
 
 import ctypes
@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING
 
 import pynvml
 
+from tests.driver import arrays, vmm
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+__all__ = ("arrays", "vmm")  # for the expressions
 
 cuda = ctypes.CDLL("libcuda.so.1")
 U64 = ctypes.c_uint64

@@ -1,0 +1,34 @@
+"""Of a session: physical memory by handle."""
+
+import ctypes
+
+MIB = 1 << 20
+POSIX_FD = 1
+
+cuda = ctypes.CDLL("libcuda.so.1")
+
+
+class Properties(ctypes.Structure):
+    """CUmemAllocationProp."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("handle_types", ctypes.c_int),
+        ("location", ctypes.c_int * 2),
+        ("windows", ctypes.c_void_p),
+        ("flags", ctypes.c_ubyte * 8),
+    )
+
+
+def create(size: int, *, handle_types: int = 0, usage: int = 0, device: int = 0) -> tuple[int, int]:
+    """Result and handle of cuMemCreate."""
+    handle = ctypes.c_uint64()
+    flags = (ctypes.c_ubyte * 8)(0, 0, usage)
+    properties = Properties(1, handle_types, (ctypes.c_int * 2)(1, device), None, flags)
+    result = cuda.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(size), ctypes.byref(properties), ctypes.c_uint64())
+    return result, handle.value
+
+
+def release(handle: int) -> int:
+    """Result."""
+    return int(cuda.cuMemRelease(ctypes.c_uint64(handle)))
