@@ -79,7 +79,7 @@ class Admission:
         except OSError:
             log.exception("files of allocation %s; PreStartContainer tries again", allocation.id)
         self._last[resource] = allocation
-        self._holders.allocated()
+        self._holders.allocated(allocation.holder.key if allocation.holder else None, ids)
         self._occupancy.recount()
         return allocate.plan(ids, self._inventory.gpus(), allocation.id, self._outfit)
 

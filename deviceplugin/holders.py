@@ -2,7 +2,7 @@
 
 While an Allocate is in flight and another pod has just ended, a List makes the kubelet forget the IDs in flight and
 hand them out twice (a Get does not; reproduced on 1.36). So lists go one at a time, and none between our answer to
-GetPreferredAllocation and the moment when the kubelet has surely written down what Allocate gave.
+GetPreferredAllocation and the moment when the kubelet has written down what Allocate gave: when Get shows it.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from deviceplugin.pods import Name
 from vgpu.errors import KubeletError
 
 POLL_S: Final = 1.0
-_SETTLE_S: Final = 0.05  # from our answer to Allocate until the kubelet has written it down
+_SETTLE_S: Final = 0.25  # by then the kubelet has written down what Get does not show, as an init container's IDs
 _STUCK_S: Final = 2.0  # an Allocate that has not followed by then is not coming
 _QUIET_POLL_S: Final = 0.01
 
@@ -34,6 +34,14 @@ class Source(Protocol):
 
     async def get(self, key: Name) -> Holdings:
         """One pod's holdings."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What the kubelet will write down: these IDs for some container of this pod."""
+
+    key: Name
+    ids: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,7 @@ class Holders:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._busy_until = 0.0
+        self._awaited: _Written | None = None
         self._poked = asyncio.Event()
         self._listed = asyncio.Condition()
         self.snapshot = Snapshot()
@@ -68,11 +77,12 @@ class Holders:
             try:
                 yield self._look
             finally:
-                self._busy_until = self._clock() + _STUCK_S
+                self._busy_until, self._awaited = self._clock() + _STUCK_S, None
 
-    def allocated(self) -> None:
-        """Say that Allocate has been answered."""
+    def allocated(self, key: Name | None, ids: frozenset[str]) -> None:
+        """Say that Allocate has been answered with these IDs, for a container of this pod where it is known."""
         self._busy_until = self._clock() + _SETTLE_S
+        self._awaited = _Written(key, ids) if key else None
 
     def poke(self) -> None:
         """List soon: something has been released."""
@@ -111,10 +121,21 @@ class Holders:
     async def _refresh(self) -> None:
         while True:
             async with self._lock:
-                if self._clock() >= self._busy_until:
+                if self._clock() >= self._busy_until or await self._is_written():
                     await self._look()
                     return
             await asyncio.sleep(_QUIET_POLL_S)
+
+    async def _is_written(self) -> bool:
+        """Whether the kubelet shows what it was given last."""
+        awaited = self._awaited
+        if awaited is None:
+            return False
+        try:
+            containers = (await self._source.get(awaited.key)).values()
+        except KubeletError:
+            return False
+        return awaited is self._awaited and any(awaited.ids in held.values() for held in containers)
 
     async def _look(self) -> Listing:
         started = self._clock()

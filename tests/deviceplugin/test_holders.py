@@ -10,6 +10,9 @@ from deviceplugin.holders import Holders
 from deviceplugin.identity import Listing
 from deviceplugin.podresources import Holdings
 from deviceplugin.pods import Name
+from vgpu import names
+
+IDS = frozenset({"a", "b"})
 
 
 class Source:
@@ -18,6 +21,7 @@ class Source:
     def __init__(self) -> None:
         self.lists = 0
         self.at_once = 0
+        self.written: Holdings = {}
 
     async def list(self) -> Listing:
         self.lists += 1
@@ -28,7 +32,8 @@ class Source:
         return {("ns", str(self.lists)): {}}
 
     async def get(self, key: Name) -> Holdings:
-        return {key[1]: {}}
+        assert key == ("ns", "p")
+        return self.written
 
 
 @pytest.fixture
@@ -61,8 +66,23 @@ async def test_no_list_between_the_preference_and_the_end_of_allocate(holders: H
     listed = source.lists
     assert (await holders.fresh(0.1)).number == holders.snapshot.number
     assert source.lists == listed
-    holders.allocated()
+    holders.allocated(None, IDS)
+    assert (await holders.fresh(0.1)).number == holders.snapshot.number
     assert (await holders.fresh(1)).listing
+    assert source.lists > listed
+
+
+async def test_a_list_follows_as_soon_as_the_kubelet_shows_what_it_was_given(holders: Holders, source: Source) -> None:
+    async with holders.admitting():
+        holders.poke()
+    holders.allocated(("ns", "p"), IDS)
+    listed = source.lists
+    await asyncio.sleep(0.05)
+    source.written = {"main": {names.SLICE: frozenset({"another"})}}
+    await asyncio.sleep(0.05)
+    assert source.lists == listed
+    source.written = {"main": {names.SLICE: IDS}}
+    await asyncio.sleep(0.05)
     assert source.lists > listed
 
 
@@ -76,4 +96,4 @@ async def test_a_look_while_admitting_serves_those_who_wait(holders: Holders) ->
 
 async def test_get_never_waits(holders: Holders) -> None:
     async with holders.admitting():
-        assert await holders.get(("ns", "p")) == {"p": {}}
+        assert await holders.get(("ns", "p")) == {}

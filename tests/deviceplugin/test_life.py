@@ -181,7 +181,7 @@ async def test_a_churn_of_short_pods_never_shares_an_id(running: World) -> None:
 
     admitting = asyncio.Lock()
     await asyncio.gather(*(live() for _ in range(3)))
-    assert running.kubelet.lists_in_flight <= 1  # one may slip in where the machine stalls
+    assert running.kubelet.lists_in_flight == 0
 
 
 async def test_a_new_card_is_advertised(running: World) -> None:

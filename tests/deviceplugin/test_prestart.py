@@ -211,7 +211,7 @@ async def test_lists_wait_from_the_preference_until_allocate_is_surely_over(node
     node.admission.allocate(names.SLICE, frozenset(ids))
     await asyncio.sleep(0.03)
     assert node.kubelet.lists == listed
-    node.now += 0.06
+    node.now += 0.3
     await asyncio.sleep(0.1)
     running.cancel()
     assert node.kubelet.lists > listed
