@@ -35,6 +35,10 @@ void account_clear(struct region *region, int slot);
 /* Makes the cards' sums again from the slots, after a holder of the lock died. */
 void account_recompute(struct region *region);
 
+/* Bytes that the process of that pid in that namespace is charged on a card; false where it has no slot. Needs no
+ * lock. */
+bool account_of_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes);
+
 /* Bytes charged on a card. Needs no lock. */
 uint64_t account_used(const struct region *region, int card);
 

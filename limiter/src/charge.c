@@ -88,14 +88,24 @@ static bool is_reaping_due(void) {
                                                         __ATOMIC_RELAXED);
 }
 
-uint64_t charge_used(const uint8_t uuid[UUID_SIZE]) {
+/* The region as the view shows it, or NULL. */
+static struct region *reaped_region(void) {
     struct region *region = source_region(get_source());
-    if (!region) return 0;
-    if (is_reaping_due()) {
+    if (region && is_reaping_due()) {
         struct identity who = get_self();
         identity_reap(region, &who, LOCK_TIMEOUT_MS);
     }
-    return account_used(region, account_find_card(region, uuid));
+    return region;
+}
+
+uint64_t charge_used(const uint8_t uuid[UUID_SIZE]) {
+    struct region *region = reaped_region();
+    return region ? account_used(region, account_find_card(region, uuid)) : 0;
+}
+
+bool charge_of_process(uint32_t pid, const uint8_t uuid[UUID_SIZE], uint64_t *bytes) {
+    struct region *region = reaped_region();
+    return region && account_of_process(region, pid, get_self().namespace, account_find_card(region, uuid), bytes);
 }
 
 /* Under the region's lock. */

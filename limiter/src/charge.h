@@ -24,6 +24,10 @@ uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]);
 /* Bytes that the container's living processes hold on this card; of one that died, up to 100 ms longer. */
 uint64_t charge_used(const uint8_t uuid[UUID_SIZE]);
 
+/* Bytes that the process of that pid, as this process knows it, holds on this card; false where it is none of the
+ * container's that has ever used a card. */
+bool charge_of_process(uint32_t pid, const uint8_t uuid[UUID_SIZE], uint64_t *bytes);
+
 /* Charges `bytes`; on refusal nothing is charged, and a line is logged that names `what` asked. */
 bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim);
 

@@ -82,6 +82,12 @@ typedef struct {
 #define NVML_PROCESSES_UTILIZATION_V1 0x01000018U
 
 typedef struct {
+    unsigned gpuUtilization, memoryUtilization;
+    unsigned long long maxMemoryUsage, time, startTime;
+    unsigned isRunning, reserved[5];
+} nvmlAccountingStats_t;
+
+typedef struct {
     unsigned gpu, memory;
 } nvmlUtilization_t;
 

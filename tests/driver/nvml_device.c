@@ -79,6 +79,7 @@ ANSWER(nvmlDeviceGetPersistenceMode, unsigned, 1)
 ANSWER(nvmlDeviceGetBrand, unsigned, 14)
 ANSWER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, 0)
 ANSWER(nvmlDeviceGetPowerUsage, unsigned, 70000)
+ANSWER(nvmlDeviceGetAccountingBufferSize, unsigned, SIM_PROCESSES)
 ANSWER(nvmlDeviceGetPciInfo_v3, nvmlPciInfo_t, pci_of(&card))
 ANSWER(nvmlDeviceGetUtilizationRates, nvmlUtilization_t, utilisation_of(&card))
 

@@ -166,3 +166,35 @@ EXPORT(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device, nvmlProcesses
     }
     return result;
 }
+
+/* Accounting is on, and remembers those who hold something. */
+EXPORT(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned *count, unsigned *pids) {
+    Card card;
+    SimProcess found[SIM_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (count == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    nvmlReturn_t result = fit(holders_of(&card, found), count, pids);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
+        pids[i] = found[i].pid;
+    }
+    return result;
+}
+
+EXPORT(nvmlDeviceGetAccountingStats, nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
+    Card card;
+    SimProcess found[SIM_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (stats == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    unsigned known = holders_of(&card, found);
+    for (unsigned i = 0; i < known; i++) {
+        if (found[i].pid == pid) {
+            *stats = (nvmlAccountingStats_t){.maxMemoryUsage = found[i].bytes, .isRunning = 1};
+            return NVML_SUCCESS;
+        }
+    }
+    return NVML_ERROR_NOT_FOUND;
+}
