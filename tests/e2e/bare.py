@@ -45,7 +45,7 @@ class BareCluster:
         status_period: how often kubelets publish their node's status; "10s" is Kubernetes' default.
     """
 
-    def __init__(self, count: int = 2, cards: int = 4, status_period: str = "2s") -> None:
+    def __init__(self, count: int = 2, cards: int = 4, status_period: str = nodes.STATUS_PERIOD) -> None:
         self._binaries = binaries.ensure()
         self.work = Path(tempfile.mkdtemp(prefix="vgpu-e2e-", dir="/tmp"))
         self.within = namespace.Namespace(self.work.name, self.work)

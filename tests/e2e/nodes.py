@@ -14,6 +14,7 @@ from tests.e2e import accounts, cgroups, missing, namespace, nodefiles, ocirunti
 
 _OWN = ("/run", "/var/lib", "/var/log")
 # The kubelet insists on three sysctls: show it files that already hold its values, and leave the machine's alone.
+STATUS_PERIOD = "2s"  # Kubernetes' default is 10 s
 _SYSCTLS = {"vm/overcommit_memory": "1\n", "kernel/panic": "10\n", "kernel/panic_on_oops": "1\n"}
 _FOLDERS = (
     "run/netns",
@@ -45,7 +46,7 @@ class Node:
         within: namespace.Namespace,
         cards: Sequence[simgpu.Card],
         driver: Path,
-        status_period: str = "2s",
+        status_period: str = STATUS_PERIOD,
     ) -> None:
         self.name = name(index)
         self.cards = tuple(cards)
@@ -72,9 +73,12 @@ class Node:
         runtime = self.work / "runtime"
         ociruntime.write(runtime, missing.which("runc") or "runc", driver, self.driver_state)
         (self.work / "containerd.toml").write_text(nodefiles.containerd(self.work, self.name, runtime))
+        self._configure(status_period)
+        simgpu.write_cards(self.driver_state, self.cards)
+
+    def _configure(self, status_period: str) -> None:
         settings = nodefiles.kubelet(self.work, self.name, self._cgroup, status_period)
         (self.work / "kubelet.json").write_text(json.dumps(settings))
-        simgpu.write_cards(self.driver_state, self.cards)
 
     def _kubelet_flags(self) -> list[str]:
         return [
@@ -130,8 +134,9 @@ class Node:
         if status:
             raise AssertionError(f"ctr {' '.join(map(str, arguments))} on {self.name}: {status}\n{client.tail()}")
 
-    def restart_kubelet(self) -> None:
-        """Stop the kubelet as systemd would and start it again; containers go on."""
+    def restart_kubelet(self, status_period: str = STATUS_PERIOD) -> None:
+        """Stop the kubelet as systemd would and start it again, with this period; containers go on."""
+        self._configure(status_period)
         self.kubelet.restart()
 
 
