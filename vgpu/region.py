@@ -1,8 +1,8 @@
 """The region: memory that a container's processes share, in which the limiter keeps its accounts.
 
     256 bytes       header: magic, version, size, the lock (the limiter's alone), counters
-    32 x 128 bytes  cards: UUID, bytes used, limit, peak, refusals; room for the counters of compute time
-    1024 x 320      process slots: pid, start time, pid namespace; bytes used on each card
+    32 x 128 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size; room for counters of compute time
+    1024 x 576      process slots: pid, start time, pid namespace, calls under way; bytes used and managed on each card
 
 The container's processes write it, so to everybody outside it is untrusted: read it by `pread`, never map it, never
 lock. Little-endian; mirrored by `limiter/src/region.h`.
@@ -21,12 +21,12 @@ MAX_PROCESSES: Final = 1024
 
 _MAGIC: Final = b"VGPUREGN"
 _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
-_CARD: Final = struct.Struct("<16sQQQQII72x")
-_SLOT: Final = struct.Struct("<IIQQ40x")
+_CARD: Final = struct.Struct("<16sQQQQIIQ64x")
+_SLOT: Final = struct.Struct("<IIQQQ32x")
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
 _SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
-_SLOT_SIZE: Final = _SLOT.size + _USED.size
+_SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size
 SIZE: Final = _SLOTS_AT + MAX_PROCESSES * _SLOT_SIZE
 _UNLIMITED: Final = 2**64 - 1
 
@@ -41,6 +41,7 @@ class CardUse:
         limit_bytes: the limit that the last allocation was held to; None for no limit.
         peak_bytes: the most that was ever charged.
         refusals: allocations refused.
+        context_bytes: what a CUDA context took when one was last made; 0 while none was.
     """
 
     gpu: str
@@ -48,19 +49,22 @@ class CardUse:
     limit_bytes: int | None
     peak_bytes: int
     refusals: int
+    context_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessUse:
     """One process's account; `pid` counts in the process's own pid namespace, whose inode number is `pid_namespace`.
 
-    `start_time` is field 22 of /proc/<pid>/stat; `used_bytes` is by card UUID, zeros left out.
+    `start_time` is field 22 of /proc/<pid>/stat; `used_bytes` is by card UUID, zeros left out; of it `managed_bytes` is
+    managed memory, which NVML does not count as the process's.
     """
 
     pid: int
     start_time: int
     pid_namespace: int
     used_bytes: tuple[tuple[str, int], ...]
+    managed_bytes: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +109,22 @@ def decode(data: bytes) -> Region:
     )
 
 
-def _card(row: tuple[bytes, int, int, int, int, int, int]) -> CardUse:
-    uuid, used, limit, peak, refusals, _, _ = row
-    return CardUse(uuid_text(uuid), used, None if limit == _UNLIMITED else limit, peak, refusals)
+def _card(row: tuple[bytes, int, int, int, int, int, int, int]) -> CardUse:
+    uuid, used, limit, peak, refusals, _, _, context = row
+    return CardUse(uuid_text(uuid), used, None if limit == _UNLIMITED else limit, peak, refusals, context)
 
 
 def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:
     found = []
     for offset in range(_SLOTS_AT, SIZE, _SLOT_SIZE):
-        pid, _, start_time, namespace = _SLOT.unpack_from(data, offset)
+        pid, _, start_time, namespace, _ = _SLOT.unpack_from(data, offset)
         if pid:
-            used = _USED.unpack_from(data, offset + _SLOT.size)
-            by_card = tuple((name, used[place]) for place, name in names.items() if used[place])
-            found.append(ProcessUse(pid, start_time, namespace, by_card))
+            used = _by_card(data, offset + _SLOT.size, names)
+            managed = _by_card(data, offset + _SLOT.size + _USED.size, names)
+            found.append(ProcessUse(pid, start_time, namespace, used, managed))
     return found
+
+
+def _by_card(data: bytes, offset: int, names: dict[int, str]) -> tuple[tuple[str, int], ...]:
+    amounts = _USED.unpack_from(data, offset)
+    return tuple((name, amounts[place]) for place, name in names.items() if amounts[place])

@@ -6,7 +6,7 @@ static bool is_slot(int slot) { return slot >= 0 && slot < REGION_SLOTS; }
 
 static bool is_card(int card) { return card >= 0 && card < REGION_CARDS; }
 
-static int slots_high(const struct region *region) {
+int account_slots(const struct region *region) {
     uint32_t high = region->header.slots_high;
     return high > REGION_SLOTS ? REGION_SLOTS : (int)high;
 }
@@ -52,7 +52,7 @@ bool account_owns(const struct region *region, int slot, const struct identity *
 }
 
 int account_slot_of(const struct region *region, const struct identity *who) {
-    for (int slot = 0; slot < slots_high(region); slot++)
+    for (int slot = 0; slot < account_slots(region); slot++)
         if (account_owns(region, slot, who)) return slot;
     return -1;
 }
@@ -70,35 +70,75 @@ int account_claim(struct region *region, const struct identity *who) {
     if (slot < 0) return -1;
     struct region_slot *taken = &region->slots[slot];
     memset(taken->used, 0, sizeof taken->used);
+    memset(taken->managed, 0, sizeof taken->managed);
+    set(&taken->calls, ((taken->calls >> 32) + 1) << 32); /* whoever measured the former owner is not to settle us */
     taken->start_time = who->start_time;
     taken->namespace = who->namespace;
-    if (slot >= slots_high(region)) region->header.slots_high = (uint32_t)slot + 1;
+    if (slot >= account_slots(region)) region->header.slots_high = (uint32_t)slot + 1;
     __atomic_store_n(&taken->pid, who->pid, __ATOMIC_RELEASE);
     return slot;
 }
 
 /* The slot is written before the card's sum: should we die between the two, the slot is what counts. */
+static void set_used(struct region *region, int slot, int card, uint64_t bytes) {
+    struct region_card *row = &region->cards[card];
+    uint64_t before = region->slots[slot].used[card];
+    set(&region->slots[slot].used[card], bytes);
+    set(&row->used, more(less(row->used, before), bytes));
+    if (row->used > row->peak) set(&row->peak, row->used);
+}
+
 bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, uint64_t limit) {
     if (!is_slot(slot) || !is_card(card)) return false;
     struct region_card *row = &region->cards[card];
     set(&row->limit, limit);
-    if (bytes > less(limit, row->used)) {
-        set(&row->refusals, more(row->refusals, 1));
-        return false;
-    }
-    uint64_t *own = &region->slots[slot].used[card];
-    set(own, more(*own, bytes));
-    set(&row->used, more(row->used, bytes));
-    if (row->used > row->peak) set(&row->peak, row->used);
+    if (bytes > less(limit, row->used)) return false;
+    set_used(region, slot, card, more(region->slots[slot].used[card], bytes));
     return true;
 }
 
 void account_release(struct region *region, int slot, int card, uint64_t bytes) {
     if (!is_slot(slot) || !is_card(card)) return;
-    uint64_t *own = &region->slots[slot].used[card];
-    uint64_t freed = bytes < *own ? bytes : *own;
-    set(own, *own - freed);
-    set(&region->cards[card].used, less(region->cards[card].used, freed));
+    set_used(region, slot, card, less(region->slots[slot].used[card], bytes));
+}
+
+void account_mark_managed(struct region *region, int slot, int card, uint64_t bytes) {
+    if (!is_slot(slot) || !is_card(card)) return;
+    uint64_t *managed = &region->slots[slot].managed[card];
+    set(managed, more(*managed, bytes));
+}
+
+void account_unmark_managed(struct region *region, int slot, int card, uint64_t bytes) {
+    if (!is_slot(slot) || !is_card(card)) return;
+    uint64_t *managed = &region->slots[slot].managed[card];
+    set(managed, less(*managed, bytes));
+}
+
+void account_refuse(struct region *region, int card) {
+    if (is_card(card)) set(&region->cards[card].refusals, more(region->cards[card].refusals, 1));
+}
+
+/* One begun is one more in either half, and one ended is one less in the low half. */
+static const uint64_t BEGUN = (1ULL << 32) + 1;
+
+void account_enter(struct region *region, int slot) {
+    if (is_slot(slot)) __atomic_fetch_add(&region->slots[slot].calls, BEGUN, __ATOMIC_SEQ_CST);
+}
+
+void account_leave(struct region *region, int slot) {
+    if (is_slot(slot)) __atomic_fetch_sub(&region->slots[slot].calls, 1, __ATOMIC_SEQ_CST);
+}
+
+uint64_t account_calls(const struct region *region, int slot) {
+    return is_slot(slot) ? __atomic_load_n(&region->slots[slot].calls, __ATOMIC_SEQ_CST) : 0;
+}
+
+bool account_settle(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own) {
+    if (!is_slot(slot) || !is_card(card)) return false;
+    if (account_calls(region, slot) != calls || (uint32_t)calls != own) return false;
+    set_used(region, slot, card, more(bytes, region->slots[slot].managed[card]));
+    __atomic_fetch_add(&region->slots[slot].settled, 1, __ATOMIC_RELEASE);
+    return true;
 }
 
 void account_clear(struct region *region, int slot) {
@@ -109,7 +149,7 @@ void account_clear(struct region *region, int slot) {
 
 void account_recompute(struct region *region) {
     uint64_t sums[REGION_CARDS] = {0};
-    for (int slot = 0; slot < slots_high(region); slot++) {
+    for (int slot = 0; slot < account_slots(region); slot++) {
         if (region->slots[slot].pid == 0) continue;
         for (int card = 0; card < REGION_CARDS; card++) sums[card] = more(sums[card], region->slots[slot].used[card]);
     }
@@ -121,7 +161,7 @@ uint64_t account_used(const struct region *region, int card) {
 }
 
 bool account_of_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes) {
-    for (int slot = 0; slot < slots_high(region); slot++) {
+    for (int slot = 0; slot < account_slots(region); slot++) {
         const struct region_slot *held = &region->slots[slot];
         if (__atomic_load_n(&held->pid, __ATOMIC_ACQUIRE) != pid || held->namespace != namespace) continue;
         *bytes = is_card(card) ? __atomic_load_n(&held->used[card], __ATOMIC_RELAXED) : 0;

@@ -20,14 +20,38 @@ int account_claim(struct region *region, const struct identity *who);
 /* Whether the slot is this process's. Needs no lock. */
 bool account_owns(const struct region *region, int slot, const struct identity *who);
 
+/* One past the highest slot ever taken. Needs no lock. */
+int account_slots(const struct region *region);
+
 /* The slot that this process holds, or -1. Needs no lock. */
 int account_slot_of(const struct region *region, const struct identity *who);
 
-/* Charges `bytes` if the card's sum stays within `limit`; otherwise counts a refusal and changes nothing else. */
+/* Charges `bytes` if the card's sum stays within `limit`; otherwise false, and nothing is changed. */
 bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, uint64_t limit);
 
 /* Takes back a charge; never below zero. */
 void account_release(struct region *region, int slot, int card, uint64_t bytes);
+
+/* Marks `bytes` of what is charged as managed, which NVML does not count; or takes the mark back. */
+void account_mark_managed(struct region *region, int slot, int card, uint64_t bytes);
+void account_unmark_managed(struct region *region, int slot, int card, uint64_t bytes);
+
+/* Counts an allocation that was refused. */
+void account_refuse(struct region *region, int card);
+
+/* The span in which the driver's memory and the slot may differ: around a call that changes what the process holds.
+ * Need no lock. */
+void account_enter(struct region *region, int slot);
+void account_leave(struct region *region, int slot);
+
+/* The calls of a slot: how many are under way in the low 32 bits, how many were begun in the high ones. Needs no lock.
+ */
+uint64_t account_calls(const struct region *region, int slot);
+
+/* Charges a process with what NVML said it holds, and with its managed memory. False, and nothing is changed, where a
+ * call of the slot was under way or has begun since `calls` was read, which was before NVML was asked; but for `own`
+ * calls, by which the caller knows that the driver has ended. */
+bool account_settle(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own);
 
 /* Frees a slot and takes its charges back. */
 void account_clear(struct region *region, int slot);

@@ -5,6 +5,7 @@
 #include "cards.h"
 #include "holdings.h"
 #include "hooks.h"
+#include "settle.h"
 
 /* How often and how long to wait for memory that the driver is still freeing after a process's death. */
 enum { RETRIES = 20, RETRY_MS = 10 };
@@ -12,36 +13,66 @@ enum { RETRIES = 20, RETRY_MS = 10 };
 /* Stream-ordered allocations are cut from the pool in units of this size. */
 #define POOL_UNIT 512ULL
 
+/* Managed memory is cut finer than NVML, which does not count it, could tell. */
+#define MANAGED_UNIT 4096ULL
+
 uint64_t round_up(uint64_t bytes, uint64_t unit) {
     return bytes > UINT64_MAX - unit ? UINT64_MAX : (bytes + unit - 1) / unit * unit;
 }
 
 /* Without limits, or without a context (the driver will say so), nothing is charged. */
-static bool is_counted(struct attempt *attempt) { return charge_is_limited() && cards_current(attempt->uuid); }
+static struct attempt begin(const char *what) {
+    struct attempt attempt = {.what = what};
+    attempt.is_counted = charge_is_limited() && cards_current(attempt.uuid);
+    if (attempt.is_counted) attempt.span = charge_enter();
+    return attempt;
+}
 
-static void reserve(struct attempt *attempt, uint64_t bytes) {
+static bool reserve(struct attempt *attempt, uint64_t bytes) {
     attempt->is_charged = charge_reserve(attempt->what, attempt->uuid, bytes, &attempt->claim);
-    attempt->is_refused = !attempt->is_charged;
+    return attempt->is_charged;
+}
+
+/* Where the charge is refused, the attempt is over. */
+static void reserve_first(struct attempt *attempt, uint64_t bytes) {
+    if (!attempt->is_counted || reserve(attempt, bytes)) return;
+    attempt->is_refused = true;
+    attempt_end(attempt);
 }
 
 struct attempt attempt_begin(const char *what, uint64_t bytes) {
-    struct attempt attempt = {.what = what};
-    if (!is_counted(&attempt)) return attempt;
-    attempt.is_piece = bytes <= PIECE_MOST;
-    if (!attempt.is_piece) reserve(&attempt, round_up(bytes, GRANULE));
+    struct attempt attempt = begin(what);
+    attempt.is_piece = attempt.is_counted && bytes <= PIECE_MOST;
+    if (!attempt.is_piece) reserve_first(&attempt, round_up(bytes, GRANULE));
+    return attempt;
+}
+
+struct attempt attempt_begin_managed(const char *what, uint64_t bytes) {
+    struct attempt attempt = begin(what);
+    reserve_first(&attempt, round_up(bytes, MANAGED_UNIT));
+    attempt.is_managed = attempt.is_charged;
+    if (attempt.is_managed) charge_mark_managed(attempt.claim.card, attempt.claim.bytes);
     return attempt;
 }
 
 struct attempt attempt_begin_in_pool(const char *what, uint64_t bytes) {
-    struct attempt attempt = {.what = what};
-    if (is_counted(&attempt)) reserve(&attempt, round_up(bytes, POOL_UNIT));
+    struct attempt attempt = begin(what);
+    reserve_first(&attempt, round_up(bytes, POOL_UNIT));
     return attempt;
 }
 
 struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes) {
     struct attempt attempt = {.what = what};
-    if (charge_is_limited() && cards_of_device(device, attempt.uuid)) reserve(&attempt, round_up(bytes, GRANULE));
+    attempt.is_counted = charge_is_limited() && cards_of_device(device, attempt.uuid);
+    if (attempt.is_counted) attempt.span = charge_enter();
+    reserve_first(&attempt, round_up(bytes, GRANULE));
     return attempt;
+}
+
+void attempt_end(struct attempt *attempt) {
+    if (!attempt->is_counted) return;
+    charge_leave(attempt->span);
+    settle_if_due(attempt->uuid, 0, false);
 }
 
 bool attempt_again(struct attempt *attempt, CUresult result) {
@@ -52,29 +83,39 @@ bool attempt_again(struct attempt *attempt, CUresult result) {
 
 static bool keep_piece(struct attempt *attempt, CUdeviceptr pointer) {
     if (holdings_join(pointer)) return true;
-    reserve(attempt, GRANULE);
-    if (!attempt->is_charged) return false;
+    if (!reserve(attempt, GRANULE)) return false;
     bool spare = false;
     bool kept = holdings_add_piece(pointer, attempt->claim.card, &spare);
     if (!kept || spare) charge_release(attempt->claim.card, GRANULE);
     return kept;
 }
 
+static void give_back(const struct attempt *attempt) {
+    const struct claim *claim = &attempt->claim;
+    (attempt->is_managed ? charge_release_managed : charge_release)(claim->card, claim->bytes);
+}
+
 static bool keep(struct attempt *attempt, CUdeviceptr pointer) {
     if (attempt->is_piece) return keep_piece(attempt, pointer);
-    struct holding holding = {attempt->claim.card, attempt->claim.bytes, false};
+    struct holding holding = {attempt->claim.card, attempt->claim.bytes, false, attempt->is_managed};
     if (!attempt->is_charged || holdings_add(pointer, holding)) return true;
-    charge_release(holding.card, holding.bytes);
+    give_back(attempt);
     return false;
 }
 
-CUresult attempt_finish(struct attempt *attempt, CUresult result, CUdeviceptr *pointer) {
+static CUresult conclude(struct attempt *attempt, CUresult result, CUdeviceptr *pointer) {
     if (result != CUDA_SUCCESS) {
-        if (attempt->is_charged) charge_release(attempt->claim.card, attempt->claim.bytes);
+        if (attempt->is_charged) give_back(attempt);
         return result;
     }
     if (keep(attempt, *pointer)) return CUDA_SUCCESS;
     (attempt->free ? attempt->free : REAL(cuMemFree_v2))(*pointer);
     *pointer = 0;
     return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult attempt_finish(struct attempt *attempt, CUresult result, CUdeviceptr *pointer) {
+    result = conclude(attempt, result, pointer);
+    attempt_end(attempt);
+    return result;
 }

@@ -11,8 +11,11 @@ struct attempt {
     const char *what;
     uint8_t uuid[UUID_SIZE];
     struct claim claim;
+    int span;
+    bool is_counted;
     bool is_charged;
     bool is_piece;
+    bool is_managed;
     bool is_refused;
     int tries;
     CUresult (*free)(CUdeviceptr); /* undoes the driver's call; NULL: cuMemFree_v2 */
@@ -21,10 +24,11 @@ struct attempt {
 /* The smallest multiple of `unit` that holds `bytes`; UINT64_MAX where there is none. */
 uint64_t round_up(uint64_t bytes, uint64_t unit);
 
-/* Before the driver's call: for memory of its own, from a pool, and on a device that need not be the current one.
+/* Before the driver's call: for memory of its own, managed, from a pool, on a device that need not be the current one.
  * Without limits, or without a context (the driver will say so), nothing is charged. Where `is_refused`, the driver
  * must not be called. */
 struct attempt attempt_begin(const char *what, uint64_t bytes);
+struct attempt attempt_begin_managed(const char *what, uint64_t bytes);
 struct attempt attempt_begin_in_pool(const char *what, uint64_t bytes);
 struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes);
 
@@ -34,5 +38,8 @@ bool attempt_again(struct attempt *attempt, CUresult result);
 /* After the driver's call: takes the charge back where the driver refused. What cannot be kept, over the limit or out
  * of our own memory, is undone. Returns the answer for the program. */
 CUresult attempt_finish(struct attempt *attempt, CUresult result, CUdeviceptr *pointer);
+
+/* The last of `attempt_finish`, for who keeps the charge in a way of his own. */
+void attempt_end(struct attempt *attempt);
 
 #endif

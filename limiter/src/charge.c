@@ -1,81 +1,31 @@
-/* The process's own mutex guards the fields below; the region's lock guards the region. Neither is held across a call
- * of the driver's, and the own one is never waited for under the region's. */
+/* The region's lock guards the region; it is never held across a call of the driver's. */
 #include "charge.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
 #include "account.h"
-#include "backings.h"
-#include "holdings.h"
 #include "identity.h"
 #include "log.h"
+#include "place.h"
+#include "settle.h"
 #include "source.h"
-
-/* How long a reservation waits for a holder that is stopped; then it is refused. */
-enum { LOCK_TIMEOUT_MS = 50 };
 
 /* How long the view may show what a dead process held; a reservation that would be refused looks at once. */
 enum { REAP_EVERY_MS = 100 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct source *source;          /* under the mutex until set, then never changed */
-static struct identity self;           /* under the mutex; pid 0 until known */
-static uint64_t put_off[REGION_CARDS]; /* atomically: releases that wait for the lock */
+/* Releases that wait for the lock; of them, what is managed memory. Atomically. */
+static uint64_t put_off[REGION_CARDS];
+static uint64_t put_off_managed[REGION_CARDS];
 
-static void before_fork(void) {
-    pthread_mutex_lock(&mutex);
-    holdings_lock();
-    backings_lock();
-}
-
-static void after_fork_in_parent(void) {
-    backings_unlock();
-    holdings_unlock();
-    pthread_mutex_unlock(&mutex);
-}
-
-/* The child holds no memory of the card: CUDA does not survive a fork. */
-static void after_fork_in_child(void) {
-    self = (struct identity){0};
+void charge_forget(void) {
     memset(put_off, 0, sizeof put_off);
-    backings_forget_all();
-    backings_unlock();
-    holdings_forget_all();
-    holdings_unlock();
-    pthread_mutex_unlock(&mutex);
+    memset(put_off_managed, 0, sizeof put_off_managed);
 }
 
-static struct source *get_source(void) {
-    struct source *known = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
-    if (known) return known;
-    pthread_mutex_lock(&mutex);
-    if (!source) {
-        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-        __atomic_store_n(&source, source_open(), __ATOMIC_RELEASE);
-    }
-    pthread_mutex_unlock(&mutex);
-    return source;
-}
+bool charge_is_limited(void) { return place_is_limited(); }
 
-static struct identity get_self(void) {
-    pthread_mutex_lock(&mutex);
-    if (self.pid == 0) self = identity_self();
-    struct identity known = self;
-    pthread_mutex_unlock(&mutex);
-    return known;
-}
-
-bool charge_is_limited(void) { return source_is_limited(get_source()); }
-
-uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]) {
-    struct source *limits = get_source();
-    pthread_mutex_lock(&mutex);
-    uint64_t limit = source_limit(limits, uuid).memory;
-    pthread_mutex_unlock(&mutex);
-    return limit;
-}
+uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]) { return place_limit(uuid).memory; }
 
 /* Whether the last look for dead processes is long enough ago; the first who asks is the one to look. */
 static bool is_reaping_due(void) {
@@ -88,70 +38,145 @@ static bool is_reaping_due(void) {
                                                         __ATOMIC_RELAXED);
 }
 
+/* What the dead had shared may live on with another process: it is charged there before it is taken back here. */
+static unsigned reap(struct region *region, unsigned own) {
+    struct identity who = place_self();
+    if (!identity_any_dead(region, &who)) return 0;
+    settle_every_card(own);
+    return identity_reap(region, &who, CHARGE_LOCK_MS);
+}
+
+static uint64_t used(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
+    return account_used(region, account_find_card(region, uuid));
+}
+
 /* The region as the view shows it, or NULL. */
-static struct region *reaped_region(void) {
-    struct region *region = source_region(get_source());
-    if (region && is_reaping_due()) {
-        struct identity who = get_self();
-        identity_reap(region, &who, LOCK_TIMEOUT_MS);
-    }
+static struct region *region_to_view(const uint8_t uuid[UUID_SIZE]) {
+    struct region *region = place_region();
+    if (region && is_reaping_due()) reap(region, 0);
+    if (region) settle_if_due(uuid, 0, true);
     return region;
 }
 
 uint64_t charge_used(const uint8_t uuid[UUID_SIZE]) {
-    struct region *region = reaped_region();
-    return region ? account_used(region, account_find_card(region, uuid)) : 0;
+    const struct region *region = region_to_view(uuid);
+    return region ? used(region, uuid) : 0;
 }
 
 bool charge_of_process(uint32_t pid, const uint8_t uuid[UUID_SIZE], uint64_t *bytes) {
-    struct region *region = reaped_region();
-    return region && account_of_process(region, pid, get_self().namespace, account_find_card(region, uuid), bytes);
+    const struct region *region = region_to_view(uuid);
+    int card = region ? account_find_card(region, uuid) : -1;
+    return region && account_of_process(region, pid, place_self().namespace, card, bytes);
+}
+
+/* A process's first call takes its slot, so that the span has one to be marked on. */
+static int own_slot(struct region *region) {
+    int slot = place_slot(region);
+    if (slot >= 0 || region_lock(region, CHARGE_LOCK_MS) != 0) return slot;
+    slot = place_claim_slot(region);
+    region_unlock(region);
+    return slot;
+}
+
+void charge_join(const uint8_t uuid[UUID_SIZE]) {
+    struct region *region = place_region();
+    if (!region || (place_slot(region) >= 0 && account_find_card(region, uuid) >= 0)) return;
+    if (region_lock(region, CHARGE_LOCK_MS) != 0) return;
+    place_claim_slot(region);
+    account_card(region, uuid);
+    region_unlock(region);
+}
+
+int charge_enter(void) {
+    struct region *region = place_region();
+    if (!region) return -1;
+    int slot = own_slot(region);
+    account_enter(region, slot);
+    return slot;
+}
+
+void charge_leave(int span) {
+    if (span >= 0) account_leave(place_region(), span);
 }
 
 /* Under the region's lock. */
-static void catch_up(struct region *region, int slot) {
-    for (int card = 0; card < REGION_CARDS; card++)
-        if (__atomic_load_n(&put_off[card], __ATOMIC_RELAXED) != 0)
-            account_release(region, slot, card, __atomic_exchange_n(&put_off[card], 0, __ATOMIC_RELAXED));
+void charge_catch_up(struct region *region, int slot) {
+    for (int card = 0; card < REGION_CARDS; card++) {
+        if (__atomic_load_n(&put_off[card], __ATOMIC_RELAXED) == 0) continue;
+        account_release(region, slot, card, __atomic_exchange_n(&put_off[card], 0, __ATOMIC_RELAXED));
+        account_unmark_managed(region, slot, card, __atomic_exchange_n(&put_off_managed[card], 0, __ATOMIC_RELAXED));
+    }
 }
 
-static bool try_reserve(struct region *region, const struct identity *who, const uint8_t uuid[UUID_SIZE],
-                        struct claim *claim, uint64_t limit) {
-    if (region_lock(region, LOCK_TIMEOUT_MS) != 0) return false;
-    int slot = account_claim(region, who);
+static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], struct claim *claim, uint64_t limit) {
+    if (region_lock(region, CHARGE_LOCK_MS) != 0) return false;
+    int slot = place_claim_slot(region);
     claim->card = account_card(region, uuid);
-    if (slot >= 0) catch_up(region, slot);
+    if (slot >= 0) charge_catch_up(region, slot);
     bool reserved = account_reserve(region, slot, claim->card, claim->bytes, limit);
     region_unlock(region);
     return reserved;
 }
 
-static bool reserve(const uint8_t uuid[UUID_SIZE], uint64_t limit, struct claim *claim) {
-    struct region *region = source_region(get_source());
-    if (!region) return false;
-    struct identity who = get_self();
-    if (try_reserve(region, &who, uuid, claim, limit)) return true;
-    claim->reaped = identity_reap(region, &who, LOCK_TIMEOUT_MS) > 0;
-    return claim->reaped && try_reserve(region, &who, uuid, claim, limit);
+/* Nothing is refused before the dead are taken off and what was charged too much is corrected. */
+static bool reserve(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t limit, struct claim *claim) {
+    if (try_reserve(region, uuid, claim, limit)) return true;
+    claim->reaped = reap(region, 1) > 0;
+    bool corrected = settle_all(uuid, 1);
+    return (claim->reaped || corrected) && try_reserve(region, uuid, claim, limit);
 }
 
 bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim) {
-    uint64_t limit = charge_limit(uuid);
+    struct region *region = place_region();
     *claim = (struct claim){.card = -1, .bytes = bytes};
-    if (reserve(uuid, limit, claim)) return true;
-    log_warn("%s refused: %llu bytes asked, %llu used, limit %llu", what, (unsigned long long)bytes,
-             (unsigned long long)charge_used(uuid), (unsigned long long)limit);
+    if (region && reserve(region, uuid, charge_limit(uuid), claim)) return true;
+    charge_refuse(what, uuid, bytes);
     return false;
 }
 
-void charge_release(int card, uint64_t bytes) {
-    struct region *region = source_region(get_source());
+void charge_refuse(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
+    struct region *region = place_region();
+    if (region && region_lock(region, CHARGE_LOCK_MS) == 0) {
+        account_refuse(region, account_card(region, uuid));
+        region_unlock(region);
+    }
+    log_warn("%s refused: %llu bytes asked, %llu used, limit %llu", what, (unsigned long long)bytes,
+             (unsigned long long)(region ? used(region, uuid) : 0), (unsigned long long)charge_limit(uuid));
+}
+
+void charge_mark_managed(int card, uint64_t bytes) {
+    struct region *region = place_region();
+    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return; /* counted twice never, and rarely not at all */
+    account_mark_managed(region, place_slot(region), card, bytes);
+    region_unlock(region);
+}
+
+static void release(int card, uint64_t bytes, uint64_t managed) {
+    struct region *region = place_region();
     if (!region || card < 0 || card >= REGION_CARDS) return;
-    struct identity who = get_self();
+    __atomic_fetch_add(&put_off_managed[card], managed, __ATOMIC_RELAXED);
     __atomic_fetch_add(&put_off[card], bytes, __ATOMIC_RELAXED);
-    if (region_lock(region, LOCK_TIMEOUT_MS) != 0) return;
-    int slot = account_slot_of(region, &who);
-    if (slot >= 0) catch_up(region, slot);
+    if (region_lock(region, CHARGE_LOCK_MS) != 0) return;
+    int slot = place_slot(region);
+    if (slot >= 0) charge_catch_up(region, slot);
+    region_unlock(region);
+}
+
+void charge_release(int card, uint64_t bytes) { release(card, bytes, 0); }
+
+void charge_release_managed(int card, uint64_t bytes) { release(card, bytes, bytes); }
+
+uint64_t charge_context_size(const uint8_t uuid[UUID_SIZE]) {
+    const struct region *region = place_region();
+    int card = region ? account_find_card(region, uuid) : -1;
+    return card >= 0 ? __atomic_load_n(&region->cards[card].context, __ATOMIC_RELAXED) : 0;
+}
+
+void charge_set_context_size(const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
+    struct region *region = place_region();
+    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return;
+    int card = account_card(region, uuid);
+    if (card >= 0) __atomic_store_n(&region->cards[card].context, bytes, __ATOMIC_RELAXED);
     region_unlock(region);
 }
 
@@ -161,7 +186,7 @@ void charge_clear_former_image(void) {
     if (region->header.slots_high != 0) {
         struct identity who = identity_self();
         int slot = account_slot_of(region, &who);
-        if (slot >= 0 && region_lock(region, LOCK_TIMEOUT_MS) == 0) {
+        if (slot >= 0 && region_lock(region, CHARGE_LOCK_MS) == 0) {
             account_clear(region, slot);
             region_unlock(region);
         }

@@ -1,4 +1,4 @@
-/* This process's side of the accounts: its limits, its region and its slot there. */
+/* This process's side of the accounts: what it charges and takes back. */
 #ifndef VGPU_CHARGE_H
 #define VGPU_CHARGE_H
 
@@ -7,6 +7,9 @@
 #include <stdint.h>
 
 #include "region.h"
+
+/* How long a reservation waits for a holder of the region's lock that is stopped; then it is refused. */
+enum { CHARGE_LOCK_MS = 50 };
 
 /* A charge made ahead of the driver's call. */
 struct claim {
@@ -28,13 +31,42 @@ uint64_t charge_used(const uint8_t uuid[UUID_SIZE]);
  * container's that has ever used a card. */
 bool charge_of_process(uint32_t pid, const uint8_t uuid[UUID_SIZE], uint64_t *bytes);
 
+/* Takes this process's slot, and the card's row, where they are not there yet. */
+void charge_join(const uint8_t uuid[UUID_SIZE]);
+
+/* The span around a call that changes what this process holds, from before the driver's part until the account is made
+ * right: in it what NVML says is not taken for what is to be charged. What the first returns is for the second. */
+int charge_enter(void);
+void charge_leave(int span);
+
+/* The functions down to the next line are called in such a span, one of the caller's. */
+
 /* Charges `bytes`; on refusal nothing is charged, and a line is logged that names `what` asked. */
 bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim);
 
+/* Of what is charged, `bytes` are managed memory, which NVML does not count. */
+void charge_mark_managed(int card, uint64_t bytes);
+
 /* Takes a charge back. Never fails: where the lock cannot be had in time, the next one to have it catches up. */
 void charge_release(int card, uint64_t bytes);
+void charge_release_managed(int card, uint64_t bytes);
+
+/* Counts a refusal, and says in the log that `what` was refused. */
+void charge_refuse(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes);
+
+/* The functions from here on, anywhere. */
+
+/* Takes back what waits for the lock, which the caller has. */
+void charge_catch_up(struct region *region, int slot);
+
+/* What a context on that card takes, as far as it is known, and to be known. */
+uint64_t charge_context_size(const uint8_t uuid[UUID_SIZE]);
+void charge_set_context_size(const uint8_t uuid[UUID_SIZE], uint64_t bytes);
 
 /* After an exec: the slot of this process's former image, whose memory the driver has freed, is cleared. */
 void charge_clear_former_image(void);
+
+/* In the child of a fork. */
+void charge_forget(void);
 
 #endif

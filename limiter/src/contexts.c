@@ -1,10 +1,82 @@
-/* The ends of contexts: the driver frees what was allocated in them, without a word about each pointer. So afterwards
- * it is asked about every pointer that we hold, and what it no longer knows is taken back. */
+/* Contexts. To make one takes some 500 MiB: as much as the last one took is charged ahead, then it is measured. At its
+ * end the driver frees what was allocated in it, without a word about each pointer. So afterwards it is asked about
+ * every pointer that we hold, and what it no longer knows is taken back. */
 #include <stdlib.h>
 
+#include "cards.h"
 #include "charge.h"
 #include "holdings.h"
 #include "hooks.h"
+#include "measure.h"
+#include "measured.h"
+#include "settle.h"
+
+static struct measured begin(const char *what, CUdevice device) {
+    uint8_t uuid[UUID_SIZE];
+    struct measured nothing = {.what = what};
+    if (!charge_is_limited() || !cards_of_device(device, uuid)) return nothing;
+    measure_start();
+    settle_own(uuid, 0);
+    return measured_begin_on(what, device, charge_context_size(uuid));
+}
+
+/* What it took is the next one's expectation. */
+static bool fits(struct measured *call, CUresult result) {
+    bool is_first = call->is_counted && !charge_context_size(call->uuid);
+    bool kept = measured_fits(call, result);
+    if (is_first && result == CUDA_SUCCESS) charge_set_context_size(call->uuid, measured_growth(call));
+    return kept;
+}
+
+#define CREATE(name, undo, device, ...)                       \
+    do {                                                      \
+        struct measured call = begin(#name, device);          \
+        if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
+        CUresult result = REAL(name)(__VA_ARGS__);            \
+        if (fits(&call, result)) return result;               \
+        undo;                                                 \
+        return measured_undone(&call);                        \
+    } while (0)
+
+static bool is_active(CUdevice device) {
+    unsigned flags;
+    int active = 0;
+    return REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+static void release_primary(CUdevice device) {
+    if (hooks_has(FN_cuDevicePrimaryCtxRelease_v2))
+        REAL(cuDevicePrimaryCtxRelease_v2)(device);
+    else
+        REAL(cuDevicePrimaryCtxRelease)(device);
+}
+
+/* A further reference takes nothing. */
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    if (!charge_is_limited() || is_active(device)) return REAL(cuDevicePrimaryCtxRetain)(context, device);
+    CREATE(cuDevicePrimaryCtxRetain, release_primary(device), device, context, device);
+}
+
+EXPORT CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
+    CREATE(cuCtxCreate, REAL(cuCtxDestroy_v2)(*context), device, context, flags, device);
+}
+
+EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
+    CREATE(cuCtxCreate_v2, REAL(cuCtxDestroy_v2)(*context), device, context, flags, device);
+}
+
+EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned flags,
+                               CUdevice device) {
+    CREATE(cuCtxCreate_v3, REAL(cuCtxDestroy_v2)(*context), device, context, affinity, count, flags, device);
+}
+
+EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
+    CREATE(cuCtxCreate_v4, REAL(cuCtxDestroy_v2)(*context), device, context, parameters, flags, device);
+}
+
+EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *context, CUdevResourceDesc description, CUdevice device, unsigned flags) {
+    CREATE(cuGreenCtxCreate, REAL(cuGreenCtxDestroy)(*context), device, context, description, device, flags);
+}
 
 /* Answered without a current context too (measured on an H200, driver 580); any other error says nothing about the
  * pointer. Memory from the device's pool outlives the context, and is known on. */
@@ -16,29 +88,43 @@ static bool is_gone(CUdeviceptr pointer) {
 
 static void take_back(CUdeviceptr pointer) {
     struct holding holding;
-    if (holdings_take(pointer, &holding) && holding.bytes) charge_release(holding.card, holding.bytes);
+    if (!holdings_take(pointer, &holding) || !holding.bytes) return;
+    (holding.is_managed ? charge_release_managed : charge_release)(holding.card, holding.bytes);
 }
 
-static CUresult settle(CUresult result) {
-    if (result != CUDA_SUCCESS || !charge_is_limited()) return result;
+static void take_back_lost(void) {
     size_t count;
     uint64_t *pointers = holdings_list(&count);
     for (size_t i = 0; i < count; i++)
         if (is_gone(pointers[i])) take_back(pointers[i]);
     free(pointers);
-    return result;
 }
 
-EXPORT CUresult cuCtxDestroy(CUcontext context) { return settle(REAL(cuCtxDestroy)(context)); }
+/* The call's own arguments say which card it was on, but for the current context's device after its end: all are
+ * settled. */
+#define END(name, ...)                                            \
+    do {                                                          \
+        if (!charge_is_limited()) return REAL(name)(__VA_ARGS__); \
+        int span = charge_enter();                                \
+        CUresult result = REAL(name)(__VA_ARGS__);                \
+        if (result == CUDA_SUCCESS) take_back_lost();             \
+        charge_leave(span);                                       \
+        if (result == CUDA_SUCCESS) settle_every_card(0);         \
+        return result;                                            \
+    } while (0)
 
-EXPORT CUresult cuCtxDestroy_v2(CUcontext context) { return settle(REAL(cuCtxDestroy_v2)(context)); }
+EXPORT CUresult cuCtxDestroy(CUcontext context) { END(cuCtxDestroy, context); }
 
-EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return settle(REAL(cuDevicePrimaryCtxRelease)(device)); }
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context) { END(cuCtxDestroy_v2, context); }
 
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-    return settle(REAL(cuDevicePrimaryCtxRelease_v2)(device));
-}
+EXPORT CUresult cuCtxDetach(CUcontext context) { END(cuCtxDetach, context); }
 
-EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) { return settle(REAL(cuDevicePrimaryCtxReset)(device)); }
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx context) { END(cuGreenCtxDestroy, context); }
 
-EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { return settle(REAL(cuDevicePrimaryCtxReset_v2)(device)); }
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) { END(cuDevicePrimaryCtxRelease, device); }
+
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { END(cuDevicePrimaryCtxRelease_v2, device); }
+
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) { END(cuDevicePrimaryCtxReset, device); }
+
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { END(cuDevicePrimaryCtxReset_v2, device); }

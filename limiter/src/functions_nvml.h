@@ -95,7 +95,7 @@ PASSED(nvmlGpmSetStreamingEnabled, SETS)
 
 PASSED(nvmlInit, SETS)
 PASSED(nvmlInitWithFlags, SETS)
-PASSED(nvmlInit_v2, SETS)
+CALLED(nvmlInit_v2, SETS)
 
 PASSED(nvmlShutdown, SETS)
 

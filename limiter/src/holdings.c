@@ -6,7 +6,7 @@
 #include "ledger.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ledger pointers; /* under the mutex: `bytes` 0 marks a piece */
+static struct ledger pointers; /* under the mutex: `bytes` 0 marks a piece, `other` 1 managed memory */
 static struct ledger chunks;   /* under the mutex: by chunk, `count` is of its pieces */
 
 void holdings_lock(void) { pthread_mutex_lock(&mutex); }
@@ -22,9 +22,9 @@ void holdings_forget_all(void) {
 static uint64_t chunk_of(uint64_t pointer) { return pointer / GRANULE + 1; }
 
 bool holdings_add(uint64_t pointer, struct holding holding) {
+    struct ledger_entry entry = {pointer, holding.bytes, holding.is_managed, 0, holding.card};
     holdings_lock();
-    bool kept =
-        ledger_put(&pointers, (struct ledger_entry){.key = pointer, .bytes = holding.bytes, .card = holding.card});
+    bool kept = ledger_put(&pointers, entry);
     holdings_unlock();
     return kept;
 }
@@ -74,7 +74,7 @@ static bool leave_chunk(uint64_t pointer) {
 bool holdings_take(uint64_t pointer, struct holding *holding) {
     holdings_lock();
     struct ledger_entry entry = ledger_take(&pointers, pointer);
-    *holding = (struct holding){entry.card, entry.bytes, entry.key != 0 && entry.bytes == 0};
+    *holding = (struct holding){entry.card, entry.bytes, entry.key != 0 && entry.bytes == 0, entry.other != 0};
     if (holding->is_piece && leave_chunk(pointer)) holding->bytes = GRANULE;
     holdings_unlock();
     return entry.key != 0;

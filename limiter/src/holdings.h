@@ -17,6 +17,7 @@ struct holding {
     int card;
     uint64_t bytes; /* charged for it */
     bool is_piece;
+    bool is_managed;
 };
 
 /* Adds an allocation of its own; false when memory is out. */

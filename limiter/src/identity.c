@@ -88,9 +88,20 @@ static bool clear_if_still(struct region *region, int slot, const struct identit
     return still;
 }
 
+static bool is_dead_slot(const struct region *region, int slot, const struct identity *self) {
+    struct identity other = identity_of(&region->slots[slot]);
+    return other.pid != 0 && identity_is_dead(&other, self);
+}
+
+bool identity_any_dead(const struct region *region, const struct identity *self) {
+    for (int slot = 0; slot < account_slots(region); slot++)
+        if (is_dead_slot(region, slot, self)) return true;
+    return false;
+}
+
 unsigned identity_reap(struct region *region, const struct identity *self, unsigned timeout_ms) {
     unsigned cleared = 0;
-    for (int slot = 0; slot < REGION_SLOTS && slot < (int)region->header.slots_high; slot++) {
+    for (int slot = 0; slot < account_slots(region); slot++) {
         struct identity other = identity_of(&region->slots[slot]);
         if (other.pid == 0 || !identity_is_dead(&other, self)) continue;
         cleared += clear_if_still(region, slot, &other, timeout_ms);

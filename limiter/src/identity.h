@@ -11,6 +11,9 @@ struct identity identity_self(void);
  * another pid namespace than `self` is taken to live, for its pid means nothing here. */
 bool identity_is_dead(const struct identity *other, const struct identity *self);
 
+/* Whether any slot is a dead process's. */
+bool identity_any_dead(const struct region *region, const struct identity *self);
+
 /* Clears the slots of the dead: looks without the lock, takes it only to clear. Returns how many were cleared. */
 unsigned identity_reap(struct region *region, const struct identity *self, unsigned timeout_ms);
 

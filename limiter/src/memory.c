@@ -64,7 +64,7 @@ EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsign
 /* Managed memory may all come to lie on the card: charged in full. */
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags) {
     if (!pointer) return REAL(cuMemAllocManaged)(pointer, bytes, flags);
-    struct attempt attempt = attempt_begin("cuMemAllocManaged", bytes);
+    struct attempt attempt = attempt_begin_managed("cuMemAllocManaged", bytes);
     ALLOCATE(attempt, cuMemAllocManaged, pointer, bytes, flags);
 }
 
@@ -92,20 +92,22 @@ EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes,
     ALLOCATE(attempt, cuMemAllocFromPoolAsync_ptsz, pointer, bytes, pool, stream);
 }
 
-static CUresult settle(CUdeviceptr pointer, struct holding holding, CUresult result) {
+static CUresult take_back(CUdeviceptr pointer, struct holding holding, CUresult result) {
     if (result != CUDA_SUCCESS) holding.bytes = holdings_put_back(pointer, &holding);
-    if (holding.bytes) charge_release(holding.card, holding.bytes);
+    if (holding.bytes) (holding.is_managed ? charge_release_managed : charge_release)(holding.card, holding.bytes);
     return result;
 }
 
 /* Taken before the driver's call, for after it another thread may be given the same pointer. What was never charged
  * goes to the driver as it is. */
-#define FREE(name, pointer, ...)                                              \
-    do {                                                                      \
-        struct holding holding;                                               \
-        bool known = charge_is_limited() && holdings_take(pointer, &holding); \
-        CUresult result = REAL(name)(__VA_ARGS__);                            \
-        return known ? settle(pointer, holding, result) : result;             \
+#define FREE(name, pointer, ...)                                                                       \
+    do {                                                                                               \
+        struct holding holding;                                                                        \
+        if (!charge_is_limited() || !holdings_take(pointer, &holding)) return REAL(name)(__VA_ARGS__); \
+        int span = charge_enter();                                                                     \
+        CUresult result = take_back(pointer, holding, REAL(name)(__VA_ARGS__));                        \
+        charge_leave(span);                                                                            \
+        return result;                                                                                 \
     } while (0)
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) { FREE(cuMemFree_v2, pointer, pointer); }

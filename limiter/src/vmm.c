@@ -12,7 +12,7 @@ static void give_back(struct backing freed) {
     if (freed.bytes) charge_release(freed.card, freed.bytes);
 }
 
-static CUresult finish(const struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
+static CUresult keep(const struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
     struct backing backing = {attempt->claim.card, attempt->claim.bytes};
     if (!attempt->is_charged) return result;
     if (result == CUDA_SUCCESS && backings_create(*handle, backing)) return result;
@@ -21,6 +21,12 @@ static CUresult finish(const struct attempt *attempt, CUresult result, const CUm
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
     give_back(backing);
+    return result;
+}
+
+static CUresult finish(struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
+    result = keep(attempt, result, handle);
+    attempt_end(attempt);
     return result;
 }
 
@@ -51,17 +57,25 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemG
 /* Forgotten before the driver's call, for after it the driver may give the number to other memory; the charge goes
  * after it. A release fails only for a handle that is none. */
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-    struct backing freed = charge_is_limited() ? backings_release(handle) : (struct backing){0};
+    if (!charge_is_limited()) return REAL(cuMemRelease)(handle);
+    int span = charge_enter();
+    struct backing freed = backings_release(handle);
     CUresult result = REAL(cuMemRelease)(handle);
     give_back(freed);
+    charge_leave(span);
     return result;
 }
 
-EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
-    CUresult result = REAL(cuMemUnmap)(address, size);
-    if (result != CUDA_SUCCESS || !charge_is_limited()) return result;
-    uint64_t at = address;
+static void unmapped(uint64_t address, uint64_t end) {
     struct backing freed;
-    while (backings_unmap(&at, address + size, &freed)) give_back(freed);
+    while (backings_unmap(&address, end, &freed)) give_back(freed);
+}
+
+EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
+    if (!charge_is_limited()) return REAL(cuMemUnmap)(address, size);
+    int span = charge_enter();
+    CUresult result = REAL(cuMemUnmap)(address, size);
+    if (result == CUDA_SUCCESS) unmapped(address, address + size);
+    charge_leave(span);
     return result;
 }

@@ -59,7 +59,9 @@ class Accounts(RuleBasedStateMachine):
         slot, card = self._places(pid, gpu)
         fits = size == 0 or self._used(gpu) + size <= limit
         assert self.pure.account_reserve(self.region, slot, card, U64(size), U64(limit)) == fits
-        self.refusals += not fits
+        if not fits:
+            self.pure.account_refuse(self.region, card)
+            self.refusals += 1
         if fits:
             self.held[pid, gpu] = self.held.get((pid, gpu), 0) + size
 

@@ -1,0 +1,32 @@
+#include "fork.h"
+
+#include <pthread.h>
+
+#include "backings.h"
+#include "charge.h"
+#include "holdings.h"
+#include "measure.h"
+#include "place.h"
+
+static void before(void) {
+    place_lock();
+    holdings_lock();
+    backings_lock();
+}
+
+static void in_parent(void) {
+    backings_unlock();
+    holdings_unlock();
+    place_unlock();
+}
+
+static void in_child(void) {
+    charge_forget();
+    measure_forget();
+    place_forget();
+    backings_forget_all();
+    holdings_forget_all();
+    in_parent();
+}
+
+void fork_watch(void) { pthread_atfork(before, in_parent, in_child); }

@@ -1,0 +1,94 @@
+#include "measured.h"
+
+#include "account.h"
+#include "cards.h"
+#include "measure.h"
+#include "place.h"
+#include "settle.h"
+
+/* Bytes charged to this process on the call's card. */
+static uint64_t own_charge(const struct measured *call) {
+    const struct region *region = place_region();
+    int card = region ? account_find_card(region, call->uuid) : -1;
+    int slot = region ? place_slot(region) : -1;
+    return card >= 0 && slot >= 0 ? __atomic_load_n(&region->slots[slot].used[card], __ATOMIC_RELAXED) : 0;
+}
+
+/* Only until NVML has shown that it follows us. */
+static uint64_t figure(const struct measured *call) {
+    struct figures figures;
+    if (measure_is_trusted() || !measure_card(call->uuid, &figures)) return 0;
+    uint64_t bytes = measure_of(&figures, place_self().pid);
+    measure_free(&figures);
+    return bytes;
+}
+
+static void begin(struct measured *call, uint64_t expected) {
+    charge_join(call->uuid);
+    call->span = expected ? charge_enter() : -1;
+    call->charged = own_charge(call);
+    call->figure = figure(call);
+    if (expected == 0 || charge_reserve(call->what, call->uuid, expected, &call->claim)) return;
+    call->is_refused = true;
+    charge_leave(call->span);
+}
+
+struct measured measured_begin(const char *what, uint64_t expected) {
+    struct measured call = {.what = what};
+    call.is_counted = charge_is_limited() && cards_current(call.uuid);
+    if (call.is_counted) begin(&call, expected);
+    return call;
+}
+
+struct measured measured_begin_on(const char *what, CUdevice device, uint64_t expected) {
+    struct measured call = {.what = what};
+    call.is_counted = charge_is_limited() && cards_of_device(device, call.uuid);
+    if (call.is_counted) begin(&call, expected);
+    return call;
+}
+
+struct measured measured_begin_light(const char *what) {
+    struct measured call = measured_begin(what, 0);
+    call.is_light = true;
+    return call;
+}
+
+uint64_t measured_growth(const struct measured *call) {
+    uint64_t now = own_charge(call);
+    return now > call->charged ? now - call->charged : 0;
+}
+
+/* A refusal needs both: what was there before the call, or came by another's, is no reason to undo it. */
+static bool is_over(const struct measured *call) {
+    const struct region *region = place_region();
+    int card = region ? account_find_card(region, call->uuid) : -1;
+    return measured_growth(call) > 0 && account_used(region, card) > charge_limit(call->uuid);
+}
+
+static bool settle(const struct measured *call) {
+    unsigned own = call->span >= 0;
+    if (figure(call) > call->figure) measure_trust();
+    return call->is_light ? settle_if_due(call->uuid, own, false) : settle_own(call->uuid, own);
+}
+
+/* Where other threads' calls keep it from being measured now, the claim stands until the next time. */
+bool measured_fits(struct measured *call, CUresult result) {
+    if (!call->is_counted) return true;
+    bool is_settled = result == CUDA_SUCCESS && settle(call);
+    bool is_left = result == CUDA_SUCCESS && measure_is_trusted();
+    if (call->claim.bytes && !is_settled && !is_left) charge_release(call->claim.card, call->claim.bytes);
+    charge_leave(call->span);
+    return !is_settled || !is_over(call);
+}
+
+CUresult measured_undone(struct measured *call) {
+    uint64_t growth = measured_growth(call);
+    settle_own(call->uuid, 0);
+    charge_refuse(call->what, call->uuid, growth);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void measured_look(void) {
+    uint8_t uuid[UUID_SIZE];
+    if (charge_is_limited() && cards_current(uuid)) settle_if_due(uuid, 0, false);
+}

@@ -1,0 +1,65 @@
+/* Code on the card: how much it takes, only the driver knows, and it may take it as late as a kernel's first use. */
+#include "hooks.h"
+#include "measured.h"
+
+#define LOAD(name, undo, ...)                            \
+    do {                                                 \
+        struct measured call = measured_begin(#name, 0); \
+        CUresult result = REAL(name)(__VA_ARGS__);       \
+        if (measured_fits(&call, result)) return result; \
+        undo;                                            \
+        return measured_undone(&call);                   \
+    } while (0)
+
+EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path) {
+    LOAD(cuModuleLoad, REAL(cuModuleUnload)(*module), module, path);
+}
+
+EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+    LOAD(cuModuleLoadData, REAL(cuModuleUnload)(*module), module, image);
+}
+
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *options,
+                                   void **values) {
+    LOAD(cuModuleLoadDataEx, REAL(cuModuleUnload)(*module), module, image, count, options, values);
+}
+
+EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
+    LOAD(cuModuleLoadFatBinary, REAL(cuModuleUnload)(*module), module, image);
+}
+
+EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
+                                  unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
+    LOAD(cuLibraryLoadData, REAL(cuLibraryUnload)(*library), library, code, jit, jit_values, jit_count, options, values,
+         count);
+}
+
+EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
+                                      unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
+    LOAD(cuLibraryLoadFromFile, REAL(cuLibraryUnload)(*library), library, path, jit, jit_values, jit_count, options,
+         values, count);
+}
+
+static CUresult look(CUresult result) {
+    if (result == CUDA_SUCCESS) measured_look();
+    return result;
+}
+
+EXPORT CUresult cuModuleUnload(CUmodule module) { return look(REAL(cuModuleUnload)(module)); }
+
+EXPORT CUresult cuLibraryUnload(CUlibrary library) { return look(REAL(cuLibraryUnload)(library)); }
+
+/* These load what was not loaded before, and what they give cannot be taken back: only charged. */
+EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+    return look(REAL(cuModuleGetFunction)(function, module, name));
+}
+
+EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
+    return look(REAL(cuLibraryGetModule)(module, library));
+}
+
+EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
+    return look(REAL(cuKernelGetFunction)(function, kernel));
+}
+
+EXPORT CUresult cuFuncLoad(CUfunction function) { return look(REAL(cuFuncLoad)(function)); }

@@ -1,0 +1,31 @@
+/* This process's place in its container: its limits, the region it shares, and its slot there. */
+#ifndef VGPU_PLACE_H
+#define VGPU_PLACE_H
+
+#include "limits.h"
+#include "region.h"
+
+/* Whether anybody limits this process. Where not, nothing is counted. */
+bool place_is_limited(void);
+
+/* A card's limit as it is now. */
+struct card_limit place_limit(const uint8_t uuid[UUID_SIZE]);
+
+/* The region, or NULL where there is none that can be used. */
+struct region *place_region(void);
+
+/* Who this process is. */
+struct identity place_self(void);
+
+/* This process's slot, taken where it has none; -1 when all are taken. Under the region's lock. */
+int place_claim_slot(struct region *region);
+
+/* The slot that this process has taken, or -1. Needs no lock. */
+int place_slot(const struct region *region);
+
+/* Around a fork, and in the child, which has no slot. */
+void place_lock(void);
+void place_unlock(void);
+void place_forget(void);
+
+#endif

@@ -1,0 +1,129 @@
+#include "settle.h"
+
+#include <time.h>
+
+#include "account.h"
+#include "charge.h"
+#include "measure.h"
+#include "place.h"
+
+/* How often a measurement is tried that other threads' calls spoil, and the pause between. */
+enum { TRIES = 5, PAUSE_NS = 50000 };
+
+/* The least time between two that nobody waits for, and the part of the time that they may take. */
+static const uint64_t LEAST_NS = 10000000, PART = 100;
+
+/* One look: the calls of each slot as they stood before NVML was asked. */
+struct look {
+    struct region *region;
+    int card;
+    int slots;
+    int own_slot;
+    unsigned own;
+    uint64_t calls[REGION_SLOTS];
+    struct figures figures;
+};
+
+static bool begin(struct look *look, const uint8_t uuid[UUID_SIZE], unsigned own) {
+    look->region = place_region();
+    look->card = look->region ? account_find_card(look->region, uuid) : -1;
+    if (look->card < 0 || !measure_is_trusted()) return false;
+    look->own = own;
+    look->own_slot = place_slot(look->region);
+    look->slots = account_slots(look->region);
+    for (int slot = 0; slot < look->slots; slot++) look->calls[slot] = account_calls(look->region, slot);
+    return measure_card(uuid, &look->figures);
+}
+
+/* The functions down to the next line are called under the region's lock. */
+
+static bool set(const struct look *look, int slot, unsigned own) {
+    const struct region_slot *of = &look->region->slots[slot];
+    uint64_t bytes = measure_of(&look->figures, of->pid);
+    return account_settle(look->region, slot, look->card, bytes, look->calls[slot], own);
+}
+
+static bool settle_self(const struct look *look) {
+    if (look->own_slot < 0) return false;
+    charge_catch_up(look->region, look->own_slot);
+    return set(look, look->own_slot, look->own);
+}
+
+/* Another's pid means something to us in our own pid namespace only. */
+static bool is_seen(const struct look *look, int slot, const struct identity *self) {
+    const struct region_slot *of = &look->region->slots[slot];
+    return slot != look->own_slot && of->pid != 0 && of->namespace == self->namespace;
+}
+
+static void settle_others(const struct look *look) {
+    struct identity self = place_self();
+    for (int slot = 0; slot < look->slots; slot++)
+        if (is_seen(look, slot, &self)) set(look, slot, 0);
+}
+
+/* The functions from here on take it. */
+
+static bool settle(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
+    struct look look = {0};
+    if (!begin(&look, uuid, own)) return false;
+    bool done = false;
+    if (region_lock(look.region, CHARGE_LOCK_MS) == 0) {
+        done = settle_self(&look);
+        if (others) settle_others(&look);
+        region_unlock(look.region);
+    }
+    measure_free(&look.figures);
+    return done;
+}
+
+static bool insist(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
+    if (!measure_is_trusted()) return false;
+    for (int tries = 1; !settle(uuid, own, others); tries++) {
+        if (tries == TRIES) return false;
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
+    return true;
+}
+
+bool settle_own(const uint8_t uuid[UUID_SIZE], unsigned own) { return insist(uuid, own, false); }
+
+bool settle_all(const uint8_t uuid[UUID_SIZE], unsigned own) {
+    const struct region *region = place_region();
+    if (!region) return false;
+    int card = account_find_card(region, uuid);
+    uint64_t before = account_used(region, card);
+    insist(uuid, own, true);
+    return account_used(region, card) < before;
+}
+
+void settle_every_card(unsigned own) {
+    const struct region *region = place_region();
+    for (int card = 0; region && card < REGION_CARDS; card++)
+        if (region->cards[card].taken) insist(region->cards[card].uuid, own, true);
+}
+
+static uint64_t now_ns(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t due_ns; /* atomically: when the next one may be that nobody waits for */
+
+/* The first who asks is the one to measure. */
+static bool is_due(void) {
+    uint64_t due = __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
+    uint64_t now = now_ns(CLOCK_MONOTONIC_COARSE);
+    return now >= due && measure_is_trusted() &&
+           __atomic_compare_exchange_n(&due_ns, &due, now + LEAST_NS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+bool settle_if_due(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
+    if (!is_due()) return false;
+    uint64_t begun = now_ns(CLOCK_MONOTONIC);
+    bool done = settle(uuid, own, others);
+    uint64_t ended = now_ns(CLOCK_MONOTONIC);
+    uint64_t pause = PART * (ended - begun);
+    __atomic_store_n(&due_ns, ended + (pause > LEAST_NS ? pause : LEAST_NS), __ATOMIC_RELAXED);
+    return done;
+}

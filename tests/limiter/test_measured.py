@@ -1,0 +1,118 @@
+"""What only the driver knows the size of: contexts and modules are charged as NVML says, and refused past the limit."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.driver import simgpu
+from tests.driver.conftest import Session, World
+from tests.limiter.conftest import MIB, Container
+
+OUT_OF_MEMORY = 2
+CONTEXT, MODULE = 20, 4
+
+LOAD = "made('cuModuleLoadData', b'')"
+CREATE = "made('cuCtxCreate_v2', 0, 0)"
+
+
+@pytest.fixture
+def container(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Container:
+    """A limit of 64 MiB on cards whose contexts take 20 MiB and modules 4 MiB."""
+    cards = tuple(replace(card, context_mib=CONTEXT, module_kib=MODULE * 1024) for card in simgpu.make_cards(2))
+    return replace(make_container("64MiB"), world=make_world(cards))
+
+
+def start(container: Container) -> Session:
+    process = container.session()
+    assert process("start()") == 0
+    return process
+
+
+def taken_mib(container: Container) -> int:
+    return simgpu.used(container.world.state).get(container.world.cards[0].uuid, 0) // MIB
+
+
+def test_a_context_is_charged_with_what_it_takes(container: Container) -> None:
+    process = start(container)
+    assert container.used_mib() == CONTEXT
+    assert container.region().cards[0].context_bytes == CONTEXT * MIB
+    assert process("info()") == [0, 44 * MIB, 64 * MIB]
+    _, other = process(CREATE)
+    assert container.used_mib() == 2 * CONTEXT
+    assert process(f"cuda.cuCtxDestroy_v2(U64({other}))") == 0
+    assert container.used_mib() == CONTEXT
+    assert process("cuda.cuDevicePrimaryCtxRelease_v2(0)") == 0
+    assert container.used_mib() == 0
+
+
+def test_a_further_reference_to_the_primary_context_takes_nothing(container: Container) -> None:
+    process = start(container)
+    assert process(f"alloc({44 * MIB})")[0] == 0
+    assert process("start()") == 0
+    assert container.used_mib() == 64
+
+
+@pytest.mark.parametrize("made", [CREATE, LOAD])
+def test_what_takes_the_container_over_its_limit_is_undone(container: Container, made: str) -> None:
+    process = start(container)
+    _, pointer = process(f"alloc({42 * MIB})")
+    assert process(made)[0] == OUT_OF_MEMORY
+    assert container.used_mib() == taken_mib(container) == 62
+    assert container.region().cards[0].refusals == 1
+    process(f"free({pointer})")
+    assert process(made)[0] == 0
+
+
+def test_modules_are_charged_and_given_back(container: Container) -> None:
+    process = start(container)
+    modules = [process(LOAD)[1] for _ in range(3)]
+    assert container.used_mib() == CONTEXT + 3 * MODULE
+    for module in modules:
+        time.sleep(0.02)
+        assert process(f"cuda.cuModuleUnload(U64({module}))") == 0
+    assert container.used_mib() == CONTEXT
+
+
+def test_processes_that_start_together_stay_under_the_limit(container: Container) -> None:
+    """The first tells the others how much a context takes; they charge it before the driver is asked."""
+    start(container)
+    others = [container.session() for _ in range(6)]
+    for other in others:
+        other.tell("start()")
+    assert sorted(other.answer() for other in others) == [0, 0, *[OUT_OF_MEMORY] * 4]
+    assert simgpu.peak(container.world.state)[container.world.cards[0].uuid] == 60 * MIB
+
+
+def test_what_was_charged_too_much_refuses_nothing(container: Container) -> None:
+    """A module that went with its context is known of only by NVML."""
+    process = start(container)
+    assert process(f"[{CREATE}, {LOAD}, {LOAD}, made('cuMemAlloc_v2', U64({8 * MIB}))][0][0]") == 0
+    assert process("cuda.cuCtxSynchronize()") == 0
+    assert taken_mib(container) == container.used_mib() == 56
+
+
+def test_the_overestimate_of_another_process_is_corrected_before_a_refusal(container: Container) -> None:
+    first, second = start(container), start(container)
+    assert second("fill_card(1 << 20)") > 0
+    assert second(f"alloc({4 * MIB})")[0] == OUT_OF_MEMORY
+    assert first("in_fork('0')") == 0
+    assert container.used_mib() == taken_mib(container)
+
+
+def test_without_nvml_the_model_alone_counts(container: Container) -> None:
+    simgpu.fail(container.world.state, ("nvmlInit_v2", 9))
+    process = start(container)
+    assert container.used_mib() == 0
+    assert process(f"alloc({60 * MIB})")[0] == 0
+    assert process(f"alloc({8 * MIB})")[0] == OUT_OF_MEMORY
+
+
+def test_a_process_that_nvml_does_not_name_is_not_taken_to_hold_nothing(container: Container) -> None:
+    simgpu.fail(container.world.state, ("nvmlDeviceGetComputeRunningProcesses_v3", 3))
+    process = start(container)
+    assert process(f"alloc({60 * MIB})")[0] == 0
+    time.sleep(0.02)
+    process("info()")
+    assert container.used_mib() == 60
