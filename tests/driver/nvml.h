@@ -1,4 +1,5 @@
-/* The part of NVML that is simulated. NVIDIA ships no nvml.h on PyPI: layouts are those of nvidia-ml-py's pynvml.py. */
+/* The part of NVML that is simulated, with the layouts of nvidia-ml-py's pynvml.py: a second reading beside NVIDIA's own
+ * header, from which the limiter is built. */
 #ifndef NVML_H
 #define NVML_H
 

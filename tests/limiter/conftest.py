@@ -115,7 +115,15 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(library))
     for name in ("region_anonymous", "region_open"):
         getattr(loaded, name).restype = ctypes.c_void_p
-    for name in ("account_reserve", "limits_decode", "limits_parse", "ledger_put", "identity_is_dead", "holdings_add"):
+    for name in (
+        "account_reserve",
+        "account_of_process",
+        "limits_decode",
+        "limits_parse",
+        "ledger_put",
+        "identity_is_dead",
+        "holdings_add",
+    ):
         getattr(loaded, name).restype = ctypes.c_bool
     return loaded
 

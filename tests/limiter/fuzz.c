@@ -37,6 +37,7 @@ static void hostile_region(void) {
         account_recompute(region);
         account_clear(region, (int)next(2000) - 500);
         account_used(region, (int)next(60) - 10);
+        account_of_process(region, next(50) + 1, self.namespace + 1, (int)next(60) - 10, &(uint64_t){0});
     }
     region_close(region);
 }

@@ -87,6 +87,18 @@ class Accounts(RuleBasedStateMachine):
         assert sum(row.refusals for row in seen.cards) == self.refusals
         by_process = {(p.pid, gpu): size for p in seen.processes for gpu, size in p.used_bytes}
         assert by_process == {key: size for key, size in self.held.items() if size}
+        for (pid, gpu), size in self.held.items():
+            assert self._of_process(pid, gpu) == size
+
+    def _of_process(self, pid: int, gpu: str, namespace: int = 77) -> int | None:
+        card, found = self._places(pid, gpu)[1], U64()
+        known = self.pure.account_of_process(self.region, pid, U64(namespace), card, ctypes.byref(found))
+        return found.value if known else None
+
+    @rule(pid=st.integers(1, 6), gpu=st.sampled_from(GPUS))
+    def strangers_hold_nothing(self, pid: int, gpu: str) -> None:
+        assert self._of_process(pid, gpu, namespace=78) is None
+        assert self._of_process(pid, gpu) is not None
 
 
 def test_the_accounts_agree_with_their_twin(pure: ctypes.CDLL) -> None:

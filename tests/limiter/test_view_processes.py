@@ -1,10 +1,13 @@
 """What NVML says of processes inside a container: its own, with what they are charged, and nobody else's."""
 
+import os
 from collections.abc import Callable
 
 import pytest
 
+from limiter import launch
 from tests.driver.conftest import Session, World
+from tests.limiter import gpu_view
 from tests.limiter.conftest import MIB, Container
 
 INVALID_ARGUMENT, NOT_FOUND, INSUFFICIENT_SIZE, VERSION_MISMATCH = 2, 6, 7, 25
@@ -128,3 +131,9 @@ def test_accounting_is_of_the_container_s_processes(stranger: Session, ours: Ses
     assert ours(stats.format(stranger.process.pid)) == NOT_FOUND
     assert ours(f"{stats.format(ours.process.pid)}.isRunning") == 1
     assert ours("ctypes.CDLL('libnvidia-ml.so.1').nvmlDeviceGetAccountingStats(card(), 1, None)") == INVALID_ARGUMENT
+
+
+@pytest.mark.gpu
+def test_on_a_real_card_a_container_sees_itself_only() -> None:
+    with launch.environment("4GiB", None, "fixed", os.environ) as limited:
+        assert gpu_view.wrong(gpu_view.look(os.environ, limited)) == []

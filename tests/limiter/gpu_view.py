@@ -1,0 +1,107 @@
+"""Who is seen on a real card under limits: one process without limits and one with, listed natively and by the limited.
+
+`python -m tests.limiter.gpu_view` prints what it saw as JSON and exits 1 where a limited process sees another one. It
+needs a card, NVIDIA's driver and Python.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import limiter
+from limiter import launch
+
+MIB = 1 << 20
+ROOT = Path(limiter.__file__).parents[1]
+HELD_MIB = {"stranger": 512, "ours": 256}
+
+_HOLD = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+context, pointer = ctypes.c_void_p(), ctypes.c_uint64()
+cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
+print(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(int(sys.argv[1]) << 20)), flush=True)
+sys.stdin.read()
+"""
+
+_LIST = """
+import ctypes, json
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+card, count = ctypes.c_void_p(), ctypes.c_uint(1000)
+class Info(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("gi", ctypes.c_uint), ("ci", ctypes.c_uint)]
+infos = (Info * 1000)()
+nvml.nvmlInit_v2(), nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(card))
+result = nvml.nvmlDeviceGetComputeRunningProcesses_v3(card, ctypes.byref(count), infos)
+print(json.dumps([result, [[info.pid, info.used] for info in infos[: count.value]]]))
+"""
+
+_SMI = ("nvidia-smi", "--id=0", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
+
+
+def hold(mib: int, env: Mapping[str, str]) -> subprocess.Popen[str]:
+    """A process that holds so much of the card until its input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(mib)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    if process.stdout.readline() != "0\n":
+        raise SystemExit(f"{mib} MiB cannot be allocated")
+    return process
+
+
+def listed(env: Mapping[str, str]) -> Any:
+    """Result of NVML's list, and pid and bytes of each process."""
+    return json.loads(subprocess.run([sys.executable, "-c", _LIST], env=env, check=True, capture_output=True).stdout)
+
+
+def smi(env: Mapping[str, str], *command: str) -> list[str]:
+    """Lines of nvidia-smi."""
+    return subprocess.run(command or _SMI, env=env, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def look(env: Mapping[str, str], limited: Mapping[str, str]) -> dict[str, Any]:
+    """All that both sides see, with the pids of the two holders."""
+    with hold(HELD_MIB["stranger"], env) as stranger, hold(HELD_MIB["ours"], limited) as ours:
+        seen = {
+            "pids": {"stranger": stranger.pid, "ours": ours.pid},
+            "native": listed(env),
+            "limited": listed(limited),
+            "nvidia-smi native": smi(env),
+            "nvidia-smi limited": smi(limited),
+            "nvidia-smi table": smi(limited, "nvidia-smi", "--id=0")[-8:],
+        }
+        for process in (stranger, ours):
+            assert process.stdin
+            process.stdin.close()
+    return seen
+
+
+def wrong(seen: dict[str, Any]) -> list[str]:
+    """What a limited process should not see, or should and does not."""
+    result, processes = seen["limited"]
+    pids = {pid for pid, _ in processes}
+    lists_by_own_pid = seen["pids"]["ours"] in {pid for pid, _ in seen["native"][1]}
+    expected = {seen["pids"]["ours"]} if lists_by_own_pid else set()
+    found = [] if result == 0 and pids == expected else [f"listed are {pids}, not {expected}"]
+    found += [f"{used} bytes" for _, used in processes if used < HELD_MIB["ours"] * MIB]
+    smi_pids = {int(line.split(",")[0]) for line in seen["nvidia-smi limited"] if line[:1].isdigit()}
+    return found if smi_pids <= expected else [*found, f"nvidia-smi shows {smi_pids}"]
+
+
+def main() -> int:
+    """Look, print and return the exit status."""
+    env = dict(os.environ)
+    with launch.environment("4GiB", None, "fixed", env) as limited:
+        seen = look(env, limited)
+    seen["wrong"] = wrong(seen)
+    sys.stdout.write(json.dumps(seen, indent=1) + "\n")
+    return 1 if seen["wrong"] else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
