@@ -14,7 +14,10 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
     no driver (NVML) and no device (CUDA).
 ``state``
     Made by the libraries: the bytes each living process holds on each card. A process that dies, kill -9 included,
-    holds nothing from that moment, whatever PID namespace it was in (see ledger.c).
+    holds nothing from that moment, whatever PID namespace it was in (see ledger.c). Memory that several share is
+    shown with the process that exported it while it holds it, else with one that imported it.
+``shares``
+    What a file descriptor of shared memory is of (see ledger_shares.c).
 ``visible``, else ``/run/simgpu-visible``
     UUIDs, one per line: only these cards exist here. CUDA_VISIBLE_DEVICES narrows and orders CUDA's view further.
 ``fail``
@@ -24,8 +27,8 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
 
 Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. What an
 allocation takes of a card, and what odd calls return, is as measured on an H200 with driver 580. A kernel
-keeps its stream busy for the microseconds its name ends with. Not there: graphs, IPC,
-green contexts.
+keeps its stream busy for the microseconds its name ends with. Not there: graphs, green
+contexts.
 """
 
 import subprocess
@@ -36,7 +39,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 OUTPUTS = ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked")
-SHARED = ("cards.c", "card_line.c", "ledger.c", "faults.c")
+SHARED = ("cards.c", "card_line.c", "ledger.c", "ledger_shares.c", "faults.c")
 CUDA = (
     "cuda_start.c",
     "cuda_errors.c",
@@ -47,6 +50,11 @@ CUDA = (
     "cuda_copies.c",
     "cuda_pages.c",
     "cuda_pool.c",
+    "cuda_shares.c",
+    "cuda_ipc.c",
+    "cuda_pool_ipc.c",
+    "cuda_physical.c",
+    "cuda_physical_ipc.c",
     "cuda_vmm.c",
     "cuda_texels.c",
     "cuda_arrays.c",

@@ -41,6 +41,19 @@ Allocation *allocation_at(CUdeviceptr address) {
     return at > 0 && table[at - 1].address == address ? &table[at - 1] : NULL;
 }
 
+Allocation *allocation_imported(uint64_t share, CUdeviceptr origin) {
+    for (size_t i = 0; i < table_count; i++) {
+        if (table[i].kind == KIND_IPC && table[i].share == share && table[i].origin == origin) {
+            return &table[i];
+        }
+    }
+    return NULL;
+}
+
+bool allocation_is_freeable(const Allocation *allocation) {
+    return allocation->kind != KIND_HOST && allocation->kind != KIND_IPC;
+}
+
 static bool table_grow(void) {
     if (table_count < table_size) {
         return true;
@@ -73,7 +86,7 @@ CUresult allocation_add(Allocation allocation, CUdeviceptr *address) {
 }
 
 static bool in_arena(const Allocation *allocation) {
-    return allocation->kind == KIND_DEVICE || allocation->kind == KIND_POOL;
+    return allocation->kind != KIND_SMALL && allocation->kind != KIND_MANAGED && allocation->kind != KIND_HOST;
 }
 
 /* Addresses are given again once nothing above them lives, as a real driver reuses them. */
@@ -91,13 +104,20 @@ void allocation_give_back(const Allocation *allocation) {
     CUdevice device = allocation->context->device;
     switch (allocation->kind) {
         case KIND_DEVICE:
-            device_release(device, allocation->charged);
+            device_give(device, allocation->charged, allocation->share);
             break;
         case KIND_SMALL:
             pages_give(allocation->address, allocation->charged);
             break;
         case KIND_POOL:
             pool_release(allocation->pool, allocation->charged);
+            break;
+        case KIND_IPC:
+            ledger_share_drop(allocation->share);
+            break;
+        case KIND_POOL_IPC:
+            allocation->pool->imports--;
+            pool_drop_if_done(allocation->pool);
             break;
         case KIND_MANAGED:
         case KIND_HOST:

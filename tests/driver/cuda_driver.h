@@ -6,7 +6,7 @@
 
 #include <cuda.h>
 
-#define SIM_CUDA_VERSION 13000 /* what a 580 driver speaks; the header may be newer */
+#define SIM_CUDA_VERSION 13000         /* what a 580 driver speaks; the header may be newer */
 #define PAGE             (2 * SIM_MIB) /* what the real driver takes from a card at a time */
 #define SMALL_UNIT       512
 
@@ -39,6 +39,10 @@ struct CUmemPoolHandle_st {
     uint64_t reserved;
     uint64_t reserved_high;
     uint64_t threshold;
+    bool exportable;
+    bool imported;
+    unsigned imports; /* allocations of an imported pool */
+    uint64_t share;   /* its number once it was exported, or as it was imported; 0 = none */
 };
 
 /* A function of a module, or a kernel of a library: a program launches both. */
@@ -57,9 +61,8 @@ struct CUmod_st {
     struct CUfunc_st *functions;
 };
 
-typedef struct Physical Physical; /* memory by a cuMemCreate handle, see cuda_vmm.c */
-
-typedef enum { KIND_DEVICE, KIND_SMALL, KIND_MANAGED, KIND_HOST, KIND_POOL } Kind;
+/* KIND_IPC and KIND_POOL_IPC are what others allocated. */
+typedef enum { KIND_DEVICE, KIND_SMALL, KIND_MANAGED, KIND_HOST, KIND_POOL, KIND_IPC, KIND_POOL_IPC } Kind;
 
 typedef struct {
     CUdeviceptr address;
@@ -68,6 +71,9 @@ typedef struct {
     Kind kind;
     CUcontext context;
     CUmemoryPool pool;
+    uint64_t share;     /* its number once others may open it; 0 = none, or that of its page */
+    CUdeviceptr origin; /* where its exporter has it */
+    unsigned opened;    /* how often, of KIND_IPC */
 } Allocation;
 
 /* Every entry point begins here: an injected result, then whether the driver is usable. Takes the lock on success. */
@@ -96,6 +102,17 @@ CUdevice device_count(void);
 bool device_card(CUdevice ordinal, Card *out);
 CUresult device_charge(CUdevice ordinal, uint64_t bytes);
 void device_release(CUdevice ordinal, uint64_t bytes);
+/* Makes charged memory a share unless it is one: `share` is its number, 0 until then. */
+CUresult device_share(CUdevice ordinal, uint64_t bytes, uint64_t *share);
+CUresult device_resize_share(CUdevice ordinal, uint64_t share, uint64_t bytes);
+/* Gives it back, whichever it is. */
+void device_give(CUdevice ordinal, uint64_t bytes, uint64_t share);
+/* The device of that UUID, -1 when this program sees none. */
+CUdevice device_of_uuid(const char *uuid);
+/* A hold of the share that a descriptor is of; a result. */
+CUresult share_from_descriptor(void *descriptor, SimShare *out);
+/* Makes a descriptor of a share for the program; a result. */
+CUresult share_to_descriptor(uint64_t share, int *out);
 
 CUresult context_current(CUcontext *out); /* CUDA_ERROR_INVALID_CONTEXT when the thread has none */
 bool context_alive(CUcontext context);
@@ -111,15 +128,18 @@ bool mapping_holds(CUdeviceptr address, uint64_t size); /* of cuMemMap */
 /* Device memory as cuMemAlloc takes it. */
 CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size);
 
-Physical *physical_of(CUmemGenericAllocationHandle handle); /* NULL when there is none */
-bool physical_is_tile_pool(const Physical *physical);
-/* It lives while anything maps it. */
-void physical_add_mapping(Physical *physical);
-void physical_release_mapping(Physical *physical);
+/* What cuMemFree may free: all but host memory and what cuIpcCloseMemHandle closes. */
+bool allocation_is_freeable(const Allocation *allocation);
+/* What this process opened of what another allocated; NULL when it has not. */
+Allocation *allocation_imported(uint64_t share, CUdeviceptr origin);
 
 CUresult pages_take(CUdevice device, uint64_t bytes, CUdeviceptr *address);
 void pages_give(CUdeviceptr address, uint64_t bytes);
+CUresult page_share(CUdeviceptr address, uint64_t *share); /* the page that holds it, as device_share */
+uint64_t page_share_number(CUdeviceptr address);           /* 0 = it was not exported */
 void pool_release(CUmemoryPool pool, uint64_t bytes);
+CUmemoryPool pool_make(CUdevice ordinal); /* NULL without memory */
+void pool_drop_if_done(CUmemoryPool pool);
 void pools_trim(CUdevice ordinal); /* at a synchronisation point */
 void streams_free_of(CUcontext context);
 void arrays_free_of(CUcontext context); /* their memory goes with the context's allocations */

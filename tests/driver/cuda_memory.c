@@ -62,7 +62,7 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     if (dptr == 0) {
         LEAVE(CUDA_SUCCESS);
     }
-    REQUIRE(found != NULL && found->kind != KIND_HOST, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(found != NULL && allocation_is_freeable(found), CUDA_ERROR_INVALID_VALUE);
     bool of_pool = found->kind == KIND_POOL;
     CUdevice device = found->context->device;
     CUresult result = allocation_free(found);

@@ -13,6 +13,7 @@ typedef struct Page {
     struct Page *next; /* by address */
     CUdevice device;
     CUdeviceptr address;
+    uint64_t share; /* its number once any of it was exported: others open whole pages */
     unsigned used;
     bool taken[UNITS];
 } Page;
@@ -93,16 +94,30 @@ CUresult pages_take(CUdevice device, uint64_t bytes, CUdeviceptr *address) {
     return CUDA_SUCCESS;
 }
 
-void pages_give(CUdeviceptr address, uint64_t bytes) {
+static Page **link_of(CUdeviceptr address) {
     Page **link = &pages;
     while (address - (*link)->address >= PAGE) {
         link = &(*link)->next;
     }
+    return link;
+}
+
+CUresult page_share(CUdeviceptr address, uint64_t *share) {
+    Page *page = *link_of(address);
+    CUresult result = device_share(page->device, PAGE, &page->share);
+    *share = page->share;
+    return result;
+}
+
+uint64_t page_share_number(CUdeviceptr address) { return (*link_of(address))->share; }
+
+void pages_give(CUdeviceptr address, uint64_t bytes) {
+    Page **link = link_of(address);
     Page *page = *link;
     mark(page, (unsigned)((address - page->address) / SMALL_UNIT), (unsigned)(bytes / SMALL_UNIT), false);
     if (page->used == 0) {
         *link = page->next;
-        device_release(page->device, PAGE);
+        device_give(page->device, PAGE, page->share);
         free(page);
     }
 }

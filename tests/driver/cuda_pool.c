@@ -9,7 +9,7 @@
 
 static CUmemoryPool pools;
 
-static CUmemoryPool pool_make(CUdevice ordinal) {
+CUmemoryPool pool_make(CUdevice ordinal) {
     CUmemoryPool pool = calloc(1, sizeof *pool);
     if (pool != NULL) {
         *pool = (struct CUmemPoolHandle_st){.next = pools, .device = ordinal};
@@ -32,14 +32,19 @@ static CUmemoryPool current_pool(CUdevice ordinal) {
     return device_at(ordinal)->current_pool;
 }
 
+/* More of the card than before, of its own or of what it shares. */
+static CUresult reserve(CUmemoryPool pool, uint64_t bytes) {
+    CUresult result = pool->share == 0 ? device_charge(pool->device, bytes - pool->reserved)
+                                       : device_resize_share(pool->device, pool->share, bytes);
+    pool->reserved = result == CUDA_SUCCESS ? bytes : pool->reserved;
+    return result;
+}
+
 static CUresult pool_charge(CUmemoryPool pool, uint64_t bytes) {
     uint64_t needed = round_up(pool->used + bytes, BLOCK);
-    if (needed > pool->reserved) {
-        CUresult result = device_charge(pool->device, needed - pool->reserved);
-        if (result != CUDA_SUCCESS) {
-            return result;
-        }
-        pool->reserved = needed;
+    CUresult result = needed > pool->reserved ? reserve(pool, needed) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS) {
+        return result;
     }
     pool->used += bytes;
     pool->used_high = pool->used > pool->used_high ? pool->used : pool->used_high;
@@ -51,18 +56,26 @@ void pool_release(CUmemoryPool pool, uint64_t bytes) { pool->used -= bytes; }
 
 static void trim(CUmemoryPool pool, uint64_t keep) {
     uint64_t kept = round_up(pool->used > keep ? pool->used : keep, BLOCK);
-    if (kept < pool->reserved) {
-        device_release(pool->device, pool->reserved - kept);
-        pool->reserved = kept;
+    if (kept >= pool->reserved) {
+        return;
     }
+    if (pool->share == 0) {
+        device_release(pool->device, pool->reserved - kept);
+    } else {
+        (void)device_resize_share(pool->device, pool->share, kept);
+    }
+    pool->reserved = kept;
 }
 
-static void drop_if_done(CUmemoryPool pool) {
+void pool_drop_if_done(CUmemoryPool pool) {
     CUmemoryPool *link = &pools;
-    if (!pool->destroyed || pool->used > 0) {
+    if (!pool->destroyed || pool->used > 0 || pool->imports > 0) {
         return;
     }
     trim(pool, 0);
+    if (pool->share != 0) {
+        ledger_share_drop(pool->share);
+    }
     while (*link != pool) {
         link = &(*link)->next;
     }
@@ -76,7 +89,7 @@ void pools_trim(CUdevice ordinal) {
         next = pool->next;
         if (pool->device == ordinal) {
             trim(pool, pool->threshold);
-            drop_if_done(pool);
+            pool_drop_if_done(pool);
         }
     }
 }
@@ -111,7 +124,7 @@ SIM_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream
 SIM_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
     (void)hStream;
     ENTER();
-    REQUIRE(pool != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(pool != NULL && !pool->imported, CUDA_ERROR_INVALID_VALUE);
     return allocate(dptr, bytesize, pool);
 }
 
@@ -122,7 +135,7 @@ SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     if (dptr == 0) {
         LEAVE(CUDA_SUCCESS);
     }
-    REQUIRE(found != NULL && found->kind != KIND_HOST, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(found != NULL && allocation_is_freeable(found), CUDA_ERROR_INVALID_VALUE);
     LEAVE(allocation_free(found));
 }
 
@@ -146,7 +159,7 @@ SIM_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
 SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     ENTER();
     REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    REQUIRE(pool != NULL && pool->device == dev, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(pool != NULL && pool->device == dev && !pool->imported, CUDA_ERROR_INVALID_VALUE);
     (void)default_pool(dev);
     device_at(dev)->current_pool = pool;
     LEAVE(CUDA_SUCCESS);
@@ -157,8 +170,12 @@ SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
     REQUIRE(pool != NULL && poolProps != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(poolProps->location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
     REQUIRE(device_at(poolProps->location.id) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    bool by_descriptor = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    REQUIRE(by_descriptor || poolProps->handleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
     *pool = pool_make(poolProps->location.id);
-    LEAVE(*pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    REQUIRE(*pool != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    (*pool)->exportable = by_descriptor;
+    LEAVE(CUDA_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
@@ -169,7 +186,7 @@ SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
         device->current_pool = device->default_pool;
     }
     pool->destroyed = true;
-    drop_if_done(pool);
+    pool_drop_if_done(pool);
     LEAVE(CUDA_SUCCESS);
 }
 

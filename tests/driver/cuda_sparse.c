@@ -1,6 +1,7 @@
 /* Arrays without memory of their own: what they would need, and the physical memory mapped to them. */
 #define _GNU_SOURCE
 #include "cuda_arrays.h"
+#include "cuda_physical.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static void unmap(const Part *part) {
 
 static CUresult map(const Part *part, CUmemGenericAllocationHandle handle) {
     Physical *physical = physical_of(handle);
-    if (physical == NULL || !physical_is_tile_pool(physical)) {
+    if (physical == NULL || (physical->properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     Part *made = malloc(sizeof *made);

@@ -1,19 +1,10 @@
-/* Virtual memory management: physical memory by handle, addresses, and the mapping between them. Physical memory is the
- * card's from cuMemCreate until the handle is released and nothing maps it. */
+/* Virtual memory management: addresses, and the physical memory mapped to them. */
 #define _GNU_SOURCE
-#include "cuda_driver.h"
+#include "cuda_physical.h"
 
 #include <stdlib.h>
 
 #define ADDRESSES UINT64_C(0x500000000000)
-
-struct Physical {
-    struct Physical *next;
-    CUmemAllocationProp properties;
-    uint64_t size;
-    unsigned references; /* of the program */
-    unsigned mappings;
-};
 
 typedef struct Range {
     struct Range *next;
@@ -23,19 +14,9 @@ typedef struct Range {
     bool accessible;
 } Range;
 
-static Physical *physicals;
 static Range *reservations;
 static Range *mappings;
 static CUdeviceptr next_address = ADDRESSES;
-
-Physical *physical_of(CUmemGenericAllocationHandle handle) {
-    for (Physical *each = physicals; each != NULL; each = each->next) {
-        if ((uintptr_t)each == handle) {
-            return each;
-        }
-    }
-    return NULL;
-}
 
 static Range *holding(Range *list, CUdeviceptr address, uint64_t size) {
     for (Range *each = list; each != NULL; each = each->next) {
@@ -49,30 +30,6 @@ static Range *holding(Range *list, CUdeviceptr address, uint64_t size) {
 bool mapping_holds(CUdeviceptr address, uint64_t size) {
     const Range *range = holding(mappings, address, size);
     return range != NULL && range->accessible;
-}
-
-static void drop_physical(Physical *physical) {
-    if (physical->references > 0 || physical->mappings > 0) {
-        return;
-    }
-    Physical **link = &physicals;
-    while (*link != physical) {
-        link = &(*link)->next;
-    }
-    *link = physical->next;
-    device_release(physical->properties.location.id, physical->size);
-    free(physical);
-}
-
-bool physical_is_tile_pool(const Physical *physical) {
-    return (physical->properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0;
-}
-
-void physical_add_mapping(Physical *physical) { physical->mappings++; }
-
-void physical_release_mapping(Physical *physical) {
-    physical->mappings--;
-    drop_physical(physical);
 }
 
 static bool add_range(Range **list, CUdeviceptr address, uint64_t size, Physical *physical) {
@@ -94,59 +51,12 @@ static void remove_range(Range **list, const Range *range) {
     free(gone);
 }
 
-SIM_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
-                                                  CUmemAllocationGranularity_flags option) {
-    (void)option;
-    ENTER();
-    REQUIRE(granularity != NULL && prop != NULL, CUDA_ERROR_INVALID_VALUE);
-    *granularity = PAGE;
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-                                unsigned long long flags) {
-    ENTER();
-    REQUIRE(handle != NULL && prop != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(size > 0 && size % PAGE == 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
-    REQUIRE(device_at(prop->location.id) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    CUresult result = device_charge(prop->location.id, size);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    Physical *made = malloc(sizeof *made);
-    if (made == NULL) {
-        device_release(prop->location.id, size);
-        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
-    }
-    *made = (Physical){.next = physicals, .properties = *prop, .size = size, .references = 1};
-    physicals = made;
-    *handle = (uintptr_t)made;
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-    ENTER();
-    Physical *physical = physical_of(handle);
-    REQUIRE(physical != NULL && physical->references > 0, CUDA_ERROR_INVALID_VALUE);
-    physical->references--;
-    drop_physical(physical);
-    LEAVE(CUDA_SUCCESS);
-}
-
 SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
     ENTER();
     const Range *range = holding(mappings, (uintptr_t)addr, 1);
     REQUIRE(handle != NULL && range != NULL, CUDA_ERROR_INVALID_VALUE);
     range->physical->references++;
     *handle = (uintptr_t)range->physical;
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
-                                                           CUmemGenericAllocationHandle handle) {
-    ENTER();
-    const Physical *physical = physical_of(handle);
-    REQUIRE(prop != NULL && physical != NULL, CUDA_ERROR_INVALID_VALUE);
-    *prop = physical->properties;
     LEAVE(CUDA_SUCCESS);
 }
 

@@ -6,9 +6,10 @@
  * PID namespace of whoever asks, which is how NVML names processes. The POSIX lock is dropped when any descriptor of
  * this file is closed by its process, so neither library ever closes it.
  *
- * A total is never stored: it is the sum over the slots of the living, so a writer's death can leave nothing wrong. */
+ * A total is never stored: it is the sum over the slots of the living and over what they share, so a writer's death can
+ * leave nothing wrong. */
 #define _GNU_SOURCE
-#include "simgpu.h"
+#include "ledger.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,39 +20,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SLOTS       SIM_PROCESSES
-#define CARDS       32
-#define FAULT_LINES 64
-#define ALL_BYTE    0
-#define LIVE_BASE   (INT64_C(1) << 32)
-#define OWNER_BASE  (INT64_C(1) << 33)
+#define ALL_BYTE   0
+#define LIVE_BASE  (INT64_C(1) << 32)
+#define OWNER_BASE (INT64_C(1) << 33)
 
-static const char MAGIC[8] = "simgpu2";
-
-/* One process. Written by it alone, under the file's lock; cleared by a reaper once the process is gone. */
-typedef struct {
-    uint64_t bytes[CARDS];
-    uint64_t busy_until[CARDS]; /* CLOCK_MONOTONIC, ns */
-} Slot;
-
-typedef struct {
-    char magic[8];
-    uint32_t high; /* slots ever used: no scan goes further */
-    uint32_t cards;
-    uint64_t fault_version;
-    uint32_t fault_used[FAULT_LINES];
-    char uuid[CARDS][SIM_UUID_SIZE]; /* a card's place in a slot, in order of first sight */
-    uint64_t peak[CARDS];            /* the most the living ever held together */
-    Slot slot[SLOTS];
-} State;
-
-_Static_assert(sizeof(Slot) == 512 && offsetof(State, slot) == 2072, "tests/driver/simgpu.py reads this layout");
+static const char MAGIC[8] = "simgpu3";
 
 static pthread_mutex_t ledger_lock = PTHREAD_MUTEX_INITIALIZER; /* outer; the file's lock is taken inside it */
-static State *state;
+State *state;
+int own_slot = -1;
 static char state_path[SIM_PATH_SIZE];
 static int state_fd = -1;
-static int own_slot = -1;
 static bool forked;
 
 static int lock_byte(int command, int64_t byte, short type) {
@@ -63,12 +42,12 @@ static int lock_byte(int command, int64_t byte, short type) {
     return result;
 }
 
-static void enter(void) {
+void ledger_enter(void) {
     (void)pthread_mutex_lock(&ledger_lock);
     (void)lock_byte(F_OFD_SETLKW, ALL_BYTE, F_WRLCK);
 }
 
-static void leave(void) {
+void ledger_leave(void) {
     (void)lock_byte(F_OFD_SETLK, ALL_BYTE, F_UNLCK);
     (void)pthread_mutex_unlock(&ledger_lock);
 }
@@ -79,6 +58,7 @@ static void after_fork_in_child(void) {
     ledger_lock = fresh;
     forked = forked || own_slot >= 0;
     own_slot = -1;
+    shares_start_anew();
     if (state_fd >= 0) {
         (void)close(state_fd);
         (void)munmap(state, sizeof(State));
@@ -116,6 +96,7 @@ static int attach(void) {
         return -errno;
     }
     memcpy(state_path, path, sizeof path);
+    shares_start_anew();
     (void)fchmod(state_fd, 0666); /* containers run as any user; fails when it is another's, who did it */
     if (!prepared) {
         prepared = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
@@ -130,7 +111,7 @@ static int attached(void) {
     return result;
 }
 
-static bool alive(int slot) {
+bool ledger_alive(int slot) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LIVE_BASE + slot, .l_len = 1};
     return slot == own_slot || fcntl(state_fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
@@ -138,10 +119,11 @@ static bool alive(int slot) {
 /* Under the file's lock. Cleared before it is locked, so that a reader without the lock never counts the dead. */
 static int take_slot(void) {
     for (int slot = 0; slot < SLOTS; slot++) {
-        if (alive(slot)) {
+        if (ledger_alive(slot)) {
             continue;
         }
         state->slot[slot] = (Slot){0};
+        shares_forget((uint32_t)slot);
         if (lock_byte(F_OFD_SETLK, LIVE_BASE + slot, F_WRLCK) != 0) {
             return -errno;
         }
@@ -158,9 +140,9 @@ int ledger_join(void) {
     if (result != 0) {
         return result;
     }
-    enter();
+    ledger_enter();
     result = own_slot >= 0 ? 0 : take_slot();
-    leave();
+    ledger_leave();
     return result;
 }
 
@@ -178,7 +160,7 @@ static int place_of(const char *uuid) {
 }
 
 /* Under the file's lock. */
-static int make_place(const char *uuid) {
+int ledger_place(const char *uuid) {
     int place = place_of(uuid);
     if (place >= 0 || state->cards == CARDS) {
         return place;
@@ -194,20 +176,29 @@ static uint64_t slot_bytes(uint32_t slot, int place) {
 }
 
 static uint64_t sum_of_all(int place) {
-    uint64_t sum = 0;
+    uint64_t sum = shares_sum(place, false);
     for (uint32_t slot = 0; slot < state->high; slot++) {
         sum += slot_bytes(slot, place);
     }
     return sum;
 }
 
+/* Shares are read under the file's lock, slots without it. */
 static uint64_t sum_of_living(int place) {
     uint64_t sum = 0;
     uint32_t high = __atomic_load_n(&state->high, __ATOMIC_ACQUIRE);
+    bool shared = __atomic_load_n(&state->share_high, __ATOMIC_ACQUIRE) > 0;
+    if (shared) {
+        ledger_enter();
+        sum = shares_sum(place, true);
+    }
     for (uint32_t slot = 0; slot < high; slot++) {
-        if (slot_bytes(slot, place) != 0 && alive((int)slot)) {
+        if (slot_bytes(slot, place) != 0 && ledger_alive((int)slot)) {
             sum += slot_bytes(slot, place);
         }
+    }
+    if (shared) {
+        ledger_leave();
     }
     return sum;
 }
@@ -215,28 +206,37 @@ static uint64_t sum_of_living(int place) {
 /* Under the file's lock. */
 static void reap(void) {
     for (uint32_t slot = 0; slot < state->high; slot++) {
-        if (!alive((int)slot)) {
+        if (!ledger_alive((int)slot)) {
             state->slot[slot] = (Slot){0};
+            shares_forget(slot);
         }
     }
+    shares_reap();
 }
 
-/* Under the file's lock. The dead are looked for only where they would make a difference. */
-static int charge_place(int place, uint64_t bytes, uint64_t capacity) {
+bool ledger_has_room(int place, uint64_t bytes, uint64_t capacity) {
     uint64_t sum = sum_of_all(place);
     if (bytes > capacity) {
-        return -ENOMEM;
+        return false;
     }
     if (sum > capacity - bytes || sum + bytes > state->peak[place]) {
         reap();
         sum = sum_of_all(place);
     }
     if (sum > capacity - bytes) {
+        return false;
+    }
+    state->peak[place] = sum + bytes > state->peak[place] ? sum + bytes : state->peak[place];
+    return true;
+}
+
+/* Under the file's lock. */
+static int charge_place(int place, uint64_t bytes, uint64_t capacity) {
+    if (!ledger_has_room(place, bytes, capacity)) {
         return -ENOMEM;
     }
     uint64_t *held = &state->slot[own_slot].bytes[place];
     __atomic_store_n(held, *held + bytes, __ATOMIC_RELAXED);
-    state->peak[place] = sum + bytes > state->peak[place] ? sum + bytes : state->peak[place];
     return 0;
 }
 
@@ -244,10 +244,10 @@ int ledger_charge(const char *uuid, uint64_t bytes, uint64_t capacity) {
     if (own_slot < 0) {
         return -EBADF;
     }
-    enter();
-    int place = make_place(uuid);
+    ledger_enter();
+    int place = ledger_place(uuid);
     int result = place < 0 ? -ENOSPC : charge_place(place, bytes, capacity);
-    leave();
+    ledger_leave();
     return result;
 }
 
@@ -255,13 +255,13 @@ void ledger_release(const char *uuid, uint64_t bytes) {
     if (own_slot < 0) {
         return;
     }
-    enter();
+    ledger_enter();
     int place = place_of(uuid);
     if (place >= 0) {
         uint64_t *held = &state->slot[own_slot].bytes[place];
         __atomic_store_n(held, *held - (bytes < *held ? bytes : *held), __ATOMIC_RELAXED);
     }
-    leave();
+    ledger_leave();
 }
 
 uint64_t ledger_used(const char *uuid) {
@@ -281,21 +281,36 @@ static unsigned owner_of(uint32_t slot) {
     return (unsigned)(lock.l_type == F_UNLCK ? getpid() : lock.l_pid); /* one's own lock is no conflict */
 }
 
+/* Under the file's lock. False when the slot's process is not to be listed for the card. */
+static bool describe(uint32_t slot, int place, SimProcess *out) {
+    uint64_t busy_until = __atomic_load_n(&state->slot[slot].busy_until[place], __ATOMIC_RELAXED);
+    uint64_t bytes = slot_bytes(slot, place) + shares_shown(slot, place);
+    *out = (SimProcess){.bytes = bytes, .busy_until = busy_until};
+    if ((bytes | busy_until) == 0 || !ledger_alive((int)slot)) {
+        return false;
+    }
+    out->pid = owner_of(slot);
+    return out->pid != 0;
+}
+
 unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity) {
     unsigned count = 0;
-    int place = attached() == 0 ? place_of(uuid) : -1;
+    SimProcess found;
+    if (attached() != 0) {
+        return 0;
+    }
+    ledger_enter();
+    int place = place_of(uuid);
     for (uint32_t slot = 0; place >= 0 && slot < state->high; slot++) {
-        uint64_t bytes = slot_bytes(slot, place);
-        uint64_t busy_until = __atomic_load_n(&state->slot[slot].busy_until[place], __ATOMIC_RELAXED);
-        unsigned pid = (bytes | busy_until) != 0 && alive((int)slot) ? owner_of(slot) : 0;
-        if (pid == 0) {
+        if (!describe(slot, place, &found)) {
             continue;
         }
         if (count < capacity) {
-            out[count] = (SimProcess){.pid = pid, .bytes = bytes, .busy_until = busy_until};
+            out[count] = found;
         }
         count++;
     }
+    ledger_leave();
     return count;
 }
 
@@ -303,19 +318,19 @@ void ledger_busy_until(const char *uuid, uint64_t ns) {
     if (own_slot < 0) {
         return;
     }
-    enter();
-    int place = make_place(uuid);
+    ledger_enter();
+    int place = ledger_place(uuid);
     if (place >= 0) {
         __atomic_store_n(&state->slot[own_slot].busy_until[place], ns, __ATOMIC_RELAXED);
     }
-    leave();
+    ledger_leave();
 }
 
 bool ledger_is_busy(const char *uuid, uint64_t now_ns) {
     int place = attached() == 0 ? place_of(uuid) : -1;
     for (uint32_t slot = 0; place >= 0 && slot < state->high; slot++) {
         uint64_t until = __atomic_load_n(&state->slot[slot].busy_until[place], __ATOMIC_RELAXED);
-        if (until > now_ns && alive((int)slot)) {
+        if (until > now_ns && ledger_alive((int)slot)) {
             return true;
         }
     }
@@ -326,13 +341,13 @@ bool ledger_count_fault(uint64_t version, unsigned line, unsigned limit) {
     if (line >= FAULT_LINES || attached() != 0) {
         return false;
     }
-    enter();
+    ledger_enter();
     if (state->fault_version != version) {
         state->fault_version = version;
         memset(state->fault_used, 0, sizeof state->fault_used);
     }
     bool counted = state->fault_used[line] < limit;
     state->fault_used[line] += counted;
-    leave();
+    ledger_leave();
     return counted;
 }

@@ -77,6 +77,25 @@ uint64_t ledger_used(const char *uuid);
 /* Processes that hold memory there or launched there, and that this PID namespace can name; returns how many there are.
  */
 unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity);
+
+typedef struct {
+    uint64_t id;
+    uint64_t bytes;
+    char uuid[SIM_UUID_SIZE];
+} SimShare;
+
+/* Makes bytes of a card that this process holds a share, held once by it. Its number, never given again; 0 = no room.
+ */
+uint64_t ledger_share(const char *uuid, uint64_t bytes);
+/* 0, or -ENOMEM when it does not fit the card, or -ENOENT. */
+int ledger_share_resize(uint64_t id, uint64_t bytes, uint64_t capacity);
+/* One more hold by this process; false when the share is gone, for nobody held it. */
+bool ledger_share_hold(uint64_t id, SimShare *out);
+void ledger_share_drop(uint64_t id);
+/* A file descriptor that holds it too, wherever it is sent, until it is closed; or a negative errno. */
+int ledger_share_descriptor(uint64_t id);
+uint64_t ledger_share_of_descriptor(int fd); /* 0 when it is none */
+
 /* This process's kernels keep the card busy until that CLOCK_MONOTONIC nanosecond. */
 void ledger_busy_until(const char *uuid, uint64_t ns);
 bool ledger_is_busy(const char *uuid, uint64_t now_ns);

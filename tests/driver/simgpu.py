@@ -3,27 +3,30 @@
 ``write_cards(directory, make_cards(4, node="node-a"))`` and ``SIMGPU_STATE=directory`` are a node with four cards.
 """
 
-import errno
-import fcntl
-import os
-import struct
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.driver.held import holders, peak, used
+
+__all__ = (
+    "Card",
+    "card_uuid",
+    "fail",
+    "holders",
+    "inject_xid",
+    "make_cards",
+    "peak",
+    "used",
+    "write_cards",
+    "write_visible",
+)
 
 MAX_CARDS = 16
 MODEL = "NVIDIA H100 80GB HBM3"
 
 _NAMESPACE = uuid.UUID("4a3b8a1e-6f0c-4c53-9d0e-2f5d6b1c7a90")
-_HEAD = struct.Struct("<8sIIQ256s")  # ledger.c, State: magic, high, cards, fault_version, fault_used
-_PLACES = 32
-_UUID_SIZE = 48
-_PEAKS = _HEAD.size + _PLACES * _UUID_SIZE
-_SLOTS = _PEAKS + _PLACES * 8
-_SLOT_SIZE = _PLACES * 16
-_LIVE_BASE = 1 << 32
-_FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, len, pid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,59 +118,3 @@ def inject_xid(directory: Path, card: str, code: int) -> None:
     """Raises an XID event on the card of that UUID."""
     with (directory / "events").open("a") as events:
         events.write(f"xid {card} {code}\n")
-
-
-def _alive(file: int, slot: int) -> bool:
-    query = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _LIVE_BASE + slot, 1, 0)
-    answer: tuple[int, ...] = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_OFD_GETLK, query))
-    return answer[0] != fcntl.F_UNLCK
-
-
-def _places(state: bytes, cards: int) -> list[str]:
-    starts = range(_HEAD.size, _HEAD.size + cards * _UUID_SIZE, _UUID_SIZE)
-    return [state[start : start + _UUID_SIZE].rstrip(b"\0").decode() for start in starts]
-
-
-def _held(state: bytes, slot: int, cards: int) -> tuple[int, ...]:
-    return struct.unpack_from(f"<{cards}Q", state, _SLOTS + slot * _SLOT_SIZE)
-
-
-def _read_state(directory: Path) -> tuple[int, bytes, int, int]:
-    file = os.open(directory / "state", os.O_RDWR | os.O_CLOEXEC)
-    high, cards = _HEAD.unpack(os.pread(file, _HEAD.size, 0).ljust(_HEAD.size, b"\0"))[1:3]
-    size = _SLOTS + high * _SLOT_SIZE
-    return file, os.pread(file, size, 0).ljust(size, b"\0"), high, cards
-
-
-def holders(directory: Path) -> Iterator[dict[str, int]]:
-    """For each living process that uses the driver, in no order: bytes held by card UUID (only what is not 0)."""
-    try:
-        file, state, high, cards = _read_state(directory)
-    except OSError as error:
-        if error.errno == errno.ENOENT:
-            return
-        raise
-    try:
-        places = _places(state, cards)
-        for slot in range(high):
-            if _alive(file, slot):
-                held = _held(state, slot, cards)
-                yield {place: size for place, size in zip(places, held, strict=True) if size}
-    finally:
-        os.close(file)
-
-
-def used(directory: Path) -> dict[str, int]:
-    """Bytes held on each card by the living, by UUID; cards nobody holds anything of are left out."""
-    sums: dict[str, int] = {}
-    for held in holders(directory):
-        for card, size in held.items():
-            sums[card] = sums.get(card, 0) + size
-    return sums
-
-
-def peak(directory: Path) -> dict[str, int]:
-    """The most bytes the living ever held together on each card, by UUID."""
-    file, state, _, cards = _read_state(directory)
-    os.close(file)
-    return dict(zip(_places(state, cards), struct.unpack_from(f"<{cards}Q", state, _PEAKS), strict=True))

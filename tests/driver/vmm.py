@@ -4,6 +4,7 @@ import ctypes
 
 MIB = 1 << 20
 POSIX_FD = 1
+U64_ZERO = ctypes.c_uint64()
 
 cuda = ctypes.CDLL("libcuda.so.1")
 
@@ -25,10 +26,24 @@ def create(size: int, *, handle_types: int = 0, usage: int = 0, device: int = 0)
     handle = ctypes.c_uint64()
     flags = (ctypes.c_ubyte * 8)(0, 0, usage)
     properties = Properties(1, handle_types, (ctypes.c_int * 2)(1, device), None, flags)
-    result = cuda.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(size), ctypes.byref(properties), ctypes.c_uint64())
+    result = cuda.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(size), ctypes.byref(properties), U64_ZERO)
     return result, handle.value
 
 
 def release(handle: int) -> int:
     """Result."""
     return int(cuda.cuMemRelease(ctypes.c_uint64(handle)))
+
+
+def export(handle: int) -> tuple[int, int]:
+    """Result and file descriptor of cuMemExportToShareableHandle."""
+    descriptor = ctypes.c_int(-1)
+    result = cuda.cuMemExportToShareableHandle(ctypes.byref(descriptor), ctypes.c_uint64(handle), POSIX_FD, U64_ZERO)
+    return result, descriptor.value
+
+
+def take(descriptor: int) -> tuple[int, int]:
+    """Result and handle of cuMemImportFromShareableHandle."""
+    handle = ctypes.c_uint64()
+    result = cuda.cuMemImportFromShareableHandle(ctypes.byref(handle), ctypes.c_void_p(descriptor), POSIX_FD)
+    return result, handle.value

@@ -1,0 +1,23 @@
+/* Physical memory by handle, shared by the files that map it, share it or bind it. */
+#ifndef CUDA_PHYSICAL_H
+#define CUDA_PHYSICAL_H
+
+#include "cuda_driver.h"
+
+/* The card's from cuMemCreate, or from an import, until the handle is released and nothing maps it. */
+typedef struct Physical {
+    struct Physical *next;
+    CUmemAllocationProp properties;
+    uint64_t size;
+    uint64_t share;      /* its number once it was exported, or as it was imported; 0 = none */
+    unsigned references; /* of the program */
+    unsigned mappings;
+} Physical;
+
+/* Made with one reference; NULL without memory. */
+Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, uint64_t share);
+Physical *physical_of(CUmemGenericAllocationHandle handle); /* NULL when there is none */
+void physical_add_mapping(Physical *physical);
+void physical_release_mapping(Physical *physical);
+
+#endif

@@ -1,0 +1,207 @@
+/* Shared memory in the ledger: it lives while any process holds it, or while a descriptor of it is open anywhere.
+ *
+ * A descriptor is one of the file `shares`, at the share's number and with a lock on that byte. The lock belongs to the
+ * open file, not to a process: it goes with the last copy of the descriptor, wherever that was sent. */
+#define _GNU_SOURCE
+#include "ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static unsigned own_holds[SHARES]; /* of this process, several of which are one in the file */
+static int shares_fd = -1;         /* to ask about locks by */
+
+static int open_shares(void) {
+    char path[SIM_PATH_SIZE];
+    sim_path(path, "shares");
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+        (void)fchmod(fd, 0666); /* as with the ledger's own file */
+    }
+    return fd;
+}
+
+static int lock_number(int fd, int command, uint64_t id, struct flock *lock) {
+    *lock = (struct flock){
+        .l_type = command == F_OFD_GETLK ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t)id, .l_len = 1};
+    return fcntl(fd, command, lock);
+}
+
+static bool has_descriptor(uint64_t id) {
+    struct flock lock;
+    shares_fd = shares_fd < 0 ? open_shares() : shares_fd;
+    return lock_number(shares_fd, F_OFD_GETLK, id, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+static bool holds(const Share *share, uint32_t slot) { return (share->holders[slot / 64] >> slot % 64 & 1) != 0; }
+
+static void set_holder(Share *share, uint32_t slot, bool holder) {
+    uint64_t bit = UINT64_C(1) << slot % 64;
+    share->holders[slot / 64] = holder ? share->holders[slot / 64] | bit : share->holders[slot / 64] & ~bit;
+}
+
+/* The process shown with it: its maker, else the first; -1 when no process living holds it. */
+static int64_t shown_with(const Share *share) {
+    if (holds(share, share->exporter) && ledger_alive((int)share->exporter)) {
+        return share->exporter;
+    }
+    for (uint32_t slot = 0; slot < state->high; slot++) {
+        if (holds(share, slot) && ledger_alive((int)slot)) {
+            return slot;
+        }
+    }
+    return -1;
+}
+
+static bool lives(const Share *share) { return shown_with(share) >= 0 || has_descriptor(share->id); }
+
+uint64_t shares_sum(int place, bool living) {
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < state->share_high; i++) {
+        const Share *share = &state->share[i];
+        if (share->id != 0 && share->place == (uint32_t)place && (!living || lives(share))) {
+            sum += share->bytes;
+        }
+    }
+    return sum;
+}
+
+uint64_t shares_shown(uint32_t slot, int place) {
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < state->share_high; i++) {
+        const Share *share = &state->share[i];
+        bool here = share->id != 0 && share->place == (uint32_t)place && holds(share, slot);
+        if (here && shown_with(share) == slot) {
+            sum += share->bytes;
+        }
+    }
+    return sum;
+}
+
+void shares_forget(uint32_t slot) {
+    for (uint64_t i = 0; i < state->share_high; i++) {
+        set_holder(&state->share[i], slot, false);
+    }
+}
+
+void shares_reap(void) {
+    for (uint64_t i = 0; i < state->share_high; i++) {
+        if (state->share[i].id != 0 && !lives(&state->share[i])) {
+            state->share[i].id = 0;
+        }
+    }
+}
+
+void shares_start_anew(void) {
+    memset(own_holds, 0, sizeof own_holds);
+    if (shares_fd >= 0) {
+        (void)close(shares_fd);
+    }
+    shares_fd = -1;
+}
+
+/* The entry of that number, NULL when the share is gone. */
+static Share *find(uint64_t id) {
+    Share *share = &state->share[id % SHARES];
+    return id != 0 && share->id == id ? share : NULL;
+}
+
+static Share *free_entry(void) {
+    for (uint64_t i = 0; i < SHARES; i++) {
+        if (state->share[i].id == 0) {
+            state->share_high = state->share_high > i ? state->share_high : i + 1;
+            return &state->share[i];
+        }
+    }
+    return NULL;
+}
+
+/* Out of the slot first: should the process die in between, the memory was its own alone. */
+static uint64_t make(int place, uint64_t bytes) {
+    shares_reap();
+    Share *share = place < 0 ? NULL : free_entry();
+    if (share == NULL) {
+        return 0;
+    }
+    uint64_t index = (uint64_t)(share - state->share);
+    state->share_ids += SHARES;
+    state->slot[own_slot].bytes[place] -= bytes;
+    *share = (Share){.bytes = bytes, .place = (uint32_t)place, .exporter = (uint32_t)own_slot};
+    set_holder(share, (uint32_t)own_slot, true);
+    own_holds[index] = 1;
+    share->id = state->share_ids + index;
+    return share->id;
+}
+
+uint64_t ledger_share(const char *uuid, uint64_t bytes) {
+    ledger_enter();
+    uint64_t id = make(ledger_place(uuid), bytes);
+    ledger_leave();
+    return id;
+}
+
+int ledger_share_resize(uint64_t id, uint64_t bytes, uint64_t capacity) {
+    int result = -ENOENT;
+    ledger_enter();
+    Share *share = find(id);
+    if (share != NULL) {
+        uint64_t more = bytes > share->bytes ? bytes - share->bytes : 0;
+        result = more == 0 || ledger_has_room((int)share->place, more, capacity) ? 0 : -ENOMEM;
+        share->bytes = result == 0 ? bytes : share->bytes;
+    }
+    ledger_leave();
+    return result;
+}
+
+bool ledger_share_hold(uint64_t id, SimShare *out) {
+    ledger_enter();
+    Share *share = find(id);
+    bool living = share != NULL && lives(share);
+    if (living) {
+        set_holder(share, (uint32_t)own_slot, true);
+        own_holds[id % SHARES]++;
+        *out = (SimShare){.id = id, .bytes = share->bytes};
+        memcpy(out->uuid, state->uuid[share->place], sizeof out->uuid);
+    }
+    ledger_leave();
+    return living;
+}
+
+void ledger_share_drop(uint64_t id) {
+    ledger_enter();
+    Share *share = find(id);
+    if (share != NULL && --own_holds[id % SHARES] == 0) {
+        set_holder(share, (uint32_t)own_slot, false);
+        shares_reap();
+    }
+    ledger_leave();
+}
+
+int ledger_share_descriptor(uint64_t id) {
+    struct flock lock;
+    int fd = open_shares();
+    if (fd < 0) {
+        return -errno;
+    }
+    if (lseek(fd, (off_t)id, SEEK_SET) < 0 || lock_number(fd, F_OFD_SETLK, id, &lock) != 0) {
+        (void)close(fd);
+        return -EIO;
+    }
+    return fd;
+}
+
+uint64_t ledger_share_of_descriptor(int fd) {
+    struct stat given;
+    struct stat ours;
+    char path[SIM_PATH_SIZE];
+    sim_path(path, "shares");
+    if (fstat(fd, &given) != 0 || stat(path, &ours) != 0 || given.st_ino != ours.st_ino ||
+        given.st_dev != ours.st_dev) {
+        return 0;
+    }
+    off_t id = lseek(fd, 0, SEEK_CUR);
+    return id > 0 ? (uint64_t)id : 0;
+}

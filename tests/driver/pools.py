@@ -1,0 +1,74 @@
+"""Of a session: memory pools, by handle."""
+
+import ctypes
+
+from tests.driver.ipc import Handle
+
+POSIX_FD = 1
+
+cuda = ctypes.CDLL("libcuda.so.1")
+
+
+class Properties(ctypes.Structure):
+    """CUmemPoolProps."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("handle_types", ctypes.c_int),
+        ("location", ctypes.c_int * 2),
+        ("windows", ctypes.c_void_p),
+        ("max_size", ctypes.c_size_t),
+        ("usage", ctypes.c_ushort),
+        ("reserved", ctypes.c_ubyte * 54),
+    )
+
+
+def create(*, handle_types: int = 0, device: int = 0) -> tuple[int, int]:
+    """Result and handle of cuMemPoolCreate."""
+    pool, properties = ctypes.c_void_p(), Properties(1, handle_types, (ctypes.c_int * 2)(1, device))
+    result = cuda.cuMemPoolCreate(ctypes.byref(pool), ctypes.byref(properties))
+    return result, pool.value or 0
+
+
+def alloc(size: int, pool: int) -> tuple[int, int]:
+    """Result and pointer of cuMemAllocFromPoolAsync."""
+    pointer = ctypes.c_uint64()
+    result = cuda.cuMemAllocFromPoolAsync(ctypes.byref(pointer), ctypes.c_size_t(size), ctypes.c_void_p(pool), None)
+    return result, pointer.value
+
+
+def destroy(pool: int) -> int:
+    """Result."""
+    return int(cuda.cuMemPoolDestroy(ctypes.c_void_p(pool)))
+
+
+def export(pool: int) -> tuple[int, int]:
+    """Result and file descriptor of cuMemPoolExportToShareableHandle."""
+    descriptor = ctypes.c_int(-1)
+    result = cuda.cuMemPoolExportToShareableHandle(
+        ctypes.byref(descriptor), ctypes.c_void_p(pool), POSIX_FD, ctypes.c_uint64()
+    )
+    return result, descriptor.value
+
+
+def take(descriptor: int) -> tuple[int, int]:
+    """Result and handle of cuMemPoolImportFromShareableHandle."""
+    pool = ctypes.c_void_p()
+    result = cuda.cuMemPoolImportFromShareableHandle(
+        ctypes.byref(pool), ctypes.c_void_p(descriptor), POSIX_FD, ctypes.c_uint64()
+    )
+    return result, pool.value or 0
+
+
+def export_pointer(pointer: int) -> tuple[int, str]:
+    """Result and data of cuMemPoolExportPointer, as hexadecimal text."""
+    data = Handle()
+    result = cuda.cuMemPoolExportPointer(ctypes.byref(data), ctypes.c_uint64(pointer))
+    return result, bytes(data).hex()
+
+
+def take_pointer(pool: int, data: str) -> tuple[int, int]:
+    """Result and pointer of cuMemPoolImportPointer."""
+    pointer, exported = ctypes.c_uint64(), Handle.from_buffer_copy(bytes.fromhex(data))
+    result = cuda.cuMemPoolImportPointer(ctypes.byref(pointer), ctypes.c_void_p(pool), ctypes.byref(exported))
+    return result, pointer.value

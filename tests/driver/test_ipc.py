@@ -1,0 +1,249 @@
+"""Memory that several processes hold: how long it lives, and with whom NVML shows it."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tests.driver import simgpu
+from tests.driver.conftest import Session, World
+
+MIB = 1 << 20
+OUT_OF_MEMORY, INVALID_VALUE, INVALID_DEVICE, INVALID_CONTEXT = 2, 1, 101, 201
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A process that exports and one that imports."""
+
+    world: World
+    exporter: Session
+    importer: Session
+
+    def shown(self) -> dict[int, int]:
+        """MiB by process, as NVML lists them, and no process of nothing."""
+        self.importer("nvml('nvmlInit')")
+        return {pid: size // MIB for pid, size in self.importer("processes()")}
+
+    def used(self) -> int:
+        return sum(simgpu.used(self.world.state).values()) // MIB
+
+    def send(self, descriptor: int) -> int:
+        """The importer's copy of the exporter's descriptor."""
+        path = str(self.world.state / "socket")
+        if not (self.world.state / "socket").exists():
+            self.importer(f"ipc.listen('{path}')")
+        self.exporter(f"ipc.send('{path}', {descriptor})")
+        return int(self.importer(f"ipc.receive('{path}')"))
+
+
+@pytest.fixture
+def pair(world: World) -> Pair:
+    both = world.session(), world.session()
+    for session in both:
+        assert session("start()") == 0
+    return Pair(world, *both)
+
+
+def test_imported_memory_is_counted_once_and_shown_with_its_exporter(pair: Pair) -> None:
+    _, pointer = pair.exporter(f"alloc({64 * MIB})")
+    result, handle = pair.exporter(f"ipc.export({pointer})")
+    assert (result, pair.used()) == (0, 64)
+    result, opened = pair.importer(f"ipc.take('{handle}')")
+    assert result == 0
+    assert pair.importer(f"fill({opened}, {64 * MIB})") == 0
+    assert pair.used() == 64
+    assert pair.shown() == {pair.exporter.process.pid: 64}
+    assert pair.importer("info()[1:]") == [(81920 - 64) * MIB, 81920 * MIB]
+
+
+def test_what_the_exporter_freed_is_the_importers_until_it_closes(pair: Pair) -> None:
+    _, pointer = pair.exporter(f"alloc({64 * MIB})")
+    _, handle = pair.exporter(f"ipc.export({pointer})")
+    _, opened = pair.importer(f"ipc.take('{handle}')")
+    assert pair.exporter(f"free({pointer})") == 0
+    assert (pair.used(), pair.shown()) == (64, {pair.importer.process.pid: 64})
+    assert pair.importer(f"ipc.close({opened})") == 0
+    assert (pair.used(), pair.shown()) == (0, {})
+    assert pair.importer(f"ipc.take('{handle}')") == [INVALID_VALUE, 0]
+
+
+def test_what_a_killed_exporter_shared_is_the_importers(pair: Pair) -> None:
+    _, pointer = pair.exporter(f"alloc({64 * MIB})")
+    pair.exporter(f"alloc({10 * MIB})")
+    _, handle = pair.exporter(f"ipc.export({pointer})")
+    pair.importer(f"ipc.take('{handle}')")
+    pair.exporter.kill()
+    assert (pair.used(), pair.shown()) == (64, {pair.importer.process.pid: 64})
+    assert pair.importer(f"alloc({(81920 - 63) * MIB})")[0] == OUT_OF_MEMORY
+    assert pair.importer(f"alloc({(81920 - 64) * MIB})")[0] == 0
+    pair.importer.kill()
+    assert pair.used() == 0
+
+
+def test_a_third_process_opens_what_the_exporter_no_longer_has(pair: Pair) -> None:
+    third = pair.world.session()
+    third("start()")
+    _, pointer = pair.exporter(f"alloc({64 * MIB})")
+    _, handle = pair.exporter(f"ipc.export({pointer})")
+    pair.importer(f"ipc.take('{handle}')")
+    pair.exporter.kill()
+    assert third(f"ipc.take('{handle}')")[0] == 0
+    pair.importer.kill()
+    third("nvml('nvmlInit')")
+    assert third("processes()") == [[third.process.pid, 64 * MIB]]
+
+
+def test_a_slot_taken_anew_holds_nothing_of_the_dead(pair: Pair) -> None:
+    _, pointer = pair.exporter(f"alloc({64 * MIB})")
+    _, handle = pair.exporter(f"ipc.export({pointer})")
+    pair.importer(f"ipc.take('{handle}')")
+    pair.exporter.kill()
+    heir = pair.world.session()
+    assert heir("start()") == 0
+    assert pair.shown() == {pair.importer.process.pid: 64}
+    pair.importer.kill()
+    assert pair.used() == 0
+
+
+def test_opening_again_gives_the_same_pointer_and_needs_as_many_closes(pair: Pair) -> None:
+    _, pointer = pair.exporter(f"alloc({64 * MIB})")
+    _, handle = pair.exporter(f"ipc.export({pointer})")
+    first, again = (pair.importer(f"ipc.take('{handle}')") for _ in range(2))
+    assert first == again
+    pair.exporter.kill()
+    assert [pair.importer(f"ipc.close({first[1]})"), pair.used()] == [0, 64]
+    assert [pair.importer(f"ipc.close({first[1]})"), pair.used()] == [0, 0]
+    assert pair.importer(f"ipc.close({first[1]})") == INVALID_VALUE
+
+
+def test_small_pieces_share_the_page_they_are_in(pair: Pair) -> None:
+    pointers = pair.exporter("[alloc(4096)[1] for _ in range(2)]")
+    handles = [pair.exporter(f"ipc.export({pointer})")[1] for pointer in pointers]
+    opened = [pair.importer(f"ipc.take('{handle}')")[1] for handle in handles]
+    assert len({*opened}) == 2
+    assert pair.used() == 2
+    assert pair.exporter(f"[free(pointer) for pointer in {pointers}]") == [0, 0]
+    assert (pair.used(), pair.shown()) == (2, {pair.importer.process.pid: 2})
+    assert pair.importer(f"[ipc.close(pointer) for pointer in {opened}]") == [0, 0]
+    assert pair.used() == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "call", "result"),
+    [
+        ("alloc(4096, 'cuMemAllocAsync')[1]", "ipc.export({})[0]", INVALID_VALUE),
+        ("alloc(4096, 'cuMemAllocManaged')[1]", "ipc.export({})[0]", INVALID_VALUE),
+        ("alloc(4096)[1] + 1", "ipc.export({})[0]", INVALID_VALUE),
+        ("alloc(4096)[1]", "ipc.close({})", INVALID_VALUE),
+        ("ipc.export(alloc(4096)[1])[1]", "ipc.take('{}')[0]", INVALID_CONTEXT),
+        ("ipc.export(alloc(3 * 2**20)[1])[1]", "ipc.take('{}')[0]", INVALID_CONTEXT),
+        ("ipc.export(alloc(4096)[1])[1]", "ipc.take('{}', 0)[0]", INVALID_VALUE),
+        ("'00' * 64", "ipc.take('{}')[0]", INVALID_VALUE),
+        ("'ff' * 64", "ipc.take('{}')[0]", INVALID_VALUE),
+        ("0", "vmm.take({})[0]", INVALID_VALUE),
+        ("vmm.create(2**21)[1]", "vmm.export({})[0]", INVALID_VALUE),
+        ("pools.create()[1]", "pools.export({})[0]", INVALID_VALUE),
+        ("pools.alloc(4096, pools.create(handle_types=1)[1])[1]", "pools.export_pointer({})[0]", INVALID_VALUE),
+    ],
+)
+def test_what_cannot_be_shared_is_refused(pair: Pair, before: str, call: str, result: int) -> None:
+    value = pair.exporter(before)
+    assert pair.exporter(call.format(value)) == result
+
+
+def test_an_import_is_freed_by_its_own_function_alone(pair: Pair) -> None:
+    _, handle = pair.exporter(f"ipc.export(alloc({4 * MIB})[1])")
+    _, opened = pair.importer(f"ipc.take('{handle}')")
+    assert pair.importer(f"[free({opened}), free({opened}, 'cuMemFreeAsync')]") == [INVALID_VALUE] * 2
+    pair.importer("cuda.cuDevicePrimaryCtxRelease_v2(0)")
+    pair.exporter.kill()
+    assert pair.used() == 0
+
+
+def test_an_import_needs_the_card_to_be_visible(pair: Pair) -> None:
+    blind = pair.world.session(CUDA_VISIBLE_DEVICES="1")
+    blind("start()")
+    _, handle = pair.exporter(f"ipc.export(alloc({4 * MIB})[1])")
+    assert blind(f"ipc.take('{handle}')") == [INVALID_DEVICE, 0]
+
+
+def test_exported_physical_memory_lives_while_a_descriptor_is_open(pair: Pair) -> None:
+    _, handle = pair.exporter(f"vmm.create({64 * MIB}, handle_types=vmm.POSIX_FD)")
+    result, descriptor = pair.exporter(f"vmm.export({handle})")
+    assert (result, pair.used()) == (0, 64)
+    copy = pair.send(descriptor)
+    pair.exporter.kill()
+    assert (pair.used(), pair.shown()) == (64, {})
+    assert pair.importer(f"alloc({(81920 - 63) * MIB})")[0] == OUT_OF_MEMORY
+    result, taken = pair.importer(f"vmm.take({copy})")
+    assert (result, pair.used(), pair.shown()) == (0, 64, {pair.importer.process.pid: 64})
+    pair.importer(f"os.close({copy})")
+    assert pair.used() == 64
+    assert pair.importer(f"vmm.release({taken})") == 0
+    assert pair.used() == 0
+
+
+def test_released_physical_memory_is_the_importers(pair: Pair) -> None:
+    _, handle = pair.exporter(f"vmm.create({64 * MIB}, handle_types=vmm.POSIX_FD)")
+    descriptor = pair.exporter(f"vmm.export({handle})")[1]
+    copy = pair.send(descriptor)
+    _, taken = pair.importer(f"vmm.take({copy})")
+    assert pair.shown() == {pair.exporter.process.pid: 64}
+    pair.exporter(f"[vmm.release({handle}), os.close({descriptor})]")
+    pair.importer(f"os.close({copy})")
+    assert (pair.used(), pair.shown()) == (64, {pair.importer.process.pid: 64})
+    pair.importer(f"vmm.release({taken})")
+    assert pair.used() == 0
+
+
+def test_a_process_may_import_what_it_exported(pair: Pair) -> None:
+    _, handle = pair.exporter(f"vmm.create({64 * MIB}, handle_types=vmm.POSIX_FD)")
+    descriptor = pair.exporter(f"vmm.export({handle})")[1]
+    result, taken = pair.exporter(f"vmm.take({descriptor})")
+    assert (result, pair.used()) == (0, 64)
+    pair.exporter(f"[vmm.release({handle}), os.close({descriptor})]")
+    assert pair.used() == 64
+    pair.exporter(f"vmm.release({taken})")
+    assert pair.used() == 0
+
+
+def test_an_exported_pool_is_shared_with_all_it_reserves(pair: Pair) -> None:
+    _, pool = pair.exporter("pools.create(handle_types=pools.POSIX_FD)")
+    _, pointer = pair.exporter(f"pools.alloc({40 * MIB}, {pool})")
+    descriptor = pair.exporter(f"pools.export({pool})")[1]
+    _, data = pair.exporter(f"pools.export_pointer({pointer})")
+    pair.exporter(f"pools.alloc({40 * MIB}, {pool})")
+    assert (pair.used(), pair.shown()) == (96, {pair.exporter.process.pid: 96})
+    copy = pair.send(descriptor)
+    result, theirs = pair.importer(f"pools.take({copy})")
+    assert result == 0
+    result, opened = pair.importer(f"pools.take_pointer({theirs}, '{data}')")
+    assert (result, pair.importer(f"fill({opened}, {40 * MIB})")) == (0, 0)
+    assert pair.importer(f"pools.alloc(4096, {theirs})") == [INVALID_VALUE, 0]
+    pair.exporter.kill()
+    assert (pair.used(), pair.shown()) == (96, {pair.importer.process.pid: 96})
+    assert pair.importer(f"[pools.destroy({theirs}), free({opened}, 'cuMemFreeAsync')]") == [0, 0]
+    pair.importer(f"os.close({copy})")
+    assert pair.used() == 0
+
+
+def test_killing_an_exporter_at_work_leaves_what_is_open(make_world: Callable[..., World]) -> None:
+    """Exporters that make and free shares without end, each killed at some instant."""
+    chance = random.Random(5)
+    world = make_world(simgpu.make_cards(1))
+    keeper = world.session()
+    keeper("start()")
+    for _ in range(10):
+        exporter = world.session()
+        exporter("start()")
+        _, handle = exporter(f"ipc.export(alloc({2 * MIB})[1])")
+        _, opened = keeper(f"ipc.take('{handle}')")
+        exporter.tell(f"[free((ipc.export(p := alloc({2 * MIB})[1]), p)[1]) for _ in range(100000)]")
+        time.sleep(chance.random() * 0.05)
+        exporter.kill()
+        assert sum(simgpu.used(world.state).values()) == 2 * MIB
+        assert keeper(f"ipc.close({opened})") == 0
+        assert simgpu.used(world.state) == {}
