@@ -161,7 +161,7 @@ uint64_t account_used(const struct region *region, int card) {
 }
 
 bool account_of_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes) {
-    for (int slot = 0; slot < account_slots(region); slot++) {
+    for (int slot = 0; pid != 0 && slot < account_slots(region); slot++) {
         const struct region_slot *held = &region->slots[slot];
         if (__atomic_load_n(&held->pid, __ATOMIC_ACQUIRE) != pid || held->namespace != namespace) continue;
         *bytes = is_card(card) ? __atomic_load_n(&held->used[card], __ATOMIC_RELAXED) : 0;

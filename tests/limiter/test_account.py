@@ -89,14 +89,16 @@ class Accounts(RuleBasedStateMachine):
         assert by_process == {key: size for key, size in self.held.items() if size}
         for (pid, gpu), size in self.held.items():
             assert self._of_process(pid, gpu) == size
+        assert self._of_process(0, GPUS[0]) is None  # the mark of a free slot, and of what NVML has no process for
 
     def _of_process(self, pid: int, gpu: str, namespace: int = 77) -> int | None:
-        card, found = self._places(pid, gpu)[1], U64()
+        card, found = self.pure.account_card(self.region, limits.uuid_bytes(gpu)), U64()
         known = self.pure.account_of_process(self.region, pid, U64(namespace), card, ctypes.byref(found))
         return found.value if known else None
 
     @rule(pid=st.integers(1, 6), gpu=st.sampled_from(GPUS))
     def strangers_hold_nothing(self, pid: int, gpu: str) -> None:
+        self._places(pid, gpu)
         assert self._of_process(pid, gpu, namespace=78) is None
         assert self._of_process(pid, gpu) is not None
 
