@@ -6,15 +6,19 @@
 #include "charge.h"
 #include "holdings.h"
 #include "measure.h"
+#include "outlays.h"
 #include "place.h"
+#include "shelves.h"
 
 static void before(void) {
     place_lock();
     holdings_lock();
     backings_lock();
+    outlays_lock();
 }
 
 static void in_parent(void) {
+    outlays_unlock();
     backings_unlock();
     holdings_unlock();
     place_unlock();
@@ -25,6 +29,8 @@ static void in_child(void) {
     measure_forget();
     place_forget();
     backings_forget_all();
+    outlays_forget_all();
+    shelves_forget_all();
     holdings_forget_all();
     in_parent();
 }

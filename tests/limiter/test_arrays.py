@@ -1,0 +1,117 @@
+"""Arrays are charged what the driver takes for them, from their making to their end."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.driver import simgpu
+from tests.driver.conftest import Session, World
+from tests.limiter.conftest import MIB, Container
+
+OUT_OF_MEMORY, INVALID_VALUE, INVALID_HANDLE = 2, 1, 400
+ROW = 65536  # texels of a MiB; rows come by eights
+
+
+@pytest.fixture
+def process(container: Container) -> Session:
+    started = container.session()
+    assert started("start()") == 0
+    return started
+
+
+def taken(container: Container) -> int:
+    """MiB by the simulated card's own account."""
+    return sum(simgpu.used(container.world.state).values()) // MIB
+
+
+@pytest.mark.parametrize("kind", ["array", "array3d"])
+def test_the_limit_is_reached_and_not_passed(container: Container, kind: str) -> None:
+    lines = container.probe("alloc", "--kind", kind, "40", "24", "2")
+    assert [line["result"] for line in lines] == [0, 0, OUT_OF_MEMORY]
+
+
+def test_mipmaps_count(container: Container) -> None:
+    lines = container.probe("alloc", "--kind", "mipmap", "24", "40", "8")
+    assert [line["result"] for line in lines] == [0, OUT_OF_MEMORY, 0]
+
+
+@pytest.mark.parametrize(
+    ("call", "mib"),
+    [
+        (f"arrays.plain({ROW}, 24)", 24),
+        ("arrays.cube(256, 256, 10)", 10),
+        ("arrays.cube(256, 250, 11, arrays.LAYERED)", 12),
+        ("arrays.cube(1024, 1024, 0, levels=3)", 22),
+        ("arrays.cube(4, 4, 0)", 2),
+        ("arrays.cube(256, 256, 10, arrays.DEFERRED)", 0),
+        ("arrays.cube(256, 256, 10, arrays.SPARSE)", 0),
+    ],
+)
+def test_charged_is_what_is_taken(container: Container, process: Session, call: str, mib: int) -> None:
+    result, array = process(call)
+    assert (result, container.used_mib(), taken(container)) == (0, mib, mib)
+    assert process(f"arrays.destroy({array}, mipmapped={'levels' in call})") == 0
+    assert (container.used_mib(), taken(container)) == (0, 0)
+
+
+def test_small_arrays_share_chunks(container: Container, process: Session) -> None:
+    held = [process("arrays.cube(256, 256, 0)")[1] for _ in range(7)]
+    assert container.used_mib() == 8
+    for array in held:
+        process(f"arrays.destroy({array})")
+    assert container.used_mib() == 0
+
+
+def test_a_refusal_leaves_nothing_and_can_be_gone_on_from(container: Container, process: Session) -> None:
+    _, first = process(f"arrays.plain({ROW}, 56)")
+    for refused in (f"arrays.plain({ROW}, 16)", "arrays.cube(1024, 1024, 0, levels=3)"):
+        assert process(refused) == [OUT_OF_MEMORY, 0]
+    assert (container.used_mib(), taken(container)) == (56, 56)
+    assert process(f"arrays.plain({ROW}, 8)")[0] == 0
+    assert process("arrays.cube(4, 4, 0)") == [OUT_OF_MEMORY, 0]
+    process(f"arrays.destroy({first})")
+    assert process(f"arrays.plain({ROW}, 56)")[0] == 0
+
+
+@pytest.mark.parametrize("function", ["cuArrayCreate_v2", "cuArrayDestroy"])
+def test_what_the_driver_refuses_changes_nothing(container: Container, process: Session, function: str) -> None:
+    _, array = process(f"arrays.plain({ROW}, 16)")
+    simgpu.fail(container.world.state, (function, 999))
+    asked = f"arrays.destroy({array})" if function == "cuArrayDestroy" else f"arrays.plain({ROW}, 8)[0]"
+    assert process(asked) == 999
+    assert container.used_mib() == 16
+    simgpu.fail(container.world.state)
+    assert process(f"arrays.destroy({array})") == 0
+    assert container.used_mib() == 0
+
+
+def test_odd_arguments_are_the_drivers_to_judge(container: Container, process: Session) -> None:
+    assert process("arrays.plain(0, 4)") == [INVALID_VALUE, 0]
+    assert process("arrays.destroy(64)") == INVALID_HANDLE
+    assert process("int(cuda.cuArrayCreate_v2(None, None))") == INVALID_VALUE
+    assert container.used_mib() == 0
+
+
+def test_arrays_end_with_their_context(
+    make_world: Callable[..., World], make_container: Callable[..., Container]
+) -> None:
+    world = make_world(tuple(replace(card, context_mib=20) for card in simgpu.make_cards(1)))
+    container = replace(make_container("64MiB"), world=world)
+    process = container.session()
+    process("start()")
+    assert process(f"arrays.plain({ROW}, 24)")[0] == 0
+    assert container.used_mib() == 44
+    process("cuda.cuDevicePrimaryCtxReset_v2(0)")
+    assert container.used_mib() == 0
+
+
+def test_memory_is_not_lost_over_many(make_container: Callable[..., Container]) -> None:
+    container = make_container("128MiB")
+    process = container.session()
+    process("start()")
+    process(
+        "[arrays.destroy(arrays.cube(*size)[1], mipmapped=len(size) > 4) for size in"
+        " ((256, 256, 0), (300, 300, 7), (1024, 1024, 0, 0, 5), (4, 4, 0)) for _ in range(50)]"
+    )
+    assert (container.used_mib(), taken(container)) == (0, 0)
