@@ -1,5 +1,5 @@
 /* Code on the card, and what it reads its arguments from. functions.h says how this is read. */
-PASSED(cuFuncGetAttribute, READS)
+CALLED(cuFuncGetAttribute, READS)
 PASSED(cuFuncGetModule, READS)
 PASSED(cuFuncGetName, READS)
 PASSED(cuFuncGetParamCount, READS)
@@ -12,7 +12,7 @@ PASSED(cuFuncSetCacheConfig, SETS)
 PASSED(cuFuncSetSharedMemConfig, SETS)
 PASSED(cuFuncSetSharedSize, BUILDS)
 
-PASSED(cuKernelGetAttribute, READS)
+CALLED(cuKernelGetAttribute, READS)
 HOOKED(cuKernelGetFunction, ALLOCATES)
 PASSED(cuKernelGetLibrary, READS)
 PASSED(cuKernelGetName, READS)

@@ -1,5 +1,6 @@
 /* Code on the card: how much it takes, only the driver knows, and it may take it as late as a kernel's first use. */
 #include "hooks.h"
+#include "local.h"
 #include "measured.h"
 
 #define LOAD(name, undo, ...)                            \
@@ -45,9 +46,14 @@ static CUresult look(CUresult result) {
     return result;
 }
 
-EXPORT CUresult cuModuleUnload(CUmodule module) { return look(REAL(cuModuleUnload)(module)); }
+static CUresult end(CUresult result) {
+    local_forget_all();
+    return look(result);
+}
 
-EXPORT CUresult cuLibraryUnload(CUlibrary library) { return look(REAL(cuLibraryUnload)(library)); }
+EXPORT CUresult cuModuleUnload(CUmodule module) { return end(REAL(cuModuleUnload)(module)); }
+
+EXPORT CUresult cuLibraryUnload(CUlibrary library) { return end(REAL(cuLibraryUnload)(library)); }
 
 /* These load what was not loaded before, and what they give cannot be taken back: only charged. */
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
