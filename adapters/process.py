@@ -37,10 +37,20 @@ def is_address(name: str) -> bool:
     return True
 
 
-def host_and_port(address: Address) -> tuple[str, int]:
-    """Part an address."""
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
+class Listening(BaseSettings):
+    """Settings of a program that serves at an address; each program has its own default."""
+
+    listen: Address
+
+    @property
+    def host(self) -> str:
+        """The address to listen on."""
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port to listen on."""
+        return int(self.listen.rpartition(":")[2])
 
 
 def read_settings(kind: type[S]) -> S:

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
-from adapters import process
-from adapters.process import Address
+from adapters.process import Address, Listening
 from vgpu import names
 from vgpu.placement import Defaults
 from vgpu.policy import PackingPolicy
@@ -16,7 +15,7 @@ from vgpu.policy import PackingPolicy
 Policy = Literal["binpack", "spread"]  # of an enum the command line would want the member's name
 
 
-class Settings(BaseSettings):
+class Settings(Listening):
     """Scheduler extender of vgpushare: answers kube-scheduler's filter, prioritize and bind."""
 
     model_config = SettingsConfigDict(
@@ -48,16 +47,6 @@ class Settings(BaseSettings):
     def defaults(self) -> Defaults:
         """The cluster's policies."""
         return Defaults(PackingPolicy(self.node_policy), PackingPolicy(self.gpu_policy))
-
-    @property
-    def host(self) -> str:
-        """The address to listen on."""
-        return process.host_and_port(self.listen)[0]
-
-    @property
-    def port(self) -> int:
-        """The port to listen on."""
-        return process.host_and_port(self.listen)[1]
 
     @model_validator(mode="after")
     def _is_guarded(self) -> Self:

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
-from adapters import process
-from adapters.process import Address
+from adapters.process import Address, Listening
 from vgpu import aliases, names
 
 
-class Settings(BaseSettings):
+class Settings(Listening):
     """Admission webhook of vgpushare: refuses, translates and completes pods that ask for GPUs."""
 
     model_config = SettingsConfigDict(
@@ -44,16 +43,6 @@ class Settings(BaseSettings):
     def gpushare_unit_mib(self) -> int:
         """MiB of one `aliyun.com/gpu-mem`."""
         return aliases.GIB_IN_MIB if self.gpushare_unit == "GiB" else 1
-
-    @property
-    def host(self) -> str:
-        """The address to listen on."""
-        return process.host_and_port(self.listen)[0]
-
-    @property
-    def port(self) -> int:
-        """The port to listen on."""
-        return process.host_and_port(self.listen)[1]
 
     @property
     def serving_names(self) -> tuple[str, ...]:
