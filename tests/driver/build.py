@@ -50,6 +50,8 @@ CUDA = (
     "cuda_copies.c",
     "cuda_pages.c",
     "cuda_pool.c",
+    "cuda_pool_devices.c",
+    "cuda_pool_settings.c",
     "cuda_shares.c",
     "cuda_ipc.c",
     "cuda_pool_ipc.c",

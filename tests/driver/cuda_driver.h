@@ -39,6 +39,8 @@ struct CUmemPoolHandle_st {
     uint64_t reserved;
     uint64_t reserved_high;
     uint64_t threshold;
+    uint64_t limit; /* of what is used; 0 = the card's */
+    CUmemAccess_flags access[SIM_MAX_CARDS];
     bool exportable;
     bool imported;
     unsigned imports; /* allocations of an imported pool */
@@ -138,7 +140,8 @@ void pages_give(CUdeviceptr address, uint64_t bytes);
 CUresult page_share(CUdeviceptr address, uint64_t *share); /* the page that holds it, as device_share */
 uint64_t page_share_number(CUdeviceptr address);           /* 0 = it was not exported */
 void pool_release(CUmemoryPool pool, uint64_t bytes);
-CUmemoryPool pool_make(CUdevice ordinal); /* NULL without memory */
+CUmemoryPool pool_make(CUdevice ordinal);    /* NULL without memory */
+CUmemoryPool pool_current(CUdevice ordinal); /* NULL without memory */
 void pool_drop_if_done(CUmemoryPool pool);
 void pools_trim(CUdevice ordinal); /* at a synchronisation point */
 void streams_free_of(CUcontext context);

@@ -18,20 +18,6 @@ CUmemoryPool pool_make(CUdevice ordinal) {
     return pool;
 }
 
-static CUmemoryPool default_pool(CUdevice ordinal) {
-    Device *device = device_at(ordinal);
-    if (device->default_pool == NULL) {
-        device->default_pool = pool_make(ordinal);
-        device->current_pool = device->default_pool;
-    }
-    return device->default_pool;
-}
-
-static CUmemoryPool current_pool(CUdevice ordinal) {
-    (void)default_pool(ordinal);
-    return device_at(ordinal)->current_pool;
-}
-
 /* More of the card than before, of its own or of what it shares. */
 static CUresult reserve(CUmemoryPool pool, uint64_t bytes) {
     CUresult result = pool->share == 0 ? device_charge(pool->device, bytes - pool->reserved)
@@ -41,6 +27,9 @@ static CUresult reserve(CUmemoryPool pool, uint64_t bytes) {
 }
 
 static CUresult pool_charge(CUmemoryPool pool, uint64_t bytes) {
+    if (pool->limit != 0 && pool->used + bytes > pool->limit) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     uint64_t needed = round_up(pool->used + bytes, BLOCK);
     CUresult result = needed > pool->reserved ? reserve(pool, needed) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS) {
@@ -51,8 +40,6 @@ static CUresult pool_charge(CUmemoryPool pool, uint64_t bytes) {
     pool->reserved_high = pool->reserved > pool->reserved_high ? pool->reserved : pool->reserved_high;
     return CUDA_SUCCESS;
 }
-
-void pool_release(CUmemoryPool pool, uint64_t bytes) { pool->used -= bytes; }
 
 static void trim(CUmemoryPool pool, uint64_t keep) {
     uint64_t kept = round_up(pool->used > keep ? pool->used : keep, BLOCK);
@@ -83,6 +70,11 @@ void pool_drop_if_done(CUmemoryPool pool) {
     free(pool);
 }
 
+void pool_release(CUmemoryPool pool, uint64_t bytes) {
+    pool->used -= bytes;
+    pool_drop_if_done(pool);
+}
+
 void pools_trim(CUdevice ordinal) {
     CUmemoryPool next;
     for (CUmemoryPool pool = pools; pool != NULL; pool = next) {
@@ -104,7 +96,7 @@ static CUresult allocate(CUdeviceptr *dptr, size_t size, CUmemoryPool pool) {
         *dptr = 0;
         LEAVE(CUDA_SUCCESS);
     }
-    pool = pool == NULL ? current_pool(context->device) : pool;
+    pool = pool == NULL ? pool_current(context->device) : pool;
     result = pool_charge(pool, size);
     REQUIRE(result == CUDA_SUCCESS, result);
     Allocation made = {.size = size, .charged = size, .kind = KIND_POOL, .context = context, .pool = pool};
@@ -139,32 +131,6 @@ SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     LEAVE(allocation_free(found));
 }
 
-static CUresult get_pool(CUmemoryPool *pool, CUdevice dev, CUmemoryPool (*find)(CUdevice)) {
-    REQUIRE(pool != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    *pool = find(dev);
-    LEAVE(*pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
-}
-
-SIM_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
-    ENTER();
-    return get_pool(pool_out, dev, default_pool);
-}
-
-SIM_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
-    ENTER();
-    return get_pool(pool, dev, current_pool);
-}
-
-SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
-    ENTER();
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    REQUIRE(pool != NULL && pool->device == dev && !pool->imported, CUDA_ERROR_INVALID_VALUE);
-    (void)default_pool(dev);
-    device_at(dev)->current_pool = pool;
-    LEAVE(CUDA_SUCCESS);
-}
-
 SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
     ENTER();
     REQUIRE(pool != NULL && poolProps != NULL, CUDA_ERROR_INVALID_VALUE);
@@ -175,6 +141,7 @@ SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
     *pool = pool_make(poolProps->location.id);
     REQUIRE(*pool != NULL, CUDA_ERROR_OUT_OF_MEMORY);
     (*pool)->exportable = by_descriptor;
+    (*pool)->limit = poolProps->maxSize;
     LEAVE(CUDA_SUCCESS);
 }
 
@@ -194,49 +161,5 @@ SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
     ENTER();
     REQUIRE(pool != NULL, CUDA_ERROR_INVALID_VALUE);
     trim(pool, minBytesToKeep);
-    LEAVE(CUDA_SUCCESS);
-}
-
-/* The 64-bit attribute's place in the pool, NULL for the reuse switches, which are ints and mean nothing here. */
-static uint64_t *attribute(CUmemoryPool pool, CUmemPool_attribute attr) {
-    switch ((int)attr) {
-        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-            return &pool->threshold;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-            return &pool->reserved;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-            return &pool->reserved_high;
-        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-            return &pool->used;
-        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-            return &pool->used_high;
-        default:
-            return NULL;
-    }
-}
-
-SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
-    ENTER();
-    REQUIRE(pool != NULL && value != NULL, CUDA_ERROR_INVALID_VALUE);
-    const uint64_t *place = attribute(pool, attr);
-    if (place != NULL) {
-        *(cuuint64_t *)value = *place;
-    } else {
-        *(int *)value = 1;
-    }
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
-    ENTER();
-    REQUIRE(pool != NULL && value != NULL, CUDA_ERROR_INVALID_VALUE);
-    uint64_t *place = attribute(pool, attr);
-    bool current = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT || attr == CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
-    REQUIRE(!current, CUDA_ERROR_INVALID_VALUE);
-    if (attr == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
-        *place = *(const cuuint64_t *)value;
-    } else if (place != NULL) {
-        *place = attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool->used : pool->reserved; /* a reset, whatever is given */
-    }
     LEAVE(CUDA_SUCCESS);
 }

@@ -12,7 +12,8 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-    uint64_t at; /* when its work is done; 0 = never recorded */
+    uint64_t at;     /* when its work is done; 0 = never recorded */
+    CUdevice device; /* where it was recorded */
 };
 
 void streams_free_of(CUcontext context) {
@@ -138,6 +139,7 @@ SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
     uint64_t now = now_ns();
     uint64_t done = *clock_of(hStream, context);
     hEvent->at = done > now ? done : now;
+    hEvent->device = context->device;
     LEAVE(CUDA_SUCCESS);
 }
 
@@ -150,7 +152,9 @@ SIM_EXPORT CUresult cuEventQuery(CUevent hEvent) {
 SIM_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
     ENTER();
     REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
+    CUdevice device = hEvent->device;
     sleep_until(hEvent->at);
+    pools_trim(device);
     LEAVE(CUDA_SUCCESS);
 }
 

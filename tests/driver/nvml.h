@@ -1,5 +1,5 @@
-/* The part of NVML that is simulated, with the layouts of nvidia-ml-py's pynvml.py: a second reading beside NVIDIA's own
- * header, from which the limiter is built. */
+/* The part of NVML that is simulated, with the layouts of nvidia-ml-py's pynvml.py: a second reading beside NVIDIA's
+ * own header, from which the limiter is built. */
 #ifndef NVML_H
 #define NVML_H
 

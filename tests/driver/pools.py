@@ -5,6 +5,7 @@ import ctypes
 from tests.driver.ipc import Handle
 
 POSIX_FD = 1
+THRESHOLD, RESERVED, RESERVED_HIGH, USED, USED_HIGH = 4, 5, 6, 7, 8  # CU_MEMPOOL_ATTR_*
 
 cuda = ctypes.CDLL("libcuda.so.1")
 
@@ -23,9 +24,9 @@ class Properties(ctypes.Structure):
     )
 
 
-def create(*, handle_types: int = 0, device: int = 0) -> tuple[int, int]:
+def create(*, handle_types: int = 0, device: int = 0, most: int = 0) -> tuple[int, int]:
     """Result and handle of cuMemPoolCreate."""
-    pool, properties = ctypes.c_void_p(), Properties(1, handle_types, (ctypes.c_int * 2)(1, device))
+    pool, properties = ctypes.c_void_p(), Properties(1, handle_types, (ctypes.c_int * 2)(1, device), None, most)
     result = cuda.cuMemPoolCreate(ctypes.byref(pool), ctypes.byref(properties))
     return result, pool.value or 0
 
@@ -35,6 +36,44 @@ def alloc(size: int, pool: int) -> tuple[int, int]:
     pointer = ctypes.c_uint64()
     result = cuda.cuMemAllocFromPoolAsync(ctypes.byref(pointer), ctypes.c_size_t(size), ctypes.c_void_p(pool), None)
     return result, pointer.value
+
+
+def of_device(function: str = "cuDeviceGetMemPool", device: int = 0) -> int:
+    """The device's pool."""
+    pool = ctypes.c_void_p()
+    cuda[function](ctypes.byref(pool), device)
+    return pool.value or 0
+
+
+def read(pool: int, attribute: int) -> int:
+    """Value of that attribute."""
+    value = ctypes.c_uint64()
+    cuda.cuMemPoolGetAttribute(ctypes.c_void_p(pool), attribute, ctypes.byref(value))
+    return value.value
+
+
+def write(pool: int, attribute: int, value: int) -> int:
+    """Result."""
+    number = ctypes.c_uint64(value)
+    return int(cuda.cuMemPoolSetAttribute(ctypes.c_void_p(pool), attribute, ctypes.byref(number)))
+
+
+def trim(pool: int, keep: int) -> int:
+    """Result."""
+    return int(cuda.cuMemPoolTrimTo(ctypes.c_void_p(pool), ctypes.c_size_t(keep)))
+
+
+def set_access(pool: int, device: int, flags: int) -> int:
+    """Result of letting that device read (1), read and write (3) or neither (0)."""
+    entry = (ctypes.c_int * 3)(1, device, flags)
+    return int(cuda.cuMemPoolSetAccess(ctypes.c_void_p(pool), entry, ctypes.c_size_t(1)))
+
+
+def access(pool: int, device: int) -> int:
+    """What that device may."""
+    flags, location = ctypes.c_int(-1), (ctypes.c_int * 2)(1, device)
+    cuda.cuMemPoolGetAccess(ctypes.byref(flags), ctypes.c_void_p(pool), location)
+    return flags.value
 
 
 def destroy(pool: int) -> int:
