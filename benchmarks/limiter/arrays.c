@@ -1,7 +1,7 @@
 /* Arrays of every kind. An element is four floats; where one array cannot be as large as asked, many are made. */
 #include <stdlib.h>
 
-#include "vmm.h"
+#include "classes.h"
 
 enum { ELEMENT = 16, LINE = 131072, ROW = 32768, SIDE = 256, LEVELS = 3 };
 
@@ -69,7 +69,6 @@ static bool map_array(struct holding *held) {
     CUarrayMapInfo place = {
         .resourceType = CU_RESOURCE_TYPE_ARRAY,
         .resource = {.array = held->object},
-        .subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL,
         .memOperationType = CU_MEM_OPERATION_TYPE_MAP,
         .memHandleType = CU_MEM_HANDLE_TYPE_GENERIC,
         .memHandle = {.memHandle = held->handle},
@@ -78,19 +77,30 @@ static bool map_array(struct holding *held) {
     return DO(cuMemMapArrayAsync, &place, 1, NULL) && DO(cuCtxSynchronize);
 }
 
+static bool create_tiles(struct holding *held, size_t size) {
+    CUmemAllocationProp properties = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+        .allocFlags = {.usage = CU_MEM_CREATE_USAGE_TILE_POOL},
+    };
+    return DO(cuMemCreate, &held->handle, size, &properties, 0);
+}
+
+static bool back(struct holding *held) {
+    CUDA_ARRAY_MEMORY_REQUIREMENTS needed = {0};
+    if (!DO(cuArrayGetMemoryRequirements, &needed, held->object, 0)) return false;
+    if (!create_tiles(held, needed.size)) return false;
+    if (map_array(held)) return true;
+    DO(cuMemRelease, held->handle);
+    return false;
+}
+
 /* An array whose memory comes from a handle. */
 static bool take_deferred(struct holding *held) {
     CUDA_ARRAY3D_DESCRIPTOR shape = describe_rows(held->bytes);
-    CUDA_ARRAY_MEMORY_REQUIREMENTS needed = {0};
     shape.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
     if (!take_array(held, &shape)) return false;
-    bool created = DO(cuArrayGetMemoryRequirements, &needed, held->object, 0);
-    size_t asked = held->bytes;
-    held->bytes = needed.size;
-    created = created && vmm_create(held);
-    held->bytes = asked;
-    if (created && map_array(held)) return true;
-    if (created) DO(cuMemRelease, held->handle);
+    if (back(held)) return true;
     give_array(held);
     return false;
 }

@@ -13,8 +13,17 @@ from tests.driver.build import WARNINGS, cuda_include
 
 HERE = Path(__file__).parent
 OUT = HERE.parents[1] / "build" / "bench"
-CLASSES = ("calls.c", "linear.c", "pools.c", "vmm.c", "arrays.c", "graphs.c", "modules.c", "contexts.c")
-PROGRAMS = {"worker": (*CLASSES, "worker.c"), "cost": ("calls.c", "cost.c")}
+CLASSES = (
+    *("calls.c", "processes.c", "classes.c", "linear.c", "pools.c", "vmm.c"),
+    *("arrays.c", "graphs.c", "modules.c", "contexts.c", "sharing.c"),
+)
+PROGRAMS = {
+    "worker": (*CLASSES, "worker.c"),
+    "race": (*CLASSES, "race.c"),
+    "kills": (*CLASSES, "kills.c"),
+    "step": (*CLASSES, "step.c"),
+    "cost": ("calls.c", "cost.c"),
+}
 
 
 def program(name: str) -> Path:

@@ -31,5 +31,10 @@ extern const struct class array_classes[];
 extern const struct class graph_classes[];
 extern const struct class module_classes[];
 extern const struct class context_classes[];
+extern const struct class sharing_classes[];
+
+/* By name, NULL where there is none; and all of them in turn. */
+const struct class *find_class(const char *name);
+void each_class(void (*call)(const struct class *));
 
 #endif

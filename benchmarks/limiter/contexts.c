@@ -1,8 +1,13 @@
-/* What contexts take for themselves: by being there, and for their heap, their printf buffer and their stacks. Such a
- * limit comes into force with a module that uses it, and only once in a context's life: so each take makes one. */
+/* What contexts take for themselves: by being there, and for their heap, their printf buffer, their stacks and the
+ * local memory of their kernels. That comes into force with a module that uses it, and is given back with the context
+ * only: so each take makes one. */
+#include <stdio.h>
+
 #include "classes.h"
 
 #define HEADER ".version 7.0\n.target sm_70\n.address_size 64\n"
+
+enum { FIRST_STACK = 1024, TEXT_SIZE = 1024 };
 
 static const char idle[] = HEADER ".visible .entry user()\n{\nret;\n}\n";
 
@@ -32,43 +37,63 @@ static void give_context(struct holding *held) {
     DO(cuCtxSetCurrent, before);
 }
 
+/* The argument is for the kernel that has one. */
 static bool use(const char *text) {
     CUmodule module;
     CUfunction function;
+    unsigned index = 0;
+    void *arguments[] = {&index};
     return DO(cuModuleLoadData, &module, text) && DO(cuModuleGetFunction, &function, module, "user") &&
-           DO(cuLaunchKernel, function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) && DO(cuCtxSynchronize);
+           DO(cuLaunchKernel, function, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL) && DO(cuCtxSynchronize);
 }
 
-static bool take_with_limit(struct holding *held, CUlimit limit, size_t value, const char *user) {
+static bool set(CUlimit limit, size_t value) { return value == 0 || DO(cuCtxSetLimit, limit, value); }
+
+static bool take_with(struct holding *held, CUlimit limit, size_t value, const char *user) {
     if (!take_context(held)) return false;
-    bool taken = DO(cuCtxSetCurrent, held->object) && DO(cuCtxSetLimit, limit, value) && use(user);
+    bool taken = DO(cuCtxSetCurrent, held->object) && set(limit, value) && use(user);
     DO(cuCtxSetCurrent, before);
     if (!taken) give_context(held);
     return taken;
 }
 
 static bool take_heap(struct holding *held) {
-    return take_with_limit(held, CU_LIMIT_MALLOC_HEAP_SIZE, held->bytes, heap_user);
+    return take_with(held, CU_LIMIT_MALLOC_HEAP_SIZE, held->bytes, heap_user);
 }
 
 static bool take_printf(struct holding *held) {
-    return take_with_limit(held, CU_LIMIT_PRINTF_FIFO_SIZE, held->bytes, printf_user);
+    return take_with(held, CU_LIMIT_PRINTF_FIFO_SIZE, held->bytes, printf_user);
 }
 
-/* Taken for each of the threads that the card can have at once. */
-static bool take_stack(struct holding *held) {
+/* Stacks and local memory are taken for each thread that the card can have at once, beyond what a context begins with.
+ */
+static size_t of_a_thread(size_t bytes) {
     int processors = 1;
     int threads = 1;
     DO(cuDeviceGetAttribute, &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
     DO(cuDeviceGetAttribute, &threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0);
-    size_t each = held->bytes / (size_t)processors / (size_t)threads;
-    return take_with_limit(held, CU_LIMIT_STACK_SIZE, each, idle);
+    return FIRST_STACK + bytes / (size_t)processors / (size_t)threads;
+}
+
+static bool take_stack(struct holding *held) {
+    return take_with(held, CU_LIMIT_STACK_SIZE, of_a_thread(held->bytes), idle);
+}
+
+/* The index is not known to the compiler, so that the buffer stays. */
+static bool take_local(struct holding *held) {
+    char text[TEXT_SIZE];
+    (void)snprintf(text, sizeof text,
+                   HEADER
+                   ".visible .entry user(.param .u32 index)\n{\n.local .align 16 .b8 buffer[%zu];\n"
+                   ".reg .b32 %%r<3>;\n.reg .b64 %%rd<4>;\nld.param.u32 %%r1, [index];\n"
+                   "cvt.u64.u32 %%rd1, %%r1;\nmov.u64 %%rd2, buffer;\nadd.u64 %%rd3, %%rd2, %%rd1;\n"
+                   "st.volatile.local.u8 [%%rd3], %%r1;\nret;\n}\n",
+                   of_a_thread(held->bytes) / 16 * 16);
+    return take_with(held, CU_LIMIT_STACK_SIZE, 0, text);
 }
 
 const struct class context_classes[] = {
-    {"context", take_context, give_context},
-    {"stack limit", take_stack, give_context},
-    {"heap limit", take_heap, give_context},
-    {"printf limit", take_printf, give_context},
-    {0},
+    {"context", take_context, give_context},     {"stack limit", take_stack, give_context},
+    {"local memory", take_local, give_context},  {"heap limit", take_heap, give_context},
+    {"printf limit", take_printf, give_context}, {0},
 };

@@ -55,7 +55,7 @@ class Row:
 
 def measure_native(watcher: Watcher) -> tuple[int, list[Native]]:
     """Return what a started process costs the card, and every class."""
-    watcher.restart()
+    watcher.settle()
     with Worker(native_env()) as worker:
         names: list[str] = worker.ask("classes")["classes"]
         start = watcher.used()
@@ -75,7 +75,7 @@ def _native(watcher: Watcher, worker: Worker, name: str) -> Native:
 
 def measure(watcher: Watcher, native: Native, limit: int, start_cost: int) -> Row:
     """Hold one class, in a process and a container of its own, to the limit."""
-    watcher.restart()
+    watcher.settle()
     row = Row(native.name)
     with Container(str(limit // MIB)) as container, Worker(container.env) as worker:
         assert_limited(worker, limit)

@@ -16,7 +16,7 @@ def names_of(natives: Sequence[Native]) -> list[str]:
 
 def measure(watcher: Watcher, first: str, seconds: Sequence[str], limit: int, start_cost: int) -> dict[str, str]:
     """Return the fault of each pair that begins with `first`, by the second; empty where there is none."""
-    watcher.restart()
+    watcher.settle()
     with Container(str(limit // MIB)) as container, Worker(container.env) as worker:
         leaks.assert_limited(worker, limit)
         most = limit + leaks.uncovered(worker.free(), limit, start_cost)

@@ -52,11 +52,15 @@ class Watcher:
         return self._peak
 
     def restart(self) -> None:
-        """Forget the peak, once what the dead held is freed; the driver does that a little later."""
+        """Forget the peak."""
+        self._peak = 0
+
+    def settle(self) -> None:
+        """Wait until what the dead held is freed, a little after their deaths; then forget the peak."""
         deadline = time.monotonic() + _SETTLE_S
         while self.used() > _NEAR and time.monotonic() < deadline:
             time.sleep(_EVERY_S)
-        self._peak = 0
+        self.restart()
 
     def _read(self) -> int:
         return int(pynvml.nvmlDeviceGetMemoryInfo(self._card).used)

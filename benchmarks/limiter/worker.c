@@ -1,47 +1,43 @@
 /* Takes and gives memory of device 0 as standard input says, a line each, and answers each with a line of JSON:
  *
- *   take BYTES CLASS    {"result":0,"function":"","id":3}     result = CUresult, -1: the driver lacks the function
- *   give ID             {"result":0,"function":""}            function = the one that failed
- *   info                {"result":0,"function":"","free":BYTES,"total":BYTES,"whole":BYTES}
- *   classes             {"classes":["plain",...]}
+ *   take BYTES CLASS           {"result":0,"function":"","id":3,"ns":NS}
+ *   give ID                    {"result":0,"function":""}
+ *   export ID HOW              {"result":0,"function":"","token":"..."}      HOW: ipc, fd or pool, see sharing.h
+ *   import BYTES HOW TOKEN     as take
+ *   info                       {"result":0,"function":"","free":BYTES,"total":BYTES,"whole":BYTES}
+ *   classes                    {"classes":["plain",...]}
+ *   exec PROGRAM ARGUMENT      becomes that program
  *
+ * result = CUresult, -1 where the driver lacks the function; function = the one that failed; ns = how long it took.
  * `free` and `total` are cuMemGetInfo's, `whole` is cuDeviceTotalMem's. Its first line says how it started. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "classes.h"
+#include "processes.h"
+#include "sharing.h"
 
-enum { LINE_SIZE = 512, HOLDINGS = 8192 };
-
-static const struct class *const files[] = {linear_classes, pool_classes,   vmm_classes,    array_classes,
-                                            graph_classes,  module_classes, context_classes};
-enum { FILES = sizeof files / sizeof *files };
+enum { LINE_SIZE = 1024, HOLDINGS = 8192 };
 
 static struct holding holdings[HOLDINGS];
 static size_t count;
 
 static void answer(const char *more) {
-    printf("{\"result\":%d,\"function\":\"%s\"%s}\n", (int)failure.result, failure.function, more);
-    (void)fflush(stdout);
+    say("{\"result\":%d,\"function\":\"%s\"%s}", (int)failure.result, failure.function, more);
     forget_failure();
 }
 
-static const struct class *find(const char *name) {
-    for (size_t file = 0; file < FILES; file++)
-        for (const struct class *class = files[file]; class->name; class++)
-            if (strcmp(class->name, name) == 0) return class;
-    return NULL;
-}
-
-static void take(size_t bytes, const char *name) {
-    char more[64];
-    const struct class *class = find(name);
+static void take(size_t bytes, const struct class *class) {
+    char more[96];
     if (!class || count == HOLDINGS) exit(2);
     holdings[count] = (struct holding){.class = class, .bytes = bytes};
+    uint64_t begun = now_ns();
     class->take(&holdings[count]);
-    (void)snprintf(more, sizeof more, ",\"id\":%zu", count);
+    uint64_t taken = now_ns() - begun;
+    (void)snprintf(more, sizeof more, ",\"id\":%zu,\"ns\":%llu", count, (unsigned long long)taken);
     count += failure.result == CUDA_SUCCESS;
     answer(more);
 }
@@ -50,6 +46,22 @@ static void give(size_t id) {
     if (id >= count) exit(2);
     holdings[id].class->give(&holdings[id]);
     answer("");
+}
+
+static void hand_out(size_t id, const char *how) {
+    char more[TOKEN_SIZE + 16];
+    char token[TOKEN_SIZE] = "";
+    if (id >= count) exit(2);
+    share_out(how, &holdings[id], token);
+    (void)snprintf(more, sizeof more, ",\"token\":\"%s\"", token);
+    answer(more);
+}
+
+static void take_in(size_t bytes, const char *rest) {
+    char how[8];
+    int read = 0;
+    if (sscanf(rest, "%7s %n", how, &read) != 1) exit(2);
+    take(bytes, share_in(how, rest + read));
 }
 
 static void info(void) {
@@ -62,40 +74,50 @@ static void info(void) {
     answer(more);
 }
 
+static void print_name(const struct class *class) {
+    printf("%s\"%s\"", strcmp(class->name, linear_classes->name) == 0 ? "" : ",", class->name);
+}
+
 static void list(void) {
-    const char *comma = "";
     printf("{\"classes\":[");
-    for (size_t file = 0; file < FILES; file++)
-        for (const struct class *class = files[file]; class->name; class++, comma = ",")
-            printf("%s\"%s\"", comma, class->name);
-    printf("]}\n");
-    (void)fflush(stdout);
+    each_class(print_name);
+    say("]}");
+}
+
+static void become(char *program) {
+    char *argument = strchr(program, ' ');
+    if (!argument) exit(2);
+    *argument++ = 0;
+    execl(program, program, argument, (char *)NULL);
+    exit(2);
 }
 
 static void obey(char *line) {
-    char *rest;
+    char verb[8] = "";
+    size_t number = 0;
+    int read = 0;
     line[strcspn(line, "\n")] = 0;
-    if (strncmp(line, "take ", 5) == 0) {
-        size_t bytes = strtoull(line + 5, &rest, 10);
-        take(bytes, rest + 1);
-    } else if (strncmp(line, "give ", 5) == 0) {
-        give(strtoull(line + 5, NULL, 10));
-    } else if (strcmp(line, "classes") == 0) {
+    (void)sscanf(line, "%7s %zu %n", verb, &number, &read);
+    char *rest = line + read;
+    if (strcmp(verb, "take") == 0)
+        take(number, find_class(rest));
+    else if (strcmp(verb, "give") == 0)
+        give(number);
+    else if (strcmp(verb, "export") == 0)
+        hand_out(number, rest);
+    else if (strcmp(verb, "import") == 0)
+        take_in(number, rest);
+    else if (strcmp(verb, "exec") == 0)
+        become(line + sizeof "exec");
+    else if (strcmp(verb, "classes") == 0)
         list();
-    } else {
+    else
         info();
-    }
-}
-
-static bool start(void) {
-    CUcontext context;
-    return DO(cuInit, 0) && DO(cuDevicePrimaryCtxRetain, &context, 0) && DO(cuCtxSetCurrent, context);
 }
 
 int main(void) {
     char line[LINE_SIZE];
-    if (!calls_open()) return 2;
-    start();
+    start_cuda();
     answer("");
     while (fgets(line, sizeof line, stdin)) obey(line);
     return 0;

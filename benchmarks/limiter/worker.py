@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from benchmarks.limiter import build
 from limiter import launch
-from vgpu import region
+from vgpu import limits, region
+from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.region import Region
 
 MIB = 1 << 20
@@ -20,11 +21,12 @@ MISSING = -1
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command did: CUresult, 0 for success and MISSING where the driver lacks it; the function that failed."""
+    """What a command did: CUresult, or MISSING where the driver lacks the function that failed; how long it took."""
 
     result: int
     function: str
     id: int = -1
+    ns: int = 0
 
     def __str__(self) -> str:
         if self.result == MISSING:
@@ -52,6 +54,21 @@ class Container:
     def used(self) -> int:
         """Return the bytes charged on all cards."""
         return sum(card.used_bytes for card in self.region().cards)
+
+    def held_by(self, *pids: int) -> int:
+        """Return the bytes charged to these processes; all where none is named."""
+        processes = self.region().processes
+        return sum(sum(dict(each.used_bytes).values()) for each in processes if not pids or each.pid in pids)
+
+    def limit(self, size: int) -> None:
+        """Rewrite the limits in place, as the device plugin does; in force at the next allocation."""
+        path = self.folder / "limits"
+        wanted = Limits((CardLimit(ANY_GPU, size),))
+        with path.open("r+b") as file:
+            for offset, piece in limits.rewrite(path.read_bytes(), wanted):
+                file.seek(offset)
+                file.write(piece)
+                file.flush()
 
 
 class Worker:
@@ -84,6 +101,23 @@ class Worker:
     def give(self, holding: int) -> Answer:
         """Give back what a `take` got."""
         return Answer(**self.ask(f"give {holding}"))
+
+    def open(self, other: Self, holding: int, size: int, how: str) -> Answer:
+        """Map another worker's memory; `how` as in sharing.h."""
+        shared = other.ask(f"export {holding} {how}")
+        token = shared.pop("token")
+        return Answer(**shared) if shared["result"] else Answer(**self.ask(f"import {size} {how} {token}"))
+
+    def become(self, program: str, argument: str) -> None:
+        """Make the process go on as another program."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"exec {program} {argument}\n")
+        self._process.stdin.flush()
+
+    def kill(self) -> None:
+        """Kill it, and wait for its end."""
+        self._process.kill()
+        self._process.wait()
 
     def free(self) -> int:
         """Return the bytes that cuMemGetInfo says are free."""

@@ -1,0 +1,94 @@
+"""The limiter under many processes on a GPU: races for the last bytes, kills, stops, shared memory, exec.
+
+    python -m benchmarks.limiter_races [race|kills|locks|shared|exec] ... --json FILE --quick
+
+Ends with 1 where a figure is not as it must be.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks import provenance
+from benchmarks.limiter import deaths, races
+from benchmarks.limiter.races import Outcome
+from benchmarks.limiter.watcher import Watcher
+
+RACES = {2: 5000, 8: 3000, 64: 2000}  # processes: rounds
+QUICK_RACES = {2: 100, 8: 50}
+FAR = 100_000  # more instructions than the lock is held for
+SEED = 1
+
+Campaign = Callable[[Watcher, bool], Iterator[Outcome]]
+
+
+def main() -> int:
+    """Run the campaigns asked for, print a line of each outcome, and return 1 where something was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("campaigns", nargs="*", metavar="campaign", help=f"of {', '.join(CAMPAIGNS)}; all by default")
+    parser.add_argument("--json", type=Path, help="every figure, into this file")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    asked = parser.parse_args()
+    if set(asked.campaigns) - set(CAMPAIGNS):
+        parser.error(f"campaigns are {', '.join(CAMPAIGNS)}")
+    with Watcher() as watcher:
+        outcomes = [
+            tell(each) for name in asked.campaigns or CAMPAIGNS for each in CAMPAIGNS[name](watcher, asked.quick)
+        ]
+        result = provenance.of_this_machine() | watcher.describe() | {"outcomes": [each.as_json() for each in outcomes]}
+    print(f"{result['gpu']}, driver {result['driver']}; {result['machine']}; commit {result['commit']}")
+    if asked.json:
+        asked.json.write_text(json.dumps(result, indent=1))
+    return 1 if any(each.faults for each in outcomes) else 0
+
+
+def tell(outcome: Outcome) -> Outcome:
+    """Print it in a line."""
+    figures = ", ".join(f"{name} {value}" for name, value in outcome.figures.items()) or "not in this driver"
+    print(f"{outcome.name}: {'; '.join(outcome.faults) or 'as it must be'} ({figures})", flush=True)
+    return outcome
+
+
+def run_races(watcher: Watcher, quick: bool) -> Iterator[Outcome]:
+    """Race for the last bytes."""
+    for processes, rounds in (QUICK_RACES if quick else RACES).items():
+        yield races.race(watcher, processes, rounds, SEED)
+
+
+def run_kills(watcher: Watcher, quick: bool) -> Iterator[Outcome]:
+    """Kill among workers, also without limits."""
+    workers, kills = (3, 30) if quick else (12, 1000)
+    yield races.kill(watcher, workers, kills, SEED)
+    yield races.kill_natively(workers, min(kills, 100), SEED)
+
+
+def run_locks(_: Watcher, quick: bool) -> Iterator[Outcome]:
+    """Kill and stop inside the lock."""
+    yield deaths.inside_the_lock("kill", range(0, FAR, 7 if quick else 1))
+    yield deaths.inside_the_lock("stop", range(0, 200, 40 if quick else 10))
+
+
+def run_shared(watcher: Watcher, _: bool) -> Iterator[Outcome]:
+    """Kill exporters."""
+    for how in deaths.WAYS:
+        yield deaths.exporter_killed(watcher, how)
+
+
+def run_exec(_: Watcher, __: bool) -> Iterator[Outcome]:
+    """Become another program."""
+    yield deaths.becomes_another_program()
+
+
+CAMPAIGNS: dict[str, Campaign] = {
+    "race": run_races,
+    "kills": run_kills,
+    "locks": run_locks,
+    "shared": run_shared,
+    "exec": run_exec,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

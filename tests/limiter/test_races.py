@@ -1,0 +1,58 @@
+"""The campaigns of `benchmarks.limiter_races`, with small numbers and on the simulated driver."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.limiter import build
+from tests.driver.conftest import World
+
+PROGRAMS = ("worker", "race", "kills", "step")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs() -> None:
+    for name in PROGRAMS:
+        build.program(name)
+
+
+def outcomes(world: World, tmp_path: Path, campaign: str) -> list[dict[str, Any]]:
+    """What a campaign found; it runs in a process of its own, for this one cannot load the simulated driver."""
+    path = tmp_path / "outcomes.json"
+    command = [sys.executable, "-m", "benchmarks.limiter_races", campaign, "--quick", "--json", str(path)]
+    done = subprocess.run(command, env=world.environment(), capture_output=True, text=True, check=False)
+    assert path.exists(), done.stderr
+    found: list[dict[str, Any]] = json.loads(path.read_text())["outcomes"]
+    return found
+
+
+def test_races_for_the_last_bytes_fill_the_room_and_never_pass_it(world: World, tmp_path: Path) -> None:
+    for found in outcomes(world, tmp_path, "race"):
+        assert found["faults"] == []
+        assert found["figures"]["refusals"] > 0
+
+
+def but_waits(faults: list[str]) -> list[str]:
+    """How long a call takes is no matter on a shared machine with two cores; `benchmarks.limiter_races` judges it."""
+    return [fault for fault in faults if not fault.startswith("waited")]
+
+
+def test_after_kills_what_is_charged_is_what_the_living_hold(world: World, tmp_path: Path) -> None:
+    for found in outcomes(world, tmp_path, "kills"):
+        assert but_waits(found["faults"]) == []
+        assert found["figures"]["taken"] > 0
+
+
+def test_a_holder_of_the_lock_that_dies_or_stops_at_any_instruction_hurts_nobody(world: World, tmp_path: Path) -> None:
+    for found in outcomes(world, tmp_path, "locks"):
+        assert but_waits(found["faults"]) == []
+        assert found["figures"]["instants"] > 1
+
+
+@pytest.mark.parametrize("campaign", ["shared", "exec"])
+def test_what_the_dead_leave_is_charged_to_whom_it_belongs(world: World, tmp_path: Path, campaign: str) -> None:
+    assert [found["faults"] for found in outcomes(world, tmp_path, campaign) if found["faults"]] == []
