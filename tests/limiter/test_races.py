@@ -53,6 +53,5 @@ def test_a_holder_of_the_lock_that_dies_or_stops_at_any_instruction_hurts_nobody
         assert found["figures"]["instants"] > 1
 
 
-@pytest.mark.parametrize("campaign", ["shared", "exec"])
-def test_what_the_dead_leave_is_charged_to_whom_it_belongs(world: World, tmp_path: Path, campaign: str) -> None:
-    assert [found["faults"] for found in outcomes(world, tmp_path, campaign) if found["faults"]] == []
+def test_a_program_without_cuda_has_nothing_of_what_its_process_held(world: World, tmp_path: Path) -> None:
+    assert [found["faults"] for found in outcomes(world, tmp_path, "exec")] == [[]]
