@@ -2,7 +2,7 @@
 
     256 bytes       header: magic, version, size, the lock (the limiter's alone), counters
     32 x 128 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size; room for counters of compute time
-    1024 x 576      process slots: pid, start time, pid namespace, calls under way; bytes used and managed on each card
+    1024 x 704      process slots: pid, start time, pid namespace, calls under way; bytes used and managed on each card
 
 The container's processes write it, so to everybody outside it is untrusted: read it by `pread`, never map it, never
 lock. Little-endian; mirrored by `limiter/src/region.h`.
@@ -26,7 +26,7 @@ _SLOT: Final = struct.Struct("<IIQQQ32x")
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
 _SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
-_SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size
+_SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
 SIZE: Final = _SLOTS_AT + MAX_PROCESSES * _SLOT_SIZE
 _UNLIMITED: Final = 2**64 - 1
 

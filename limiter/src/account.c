@@ -136,8 +136,10 @@ uint64_t account_calls(const struct region *region, int slot) {
 bool account_settle(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own) {
     if (!is_slot(slot) || !is_card(card)) return false;
     if (account_calls(region, slot) != calls || (uint32_t)calls != own) return false;
-    set_used(region, slot, card, more(bytes, region->slots[slot].managed[card]));
-    __atomic_fetch_add(&region->slots[slot].settled, 1, __ATOMIC_RELEASE);
+    uint64_t right = more(bytes, region->slots[slot].managed[card]);
+    if (right == region->slots[slot].used[card]) return true;
+    set_used(region, slot, card, right);
+    __atomic_fetch_add(&region->slots[slot].settled[card], 1, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -168,4 +170,8 @@ bool account_of_process(const struct region *region, uint32_t pid, uint64_t name
         return true;
     }
     return false;
+}
+
+uint32_t account_settled(const struct region *region, int slot, int card) {
+    return is_slot(slot) && is_card(card) ? __atomic_load_n(&region->slots[slot].settled[card], __ATOMIC_ACQUIRE) : 0;
 }

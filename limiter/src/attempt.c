@@ -10,9 +10,6 @@
 /* How often and how long to wait for memory that the driver is still freeing after a process's death. */
 enum { RETRIES = 20, RETRY_MS = 10 };
 
-/* Stream-ordered allocations are cut from the pool in units of this size. */
-#define POOL_UNIT 512ULL
-
 /* Managed memory is cut finer than NVML, which does not count it, could tell. */
 #define MANAGED_UNIT 4096ULL
 
@@ -55,12 +52,6 @@ struct attempt attempt_begin_managed(const char *what, uint64_t bytes) {
     return attempt;
 }
 
-struct attempt attempt_begin_in_pool(const char *what, uint64_t bytes) {
-    struct attempt attempt = begin(what);
-    reserve_first(&attempt, round_up(bytes, POOL_UNIT));
-    return attempt;
-}
-
 struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes) {
     struct attempt attempt = {.what = what};
     attempt.is_counted = charge_is_limited() && cards_of_device(device, attempt.uuid);
@@ -75,11 +66,13 @@ void attempt_end(struct attempt *attempt) {
     settle_if_due(attempt->uuid, 0, false);
 }
 
-bool attempt_again(struct attempt *attempt, CUresult result) {
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !attempt->claim.reaped || attempt->tries++ == RETRIES) return false;
+bool claim_again(struct claim *claim, CUresult result) {
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !claim->reaped || claim->tries++ == RETRIES) return false;
     nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
     return true;
 }
+
+bool attempt_again(struct attempt *attempt, CUresult result) { return claim_again(&attempt->claim, result); }
 
 static bool keep_piece(struct attempt *attempt, CUdeviceptr pointer) {
     if (holdings_join(pointer)) return true;

@@ -17,23 +17,22 @@ struct attempt {
     bool is_piece;
     bool is_managed;
     bool is_refused;
-    int tries;
     CUresult (*free)(CUdeviceptr); /* undoes the driver's call; NULL: cuMemFree_v2 */
 };
 
 /* The smallest multiple of `unit` that holds `bytes`; UINT64_MAX where there is none. */
 uint64_t round_up(uint64_t bytes, uint64_t unit);
 
-/* Before the driver's call: for memory of its own, managed, from a pool, on a device that need not be the current one.
+/* Before the driver's call: for memory of its own, managed, or on a device that need not be the current one.
  * Without limits, or without a context (the driver will say so), nothing is charged. Where `is_refused`, the driver
  * must not be called. */
 struct attempt attempt_begin(const char *what, uint64_t bytes);
 struct attempt attempt_begin_managed(const char *what, uint64_t bytes);
-struct attempt attempt_begin_in_pool(const char *what, uint64_t bytes);
 struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes);
 
 /* Whether to call the driver again: a dead process's memory, not yet freed, stood in the way. */
 bool attempt_again(struct attempt *attempt, CUresult result);
+bool claim_again(struct claim *claim, CUresult result);
 
 /* After the driver's call: takes the charge back where the driver refused. What cannot be kept, over the limit or out
  * of our own memory, is undone. Returns the answer for the program. */

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "account.h"
+#include "growth.h"
 #include "identity.h"
 #include "log.h"
 #include "place.h"
@@ -54,6 +55,7 @@ static uint64_t used(const struct region *region, const uint8_t uuid[UUID_SIZE])
 static struct region *region_to_view(const uint8_t uuid[UUID_SIZE]) {
     struct region *region = place_region();
     if (region && is_reaping_due()) reap(region, 0);
+    if (region && pools_any()) growth_look(pools_current());
     if (region) settle_if_due(uuid, 0, true);
     return region;
 }
@@ -118,11 +120,21 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
     return reserved;
 }
 
+/* Whether less is charged after a look at what is charged too much: our pools, which can be looked at without NVML too,
+ * and then all. */
+static bool correct(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
+    int card = account_find_card(region, uuid);
+    uint64_t before = account_used(region, card);
+    growth_look_on(card);
+    settle_all(uuid, 1);
+    return account_used(region, card) < before;
+}
+
 /* Nothing is refused before the dead are taken off and what was charged too much is corrected. */
 static bool reserve(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t limit, struct claim *claim) {
     if (try_reserve(region, uuid, claim, limit)) return true;
     claim->reaped = reap(region, 1) > 0;
-    bool corrected = settle_all(uuid, 1);
+    bool corrected = correct(region, uuid);
     return (claim->reaped || corrected) && try_reserve(region, uuid, claim, limit);
 }
 

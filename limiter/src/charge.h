@@ -16,6 +16,7 @@ struct claim {
     int card; /* the region's row */
     uint64_t bytes;
     bool reaped; /* a dead process's charge was cleared for it: the driver may still be freeing that memory */
+    int tries;   /* how often the driver was asked again for that */
 };
 
 /* Whether anybody limits this process. Where not, nothing is counted. */

@@ -5,6 +5,7 @@
 
 #include "cards.h"
 #include "charge.h"
+#include "growth.h"
 #include "holdings.h"
 #include "hooks.h"
 #include "measure.h"
@@ -100,31 +101,41 @@ static void take_back_lost(void) {
     free(pointers);
 }
 
-/* The call's own arguments say which card it was on, but for the current context's device after its end: all are
- * settled. */
-#define END(name, ...)                                            \
-    do {                                                          \
-        if (!charge_is_limited()) return REAL(name)(__VA_ARGS__); \
-        int span = charge_enter();                                \
-        CUresult result = REAL(name)(__VA_ARGS__);                \
-        if (result == CUDA_SUCCESS) take_back_lost();             \
-        charge_leave(span);                                       \
-        if (result == CUDA_SUCCESS) settle_every_card(0);         \
-        return result;                                            \
+/* With the primary context its device's pools may go; what goes on being used is found again. */
+static void drop_pools(void) {
+    struct pool gone;
+    while ((gone = pools_drop_any()).handle) growth_end(&gone);
+}
+
+static CUresult end(int span, CUresult result, bool are_pools_gone) {
+    if (result == CUDA_SUCCESS && are_pools_gone) drop_pools();
+    pools_resume();
+    if (result == CUDA_SUCCESS) take_back_lost();
+    charge_leave(span);
+    if (result == CUDA_SUCCESS) settle_every_card(0);
+    return result;
+}
+
+#define END(are_pools_gone, name, ...)                             \
+    do {                                                           \
+        if (!charge_is_limited()) return REAL(name)(__VA_ARGS__);  \
+        int span = charge_enter();                                 \
+        pools_suspend();                                           \
+        return end(span, REAL(name)(__VA_ARGS__), are_pools_gone); \
     } while (0)
 
-EXPORT CUresult cuCtxDestroy(CUcontext context) { END(cuCtxDestroy, context); }
+EXPORT CUresult cuCtxDestroy(CUcontext context) { END(false, cuCtxDestroy, context); }
 
-EXPORT CUresult cuCtxDestroy_v2(CUcontext context) { END(cuCtxDestroy_v2, context); }
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context) { END(false, cuCtxDestroy_v2, context); }
 
-EXPORT CUresult cuCtxDetach(CUcontext context) { END(cuCtxDetach, context); }
+EXPORT CUresult cuCtxDetach(CUcontext context) { END(false, cuCtxDetach, context); }
 
-EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx context) { END(cuGreenCtxDestroy, context); }
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx context) { END(false, cuGreenCtxDestroy, context); }
 
-EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) { END(cuDevicePrimaryCtxRelease, device); }
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) { END(true, cuDevicePrimaryCtxRelease, device); }
 
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { END(cuDevicePrimaryCtxRelease_v2, device); }
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { END(true, cuDevicePrimaryCtxRelease_v2, device); }
 
-EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) { END(cuDevicePrimaryCtxReset, device); }
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) { END(true, cuDevicePrimaryCtxReset, device); }
 
-EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { END(cuDevicePrimaryCtxReset_v2, device); }
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { END(true, cuDevicePrimaryCtxReset_v2, device); }

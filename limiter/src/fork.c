@@ -8,6 +8,7 @@
 #include "measure.h"
 #include "outlays.h"
 #include "place.h"
+#include "pools.h"
 #include "shelves.h"
 
 static void before(void) {
@@ -15,9 +16,11 @@ static void before(void) {
     holdings_lock();
     backings_lock();
     outlays_lock();
+    pools_lock();
 }
 
 static void in_parent(void) {
+    pools_unlock();
     outlays_unlock();
     backings_unlock();
     holdings_unlock();
@@ -28,6 +31,7 @@ static void in_child(void) {
     charge_forget();
     measure_forget();
     place_forget();
+    pools_forget();
     backings_forget_all();
     outlays_forget_all();
     shelves_forget_all();

@@ -1,5 +1,6 @@
 /* The functions that allocate and free. A NULL for the pointer's place goes to the driver as it is. */
 #include "attempt.h"
+#include "growth.h"
 #include "holdings.h"
 #include "hooks.h"
 
@@ -68,54 +69,40 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned f
     ALLOCATE(attempt, cuMemAllocManaged, pointer, bytes, flags);
 }
 
-EXPORT CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-    if (!pointer) return REAL(cuMemAllocAsync)(pointer, bytes, stream);
-    struct attempt attempt = attempt_begin_in_pool("cuMemAllocAsync", bytes);
-    ALLOCATE(attempt, cuMemAllocAsync, pointer, bytes, stream);
-}
-
-EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-    if (!pointer) return REAL(cuMemAllocAsync_ptsz)(pointer, bytes, stream);
-    struct attempt attempt = attempt_begin_in_pool("cuMemAllocAsync_ptsz", bytes);
-    ALLOCATE(attempt, cuMemAllocAsync_ptsz, pointer, bytes, stream);
-}
-
-EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    if (!pointer) return REAL(cuMemAllocFromPoolAsync)(pointer, bytes, pool, stream);
-    struct attempt attempt = attempt_begin_in_pool("cuMemAllocFromPoolAsync", bytes);
-    ALLOCATE(attempt, cuMemAllocFromPoolAsync, pointer, bytes, pool, stream);
-}
-
-EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    if (!pointer) return REAL(cuMemAllocFromPoolAsync_ptsz)(pointer, bytes, pool, stream);
-    struct attempt attempt = attempt_begin_in_pool("cuMemAllocFromPoolAsync_ptsz", bytes);
-    ALLOCATE(attempt, cuMemAllocFromPoolAsync_ptsz, pointer, bytes, pool, stream);
-}
-
 static CUresult take_back(CUdeviceptr pointer, struct holding holding, CUresult result) {
     if (result != CUDA_SUCCESS) holding.bytes = holdings_put_back(pointer, &holding);
     if (holding.bytes) (holding.is_managed ? charge_release_managed : charge_release)(holding.card, holding.bytes);
     return result;
 }
 
+/* Of a pool's memory the free waits for the device, and the pool may shrink. */
+static CUresult look(CUresult result) {
+    if (result == CUDA_SUCCESS && charge_is_limited() && pools_any()) growth_look(pools_current());
+    return result;
+}
+
+static CUresult pass(CUresult result) { return result; }
+
 /* Taken before the driver's call, for after it another thread may be given the same pointer. What was never charged
- * goes to the driver as it is. */
-#define FREE(name, pointer, ...)                                                                       \
-    do {                                                                                               \
-        struct holding holding;                                                                        \
-        if (!charge_is_limited() || !holdings_take(pointer, &holding)) return REAL(name)(__VA_ARGS__); \
-        int span = charge_enter();                                                                     \
-        CUresult result = take_back(pointer, holding, REAL(name)(__VA_ARGS__));                        \
-        charge_leave(span);                                                                            \
-        return result;                                                                                 \
+ * goes to the driver as it is, and `after` sees to it. */
+#define FREE(name, after, pointer, ...)                                                                       \
+    do {                                                                                                      \
+        struct holding holding;                                                                               \
+        if (!charge_is_limited() || !holdings_take(pointer, &holding)) return after(REAL(name)(__VA_ARGS__)); \
+        int span = charge_enter();                                                                            \
+        CUresult result = take_back(pointer, holding, REAL(name)(__VA_ARGS__));                               \
+        charge_leave(span);                                                                                   \
+        return result;                                                                                        \
     } while (0)
 
-EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) { FREE(cuMemFree_v2, pointer, pointer); }
+EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) { FREE(cuMemFree_v2, look, pointer, pointer); }
 
-EXPORT CUresult cuMemFree(CUdeviceptr_v1 pointer) { FREE(cuMemFree, pointer, pointer); }
+EXPORT CUresult cuMemFree(CUdeviceptr_v1 pointer) { FREE(cuMemFree, pass, pointer, pointer); }
 
-EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) { FREE(cuMemFreeAsync, pointer, pointer, stream); }
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+    FREE(cuMemFreeAsync, pass, pointer, pointer, stream);
+}
 
 EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
-    FREE(cuMemFreeAsync_ptsz, pointer, pointer, stream);
+    FREE(cuMemFreeAsync_ptsz, pass, pointer, pointer, stream);
 }

@@ -57,14 +57,15 @@ struct region_card {
 };
 
 struct region_slot {
-    uint32_t pid;     /* under the lock; 0 = free */
-    uint32_t settled; /* under the lock: how often a measurement took the place of what was charged */
+    uint32_t pid; /* under the lock; 0 = free */
+    uint32_t reserved0;
     uint64_t start_time;
     uint64_t namespace;
     uint64_t calls; /* the owner, atomically: begun so far in the high half, under way in the low one */
     uint8_t reserved[32];
     uint64_t used[REGION_CARDS]; /* under the lock, by the owner or who measures it or clears the dead owner's slot */
     uint64_t managed[REGION_CARDS]; /* under the lock, by the owner: of it, what NVML does not count */
+    uint32_t settled[REGION_CARDS]; /* under the lock: how often a measurement said otherwise than what was charged */
 };
 
 struct region {
@@ -78,11 +79,12 @@ static_assert(offsetof(struct region_header, recoveries) == 32, "layout");
 static_assert(offsetof(struct region_header, lock) == 56, "layout");
 static_assert(sizeof(struct region_card) == 128, "layout");
 static_assert(offsetof(struct region_card, taken) == 48, "layout");
-static_assert(sizeof(struct region_slot) == 576, "layout");
+static_assert(sizeof(struct region_slot) == 704, "layout");
 static_assert(offsetof(struct region_card, context) == 56, "layout");
 static_assert(offsetof(struct region_slot, calls) == 24, "layout");
 static_assert(offsetof(struct region_slot, used) == 64, "layout");
 static_assert(offsetof(struct region_slot, managed) == 320, "layout");
+static_assert(offsetof(struct region_slot, settled) == 576, "layout");
 static_assert(offsetof(struct region, slots) == 4352, "layout");
 
 /* Maps the file at `path`; NULL where it cannot be opened or is no region. Never creates, never truncates. */

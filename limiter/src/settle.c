@@ -6,6 +6,7 @@
 #include "charge.h"
 #include "measure.h"
 #include "place.h"
+#include "pools.h"
 
 /* How often a measurement is tried that other threads' calls spoil, and the pause between. */
 enum { TRIES = 5, PAUSE_NS = 50000 };
@@ -13,13 +14,14 @@ enum { TRIES = 5, PAUSE_NS = 50000 };
 /* The least time between two that nobody waits for, and the part of the time that they may take. */
 static const uint64_t LEAST_NS = 10000000, PART = 100;
 
-/* One look: the calls of each slot as they stood before NVML was asked. */
+/* One look: the calls of each slot, and what our pools had reserved, as they stood before NVML was asked. */
 struct look {
     struct region *region;
     int card;
     int slots;
     int own_slot;
     unsigned own;
+    uint64_t pooled;
     uint64_t calls[REGION_SLOTS];
     struct figures figures;
 };
@@ -32,10 +34,13 @@ static bool begin(struct look *look, const uint8_t uuid[UUID_SIZE], unsigned own
     look->own_slot = place_slot(look->region);
     look->slots = account_slots(look->region);
     for (int slot = 0; slot < look->slots; slot++) look->calls[slot] = account_calls(look->region, slot);
-    return measure_card(uuid, &look->figures);
+    pools_lock();
+    bool known = pools_reserved_on(look->card, &look->pooled);
+    pools_unlock();
+    return known && measure_card(uuid, &look->figures);
 }
 
-/* The functions down to the next line are called under the region's lock. */
+/* The functions down to the next line are called under the region's lock and the pools'. */
 
 static bool set(const struct look *look, int slot, unsigned own) {
     const struct region_slot *of = &look->region->slots[slot];
@@ -43,10 +48,13 @@ static bool set(const struct look *look, int slot, unsigned own) {
     return account_settle(look->region, slot, look->card, bytes, look->calls[slot], own);
 }
 
-static bool settle_self(const struct look *look) {
-    if (look->own_slot < 0) return false;
+/* What our pools have given back meanwhile, at another thread's synchronisation, is or is not in the figures. */
+static bool settle_self(const struct look *look, bool is_pooled_same) {
+    if (look->own_slot < 0 || !is_pooled_same) return false;
     charge_catch_up(look->region, look->own_slot);
-    return set(look, look->own_slot, look->own);
+    if (!set(look, look->own_slot, look->own)) return false;
+    pools_adopt(look->card, account_settled(look->region, look->own_slot, look->card));
+    return true;
 }
 
 /* Another's pid means something to us in our own pid namespace only. */
@@ -63,15 +71,24 @@ static void settle_others(const struct look *look) {
 
 /* The functions from here on take it. */
 
-static bool settle(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
-    struct look look = {0};
-    if (!begin(&look, uuid, own)) return false;
+static bool correct(const struct look *look, bool others) {
+    uint64_t pooled;
     bool done = false;
-    if (region_lock(look.region, CHARGE_LOCK_MS) == 0) {
-        done = settle_self(&look);
-        if (others) settle_others(&look);
-        region_unlock(look.region);
+    pools_lock();
+    bool is_same = pools_reserved_on(look->card, &pooled) && pooled == look->pooled;
+    if (region_lock(look->region, CHARGE_LOCK_MS) == 0) {
+        done = settle_self(look, is_same);
+        if (others) settle_others(look);
+        region_unlock(look->region);
     }
+    pools_unlock();
+    return done;
+}
+
+static bool settle(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
+    struct look look;
+    if (!begin(&look, uuid, own)) return false;
+    bool done = correct(&look, others);
     measure_free(&look.figures);
     return done;
 }
@@ -87,14 +104,7 @@ static bool insist(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
 
 bool settle_own(const uint8_t uuid[UUID_SIZE], unsigned own) { return insist(uuid, own, false); }
 
-bool settle_all(const uint8_t uuid[UUID_SIZE], unsigned own) {
-    const struct region *region = place_region();
-    if (!region) return false;
-    int card = account_find_card(region, uuid);
-    uint64_t before = account_used(region, card);
-    insist(uuid, own, true);
-    return account_used(region, card) < before;
-}
+bool settle_all(const uint8_t uuid[UUID_SIZE], unsigned own) { return insist(uuid, own, true); }
 
 void settle_every_card(unsigned own) {
     const struct region *region = place_region();

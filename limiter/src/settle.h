@@ -13,7 +13,7 @@
  */
 bool settle_own(const uint8_t uuid[UUID_SIZE], unsigned own);
 
-/* The same, and every other process's of the container that we can see. Whether less is charged now. */
+/* The same, and every other process's of the container that we can see. */
 bool settle_all(const uint8_t uuid[UUID_SIZE], unsigned own);
 
 /* `settle_all` on every card that the container uses. */

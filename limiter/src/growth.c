@@ -1,0 +1,120 @@
+#include "growth.h"
+
+#include "account.h"
+#include "attempt.h"
+#include "place.h"
+#include "settle.h"
+
+/* What one allocation takes of its pool is a multiple of this; none is as large as the other. */
+#define UNIT     512ULL
+#define TOO_MUCH (1ULL << 48)
+
+/* Frees are not counted, so the sum of what was allocated is too much one day: then the driver is asked. */
+static bool has_room(struct pool *pool, uint64_t bytes) {
+    if (bytes >= TOO_MUCH) return false;
+    bytes = round_up(bytes, UNIT);
+    uint64_t most = __atomic_add_fetch(&pool->used_most, bytes, __ATOMIC_RELAXED);
+    if (most <= __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED)) return true;
+    uint64_t needed = pools_used(pool) + bytes;
+    __atomic_store_n(&pool->used_most, needed, __ATOMIC_RELAXED);
+    return needed <= pools_reserved(pool);
+}
+
+struct growth growth_begin(const char *what, struct pool *pool, uint64_t bytes, bool (*is_captured)(CUstream),
+                           CUstream stream) {
+    struct growth growth = {.what = what, .pool = pool, .span = -1};
+    if (!pool || !pool->is_counted || has_room(pool, bytes) || is_captured(stream)) return growth;
+    growth.span = charge_enter();
+    growth.is_claimed = charge_reserve(what, pool->uuid, round_up(bytes, POOL_STEP), &growth.claim);
+    growth.is_refused = !growth.is_claimed;
+    if (growth.is_refused) charge_leave(growth.span);
+    return growth;
+}
+
+static uint32_t settled_now(const struct pool *pool) {
+    const struct region *region = place_region();
+    return region ? account_settled(region, place_slot(region), pool->card) : 0;
+}
+
+/* Whether nobody has measured this process otherwise since the pool was charged: only then is the difference to what is
+ * charged what is missing. Managed memory is not measured. */
+static bool is_ours_to_say(const struct pool *pool) {
+    return pool->is_managed || __atomic_load_n(&pool->settled, __ATOMIC_RELAXED) == settled_now(pool);
+}
+
+/* The functions down to the next line are called under the pools' lock. */
+
+/* Under the region's lock too. */
+static void exchange(struct region *region, const struct pool *pool, uint64_t claimed, uint64_t reserved) {
+    int slot = place_slot(region);
+    account_release(region, slot, pool->card, pool->reserved + claimed);
+    account_reserve(region, slot, pool->card, reserved, UNLIMITED);
+    if (!pool->is_managed) return;
+    account_unmark_managed(region, slot, pool->card, pool->reserved);
+    account_mark_managed(region, slot, pool->card, reserved);
+}
+
+/* Charges what the pool has reserved in place of what was charged for it and claimed for its growth. */
+static bool charge(struct pool *pool, uint64_t claimed, bool is_forced) {
+    struct region *region = place_region();
+    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return false;
+    bool is_ours = is_forced || is_ours_to_say(pool);
+    uint64_t reserved = pool->seen;
+    if (is_ours) {
+        exchange(region, pool, claimed, reserved);
+        __atomic_store_n(&pool->reserved, reserved, __ATOMIC_RELAXED);
+        __atomic_store_n(&pool->settled, settled_now(pool), __ATOMIC_RELAXED);
+    }
+    region_unlock(region);
+    return is_ours;
+}
+
+/* The functions from here on take it. */
+
+static bool look(struct pool *pool, uint64_t claimed, bool is_forced) {
+    pools_lock();
+    pool->seen = pools_reserved(pool);
+    bool charged = charge(pool, claimed, is_forced);
+    pools_unlock();
+    return charged;
+}
+
+/* A measurement charges all pools anew. Where none can be had, the difference must do. */
+static void settle(struct pool *pool, const struct claim *claim, unsigned own) {
+    if (look(pool, claim->bytes, false)) return;
+    if (settle_own(pool->uuid, own)) return;
+    if (!look(pool, claim->bytes, true) && claim->bytes) charge_release(claim->card, claim->bytes);
+}
+
+static bool is_changed(const struct pool *pool) {
+    return pools_reserved(pool) != __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) || !is_ours_to_say(pool);
+}
+
+static bool is_over(const struct pool *pool, uint64_t before) {
+    const struct region *region = place_region();
+    return __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) > before &&
+           account_used(region, pool->card) > charge_limit(pool->uuid);
+}
+
+bool growth_fits(struct growth *growth, CUresult result) {
+    struct pool *pool = growth->pool;
+    if (!pool || !pool->is_counted || (!growth->is_claimed && (result != CUDA_SUCCESS || !is_changed(pool))))
+        return true;
+    uint64_t before = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
+    settle(pool, &growth->claim, growth->is_claimed);
+    charge_leave(growth->span);
+    return result != CUDA_SUCCESS || !is_over(pool, before);
+}
+
+void growth_look(struct pool *pool) {
+    if (pool && pool->is_counted && is_changed(pool)) settle(pool, &(struct claim){0}, 0);
+}
+
+void growth_look_on(int card) {
+    for (struct pool *pool = NULL; pools_any() && (pool = pools_next(card, pool));) growth_look(pool);
+}
+
+void growth_end(const struct pool *pool) {
+    if (!pool->is_counted) return;
+    (pool->is_managed ? charge_release_managed : charge_release)(pool->card, pool->reserved);
+}

@@ -1,0 +1,35 @@
+/* One allocation from a pool: only where the pool grows is anything charged. */
+#ifndef VGPU_GROWTH_H
+#define VGPU_GROWTH_H
+
+#include "charge.h"
+#include "pools.h"
+
+struct growth {
+    const char *what;
+    struct pool *pool; /* NULL: not counted */
+    struct claim claim;
+    int span;
+    bool is_claimed;
+    bool is_refused; /* the driver must not be called */
+};
+
+/* Before the driver's call: charges ahead where the pool has no room for so many bytes. On a stream whose work is being
+ * captured nothing is allocated. */
+struct growth growth_begin(const char *what, struct pool *pool, uint64_t bytes, bool (*is_captured)(CUstream),
+                           CUstream stream);
+
+/* After it: charges what the pool has grown by. False where that took the container over its limit: then the caller
+ * frees what was allocated. */
+bool growth_fits(struct growth *growth, CUresult result);
+
+/* After a call that may have let a pool shrink. */
+void growth_look(struct pool *pool);
+
+/* The same of all pools of a card. */
+void growth_look_on(int card);
+
+/* Gives back what was charged for a pool that is gone. */
+void growth_end(const struct pool *pool);
+
+#endif

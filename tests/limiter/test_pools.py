@@ -1,0 +1,142 @@
+"""Stream-ordered memory is charged by what its pool has reserved, with NVML and without it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.driver import simgpu
+from tests.driver.conftest import Session, World
+from tests.limiter.conftest import MIB, Container
+
+OUT_OF_MEMORY = 2
+STEP = 32
+POOL = "globals().update(pool=U64()) or cuda.cuMemPoolCreate(ctypes.byref(pool), ON_CARD)"
+FROM_POOL = "made('cuMemAllocFromPoolAsync', ctypes.c_size_t({size}), pool, None)"
+
+
+@pytest.fixture(params=[0, 20], ids=["counted", "measured"])
+def container(
+    request: pytest.FixtureRequest, make_world: Callable[..., World], make_container: Callable[..., Container]
+) -> Container:
+    """128 MiB beside a context, which takes nothing, so that NVML is not trusted, or something."""
+    cards = tuple(replace(card, context_mib=request.param) for card in simgpu.make_cards(2))
+    return replace(make_container(f"{128 + request.param}MiB"), world=make_world(cards))
+
+
+@pytest.fixture
+def process(container: Container) -> Session:
+    session = container.session()
+    assert session("start()") == 0
+    session("globals().update(ON_CARD=(1).to_bytes(4, 'little') + bytes(4) + (1).to_bytes(4, 'little') + bytes(76))")
+    return session
+
+
+def used(container: Container) -> int:
+    """MiB charged beside the context; NVML says the same, and of each process."""
+    card = container.world.cards[0]
+    assert container.used_mib() * MIB == simgpu.used(container.world.state).get(card.uuid, 0)
+    return container.used_mib() - card.context_mib
+
+
+def alloc(process: Session, mib: int) -> tuple[int, int]:
+    result, pointer = process(f"alloc({mib * MIB}, 'cuMemAllocAsync')")
+    return result, pointer
+
+
+def test_a_pool_is_charged_by_its_steps(container: Container, process: Session) -> None:
+    for mib, charged in ((1, 32), (30, 32), (2, 64), (32, 96)):
+        assert alloc(process, mib)[0] == 0
+        assert used(container) == charged
+    assert alloc(process, 64) == (OUT_OF_MEMORY, 0)
+    assert alloc(process, 31)[0] == 0
+    assert used(container) == 96
+
+
+def test_freed_memory_is_the_pools_until_a_synchronisation(container: Container, process: Session) -> None:
+    pointers = [alloc(process, mib)[1] for mib in (64, 32, 32)]
+    for pointer in pointers:
+        assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
+    assert used(container) == 128
+    assert process("cuda.cuCtxSynchronize()") == 0
+    assert process("info()")[1] == 128 * MIB
+    assert used(container) == 0
+
+
+def test_what_a_pool_gave_back_refuses_nothing(container: Container, process: Session) -> None:
+    _, pointer = alloc(process, 128)
+    assert process(f"[free({pointer}, 'cuMemFreeAsync'), cuda.cuCtxSynchronize()]") == [0, 0]
+    assert process(f"alloc({128 * MIB})")[0] == 0
+    assert used(container) == 128
+    assert container.region().cards[0].refusals == 0
+
+
+def test_a_pool_of_ones_own_lasts_until_it_is_destroyed(container: Container, process: Session) -> None:
+    assert process(POOL) == 0
+    _, pointer = process(FROM_POOL.format(size=40 * MIB))
+    alloc(process, 1)
+    assert used(container) == 96
+    assert process(FROM_POOL.format(size=64 * MIB))[0] == OUT_OF_MEMORY
+    assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
+    assert process("cuda.cuMemPoolTrimTo(pool, ctypes.c_size_t(0))") == 0
+    assert used(container) == 32
+    assert process("cuda.cuMemPoolDestroy(pool)") == 0
+    assert used(container) == 32
+
+
+def test_a_pool_made_the_current_one_is_charged(container: Container, process: Session) -> None:
+    alloc(process, 1)
+    assert process(POOL) == 0
+    assert process("cuda.cuDeviceSetMemPool(0, pool)") == 0
+    _, pointer = alloc(process, 1)
+    assert used(container) == 64
+    assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
+    assert process("cuda.cuMemPoolDestroy(pool)") == 0
+    assert used(container) == 32
+    alloc(process, 30)
+    assert used(container) == 32
+
+
+def test_what_is_freed_is_room_for_the_next(container: Container, process: Session) -> None:
+    """Frees are not counted: when the sum of what was allocated passes what is reserved, the driver is asked."""
+    for _ in range(40):
+        _, pointer = alloc(process, 3)
+        assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
+    assert used(container) == 32
+
+
+def test_many_small_pieces_are_counted_once(container: Container, process: Session) -> None:
+    counts = process("[alloc(1 << 20, 'cuMemAllocAsync')[0] for _ in range(200)]")
+    assert counts == [0] * 128 + [OUT_OF_MEMORY] * 72
+    assert used(container) == 128
+
+
+def test_processes_share_what_pools_leave(container: Container, process: Session) -> None:
+    other = container.session()
+    if container.world.cards[0].context_mib:
+        pytest.skip("two contexts take more than one")
+    other("start()")
+    _, pointer = alloc(process, 96)
+    assert alloc(other, 64)[0] == OUT_OF_MEMORY
+    assert alloc(other, 32)[0] == 0
+    process(f"[free({pointer}, 'cuMemFreeAsync'), cuda.cuCtxSynchronize()]")
+    process("info()")
+    assert alloc(other, 96)[0] == 0
+    assert used(container) == 128
+
+
+def test_a_reset_takes_the_pools_with_it(container: Container, process: Session) -> None:
+    alloc(process, 100)
+    assert process("cuda.cuDevicePrimaryCtxReset_v2(0)") == 0
+    assert container.used_mib() == 0
+    assert process("start()") == 0
+    time.sleep(0.02)
+    assert alloc(process, 128)[0] == 0
+    assert used(container) == 128
+
+
+def test_an_absurd_size_is_refused(container: Container, process: Session) -> None:
+    assert process(f"alloc({2**64 - 1}, 'cuMemAllocAsync')")[0] == OUT_OF_MEMORY
+    assert alloc(process, 128)[0] == 0
+    assert used(container) == 128
