@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+import limiter
 from benchmarks.limiter import build
 from tests.driver.conftest import World
 
+ROOT = Path(limiter.__file__).parents[1]
 PROGRAMS = ("worker", "race", "kills", "step")
 
 
@@ -24,7 +26,7 @@ def outcomes(world: World, tmp_path: Path, campaign: str) -> list[dict[str, Any]
     """What a campaign found; it runs in a process of its own, for this one cannot load the simulated driver."""
     path = tmp_path / "outcomes.json"
     command = [sys.executable, "-m", "benchmarks.limiter_races", campaign, "--quick", "--json", str(path)]
-    done = subprocess.run(command, env=world.environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=world.environment(), cwd=ROOT, capture_output=True, text=True, check=False)
     assert path.exists(), done.stderr
     found: list[dict[str, Any]] = json.loads(path.read_text())["outcomes"]
     return found

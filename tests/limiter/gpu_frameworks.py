@@ -1,0 +1,97 @@
+"""On a real GPU: each framework computes the same under a limit, and is stopped there by its own kind of error.
+
+    python3 -m tests.limiter.gpu_frameworks [CASE ...]
+
+Prints a line for each case; ends with 1 where one is not as it must be. What cannot run natively is left out, with the
+reason. Needs `limiter/libvgpushare.so` and, for each case, its framework.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.limiter.worker import MIB, Container, native_env
+
+LIMIT_MIB = 6144
+PAST = (LIMIT_MIB + 1024) * MIB
+TIMEOUT_S = 200
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One of `gpu_cases.CASES`, the error by which its framework says that memory is out, and its environment."""
+
+    case: str
+    error: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+TORCH = ("OutOfMemoryError",)
+ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
+TRIALS = {
+    "torch": Trial("torch", TORCH),
+    "torch expandable_segments": Trial("torch", TORCH, {ALLOCATOR: "expandable_segments:True"}),
+    "torch cudaMallocAsync": Trial("torch", TORCH, {ALLOCATOR: "backend:cudaMallocAsync"}),
+    "torch graph": Trial("graph", TORCH),
+    "torch graph, cudaMallocAsync": Trial("graph", TORCH, {ALLOCATOR: "backend:cudaMallocAsync"}),
+    "torch compile": Trial("compile", TORCH),
+    "torch DataLoader": Trial("loader", TORCH),
+    "torch DDP, gloo": Trial("ddp", TORCH),
+    "torch DDP, NCCL": Trial("nccl", TORCH),
+    "CuPy": Trial("cupy", ("OutOfMemoryError",)),
+    "Numba": Trial("numba", ("CudaAPIError", "CUDA_ERROR_OUT_OF_MEMORY")),
+    "JAX": Trial("jax", ("XlaRuntimeError", "JaxRuntimeError"), {"XLA_FLAGS": "--xla_gpu_deterministic_ops=true"}),
+    "driver, per-thread": Trial("driver", ("OutOfMemory",)),
+    "runtime, per-thread": Trial("runtime", ("cudaErrorMemoryAllocation",)),
+}
+
+
+def run(trial: Trial, env: Mapping[str, str], *past: str) -> dict[str, Any] | str:
+    """What the case printed, or why it printed nothing."""
+    command = [sys.executable, "-m", "tests.limiter.gpu_cases", trial.case, *past]
+    full = {**env, **trial.env, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    try:
+        done = subprocess.run(command, env=full, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return f"not done after {TIMEOUT_S} s"
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return answer
+
+
+def judge(trial: Trial) -> str:
+    """Empty where all is as it must be; else what is not, or `left out: ...`."""
+    native = run(trial, native_env())
+    if isinstance(native, str):
+        return f"left out: {native}"
+    with Container(str(LIMIT_MIB)) as container:
+        limited = run(trial, container.env, str(PAST))
+        refusals = sum(card.refusals for card in container.region().cards)
+    if isinstance(limited, str):
+        return f"does not run: {limited}"
+    faults = [
+        "" if limited["values"] == native["values"] else "other results",
+        "" if limited["stopped"] in trial.error else f"stopped by {limited['stopped']}",
+        "" if limited["after"] == native["after"] else "does not go on",
+        "" if refusals else "the limiter refused nothing",
+    ]
+    return ", ".join(filter(None, faults))
+
+
+def main(names: list[str]) -> int:
+    """Judge the trials, all by default."""
+    wrong = 0
+    for name in names or TRIALS:
+        fault = judge(TRIALS[name])
+        wrong += bool(fault) and not fault.startswith("left out")
+        sys.stdout.write(f"{name}: {fault or 'same results, stopped by its own error, goes on'}\n")
+        sys.stdout.flush()
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
