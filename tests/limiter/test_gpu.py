@@ -129,3 +129,7 @@ for _ in range(3):
 def test_a_reset_context_gives_its_memory_back(python: str) -> None:
     with launch.environment("4GiB", None, "fixed", os.environ) as env:
         run(python, "-c", RESET, **env)
+
+
+def test_what_is_charged_is_what_the_process_holds_at_every_quiet_moment(python: str) -> None:
+    run(python, "-m", "tests.limiter.gpu_overhead")
