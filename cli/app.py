@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Annotated, Final, NoReturn
 
 import typer
@@ -9,7 +10,7 @@ import typer
 import vgpu
 from cli import spawn
 from limiter import LimiterError, launch
-from vgpu.policy import ComputePolicy
+from vgpu.policy import ComputePolicy, MemoryPolicy
 
 USAGE: Final = 2
 FAILED: Final = 125  # ours, as `timeout` and `docker run` have it: the command was never tried
@@ -38,6 +39,9 @@ def build(environment: Mapping[str, str]) -> typer.Typer:
             int | None, typer.Option(metavar="PERCENT", min=1, max=100, help="percent of each card's time")
         ] = None,
         compute_policy: Annotated[ComputePolicy, typer.Option(help="how the percent are meant")] = ComputePolicy.FIXED,
+        memory_policy: Annotated[
+            MemoryPolicy, typer.Option(help="where the card is full, but the limit is not reached")
+        ] = MemoryPolicy.REFUSE,
     ) -> None:
         """Run a command with a limited share of the GPU, all its processes together.
 
@@ -45,16 +49,15 @@ def build(environment: Mapping[str, str]) -> typer.Typer:
         """
         if gpu_mem is None and gpu_cores is None:
             _fail("run: nothing to limit; give --gpu-mem or --gpu-cores", USAGE)
-        raise typer.Exit(_limited(command, gpu_mem, gpu_cores, compute_policy, environment))
+        limits = launch.environment(gpu_mem, gpu_cores, compute_policy, environment, memory_policy=memory_policy)
+        raise typer.Exit(_limited(command, limits))
 
     return app
 
 
-def _limited(
-    command: list[str], memory: str | None, cores: int | None, policy: ComputePolicy, environment: Mapping[str, str]
-) -> int:
+def _limited(command: list[str], limits: AbstractContextManager[dict[str, str]]) -> int:
     try:
-        with launch.environment(memory, cores, policy, environment) as limited:
+        with limits as limited:
             return spawn.run(command, limited)
     except ValueError as error:
         _fail(f"run: {error}", USAGE)

@@ -14,7 +14,7 @@ from vgpu import assignment as codec
 from vgpu.assignment import Assignment, Grant
 from vgpu.errors import MalformedAssignment
 from vgpu.limits import MAX_CORES, CardLimit, Limits
-from vgpu.policy import ComputePolicy
+from vgpu.policy import ComputePolicy, MemoryPolicy
 from vgpu.quantity import MIB
 from vgpu.request import ContainerKind, ContainerRequest, PodRequest
 
@@ -82,11 +82,12 @@ def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> l
 
 def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequence[Grant]) -> Limits:
     """What is enforced on a container: exact MiB and percent per card; a whole card has no limit."""
-    wish = request.wishes.compute_policy
-    policy = wish or (ComputePolicy.FIXED if container.cores else ComputePolicy.BURST)
+    wishes = request.wishes
+    policy = wishes.compute_policy or (ComputePolicy.FIXED if container.cores else ComputePolicy.BURST)
     if container.whole:
         policy = ComputePolicy.BURST
-    return Limits(tuple(map(_card_limit, grants)), policy, request.wishes.priority)
+    memory_policy = wishes.memory_policy or MemoryPolicy.REFUSE
+    return Limits(tuple(map(_card_limit, grants)), policy, wishes.priority, memory_policy)
 
 
 def request_of(request: PodRequest, container: str) -> ContainerRequest | None:

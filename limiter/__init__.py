@@ -30,7 +30,9 @@ def installed(name: str) -> Path:
     return path
 
 
-def preload(memory: str | None = None, cores: int | None = None, policy: str = "fixed") -> None:
+def preload(
+    memory: str | None = None, cores: int | None = None, policy: str = "fixed", memory_policy: str = "refuse"
+) -> None:
     """Limit this process, and the children that it starts from now on.
 
     Must be called before anything loads CUDA (`import torch` is early enough; its first CUDA call is not).
@@ -39,6 +41,8 @@ def preload(memory: str | None = None, cores: int | None = None, policy: str = "
         memory: on each card, `4GiB` or MiB as a plain number; `uuid=4GiB,uuid=2GiB` where they differ; None: no limit.
         cores: percent of each card's time; None: no limit.
         policy: `fixed`, `burst` or `best-effort`: what `cores` means.
+        memory_policy: where an allocation is within the limit, but the card is full: `refuse` it, or `spill` it into
+            managed memory.
 
     Raises:
         LimiterError: CUDA is loaded already, limits are in force already, or there is no NVIDIA driver.
@@ -46,4 +50,4 @@ def preload(memory: str | None = None, cores: int | None = None, policy: str = "
     """
     from limiter import doors, launch  # noqa: PLC0415 - both need this module whole
 
-    doors.preload(launch.parse(memory, cores, policy), os.environ)
+    doors.preload(launch.parse(memory, cores, policy, memory_policy), os.environ)

@@ -14,12 +14,13 @@ def main() -> None:
     parser.add_argument("--memory", help="on each card: 4GiB, or MiB as a number; uuid=4GiB,... where they differ")
     parser.add_argument("--cores", type=int, help="percent of each card's time")
     parser.add_argument("--policy", default="fixed", help="fixed, burst or best-effort")
+    parser.add_argument("--memory-policy", default="refuse", help="on a full card, within the limit: refuse or spill")
     parser.add_argument("-m", dest="module", action="store_true", help="the script is a module's name")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     asked = parser.parse_args()
     try:
-        limiter.preload(asked.memory, asked.cores, asked.policy)
+        limiter.preload(asked.memory, asked.cores, asked.policy, asked.memory_policy)
     except (limiter.LimiterError, ValueError) as error:
         parser.error(str(error))
     sys.argv = [asked.script, *asked.arguments]

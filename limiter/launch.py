@@ -11,7 +11,7 @@ from typing import Final
 from limiter import LimiterError, library_path
 from vgpu import limits, quantity, region
 from vgpu.limits import ANY_GPU, MAX_CORES, CardLimit, Limits
-from vgpu.policy import ComputePolicy
+from vgpu.policy import ComputePolicy, MemoryPolicy
 
 LIMITS_ENV: Final = "VGPU_LIMITS_FILE"
 REGION_ENV: Final = "VGPU_REGION_FILE"
@@ -21,24 +21,31 @@ CONTAINER_LIMITS: Final = Path("/run/vgpu/limits")
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a private directory is made in it
 
 
-def parse(memory: str | None, cores: int | None, policy: str) -> Limits:
+def parse(memory: str | None, cores: int | None, policy: str, memory_policy: str = MemoryPolicy.REFUSE) -> Limits:
     """Read limits as people write them (`limiter.preload` says how). Raises ValueError."""
     percent = MAX_CORES if cores is None else cores
     cards = tuple(_card(entry.strip(), percent) for entry in (memory or "").split(",") if memory)
-    parsed = Limits(cards or (CardLimit(ANY_GPU, None, percent),), ComputePolicy(policy))
+    parsed = Limits(
+        cards or (CardLimit(ANY_GPU, None, percent),), ComputePolicy(policy), memory_policy=MemoryPolicy(memory_policy)
+    )
     limits.encode(parsed)  # refuses what is out of range
     return parsed
 
 
 @contextlib.contextmanager
 def environment(
-    memory: str | None, cores: int | None, policy: str, base_env: Mapping[str, str]
+    memory: str | None,
+    cores: int | None,
+    policy: str,
+    base_env: Mapping[str, str],
+    *,
+    memory_policy: str = MemoryPolicy.REFUSE,
 ) -> Iterator[dict[str, str]]:
     """Yield the environment in which a command runs under limits; all its processes share one account.
 
     The files behind it are removed on leaving: leave when the command has ended. Raises ValueError and LimiterError.
     """
-    wanted = parse(memory, cores, policy)
+    wanted = parse(memory, cores, policy, memory_policy)
     refuse_limited(base_env)
     folder = write_files(wanted)
     try:

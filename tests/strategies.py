@@ -86,4 +86,6 @@ def share_pods(draw: st.DrawFn) -> dict[str, Any]:
     annotations = {names.GPU_POLICY: policy}
     if draw(st.booleans()):
         annotations[names.COMPUTE_POLICY] = draw(st.sampled_from(["fixed", "burst", "best-effort"]))
+    if draw(st.booleans()):
+        annotations[names.MEMORY_POLICY] = draw(st.sampled_from(["refuse", "spill"]))
     return pod(*apps, init=(*sidecars, *init), annotations=annotations)

@@ -1,7 +1,7 @@
 """The limits file: what a container may use, written on the host and read by the limiter inside.
 
     64 bytes    header: magic, version, size of a slot, which slot is in force
-    1600 bytes  slot 0: crc32, count of cards, sequence number, policy, priority; 32 entries of 48 bytes
+    1600 bytes  slot 0: crc32, count of cards, sequence number, policies, priority; 32 entries of 48 bytes
     1600 bytes  slot 1
 
 A rewrite fills the slot that is not in force and then flips the index, so a writer that dies leaves the old limits
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vgpu.errors import MalformedLimits
-from vgpu.policy import MAX_PRIORITY, ComputePolicy
+from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
 
 VERSION: Final = 1
 MAX_CARDS: Final = 32
@@ -33,6 +33,7 @@ _UNLIMITED: Final = 2**64 - 1
 SIZE: Final = _HEADER.size + 2 * _SLOT_SIZE
 
 _POLICIES: Final = tuple(ComputePolicy)  # the file holds the place in this order
+_MEMORY_POLICIES: Final = tuple(MemoryPolicy)
 _UUID = re.compile(r"GPU-([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
 _NOBODY: Final = bytes(16)
 
@@ -59,6 +60,7 @@ class Limits:
     cards: tuple[CardLimit, ...]
     compute_policy: ComputePolicy = ComputePolicy.FIXED
     priority: int = 0
+    memory_policy: MemoryPolicy = MemoryPolicy.REFUSE
 
 
 def encode(limits: Limits) -> bytes:
@@ -119,8 +121,8 @@ def _encode_slot(limits: Limits, number: int) -> bytes:
         raise ValueError(f"at most {MAX_CARDS} cards, each once: {limits.cards}")
     if not 0 <= limits.priority <= MAX_PRIORITY:
         raise ValueError(f"priority out of range: {limits.priority}")
-    policy = _POLICIES.index(limits.compute_policy)
-    head = _SLOT.pack(0, len(limits.cards), number, policy, limits.priority, 0)
+    policies = _POLICIES.index(limits.compute_policy), _MEMORY_POLICIES.index(limits.memory_policy)
+    head = _SLOT.pack(0, len(limits.cards), number, policies[0], limits.priority, policies[1])
     body = (head + b"".join(map(_encode_card, limits.cards))).ljust(_SLOT_SIZE, b"\0")[_CRC.size :]
     return _CRC.pack(zlib.crc32(body)) + body
 
@@ -150,10 +152,10 @@ def _is_whole(data: bytes, slot: int) -> bool:
 
 
 def _read_slot(data: bytes, slot: int) -> Limits:
-    _, count, _, policy, priority, _ = _SLOT.unpack_from(data, _offset(slot))
-    if count > MAX_CARDS or policy >= len(_POLICIES):
-        raise MalformedLimits(f"{count} cards, policy {policy}")
+    _, count, _, policy, priority, memory = _SLOT.unpack_from(data, _offset(slot))
+    if count > MAX_CARDS or policy >= len(_POLICIES) or memory >= len(_MEMORY_POLICIES):
+        raise MalformedLimits(f"{count} cards, policies {policy} and {memory}")
     first = _offset(slot) + _SLOT.size
     entries = (_CARD.unpack_from(data, first + place * _CARD.size) for place in range(count))
     cards = tuple(CardLimit(uuid_text(u), None if m == _UNLIMITED else m, cores) for u, m, cores in entries)
-    return Limits(cards, _POLICIES[policy], priority)
+    return Limits(cards, _POLICIES[policy], priority, _MEMORY_POLICIES[memory])

@@ -20,6 +20,7 @@ KUBELET_RESOURCES: Final = (SLICE, CARD)
 NODE_POLICY: Final = f"{DOMAIN}/node-policy"
 GPU_POLICY: Final = f"{DOMAIN}/gpu-policy"
 COMPUTE_POLICY: Final = f"{DOMAIN}/compute-policy"
+MEMORY_POLICY: Final = f"{DOMAIN}/memory-policy"
 PRIORITY: Final = f"{DOMAIN}/priority"
 USE_GPU_MODEL: Final = f"{DOMAIN}/use-gpu-model"
 AVOID_GPU_MODEL: Final = f"{DOMAIN}/avoid-gpu-model"
@@ -29,6 +30,7 @@ USER_ANNOTATIONS: Final = (
     NODE_POLICY,
     GPU_POLICY,
     COMPUTE_POLICY,
+    MEMORY_POLICY,
     PRIORITY,
     USE_GPU_MODEL,
     AVOID_GPU_MODEL,
@@ -53,3 +55,4 @@ def node_lease(node: str) -> str:
 MEMORY_ENV: Final = "VGPU_MEMORY_LIMIT"
 CORES_ENV: Final = "VGPU_CORES_LIMIT"
 COMPUTE_POLICY_ENV: Final = "VGPU_COMPUTE_POLICY"
+MEMORY_POLICY_ENV: Final = "VGPU_MEMORY_POLICY"

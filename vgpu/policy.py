@@ -29,6 +29,13 @@ class ComputePolicy(StrEnum):
     BEST_EFFORT = "best-effort"  # idle time only
 
 
+class MemoryPolicy(StrEnum):
+    """What becomes of an allocation that is within the limit when the card itself is full."""
+
+    REFUSE = "refuse"  # out of memory, as without us
+    SPILL = "spill"  # served from managed memory, which the driver moves between card and host
+
+
 @dataclass(frozen=True, slots=True)
 class Selector:
     """Which cards a pod accepts. Empty tuples accept every card.
@@ -61,6 +68,7 @@ class Wishes:
     node_policy: PackingPolicy | None = None
     gpu_policy: PackingPolicy | None = None
     compute_policy: ComputePolicy | None = None
+    memory_policy: MemoryPolicy | None = None
     priority: int = 0
     selector: Selector = Selector()
 
@@ -72,6 +80,7 @@ def parse(annotations: Mapping[str, str]) -> tuple[Wishes, list[Problem]]:
         node_policy=_choice(PackingPolicy, names.NODE_POLICY, annotations, problems),
         gpu_policy=_choice(PackingPolicy, names.GPU_POLICY, annotations, problems),
         compute_policy=_choice(ComputePolicy, names.COMPUTE_POLICY, annotations, problems),
+        memory_policy=_choice(MemoryPolicy, names.MEMORY_POLICY, annotations, problems),
         priority=_priority(annotations, problems),
         selector=Selector(
             use_models=_words(names.USE_GPU_MODEL, annotations, problems, fold=True),

@@ -56,7 +56,10 @@ def environment(asked: PodRequest, container: ContainerRequest) -> dict[str, str
     if container.cores is not None:
         limits[names.CORES_ENV] = str(container.cores)
     default = ComputePolicy.BURST if container.cores is None else ComputePolicy.FIXED
-    return limits | {names.COMPUTE_POLICY_ENV: asked.wishes.compute_policy or default}
+    limits[names.COMPUTE_POLICY_ENV] = asked.wishes.compute_policy or default
+    if asked.wishes.memory_policy is not None:
+        limits[names.MEMORY_POLICY_ENV] = asked.wishes.memory_policy
+    return limits
 
 
 def _with_environment(container: Json, wanted: Mapping[str, str]) -> Json:

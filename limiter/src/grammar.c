@@ -108,24 +108,29 @@ static bool parse_cores(const char *cores, uint32_t *out) {
     return true;
 }
 
-static bool parse_policy(const char *policy, uint32_t *out) {
-    static const char *const names[POLICY_COUNT] = {"fixed", "burst", "best-effort"};
-    for (uint32_t i = 0; i < POLICY_COUNT; i++) {
-        *out = i;
-        if (strcmp(policy, names[i]) == 0) return true;
-    }
-    return false;
+/* The place of a name among others; without one, the first. */
+static bool parse_name(const char *name, const char *const names[], uint32_t count, uint32_t *out) {
+    for (*out = 0; name && *out < count; (*out)++)
+        if (strcmp(name, names[*out]) == 0) return true;
+    return !name;
 }
 
-bool limits_parse(const char *memory, const char *cores, const char *policy, struct limits_slot *out) {
+static bool parse_policies(const struct limits_text *text, struct limits_slot *out) {
+    static const char *const compute[POLICY_COUNT] = {"fixed", "burst", "best-effort"};
+    static const char *const memory[MEMORY_POLICIES] = {"refuse", "spill"};
+    return parse_name(text->compute_policy, compute, POLICY_COUNT, &out->compute_policy) &&
+           parse_name(text->memory_policy, memory, MEMORY_POLICIES, &out->memory_policy);
+}
+
+bool limits_parse(const struct limits_text *text, struct limits_slot *out) {
     uint32_t percent = FULL_CORES;
     memset(out, 0, sizeof *out);
     out->count = 1;
     out->cards[0].memory = UNLIMITED;
-    if (memory) out->cards[0].memory = 0;
-    if (memory && !parse_memory(memory, out)) return false;
-    if (cores && !parse_cores(cores, &percent)) return false;
-    if (policy && !parse_policy(policy, &out->compute_policy)) return false;
+    if (text->memory) out->cards[0].memory = 0;
+    if (text->memory && !parse_memory(text->memory, out)) return false;
+    if (text->cores && !parse_cores(text->cores, &percent)) return false;
+    if (!parse_policies(text, out)) return false;
     for (uint32_t i = 0; i < out->count; i++) out->cards[i].cores = percent;
     return true;
 }

@@ -22,7 +22,7 @@ static bool is_limits_file(const struct limits_file *file) {
 
 static bool is_whole(const struct limits_slot *slot) {
     return slot->crc == crc32((const uint8_t *)slot + sizeof slot->crc, sizeof *slot - sizeof slot->crc) &&
-           slot->count <= LIMITS_CARDS && slot->compute_policy < POLICY_COUNT;
+           slot->count <= LIMITS_CARDS && slot->compute_policy < POLICY_COUNT && slot->memory_policy < MEMORY_POLICIES;
 }
 
 bool limits_decode(const struct limits_file *file, struct limits_slot *out) {

@@ -16,6 +16,9 @@
 
 enum compute_policy { POLICY_FIXED, POLICY_BURST, POLICY_BEST_EFFORT, POLICY_COUNT };
 
+/* What becomes of an allocation within the limit when the card is full: see spill.h. */
+enum memory_policy { MEMORY_REFUSE, MEMORY_SPILL, MEMORY_POLICIES };
+
 struct card_limit {
     uint8_t uuid[UUID_SIZE]; /* zeros: every card that has no entry of its own */
     uint64_t memory;         /* bytes; UNLIMITED; 0 refuses all */
@@ -52,9 +55,16 @@ static_assert(sizeof(struct limits_file) == 3264, "layout");
  * are no limits file; `out` is then unchanged. */
 bool limits_decode(const struct limits_file *file, struct limits_slot *out);
 
-/* Reads VGPU_MEMORY_LIMIT (`8GiB`, `8192`, `uuid=8GiB,uuid=4GiB`), VGPU_CORES_LIMIT (`30`) and VGPU_COMPUTE_POLICY;
- * NULL stands for unset. False when one cannot be read. */
-bool limits_parse(const char *memory, const char *cores, const char *policy, struct limits_slot *out);
+/* Limits as text, in the environment's grammar; NULL stands for unset. */
+struct limits_text {
+    const char *memory;         /* VGPU_MEMORY_LIMIT: `8GiB`, `8192`, `uuid=8GiB,uuid=4GiB` */
+    const char *cores;          /* VGPU_CORES_LIMIT: `30` */
+    const char *compute_policy; /* VGPU_COMPUTE_POLICY */
+    const char *memory_policy;  /* VGPU_MEMORY_POLICY */
+};
+
+/* False when one of them cannot be read. */
+bool limits_parse(const struct limits_text *text, struct limits_slot *out);
 
 /* A card's own entry, else the one for every card, else nothing may be used. */
 struct card_limit limits_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]);

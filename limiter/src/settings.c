@@ -16,13 +16,14 @@ static bool is_container(void) {
 
 struct settings settings_read(void) {
     struct settings settings = {0};
-    if (is_container()) return (struct settings){ORIGIN_FILE, VGPU_RUN "/limits", VGPU_RUN "/region", NULL, NULL, NULL};
+    if (is_container()) return (struct settings){ORIGIN_FILE, VGPU_RUN "/limits", VGPU_RUN "/region", {0}};
     settings.region = secure_getenv("VGPU_REGION_FILE");
     settings.limits = secure_getenv("VGPU_LIMITS_FILE");
-    settings.memory = secure_getenv("VGPU_MEMORY_LIMIT");
-    settings.cores = secure_getenv("VGPU_CORES_LIMIT");
-    settings.policy = secure_getenv("VGPU_COMPUTE_POLICY");
-    if (settings.memory || settings.cores) settings.origin = ORIGIN_ENVIRONMENT;
+    settings.text = (struct limits_text){.memory = secure_getenv("VGPU_MEMORY_LIMIT"),
+                                         .cores = secure_getenv("VGPU_CORES_LIMIT"),
+                                         .compute_policy = secure_getenv("VGPU_COMPUTE_POLICY"),
+                                         .memory_policy = secure_getenv("VGPU_MEMORY_POLICY")};
+    if (settings.text.memory || settings.text.cores) settings.origin = ORIGIN_ENVIRONMENT;
     if (settings.limits) settings.origin = ORIGIN_FILE;
     return settings;
 }

@@ -2,6 +2,8 @@
 #ifndef VGPU_SETTINGS_H
 #define VGPU_SETTINGS_H
 
+#include "limits.h"
+
 enum origin {
     ORIGIN_NONE,        /* nobody set a limit: everything passes */
     ORIGIN_FILE,        /* a limits file */
@@ -10,11 +12,9 @@ enum origin {
 
 struct settings {
     enum origin origin;
-    const char *limits; /* path of the limits file */
-    const char *region; /* path of the region; NULL: one of the process's own */
-    const char *memory; /* of the environment; NULL where unset */
-    const char *cores;
-    const char *policy;
+    const char *limits;      /* path of the limits file */
+    const char *region;      /* path of the region; NULL: one of the process's own */
+    struct limits_text text; /* of the environment */
 };
 
 /* Inside a container of ours /run/vgpu/limits decides and the environment is not looked at. Elsewhere VGPU_LIMITS_FILE

@@ -29,9 +29,8 @@ static const struct limits_file *map_limits(const char *path) {
 
 static void read_limits(struct source *source, const struct settings *settings) {
     if (settings->origin == ORIGIN_FILE) source->file = map_limits(settings->limits);
-    bool good = settings->origin == ORIGIN_FILE
-                    ? source->file && limits_decode(source->file, &source->limits)
-                    : limits_parse(settings->memory, settings->cores, settings->policy, &source->limits);
+    bool good = settings->origin == ORIGIN_FILE ? source->file && limits_decode(source->file, &source->limits)
+                                                : limits_parse(&settings->text, &source->limits);
     if (good) return;
     source->limits.count = 0;
     log_warn("%s cannot be read: no GPU memory may be used",
@@ -57,10 +56,16 @@ static bool is_current(const struct source *source) {
     return __atomic_load_n(&source->file->slots[active].sequence, __ATOMIC_ACQUIRE) == source->limits.sequence;
 }
 
-struct card_limit source_limit(struct source *source, const uint8_t uuid[UUID_SIZE]) {
+static const struct limits_slot *current(struct source *source) {
     if (source->file && !is_current(source)) limits_decode(source->file, &source->limits);
-    return limits_of(&source->limits, uuid);
+    return &source->limits;
 }
+
+struct card_limit source_limit(struct source *source, const uint8_t uuid[UUID_SIZE]) {
+    return limits_of(current(source), uuid);
+}
+
+enum memory_policy source_memory_policy(struct source *source) { return current(source)->memory_policy; }
 
 struct region *source_region(const struct source *source) { return source->region; }
 

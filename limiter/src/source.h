@@ -17,6 +17,9 @@ bool source_is_limited(const struct source *source);
  * be used. */
 struct card_limit source_limit(struct source *source, const uint8_t uuid[UUID_SIZE]);
 
+/* What becomes of allocations within the limit when a card is full, as the file says now. */
+enum memory_policy source_memory_policy(struct source *source);
+
 /* The region, or NULL where it cannot be used: then every allocation is refused. */
 struct region *source_region(const struct source *source);
 

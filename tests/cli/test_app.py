@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 import vgpu
 from cli import app
 from vgpu import limits
-from vgpu.policy import ComputePolicy
+from vgpu.policy import ComputePolicy, MemoryPolicy
 
 SAY_LIMITS = (
     "import os, pathlib, sys; sys.stdout.buffer.write(pathlib.Path(os.environ['VGPU_LIMITS_FILE']).read_bytes())"
@@ -27,11 +27,12 @@ def test_version() -> None:
 def test_the_command_finds_its_limits_and_they_are_gone_after_it(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    with_both = ["--gpu-mem", "4Gi", "--gpu-cores", "30", "--compute-policy", "burst"]
-    assert run("run", *with_both, "--", sys.executable, "-c", SAY_LIMITS)[0] == 0
+    with_all = ["--gpu-mem", "4Gi", "--gpu-cores", "30", "--compute-policy", "burst", "--memory-policy", "spill"]
+    assert run("run", *with_all, "--", sys.executable, "-c", SAY_LIMITS)[0] == 0
     found = limits.decode(capfdbinary.readouterr().out)
     assert found.cards == (limits.CardLimit(limits.ANY_GPU, 4 << 30, 30),)
     assert found.compute_policy is ComputePolicy.BURST
+    assert found.memory_policy is MemoryPolicy.SPILL
     run("run", "--gpu-mem", "1Gi", "--", "/bin/sh", "-c", "echo $VGPU_LIMITS_FILE")
     assert not Path(capfdbinary.readouterr().out.decode().strip()).exists()
 

@@ -12,7 +12,7 @@ from tests.strategies import container
 from vgpu import names
 from vgpu.assignment import Assignment
 from vgpu.limits import CardLimit, Limits
-from vgpu.policy import ComputePolicy
+from vgpu.policy import ComputePolicy, MemoryPolicy
 
 GIB = 1 << 30
 
@@ -100,9 +100,10 @@ def test_without_cores_a_container_takes_turns_and_is_promised_nothing() -> None
 
 
 def test_wishes_reach_the_limits() -> None:
-    wishes = {names.COMPUTE_POLICY: "best-effort", names.PRIORITY: "7"}
+    wishes = {names.COMPUTE_POLICY: "best-effort", names.PRIORITY: "7", names.MEMORY_POLICY: "spill"}
     pod = bound("p", container(gpu_mem=1024, gpu_cores=5), annotations=wishes)
-    assert limits(pod) == Limits((CardLimit(uuid(0), GIB, 5),), ComputePolicy.BEST_EFFORT, 7)
+    wanted = Limits((CardLimit(uuid(0), GIB, 5),), ComputePolicy.BEST_EFFORT, 7, MemoryPolicy.SPILL)
+    assert limits(pod) == wanted
 
 
 def test_a_whole_card_has_no_limit() -> None:

@@ -65,7 +65,8 @@ static void hostile_text(void) {
         for (unsigned at = 0; at < length; at++) text[at] = alphabet[next(sizeof alphabet - 1)];
         if (next(3) == 0 && length > 45) memcpy(text, "GPU-00000000-0000-0000-0000-00000000000f=", 41);
         text[length] = 0;
-        limits_parse(text, next(2) ? text : NULL, next(2) ? text : NULL, &out);
+        const struct limits_text texts = {text, next(2) ? text : NULL, next(2) ? text : NULL, next(2) ? text : NULL};
+        limits_parse(&texts, &out);
         free(text);
     }
 }

@@ -14,7 +14,7 @@ from tests.driver.conftest import World
 from tests.limiter.conftest import MIB
 from vgpu import limits, region
 from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import ComputePolicy
+from vgpu.policy import ComputePolicy, MemoryPolicy
 
 ROOT = Path(limiter.__file__).parents[1]
 GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
@@ -144,6 +144,7 @@ def test_limits_are_read_as_people_write_them() -> None:
         CardLimit(ANY_GPU, 512 << 20, 30),
     )
     assert launch.parse(None, 30, "fixed").cards == (CardLimit(ANY_GPU, None, 30),)
+    assert launch.parse("4Gi", None, "fixed", "spill").memory_policy is MemoryPolicy.SPILL
 
 
 @pytest.mark.parametrize(("memory", "cores", "policy"), [("x", 1, "fixed"), ("1", 101, "fixed"), ("1", 1, "greedy")])

@@ -11,7 +11,7 @@ from limiter import launch
 from vgpu import limits, quantity
 from vgpu.errors import MalformedLimits
 from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import ComputePolicy
+from vgpu.policy import ComputePolicy, MemoryPolicy
 
 SLOT_SIZE = 1600
 GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
@@ -20,9 +20,16 @@ ANOTHER = "GPU-00000000-0000-0000-0000-00000000000f"
 uuids = st.sampled_from([GPU, ANOTHER, ANY_GPU])
 cards = st.builds(CardLimit, uuids, st.none() | st.integers(0, 2**63), st.integers(0, 100))
 wanted = st.builds(
-    Limits, st.lists(cards, max_size=3, unique_by=lambda c: c.gpu).map(tuple), st.sampled_from(ComputePolicy)
+    Limits,
+    st.lists(cards, max_size=3, unique_by=lambda c: c.gpu).map(tuple),
+    st.sampled_from(ComputePolicy),
+    memory_policy=st.sampled_from(MemoryPolicy),
 )
 sizes = st.from_regex(r"\A ?\d{0,4}(\.\d{0,4})? ?([KMGTX]i?)?B? ?\Z")
+
+
+class Texts(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_char_p) for name in ("memory", "cores", "compute_policy", "memory_policy"))
 
 
 class CardLimitC(ctypes.Structure):
@@ -42,10 +49,11 @@ def as_file(slot: bytes) -> bytes:
     return bytes(blank)
 
 
-def parse(pure: ctypes.CDLL, memory: str | None, cores: str | None = None, policy: str | None = None) -> Limits | None:
+def parse(pure: ctypes.CDLL, *texts: str | None) -> Limits | None:
+    """By memory, cores, compute policy and memory policy, as far as given."""
     slot = ctypes.create_string_buffer(SLOT_SIZE)
-    texts = [None if text is None else text.encode() for text in (memory, cores, policy)]
-    return limits.decode(as_file(slot.raw)) if pure.limits_parse(*texts, slot) else None
+    encoded = Texts(*(None if text is None else text.encode() for text in texts))
+    return limits.decode(as_file(slot.raw)) if pure.limits_parse(ctypes.byref(encoded), slot) else None
 
 
 @given(wanted, wanted, st.integers(0, 2**31), st.integers(0, 255))
@@ -84,10 +92,11 @@ def test_any_text_is_read_like_python_or_refused(pure: ctypes.CDLL, text: str) -
 
 
 def test_cards_of_their_own_and_all_others(pure: ctypes.CDLL) -> None:
-    parsed = parse(pure, f"{GPU}=8GiB, {ANOTHER}=512, 1.5Gi", "30", "best-effort")
+    parsed = parse(pure, f"{GPU}=8GiB, {ANOTHER}=512, 1.5Gi", "30", "best-effort", "spill")
     assert parsed == Limits(
         (CardLimit(GPU, 8 << 30, 30), CardLimit(ANOTHER, 512 << 20, 30), CardLimit(ANY_GPU, 3 << 29, 30)),
         ComputePolicy.BEST_EFFORT,
+        memory_policy=MemoryPolicy.SPILL,
     )
 
 
@@ -97,6 +106,7 @@ def test_what_cannot_be_read_is_refused(pure: ctypes.CDLL) -> None:
     assert parse(pure, "8GiB", "1x") is None
     assert parse(pure, "8GiB", "") is None
     assert parse(pure, "8GiB", None, "greedy") is None
+    assert parse(pure, "8GiB", None, None, "swap") is None
     assert parse(pure, "GPU-1=8GiB") is None
     assert parse(pure, "") is None
     assert parse(pure, "8GiB,") is None

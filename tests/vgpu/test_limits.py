@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vgpu import limits
 from vgpu.errors import MalformedLimits
 from vgpu.limits import CardLimit, Limits
-from vgpu.policy import ComputePolicy
+from vgpu.policy import ComputePolicy, MemoryPolicy
 
 GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 OTHER = "GPU-00000000-0000-0000-0000-000000000001"
@@ -21,6 +21,7 @@ anything = st.builds(
     st.lists(cards, max_size=limits.MAX_CARDS, unique_by=lambda c: c.gpu).map(tuple),
     st.sampled_from(ComputePolicy),
     st.integers(0, 100),
+    st.sampled_from(MemoryPolicy),
 )
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import container, pod
 from vgpu import names, request
-from vgpu.policy import ComputePolicy, PackingPolicy
+from vgpu.policy import ComputePolicy, MemoryPolicy, PackingPolicy
 from vgpu.request import ContainerKind
 
 
@@ -78,6 +78,7 @@ def test_an_unknown_resource_of_the_domain_is_refused() -> None:
     "annotations",
     [
         {names.NODE_POLICY: "pack"}, {names.GPU_POLICY: ""}, {names.COMPUTE_POLICY: "Fixed"}, {names.PRIORITY: "-1"},
+        {names.MEMORY_POLICY: "swap"},
         {names.PRIORITY: "101"}, {names.PRIORITY: "1" * 5000}, {names.USE_GPU_MODEL: "a,,b"}, {names.USE_GPU_UUID: ""},
     ],
 )  # fmt: skip
@@ -89,11 +90,13 @@ def test_unknown_wishes_are_refused_by_name(annotations: dict[str, str]) -> None
 
 def test_wishes() -> None:
     annotations = {names.NODE_POLICY: "spread", names.COMPUTE_POLICY: "best-effort", names.USE_GPU_MODEL: "H100, a100"}
+    annotations |= {names.MEMORY_POLICY: "spill"}
     parsed = request.parse(pod(container(gpu_mem=1, gpu_cores=10), annotations=annotations))
     assert parsed.request is not None
     wishes = parsed.request.wishes
     assert wishes.node_policy is PackingPolicy.SPREAD
     assert wishes.compute_policy is ComputePolicy.BEST_EFFORT
+    assert wishes.memory_policy is MemoryPolicy.SPILL
     assert wishes.selector.use_models == ("h100", "a100")
     assert parsed.request.counted_cores(parsed.request.containers[0]) == 0
 

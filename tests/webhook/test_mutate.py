@@ -52,6 +52,13 @@ def test_without_cores_the_compute_policy_is_burst_unless_told(annotations: dict
     assert env(container)["VGPU_COMPUTE_POLICY"] == policy
 
 
+def test_the_memory_policy_is_told_where_there_is_one() -> None:
+    (container,) = mutate.mutate(build.pod(SHARE, {names.MEMORY_POLICY: "spill"}), RULES)["spec"]["containers"]
+    assert env(container)["VGPU_MEMORY_POLICY"] == "spill"
+    (container,) = mutate.mutate(build.pod(SHARE), RULES)["spec"]["containers"]
+    assert "VGPU_MEMORY_POLICY" not in env(container)
+
+
 def test_an_init_container_gets_as_many_slices_as_the_container_it_hands_them_to() -> None:
     init = [build.container("init", {names.GPU_MEM: "512"})]
     spec = mutate.mutate(build.pod({names.GPU_MEM: "2048"}, initContainers=init), RULES)["spec"]
