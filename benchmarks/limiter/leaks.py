@@ -83,7 +83,7 @@ def measure(watcher: Watcher, native: Native, limit: int, start_cost: int) -> Ro
         if native.name in NEVER_CHARGED:
             _hold_host(worker, row, limit)
         else:
-            _Trial(worker, row, native, limit).run()
+            _Trial(worker, row, native).run()
         row.peak = watcher.peak()
         if row.peak > limit + uncovered(row.start_free, limit, start_cost):
             row.faults.append("NVML over")
@@ -112,8 +112,8 @@ def _hold_host(worker: Worker, row: Row, limit: int) -> None:
 class _Trial:
     """The steps of `measure`."""
 
-    def __init__(self, worker: Worker, row: Row, native: Native, limit: int) -> None:
-        self.worker, self.row, self.native, self.limit = worker, row, native, limit
+    def __init__(self, worker: Worker, row: Row, native: Native) -> None:
+        self.worker, self.row, self.native = worker, row, native
         self.held: list[int] = []
 
     def run(self) -> None:
@@ -123,9 +123,7 @@ class _Trial:
         if self.native.name not in WHOLE_CONTEXTS:
             self.fill_to_the_end()
         self.give_all()
-        again = self.fill()
-        if again < self.row.fitted - STEP:
-            self.fault(f"only {again // MIB} MiB fit again")
+        self.fill()
 
     def fault(self, text: str) -> None:
         self.row.faults.append(text)
@@ -137,17 +135,17 @@ class _Trial:
         return answer
 
     def fill(self) -> int:
-        """Takes steps while one more must fit; the bytes that did."""
-        taken = 0
-        while self.worker.free() >= self.native.cost + SLACK and taken <= self.limit:
+        """Takes as many steps as must fit by what they cost natively; the bytes that did."""
+        count = (self.row.start_free - SLACK) // self.native.cost
+        for number in range(count):
             answer = self.take(STEP)
             if answer.result:
-                self.fault(f"refused below, with {self.worker.free() // MIB} MiB free: {answer}")
-                break
-            taken += STEP
-        if taken > self.limit:
-            self.fault("passes: never refused")
-        return taken
+                self.fault(f"step {number + 1} of {count} refused with {self.worker.free() // MIB} MiB free: {answer}")
+                return number * STEP
+        off = self.row.start_free - count * self.native.cost - self.worker.free()
+        if abs(off) > SLACK:
+            self.fault(f"free is off by {off // MIB} MiB")
+        return count * STEP
 
     def go_past(self) -> None:
         """More than is free, at once where the class has a size."""

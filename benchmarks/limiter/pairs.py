@@ -19,19 +19,19 @@ def measure(watcher: Watcher, first: str, seconds: Sequence[str], limit: int, st
     watcher.settle()
     with Container(str(limit // MIB)) as container, Worker(container.env) as worker:
         leaks.assert_limited(worker, limit)
-        most = limit + leaks.uncovered(worker.free(), limit, start_cost)
+        start = worker.free()
+        most = limit + leaks.uncovered(start, limit, start_cost)
         found = {}
         for second in seconds:
-            faults = list(_faults(worker, first, second))
+            faults = list(_faults(worker, first, second, start))
             if watcher.peak() > most:
                 faults.append(f"NVML over by {(watcher.peak() - limit) // MIB} MiB")
             found[second] = "; ".join(faults)
         return found
 
 
-def _faults(worker: Worker, first: str, second: str) -> Iterator[str]:
-    free = worker.free()
-    most = free * 6 // 10 // SMALL * SMALL
+def _faults(worker: Worker, first: str, second: str, start: int) -> Iterator[str]:
+    most = start * 6 // 10 // SMALL * SMALL
     taken = worker.take(most, first)
     if taken.result:
         yield f"the first refused: {taken}"
@@ -40,8 +40,8 @@ def _faults(worker: Worker, first: str, second: str) -> Iterator[str]:
     if (given := worker.give(taken.id)).result:
         yield f"the first not given back: {given}"
     yield from _fits(worker, second, most)
-    if free - worker.free() > SLACK:
-        yield f"{(free - worker.free()) // MIB} MiB stay charged"
+    if start - worker.free() > SLACK:
+        yield f"{(start - worker.free()) // MIB} MiB stay charged"
 
 
 def _held_to_the_rest(worker: Worker, second: str, most: int) -> Iterator[str]:
