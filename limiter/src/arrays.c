@@ -6,6 +6,7 @@
 #include "hooks.h"
 #include "outlays.h"
 #include "shelves.h"
+#include "vmm.h"
 
 /* What is to be made: `levels` 0 is an array, else one with so many mipmaps. */
 struct wish {
@@ -139,19 +140,23 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *mipmaps, const CUDA_ARR
     MAKE(&wish, cuMipmappedArrayCreate, mipmaps, descriptor, levels);
 }
 
+static void finish_end(uint64_t handle, const struct outlay *outlay, CUresult result) {
+    if (result == CUDA_SUCCESS && outlay) take_back(outlay);
+    if (result == CUDA_SUCCESS) vmm_end_of(handle);
+    if (result != CUDA_SUCCESS && outlay) outlays_add(handle, *outlay);
+}
+
 /* Taken before the driver's call, for after it another thread may be given the same handle. */
-#define DESTROY(name, handle)                                                                              \
-    do {                                                                                                   \
-        struct outlay outlay;                                                                              \
-        if (!charge_is_limited() || !outlays_take((uint64_t)(handle), &outlay)) return REAL(name)(handle); \
-        int span = charge_enter();                                                                         \
-        CUresult result = REAL(name)(handle);                                                              \
-        if (result == CUDA_SUCCESS)                                                                        \
-            take_back(&outlay);                                                                            \
-        else                                                                                               \
-            outlays_add((uint64_t)(handle), outlay);                                                       \
-        charge_leave(span);                                                                                \
-        return result;                                                                                     \
+#define DESTROY(name, handle)                                           \
+    do {                                                                \
+        struct outlay outlay;                                           \
+        if (!charge_is_limited()) return REAL(name)(handle);            \
+        int span = charge_enter();                                      \
+        bool known = outlays_take((uint64_t)(handle), &outlay);         \
+        CUresult result = REAL(name)(handle);                           \
+        finish_end((uint64_t)(handle), known ? &outlay : NULL, result); \
+        charge_leave(span);                                             \
+        return result;                                                  \
     } while (0)
 
 EXPORT CUresult cuArrayDestroy(CUarray array) { DESTROY(cuArrayDestroy, array); }

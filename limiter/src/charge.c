@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "account.h"
+#include "backings.h"
 #include "growth.h"
 #include "identity.h"
 #include "log.h"
@@ -120,11 +121,21 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
     return reserved;
 }
 
-/* Whether less is charged after a look at what is charged too much: our pools, which can be looked at without NVML too,
- * and then all. */
+/* Memory that was left to a descriptor which the program has closed since, and that another process may have. */
+static void sweep(void) {
+    struct backing change;
+    while (backings_sweep(&change)) {
+        settle_others();
+        charge_release_managed(change.card, change.bytes);
+    }
+}
+
+/* Whether less is charged after a look at what is charged too much: our descriptors and pools, which can be looked at
+ * without NVML too, and then all. */
 static bool correct(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
     int card = account_find_card(region, uuid);
     uint64_t before = account_used(region, card);
+    sweep();
     growth_look_on(card);
     settle_all(uuid, 1);
     return account_used(region, card) < before;

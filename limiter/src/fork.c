@@ -3,8 +3,10 @@
 #include <pthread.h>
 
 #include "backings.h"
+#include "bindings.h"
 #include "charge.h"
 #include "holdings.h"
+#include "ipc.h"
 #include "measure.h"
 #include "outlays.h"
 #include "place.h"
@@ -14,6 +16,8 @@
 static void before(void) {
     place_lock();
     holdings_lock();
+    ipc_lock();
+    bindings_lock();
     backings_lock();
     outlays_lock();
     pools_lock();
@@ -23,6 +27,8 @@ static void in_parent(void) {
     pools_unlock();
     outlays_unlock();
     backings_unlock();
+    bindings_unlock();
+    ipc_unlock();
     holdings_unlock();
     place_unlock();
 }
@@ -33,8 +39,10 @@ static void in_child(void) {
     place_forget();
     pools_forget();
     backings_forget_all();
+    bindings_forget_all();
     outlays_forget_all();
     shelves_forget_all();
+    ipc_forget_all();
     holdings_forget_all();
     in_parent();
 }

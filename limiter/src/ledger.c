@@ -49,14 +49,19 @@ static void close_hole(struct ledger *ledger, size_t hole) {
     ledger->entries[hole].key = 0;
 }
 
-struct ledger_entry ledger_take(struct ledger *ledger, uint64_t key) {
+/* An empty place may hold what is left of a former entry. */
+struct ledger_entry ledger_find(const struct ledger *ledger, uint64_t key) {
     struct ledger_entry none = {0};
     if (key == 0 || ledger->count == 0) return none;
-    size_t place = find(ledger, key);
-    struct ledger_entry found = ledger->entries[place];
-    if (found.key == 0) return none;
+    struct ledger_entry found = ledger->entries[find(ledger, key)];
+    return found.key != 0 ? found : none;
+}
+
+struct ledger_entry ledger_take(struct ledger *ledger, uint64_t key) {
+    struct ledger_entry found = ledger_find(ledger, key);
+    if (found.key == 0) return found;
     ledger->count--;
-    close_hole(ledger, place);
+    close_hole(ledger, find(ledger, key));
     return found;
 }
 

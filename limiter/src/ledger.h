@@ -24,6 +24,9 @@ struct ledger {
 /* Adds an entry; one of the same key is replaced. False when memory is out: nothing has changed. */
 bool ledger_put(struct ledger *ledger, struct ledger_entry entry);
 
+/* An entry; its key is 0 where there is none. */
+struct ledger_entry ledger_find(const struct ledger *ledger, uint64_t key);
+
 /* Removes an entry; its key is 0 where there was none. */
 struct ledger_entry ledger_take(struct ledger *ledger, uint64_t key);
 

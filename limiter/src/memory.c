@@ -1,8 +1,11 @@
 /* The functions that allocate and free. A NULL for the pointer's place goes to the driver as it is. */
 #include "attempt.h"
+#include "external.h"
 #include "growth.h"
 #include "holdings.h"
 #include "hooks.h"
+#include "ipc.h"
+#include "settle.h"
 
 /* The pitch that every architecture's driver is content with. */
 #define PITCH_ALIGNMENT 512ULL
@@ -71,28 +74,33 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned f
 
 static CUresult take_back(CUdeviceptr pointer, struct holding holding, CUresult result) {
     if (result != CUDA_SUCCESS) holding.bytes = holdings_put_back(pointer, &holding);
+    if (result == CUDA_SUCCESS && holding.bytes && ipc_end(pointer)) settle_others();
     if (holding.bytes) (holding.is_managed ? charge_release_managed : charge_release)(holding.card, holding.bytes);
     return result;
 }
 
 /* Of a pool's memory the free waits for the device, and the pool may shrink. */
-static CUresult look(CUresult result) {
+static CUresult look(CUdeviceptr pointer, CUresult result) {
+    if (result == CUDA_SUCCESS) external_end(pointer);
     if (result == CUDA_SUCCESS && charge_is_limited() && pools_any()) growth_look(pools_current());
     return result;
 }
 
-static CUresult pass(CUresult result) { return result; }
+static CUresult pass(CUdeviceptr pointer, CUresult result) {
+    (void)pointer;
+    return result;
+}
 
 /* Taken before the driver's call, for after it another thread may be given the same pointer. What was never charged
  * goes to the driver as it is, and `after` sees to it. */
-#define FREE(name, after, pointer, ...)                                                                       \
-    do {                                                                                                      \
-        struct holding holding;                                                                               \
-        if (!charge_is_limited() || !holdings_take(pointer, &holding)) return after(REAL(name)(__VA_ARGS__)); \
-        int span = charge_enter();                                                                            \
-        CUresult result = take_back(pointer, holding, REAL(name)(__VA_ARGS__));                               \
-        charge_leave(span);                                                                                   \
-        return result;                                                                                        \
+#define FREE(name, after, pointer, ...)                                                                                \
+    do {                                                                                                               \
+        struct holding holding;                                                                                        \
+        if (!charge_is_limited() || !holdings_take(pointer, &holding)) return after(pointer, REAL(name)(__VA_ARGS__)); \
+        int span = charge_enter();                                                                                     \
+        CUresult result = take_back(pointer, holding, REAL(name)(__VA_ARGS__));                                        \
+        charge_leave(span);                                                                                            \
+        return result;                                                                                                 \
     } while (0)
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) { FREE(cuMemFree_v2, look, pointer, pointer); }

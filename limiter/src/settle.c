@@ -63,10 +63,13 @@ static bool is_seen(const struct look *look, int slot, const struct identity *se
     return slot != look->own_slot && of->pid != 0 && of->namespace == self->namespace;
 }
 
-static void settle_others(const struct look *look) {
+/* Whether all of them could be. */
+static bool set_others(const struct look *look) {
     struct identity self = place_self();
+    bool done = true;
     for (int slot = 0; slot < look->slots; slot++)
-        if (is_seen(look, slot, &self)) set(look, slot, 0);
+        if (is_seen(look, slot, &self)) done &= set(look, slot, 0);
+    return done;
 }
 
 /* The functions from here on take it. */
@@ -78,7 +81,7 @@ static bool correct(const struct look *look, bool others) {
     bool is_same = pools_reserved_on(look->card, &pooled) && pooled == look->pooled;
     if (region_lock(look->region, CHARGE_LOCK_MS) == 0) {
         done = settle_self(look, is_same);
-        if (others) settle_others(look);
+        if (others) set_others(look);
         region_unlock(look->region);
     }
     pools_unlock();
@@ -100,6 +103,28 @@ static bool insist(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
     return true;
+}
+
+/* Where nothing can be measured there is nothing to try again for. */
+static bool settle_others_on(const uint8_t uuid[UUID_SIZE]) {
+    struct look look;
+    if (!begin(&look, uuid, 0)) return true;
+    bool done = false;
+    if (region_lock(look.region, CHARGE_LOCK_MS) == 0) {
+        done = set_others(&look);
+        region_unlock(look.region);
+    }
+    measure_free(&look.figures);
+    return done;
+}
+
+void settle_others(void) {
+    const struct region *region = place_region();
+    for (int card = 0; region && card < REGION_CARDS; card++)
+        for (int tries = 0; tries < TRIES && region->cards[card].taken; tries++) {
+            if (settle_others_on(region->cards[card].uuid)) break;
+            nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+        }
 }
 
 bool settle_own(const uint8_t uuid[UUID_SIZE], unsigned own) { return insist(uuid, own, false); }

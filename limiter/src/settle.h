@@ -16,6 +16,9 @@ bool settle_own(const uint8_t uuid[UUID_SIZE], unsigned own);
 /* The same, and every other process's of the container that we can see. */
 bool settle_all(const uint8_t uuid[UUID_SIZE], unsigned own);
 
+/* Every other process's, on every card: before memory that they may share is taken off here. */
+void settle_others(void);
+
 /* `settle_all` on every card that the container uses. */
 void settle_every_card(unsigned own);
 

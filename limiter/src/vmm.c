@@ -1,26 +1,41 @@
 /* Virtual memory management: the physical memory is charged, addresses and mappings are not. */
+#include "vmm.h"
+
 #include "attempt.h"
-#include "backings.h"
+#include "bindings.h"
 #include "hooks.h"
+#include "settle.h"
 
 /* Memory of the host, and what the driver will refuse, is no matter of ours. */
 static bool is_on_card(const CUmemGenericAllocationHandle *handle, const CUmemAllocationProp *properties) {
     return handle && properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-static void give_back(struct backing freed) {
-    if (freed.bytes) charge_release(freed.card, freed.bytes);
+/* What another process may hold on is charged there before it is taken back here. */
+void vmm_change(struct backing change) {
+    if (change.bytes == 0) return;
+    if (change.is_hidden) {
+        charge_mark_managed(change.card, change.bytes);
+        return;
+    }
+    if (change.is_exported) settle_others();
+    (change.was_hidden ? charge_release_managed : charge_release)(change.card, change.bytes);
+}
+
+void vmm_end_of(uint64_t owner) {
+    struct backing change;
+    while (bindings_remove_any(owner, &change)) vmm_change(change);
 }
 
 static CUresult keep(const struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
-    struct backing backing = {attempt->claim.card, attempt->claim.bytes};
+    struct backing backing = {.card = attempt->claim.card, .bytes = attempt->claim.bytes};
     if (!attempt->is_charged) return result;
     if (result == CUDA_SUCCESS && backings_create(*handle, backing)) return result;
     if (result == CUDA_SUCCESS) {
         REAL(cuMemRelease)(*handle);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    give_back(backing);
+    vmm_change(backing);
     return result;
 }
 
@@ -54,21 +69,39 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemG
     return result;
 }
 
+EXPORT CUresult cuMemExportToShareableHandle(void *handle, CUmemGenericAllocationHandle memory,
+                                             CUmemAllocationHandleType type, unsigned long long flags) {
+    CUresult result = REAL(cuMemExportToShareableHandle)(handle, memory, type, flags);
+    bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (is_descriptor && charge_is_limited()) backings_export(memory, *(int *)handle);
+    return result;
+}
+
+/* Another process's memory is charged to it as long as it lives; then NVML counts it here. */
+EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *memory, void *handle,
+                                               CUmemAllocationHandleType type) {
+    CUresult result = REAL(cuMemImportFromShareableHandle)(memory, handle, type);
+    bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (is_descriptor && charge_is_limited()) backings_import(*memory, (int)(intptr_t)handle);
+    return result;
+}
+
 /* Forgotten before the driver's call, for after it the driver may give the number to other memory; the charge goes
  * after it. A release fails only for a handle that is none. */
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     if (!charge_is_limited()) return REAL(cuMemRelease)(handle);
     int span = charge_enter();
-    struct backing freed = backings_release(handle);
+    struct backing change = backings_release(handle);
     CUresult result = REAL(cuMemRelease)(handle);
-    give_back(freed);
+    vmm_change(change);
+    vmm_end_of(handle);
     charge_leave(span);
     return result;
 }
 
 static void unmapped(uint64_t address, uint64_t end) {
-    struct backing freed;
-    while (backings_unmap(&address, end, &freed)) give_back(freed);
+    struct backing change;
+    while (backings_unmap(&address, end, &change)) vmm_change(change);
 }
 
 EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size) {

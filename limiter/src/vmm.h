@@ -1,0 +1,13 @@
+/* The account of physical memory by handle. */
+#ifndef VGPU_VMM_H
+#define VGPU_VMM_H
+
+#include "backings.h"
+
+/* Charges what changed with the end of a reference, in a span (charge.h). */
+void vmm_change(struct backing change);
+
+/* An owner of bindings (bindings.h) is no more, in a span. */
+void vmm_end_of(uint64_t owner);
+
+#endif
