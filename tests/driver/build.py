@@ -27,7 +27,7 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
 
 Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. What an
 allocation takes of a card, and what odd calls return, is as measured on an H200 with driver 580. A kernel
-keeps its stream busy for the microseconds its name ends with. Not there: graphs, green
+keeps its stream busy for the microseconds its name ends with. Not there: capture, green
 contexts.
 """
 
@@ -65,10 +65,15 @@ CUDA = (
     "cuda_stream.c",
     "cuda_module.c",
     "cuda_library.c",
+    "cuda_graph.c",
+    "cuda_graph_nodes.c",
+    "cuda_graph_exec.c",
+    "cuda_graph_launch.c",
+    "cuda_graph_memory.c",
     "cuda_twins.c",
     "cuda_resolve.c",
 )
-PROBE = ("gpuprobe.c", "gpuprobe_cuda.c", "gpuprobe_info.c", "gpuprobe_kinds.c")
+PROBE = ("gpuprobe.c", "gpuprobe_cuda.c", "gpuprobe_info.c", "gpuprobe_kinds.c", "gpuprobe_ipc.c")
 NVML = ("nvml_system.c", "nvml_device.c", "nvml_processes.c", "nvml_links.c", "nvml_events.c")
 WARNINGS = (
     "-Wall",

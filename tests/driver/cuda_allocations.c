@@ -112,6 +112,9 @@ void allocation_give_back(const Allocation *allocation) {
         case KIND_POOL:
             pool_release(allocation->pool, allocation->charged);
             break;
+        case KIND_GRAPH:
+            graph_memory_release(allocation->device, allocation->charged);
+            break;
         case KIND_IPC:
             ledger_share_drop(allocation->share);
             break;

@@ -63,6 +63,7 @@ static void context_destroy(CUcontext context) {
     streams_free_of(context);
     modules_free_of(context);
     pools_trim(context->device);
+    graph_memory_trim(context->device);
     device_release(context->device, context->overhead);
     free(context);
 }

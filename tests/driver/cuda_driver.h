@@ -63,8 +63,8 @@ struct CUmod_st {
     struct CUfunc_st *functions;
 };
 
-/* KIND_IPC and KIND_POOL_IPC are what others allocated. */
-typedef enum { KIND_DEVICE, KIND_SMALL, KIND_MANAGED, KIND_HOST, KIND_POOL, KIND_IPC, KIND_POOL_IPC } Kind;
+/* KIND_IPC and KIND_POOL_IPC are what others allocated, KIND_GRAPH is what a graph left. */
+typedef enum { KIND_DEVICE, KIND_SMALL, KIND_MANAGED, KIND_HOST, KIND_POOL, KIND_IPC, KIND_POOL_IPC, KIND_GRAPH } Kind;
 
 typedef struct {
     CUdeviceptr address;
@@ -76,6 +76,7 @@ typedef struct {
     uint64_t share;     /* its number once others may open it; 0 = none, or that of its page */
     CUdeviceptr origin; /* where its exporter has it */
     unsigned opened;    /* how often, of KIND_IPC */
+    CUdevice device;    /* of KIND_GRAPH, whose context may be another device's */
 } Allocation;
 
 /* Every entry point begins here: an injected result, then whether the driver is usable. Takes the lock on success. */
@@ -145,6 +146,12 @@ CUmemoryPool pool_current(CUdevice ordinal); /* NULL without memory */
 void pool_drop_if_done(CUmemoryPool pool);
 void pools_trim(CUdevice ordinal); /* at a synchronisation point */
 void streams_free_of(CUcontext context);
+CUcontext stream_context(CUstream stream); /* NULL where there is none current for a default stream */
+CUresult stream_run(CUstream stream, uint64_t duration_ns);
+
+void graph_memory_release(CUdevice device, uint64_t bytes);
+void graph_memory_trim(CUdevice device);
+
 void arrays_free_of(CUcontext context); /* their memory goes with the context's allocations */
 
 CUresult module_load(CUmodule *out, CUlibrary library); /* into the current context */

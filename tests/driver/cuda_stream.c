@@ -31,7 +31,7 @@ static uint64_t *clock_of(CUstream stream, CUcontext context) {
     return is_default(stream) ? &context->busy_until : &stream->busy_until;
 }
 
-static CUcontext context_of(CUstream stream) {
+CUcontext stream_context(CUstream stream) {
     CUcontext context = NULL;
     if (!is_default(stream)) {
         return stream->context;
@@ -80,7 +80,7 @@ SIM_EXPORT CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v
 
 SIM_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
     ENTER();
-    CUcontext context = context_of(hStream);
+    CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
     CUdevice device = context->device;
     sleep_until(*clock_of(hStream, context));
@@ -90,7 +90,7 @@ SIM_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
 
 SIM_EXPORT CUresult cuStreamQuery(CUstream hStream) {
     ENTER();
-    CUcontext context = context_of(hStream);
+    CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
     LEAVE(*clock_of(hStream, context) <= now_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
@@ -106,7 +106,7 @@ SIM_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus 
 SIM_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
     (void)Flags;
     ENTER();
-    CUcontext context = context_of(hStream);
+    CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
     uint64_t *clock = clock_of(hStream, context);
@@ -133,7 +133,7 @@ SIM_EXPORT CUresult cuEventDestroy(CUevent hEvent) { return cuEventDestroy_v2(hE
 
 SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
     ENTER();
-    CUcontext context = context_of(hStream);
+    CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
     uint64_t now = now_ns();
@@ -176,18 +176,27 @@ SIM_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, 
     return elapsed(pMilliseconds, hStart, hEnd);
 }
 
-static CUresult launch(CUfunction function, CUstream stream) {
+CUresult stream_run(CUstream stream, uint64_t duration_ns) {
     Card card;
-    CUcontext context = context_of(stream);
-    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
-    REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
-    REQUIRE(device_card(context->device, &card), CUDA_ERROR_UNKNOWN);
+    CUcontext context = stream_context(stream);
+    if (context == NULL) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (!device_card(context->device, &card)) {
+        return CUDA_ERROR_UNKNOWN;
+    }
     uint64_t *clock = clock_of(stream, context);
     uint64_t now = now_ns();
-    *clock = (*clock > now ? *clock : now) + function->duration_ns;
+    *clock = (*clock > now ? *clock : now) + duration_ns;
     context->busy_until = *clock > context->busy_until ? *clock : context->busy_until;
     ledger_busy_until(card.uuid, context->busy_until);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
+}
+
+static CUresult launch(CUfunction function, CUstream stream) {
+    REQUIRE(stream_context(stream) != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
+    LEAVE(stream_run(stream, function->duration_ns));
 }
 
 SIM_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,

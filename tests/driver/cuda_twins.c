@@ -48,3 +48,8 @@ TWIN_OF(cuLaunchCooperativeKernel, _ptsz,
          unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
          void **kernelParams),
         (f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams))
+TWIN_OF(cuGraphInstantiateWithParams, _ptsz,
+        (CUgraphExec * phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams),
+        (phGraphExec, hGraph, instantiateParams))
+TWIN_OF(cuGraphUpload, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), (hGraphExec, hStream))
+TWIN_OF(cuGraphLaunch, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), (hGraphExec, hStream))

@@ -3,6 +3,8 @@
  *   gpuprobe info                          {"cuda":[{"uuid","total","free"}],"nvml":[{"uuid","total","free","used"}]}
  *   gpuprobe alloc [OPTIONS] MIB...        {"mib":4096,"result":0} for each attempt in turn, all kept; a CUresult
  *   gpuprobe fill [OPTIONS] STEP_MIB       {"mib":8192,"result":2} the sum of the steps that succeeded, and the refusal
+ *   gpuprobe export [OPTIONS] MIB          {"handle":"00ff...","result":0} memory that others may open
+ *   gpuprobe import [OPTIONS] HANDLE       {"result":0}
  *     --device N       CUDA ordinal, 0 by default
  *     --kind KIND      alloc (default) or another of gpuprobe_kinds.c; a context or a module is one, whatever the MIB
  *     --hold SECONDS   keep them that long; 0 = until SIGTERM
@@ -89,9 +91,32 @@ static int fill(const Options *options, size_t step) {
     return 0;
 }
 
+static int export(const Options *options, size_t mib) {
+    char handle[HANDLE_TEXT];
+    if (start_device(options) != 0) {
+        return 1;
+    }
+    CUresult result = export_memory(mib * MIB, handle);
+    printf("{\"handle\":\"%s\",\"result\":%d}\n", handle, (int)result);
+    (void)fflush(stdout);
+    hold(options);
+    return 0;
+}
+
+static int import(const Options *options, const char *handle) {
+    if (start_device(options) != 0) {
+        return 1;
+    }
+    printf("{\"result\":%d}\n", (int)import_memory(handle));
+    (void)fflush(stdout);
+    hold(options);
+    return 0;
+}
+
 static int usage(void) {
     (void)fprintf(stderr,
-                  "usage: gpuprobe info | alloc [OPTIONS] MIB... | fill [OPTIONS] STEP_MIB\n"
+                  "usage: gpuprobe info | alloc [OPTIONS] MIB... | fill [OPTIONS] STEP_MIB | export [OPTIONS] MIB |\n"
+                  "       import [OPTIONS] HANDLE\n"
                   "OPTIONS: --device N --kind KIND --hold SECONDS --proc\n"
                   "KIND: %s\n",
                   KINDS);
@@ -128,21 +153,30 @@ static bool parse(int argc, char **argv, Options *options) {
     return optind < argc && options->allocate != NULL;
 }
 
+static int run(const Options *options, const char *verb, char **rest) {
+    size_t number = *rest == NULL ? 0 : strtoull(*rest, NULL, 10);
+    if (strcmp(verb, "info") == 0 && *rest == NULL) {
+        return info(options->proc);
+    }
+    if (strcmp(verb, "alloc") == 0 && *rest != NULL) {
+        return alloc(options, rest);
+    }
+    if (strcmp(verb, "fill") == 0 && number > 0) {
+        return fill(options, number);
+    }
+    if (strcmp(verb, "export") == 0 && number > 0) {
+        return export(options, number);
+    }
+    if (strcmp(verb, "import") == 0 && *rest != NULL) {
+        return import(options, *rest);
+    }
+    return usage();
+}
+
 int main(int argc, char **argv) {
     Options options = {.allocate = kind_named("alloc"), .hold = -1};
     if (!parse(argc, argv, &options)) {
         return usage();
     }
-    const char *verb = argv[optind];
-    char **rest = argv + optind + 1;
-    if (strcmp(verb, "info") == 0 && *rest == NULL) {
-        return info(options.proc);
-    }
-    if (strcmp(verb, "alloc") == 0 && *rest != NULL) {
-        return alloc(&options, rest);
-    }
-    if (strcmp(verb, "fill") == 0 && *rest != NULL && strtoull(*rest, NULL, 10) > 0) {
-        return fill(&options, strtoull(*rest, NULL, 10));
-    }
-    return usage();
+    return run(&options, argv[optind], argv + optind + 1);
 }

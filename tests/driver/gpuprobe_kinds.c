@@ -34,6 +34,38 @@ static CUresult by_async(CUdevice device, size_t bytes) {
     return cuda.cuMemAllocAsync_(&pointer, bytes, NULL);
 }
 
+/* One pool for all that is taken so. */
+static CUresult by_pool(CUdevice device, size_t bytes) {
+    static CUmemoryPool pool;
+    CUdeviceptr pointer;
+    CUmemPoolProps properties = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+    };
+    CUresult result = pool == NULL ? cuda.cuMemPoolCreate_(&pool, &properties) : CUDA_SUCCESS;
+    return result == CUDA_SUCCESS ? cuda.cuMemAllocFromPoolAsync_(&pointer, bytes, pool, NULL) : result;
+}
+
+/* What a launched graph leaves. */
+static CUresult by_graph(CUdevice device, size_t bytes) {
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec instance;
+    CUDA_MEM_ALLOC_NODE_PARAMS wanted = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}},
+        .bytesize = bytes,
+    };
+    CUresult result = cuda.cuGraphCreate_(&graph, 0);
+    if (result == CUDA_SUCCESS) {
+        result = cuda.cuGraphAddMemAllocNode_(&node, graph, NULL, 0, &wanted);
+    }
+    if (result == CUDA_SUCCESS) {
+        result = cuda.cuGraphInstantiateWithFlags_(&instance, graph, 0);
+    }
+    return result == CUDA_SUCCESS ? cuda.cuGraphLaunch_(instance, NULL) : result;
+}
+
 static CUresult by_vmm(CUdevice device, size_t bytes) {
     CUmemGenericAllocationHandle handle;
     CUmemAllocationProp properties = {
@@ -92,9 +124,9 @@ Allocate kind_named(const char *name) {
         const char *name;
         Allocate allocate;
     } kinds[] = {
-        {"alloc", by_alloc},   {"pitch", by_pitch},     {"managed", by_managed}, {"async", by_async},
-        {"vmm", by_vmm},       {"array", by_array},     {"array3d", by_array3d}, {"mipmap", by_mipmap},
-        {"module", by_module}, {"context", by_context},
+        {"alloc", by_alloc},     {"pitch", by_pitch},   {"managed", by_managed}, {"async", by_async},
+        {"pool", by_pool},       {"graph", by_graph},   {"vmm", by_vmm},         {"array", by_array},
+        {"array3d", by_array3d}, {"mipmap", by_mipmap}, {"module", by_module},   {"context", by_context},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strcmp(kinds[i].name, name) == 0) {

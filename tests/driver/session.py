@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pynvml
 
-from tests.driver import arrays, ipc, pools, vmm
+from tests.driver import arrays, graphs, ipc, pools, vmm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("arrays", "ipc", "pools", "vmm")  # for the expressions
+__all__ = ("arrays", "graphs", "ipc", "pools", "vmm")  # for the expressions
 
 cuda = ctypes.CDLL("libcuda.so.1")
 U64 = ctypes.c_uint64

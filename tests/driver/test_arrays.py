@@ -8,7 +8,6 @@ from tests.driver.conftest import Session, World
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_HANDLE = 2, 1, 400
 DEFERRED, SPARSE, LAYERED = 0x80, 0x40, 0x01
-CAPACITY_MIB = 81920
 
 
 @pytest.fixture
@@ -138,9 +137,3 @@ def test_arrays_go_with_their_context(world: World, session: Session) -> None:
     assert session(f"vmm.release({handle})") == 0
     assert session("cuda.cuDevicePrimaryCtxRelease_v2(0)") == 0
     assert mib_used(world) == 0
-
-
-@pytest.mark.parametrize(("kind", "mib"), [("array", 1024), ("array3d", 1024), ("mipmap", 1366)])
-def test_the_probe_takes_arrays(world: World, kind: str, mib: int) -> None:
-    last = CAPACITY_MIB // mib * 1024
-    assert world.probe("fill", "--kind", kind, "1024") == [{"mib": last, "result": OUT_OF_MEMORY}]

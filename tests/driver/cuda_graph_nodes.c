@@ -1,0 +1,152 @@
+/* The kinds of nodes there are: nothing, a kernel, memory taken and memory given back. */
+#define _GNU_SOURCE
+#include "cuda_graph.h"
+
+#define ADDRESSES UINT64_C(0x300000000000)
+
+static CUdeviceptr next_address = ADDRESSES; /* an allocation's is its own for good */
+
+static CUgraphNode find_allocation(CUgraph graph, CUdeviceptr address) {
+    CUgraphNode node = graph->nodes;
+    while (node != NULL && (node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->address != address)) {
+        node = node->next;
+    }
+    return node;
+}
+
+static CUresult add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
+    const CUmemPoolProps *wanted = &parameters->poolProps;
+    if (wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE || device_at(wanted->location.id) == NULL ||
+        wanted->handleTypes != CU_MEM_HANDLE_TYPE_NONE || parameters->bytesize == 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    parameters->dptr = next_address;
+    struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+                                  .address = next_address,
+                                  .size = parameters->bytesize,
+                                  .device = wanted->location.id,
+                                  .allocation = *parameters};
+    CUresult result = graph_add(out, graph, &node);
+    if (result == CUDA_SUCCESS) {
+        next_address += round_up(parameters->bytesize, PAGE);
+    }
+    return result;
+}
+
+static CUresult add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address) {
+    if (!graph_exists(graph)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUgraphNode allocated = find_allocation(graph, address);
+    if (address < ADDRESSES || address >= next_address || (allocated != NULL && allocated->freed_here)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address};
+    CUresult result = graph_add(out, graph, &node);
+    if (result == CUDA_SUCCESS && allocated != NULL) {
+        allocated->freed_here = true;
+    }
+    return result;
+}
+
+static CUresult add_kernel(CUgraphNode *out, CUgraph graph, const CUDA_KERNEL_NODE_PARAMS *kernel) {
+    const struct CUfunc_st *function = kernel->func != NULL ? kernel->func : (const struct CUfunc_st *)kernel->kern;
+    if (function == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct CUgraphNode_st node = {
+        .type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *kernel, .duration_ns = function->duration_ns};
+    return graph_add(out, graph, &node);
+}
+
+SIM_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                           size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
+    ENTER();
+    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add_allocation(phGraphNode, hGraph, nodeParams));
+}
+
+SIM_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                          size_t numDependencies, CUdeviceptr dptr) {
+    ENTER();
+    REQUIRE(dependencies != NULL || numDependencies == 0, CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add_free(phGraphNode, hGraph, dptr));
+}
+
+SIM_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                        size_t numDependencies) {
+    ENTER();
+    REQUIRE(dependencies != NULL || numDependencies == 0, CUDA_ERROR_INVALID_VALUE);
+    LEAVE(graph_add(phGraphNode, hGraph, &(struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_EMPTY}));
+}
+
+SIM_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                            size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+    ENTER();
+    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add_kernel(phGraphNode, hGraph, nodeParams));
+}
+
+SIM_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                         size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
+    ENTER();
+    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add_kernel(phGraphNode, hGraph, &(CUDA_KERNEL_NODE_PARAMS){.func = nodeParams->func}));
+}
+
+static CUresult add(CUgraphNode *out, CUgraph graph, CUgraphNodeParams *parameters) {
+    switch ((int)parameters->type) {
+        case CU_GRAPH_NODE_TYPE_EMPTY:
+            return graph_add(out, graph, &(struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_EMPTY});
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            return add_kernel(
+                out, graph,
+                &(CUDA_KERNEL_NODE_PARAMS){.func = parameters->kernel.func, .kern = parameters->kernel.kern});
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+            return add_allocation(out, graph, (CUDA_MEM_ALLOC_NODE_PARAMS *)&parameters->alloc);
+        case CU_GRAPH_NODE_TYPE_MEM_FREE:
+            return add_free(out, graph, parameters->free.dptr);
+        default:
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
+SIM_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                   size_t numDependencies, CUgraphNodeParams *nodeParams) {
+    ENTER();
+    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add(phGraphNode, hGraph, nodeParams));
+}
+
+SIM_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                      const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                      CUgraphNodeParams *nodeParams) {
+    (void)dependencyData;
+    ENTER();
+    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add(phGraphNode, hGraph, nodeParams));
+}
+
+SIM_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+    ENTER();
+    REQUIRE(hNode != NULL && nodeParams != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_KERNEL, CUDA_ERROR_INVALID_VALUE);
+    *nodeParams = hNode->kernel;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
+    ENTER();
+    REQUIRE(hNode != NULL && params_out != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC, CUDA_ERROR_INVALID_VALUE);
+    *params_out = hNode->allocation;
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
+    ENTER();
+    REQUIRE(hNode != NULL && dptr_out != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_MEM_FREE, CUDA_ERROR_INVALID_VALUE);
+    *dptr_out = hNode->address;
+    LEAVE(CUDA_SUCCESS);
+}

@@ -1,0 +1,46 @@
+"""The probe's kinds of allocation, and memory handed from one probe to another."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.driver import build, simgpu
+from tests.driver.conftest import World
+
+MIB = 1 << 20
+OUT_OF_MEMORY, INVALID_VALUE = 2, 1
+CAPACITY_MIB = 81920
+DOORS = (("gpuprobe", ()), ("gpuprobe", ("--proc",)), ("gpuprobe-linked", ()))
+KINDS = tuple(re.findall(r'KINDS "(.*)"', (Path(build.__file__).parent / "gpuprobe.h").read_text())[0].split())
+
+
+@pytest.mark.parametrize(
+    ("kind", "mib"), [(kind, 1024) for kind in ("pool", "graph", "array", "array3d")] + [("mipmap", 1366)]
+)
+def test_each_kind_fills_the_card_and_no_more(world: World, kind: str, mib: int) -> None:
+    assert world.probe("fill", "--kind", kind, "1024") == [
+        {"mib": CAPACITY_MIB // mib * 1024, "result": OUT_OF_MEMORY},
+    ]
+
+
+@pytest.mark.parametrize(("program", "options"), DOORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_taken_through_every_door(
+    world: World, program: str, options: tuple[str, ...], kind: str
+) -> None:
+    assert world.probe("alloc", *options, "--kind", kind, "64", program=program) == [{"mib": 64, "result": 0}]
+
+
+def test_memory_is_handed_to_another_probe(world: World) -> None:
+    exporter = world.start(str(world.bin / "gpuprobe"), "--hold", "0", "export", "64")
+    assert exporter.stdout is not None
+    line = json.loads(exporter.stdout.readline())
+    assert line["result"] == 0
+    assert world.probe("import", line["handle"]) == [{"result": 0}]
+    assert sum(simgpu.used(world.state).values()) == 64 * MIB
+    assert world.probe("import", "nonsense") == [{"result": INVALID_VALUE}]
+    exporter.kill()
+    exporter.wait()
+    assert world.probe("import", line["handle"]) == [{"result": INVALID_VALUE}]
