@@ -183,23 +183,31 @@ static uint64_t sum_of_all(int place) {
     return sum;
 }
 
-/* Shares are read under the file's lock, slots without it. */
-static uint64_t sum_of_living(int place) {
-    uint64_t sum = 0;
-    uint32_t high = __atomic_load_n(&state->high, __ATOMIC_ACQUIRE);
+/* Slots are read without the file's lock, shares under it: true when there are any, and it was taken. */
+static bool enter_for_shares(void) {
     bool shared = __atomic_load_n(&state->share_high, __ATOMIC_ACQUIRE) > 0;
     if (shared) {
         ledger_enter();
-        sum = shares_sum(place, true);
     }
+    return shared;
+}
+
+static void leave_if(bool entered) {
+    if (entered) {
+        ledger_leave();
+    }
+}
+
+static uint64_t sum_of_living(int place) {
+    bool entered = enter_for_shares();
+    uint64_t sum = shares_sum(place, true);
+    uint32_t high = __atomic_load_n(&state->high, __ATOMIC_ACQUIRE);
     for (uint32_t slot = 0; slot < high; slot++) {
         if (slot_bytes(slot, place) != 0 && ledger_alive((int)slot)) {
             sum += slot_bytes(slot, place);
         }
     }
-    if (shared) {
-        ledger_leave();
-    }
+    leave_if(entered);
     return sum;
 }
 
@@ -281,7 +289,7 @@ static unsigned owner_of(uint32_t slot) {
     return (unsigned)(lock.l_type == F_UNLCK ? getpid() : lock.l_pid); /* one's own lock is no conflict */
 }
 
-/* Under the file's lock. False when the slot's process is not to be listed for the card. */
+/* False when the slot's process is not to be listed for the card. */
 static bool describe(uint32_t slot, int place, SimProcess *out) {
     uint64_t busy_until = __atomic_load_n(&state->slot[slot].busy_until[place], __ATOMIC_RELAXED);
     uint64_t bytes = slot_bytes(slot, place) + shares_shown(slot, place);
@@ -299,7 +307,7 @@ unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity) 
     if (attached() != 0) {
         return 0;
     }
-    ledger_enter();
+    bool entered = enter_for_shares();
     int place = place_of(uuid);
     for (uint32_t slot = 0; place >= 0 && slot < state->high; slot++) {
         if (!describe(slot, place, &found)) {
@@ -310,7 +318,7 @@ unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity) 
         }
         count++;
     }
-    ledger_leave();
+    leave_if(entered);
     return count;
 }
 

@@ -64,16 +64,17 @@ def fill_card(size: int) -> int:
     return count
 
 
-def contend(size: int, rounds: int) -> tuple[int, int]:
-    """Tries so often to have the size for a moment: how often it did, and the most NVML saw all processes have then."""
-    wins = most = 0
-    for _ in range(rounds):
+def contend(size: int, wins: int) -> tuple[int, int]:
+    """Tries for the size until it had it so often: the refusals, and the most NVML saw all processes have meanwhile."""
+    refusals = most = 0
+    while wins:
         result, pointer = alloc(size)
         if result == 0:
-            wins += 1
+            wins -= 1
             most = max(most, sum(held for _, held in processes()))
             free(pointer)
-    return wins, most
+        refusals += result != 0
+    return refusals, most
 
 
 def fill(pointer: int, size: int) -> int:
