@@ -78,16 +78,17 @@ def exporter_killed(watcher: Watcher, how: str) -> Outcome:
         together = container.used() - before
         outcome.check(abs(together - SHARED) <= SLACK, f"{together // MIB} MiB charged while both have it")
         exporter.kill()
-        _see_the_dead(importer)
+        _look_again(importer)
         outcome.figures = {"charged": container.used() - own, "NVML": watcher.used()}
         outcome.check(container.used() - own >= SHARED, f"{(container.used() - own) // MIB} MiB stay charged")
         outcome.check(importer.free() <= LIMIT_MIB * MIB - SHARED, f"{importer.free() // MIB} MiB shown free")
         importer.give(opened.id)
+        _look_again(importer)
         outcome.check(container.used() - own <= SLACK, f"{(container.used() - own) // MIB} MiB charged after the end")
     return outcome
 
 
-def _see_the_dead(process: Worker) -> None:
+def _look_again(process: Worker) -> None:
     time.sleep(VIEW_S)
     process.free()
 

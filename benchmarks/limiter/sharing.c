@@ -107,10 +107,17 @@ static bool open_pool(struct holding *held) {
     return opened;
 }
 
+/* What the exporter has freed is there until the importer has no such pool any more. */
+static void close_pool(struct holding *held) {
+    give_from_pool(held);
+    DO(cuMemPoolDestroy, pool);
+    pool = NULL;
+}
+
 const struct class sharing_classes[] = {{"shareable pool", take_shareable, give_from_pool}, {0}};
 
 static const struct class ways[] = {
-    {"ipc", open_ipc, close_ipc}, {"fd", open_file, close_file}, {"pool", open_pool, give_from_pool}};
+    {"ipc", open_ipc, close_ipc}, {"fd", open_file, close_file}, {"pool", open_pool, close_pool}};
 
 const struct class *share_in(const char *how, const char *token) {
     read_token(token);

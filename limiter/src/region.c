@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include "account.h"
+
+enum { MOMENT_MS = 1 };
 
 static bool is_region(const struct region_header *header) {
     return memcmp(header->magic, REGION_MAGIC, sizeof header->magic) == 0 && header->version == REGION_VERSION &&
@@ -87,11 +90,23 @@ static struct timespec after_ms(unsigned ms) {
     return until;
 }
 
+/* The thread that holds the lock, 0 where nobody does: the kernel, too, reads a robust lock's holder from its word. */
+static unsigned holder(const struct region_header *header) {
+    return (unsigned)__atomic_load_n(&header->lock.mutex.__data.__lock, __ATOMIC_RELAXED) & FUTEX_TID_MASK;
+}
+
+/* One call takes the lock in several places. A holder that was waited for in vain is stopped, and is not waited for
+ * again in each of them, but a moment: it may go on, and then it holds the lock shortly, as everybody does. */
 static int lock_within(struct region_header *header, unsigned timeout_ms) {
+    static unsigned stopped; /* atomically: that holder */
     int error = pthread_mutex_trylock(&header->lock.mutex);
     if (error != EBUSY) return error;
-    struct timespec until = after_ms(timeout_ms);
-    return pthread_mutex_timedlock(&header->lock.mutex, &until);
+    unsigned held_by = holder(header);
+    bool waited = held_by != 0 && held_by == __atomic_load_n(&stopped, __ATOMIC_RELAXED);
+    struct timespec until = after_ms(waited && timeout_ms > MOMENT_MS ? MOMENT_MS : timeout_ms);
+    error = pthread_mutex_timedlock(&header->lock.mutex, &until);
+    __atomic_store_n(&stopped, error == ETIMEDOUT ? held_by : 0, __ATOMIC_RELAXED);
+    return error;
 }
 
 int region_lock(struct region *region, unsigned timeout_ms) {

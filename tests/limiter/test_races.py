@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ import pytest
 
 import limiter
 from benchmarks.limiter import build
+from tests.driver import simgpu
 from tests.driver.conftest import World
+from tests.limiter.conftest import MIB
 
 ROOT = Path(limiter.__file__).parents[1]
 PROGRAMS = ("worker", "race", "kills", "step")
@@ -50,9 +54,18 @@ def test_after_kills_what_is_charged_is_what_the_living_hold(world: World, tmp_p
 
 
 def test_a_holder_of_the_lock_that_dies_or_stops_at_any_instruction_hurts_nobody(world: World, tmp_path: Path) -> None:
+    """One wait for the lock, 50 ms, and not one in each place that takes it."""
     for found in outcomes(world, tmp_path, "locks"):
         assert but_waits(found["faults"]) == []
         assert found["figures"]["instants"] > 1
+        assert found["figures"]["longest_ns"] < 200e6
+
+
+def test_who_is_left_with_shared_memory_is_charged_for_it(make_world: Callable[..., World], tmp_path: Path) -> None:
+    cards = tuple(replace(card, context_mib=300) for card in simgpu.make_cards(1))
+    for found in outcomes(make_world(cards), tmp_path, "shared"):
+        assert found["faults"] == []
+        assert found["figures"]["charged"] == found["figures"]["NVML"] - 300 * MIB
 
 
 def test_a_program_without_cuda_has_nothing_of_what_its_process_held(world: World, tmp_path: Path) -> None:
