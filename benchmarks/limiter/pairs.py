@@ -23,6 +23,7 @@ def measure(watcher: Watcher, first: str, seconds: Sequence[str], limit: int, st
         most = limit + leaks.uncovered(start, limit, start_cost)
         found = {}
         for second in seconds:
+            watcher.restart()
             faults = list(_faults(worker, first, second, start))
             if watcher.peak() > most:
                 faults.append(f"NVML over by {(watcher.peak() - limit) // MIB} MiB")
@@ -55,7 +56,7 @@ def _held_to_the_rest(worker: Worker, second: str, most: int) -> Iterator[str]:
 
 
 def _fits(worker: Worker, name: str, size: int) -> Iterator[str]:
-    answer = worker.take(size // SMALL * SMALL, name)
+    answer = worker.take(max(size, SMALL) // SMALL * SMALL, name)
     if answer.result:
         yield f"{size // MIB} MiB refused with {worker.free() // MIB} free: {answer}"
     elif (given := worker.give(answer.id)).result:

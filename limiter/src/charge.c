@@ -56,7 +56,7 @@ static uint64_t used(const struct region *region, const uint8_t uuid[UUID_SIZE])
 static struct region *region_to_view(const uint8_t uuid[UUID_SIZE]) {
     struct region *region = place_region();
     if (region && is_reaping_due()) reap(region, 0);
-    if (region && pools_any()) growth_look(pools_current());
+    if (region && pools_any()) growth_look_on(account_find_card(region, uuid));
     if (region) settle_if_due(uuid, 0, true);
     return region;
 }
