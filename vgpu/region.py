@@ -1,7 +1,7 @@
 """The region: memory that a container's processes share, in which the limiter keeps its accounts.
 
     256 bytes       header: magic, version, size, the lock (the limiter's alone), counters
-    32 x 128 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size; room for counters of compute time
+    32 x 128 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size, what was spilled
     1024 x 704      process slots: pid, start time, pid namespace, calls under way; bytes used and managed on each card
 
 The container's processes write it, so to everybody outside it is untrusted: read it by `pread`, never map it, never
@@ -21,7 +21,7 @@ MAX_PROCESSES: Final = 1024
 
 _MAGIC: Final = b"VGPUREGN"
 _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
-_CARD: Final = struct.Struct("<16sQQQQIIQ64x")
+_CARD: Final = struct.Struct("<16sQQQQIIQ48xQQ")
 _SLOT: Final = struct.Struct("<IIQQQ32x")
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
@@ -42,6 +42,8 @@ class CardUse:
         peak_bytes: the most that was ever charged.
         refusals: allocations refused.
         context_bytes: what a CUDA context took when one was last made; 0 while none was.
+        spilled_bytes: what was ever served from managed memory because the card was full.
+        spills: in how many allocations.
     """
 
     gpu: str
@@ -50,6 +52,8 @@ class CardUse:
     peak_bytes: int
     refusals: int
     context_bytes: int
+    spilled_bytes: int = 0
+    spills: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +113,10 @@ def decode(data: bytes) -> Region:
     )
 
 
-def _card(row: tuple[bytes, int, int, int, int, int, int, int]) -> CardUse:
-    uuid, used, limit, peak, refusals, _, _, context = row
-    return CardUse(uuid_text(uuid), used, None if limit == _UNLIMITED else limit, peak, refusals, context)
+def _card(row: tuple[bytes, int, int, int, int, int, int, int, int, int]) -> CardUse:
+    uuid, used, limit, peak, refusals, _, _, context, spilled, spills = row
+    shown = None if limit == _UNLIMITED else limit
+    return CardUse(uuid_text(uuid), used, shown, peak, refusals, context, spilled, spills)
 
 
 def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:

@@ -118,6 +118,12 @@ void account_refuse(struct region *region, int card) {
     if (is_card(card)) set(&region->cards[card].refusals, more(region->cards[card].refusals, 1));
 }
 
+void account_spill(struct region *region, int card, uint64_t bytes) {
+    if (!is_card(card)) return;
+    set(&region->cards[card].spilled, more(region->cards[card].spilled, bytes));
+    set(&region->cards[card].spills, more(region->cards[card].spills, 1));
+}
+
 /* One begun is one more in either half, and one ended is one less in the low half. */
 static const uint64_t BEGUN = (1ULL << 32) + 1;
 

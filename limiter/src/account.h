@@ -39,6 +39,9 @@ void account_unmark_managed(struct region *region, int slot, int card, uint64_t 
 /* Counts an allocation that was refused. */
 void account_refuse(struct region *region, int card);
 
+/* Counts an allocation that was served from managed memory, for the card was full. */
+void account_spill(struct region *region, int card, uint64_t bytes);
+
 /* The span in which the driver's memory and the slot may differ: around a call that changes what the process holds.
  * Need no lock. */
 void account_enter(struct region *region, int slot);

@@ -44,12 +44,23 @@ struct attempt attempt_begin(const char *what, uint64_t bytes) {
     return attempt;
 }
 
+static void mark_managed(struct attempt *attempt) {
+    attempt->is_managed = true;
+    charge_mark_managed(attempt->claim.card, attempt->claim.bytes);
+}
+
 struct attempt attempt_begin_managed(const char *what, uint64_t bytes) {
     struct attempt attempt = begin(what);
     reserve_first(&attempt, round_up(bytes, MANAGED_UNIT));
-    attempt.is_managed = attempt.is_charged;
-    if (attempt.is_managed) charge_mark_managed(attempt.claim.card, attempt.claim.bytes);
+    if (attempt.is_charged) mark_managed(&attempt);
     return attempt;
+}
+
+bool attempt_turn_managed(struct attempt *attempt, uint64_t bytes) {
+    if (attempt->is_piece && !reserve(attempt, round_up(bytes, MANAGED_UNIT))) return false;
+    attempt->is_piece = false;
+    mark_managed(attempt);
+    return true;
 }
 
 struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes) {

@@ -30,6 +30,9 @@ struct attempt attempt_begin(const char *what, uint64_t bytes);
 struct attempt attempt_begin_managed(const char *what, uint64_t bytes);
 struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes);
 
+/* Makes it one for managed memory, which the driver is called for next. False where the limit does not allow it. */
+bool attempt_turn_managed(struct attempt *attempt, uint64_t bytes);
+
 /* Whether to call the driver again: a dead process's memory, not yet freed, stood in the way. */
 bool attempt_again(struct attempt *attempt, CUresult result);
 bool claim_again(struct claim *claim, CUresult result);

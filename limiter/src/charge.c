@@ -29,6 +29,11 @@ bool charge_is_limited(void) { return place_is_limited(); }
 
 uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]) { return place_limit(uuid).memory; }
 
+/* Without a limit nothing would end it but the host's memory. */
+bool charge_may_spill(const uint8_t uuid[UUID_SIZE]) {
+    return place_memory_policy() == MEMORY_SPILL && charge_limit(uuid) != UNLIMITED;
+}
+
 /* Whether the last look for dead processes is long enough ago; the first who asks is the one to look. */
 static bool is_reaping_due(void) {
     static uint64_t due_ms;
@@ -165,6 +170,13 @@ void charge_refuse(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t byt
     }
     log_warn("%s refused: %llu bytes asked, %llu used, limit %llu", what, (unsigned long long)bytes,
              (unsigned long long)(region ? used(region, uuid) : 0), (unsigned long long)charge_limit(uuid));
+}
+
+void charge_spill(int card, uint64_t bytes) {
+    struct region *region = place_region();
+    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return;
+    account_spill(region, card, bytes);
+    region_unlock(region);
 }
 
 void charge_mark_managed(int card, uint64_t bytes) {

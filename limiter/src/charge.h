@@ -25,6 +25,9 @@ bool charge_is_limited(void);
 /* Bytes that the container may hold on this card: UNLIMITED, or 0 where the limits cannot be read or do not name it. */
 uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]);
 
+/* Whether what exceeds a full card, within a limit, is to be served from managed memory. */
+bool charge_may_spill(const uint8_t uuid[UUID_SIZE]);
+
 /* Bytes that the container's living processes hold on this card; of one that died, up to 100 ms longer. */
 uint64_t charge_used(const uint8_t uuid[UUID_SIZE]);
 
@@ -51,6 +54,9 @@ void charge_mark_managed(int card, uint64_t bytes);
 /* Takes a charge back. Never fails: where the lock cannot be had in time, the next one to have it catches up. */
 void charge_release(int card, uint64_t bytes);
 void charge_release_managed(int card, uint64_t bytes);
+
+/* Counts an allocation that was served from managed memory. */
+void charge_spill(int card, uint64_t bytes);
 
 /* Counts a refusal, and says in the log that `what` was refused. */
 void charge_refuse(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes);

@@ -2,7 +2,7 @@
 PASSED(cuFabricCpyBatchAsync, COPIES)
 PASSED(cuFabricCpyBatchAsync_ptsz, COPIES)
 
-PASSED(cuMemAdvise, COPIES)
+CALLED(cuMemAdvise, COPIES)
 PASSED(cuMemAdvise_v2, COPIES)
 PASSED(cuMemBatchDecompressAsync, COPIES)
 PASSED(cuMemBatchDecompressAsync_ptsz, COPIES)

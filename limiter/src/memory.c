@@ -6,6 +6,7 @@
 #include "hooks.h"
 #include "ipc.h"
 #include "settle.h"
+#include "spill.h"
 
 /* The pitch that every architecture's driver is content with. */
 #define PITCH_ALIGNMENT 512ULL
@@ -34,10 +35,20 @@ static CUresult finish_old(struct attempt *attempt, CUresult result, CUdeviceptr
         return FINISH(pointer)(&(attempt), result, pointer);       \
     } while (0)
 
+/* The same, with `spilled`: what becomes of `result` where the card is full. */
+#define ALLOCATE_OR_SPILL(attempt, spilled, name, pointer, ...)    \
+    do {                                                           \
+        if ((attempt).is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
+        CUresult result;                                           \
+        do result = REAL(name)(pointer, __VA_ARGS__);              \
+        while (attempt_again(&(attempt), result));                 \
+        return attempt_finish(&(attempt), spilled, pointer);       \
+    } while (0)
+
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
     if (!pointer) return REAL(cuMemAlloc_v2)(pointer, bytes);
     struct attempt attempt = attempt_begin("cuMemAlloc_v2", bytes);
-    ALLOCATE(attempt, cuMemAlloc_v2, pointer, bytes);
+    ALLOCATE_OR_SPILL(attempt, spill(&attempt, result, pointer, bytes), cuMemAlloc_v2, pointer, bytes);
 }
 
 static uint64_t pitched(uint64_t width, uint64_t height) {
@@ -45,11 +56,19 @@ static uint64_t pitched(uint64_t width, uint64_t height) {
     return height != 0 && row > UINT64_MAX / height ? UINT64_MAX : row * height;
 }
 
+static CUresult spill_pitched(struct attempt *attempt, CUresult result, CUdeviceptr *pointer, size_t *pitch,
+                              size_t width, size_t height) {
+    CUresult spilled = spill(attempt, result, pointer, pitched(width, height));
+    if (spilled != result) *pitch = round_up(width, PITCH_ALIGNMENT);
+    return spilled;
+}
+
 /* The pitch is the driver's choice, made in the call: charged is the widest. */
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element) {
-    if (!pointer) return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+    if (!pointer || !pitch) return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
     struct attempt attempt = attempt_begin("cuMemAllocPitch_v2", pitched(width, height));
-    ALLOCATE(attempt, cuMemAllocPitch_v2, pointer, pitch, width, height, element);
+    ALLOCATE_OR_SPILL(attempt, spill_pitched(&attempt, result, pointer, pitch, width, height), cuMemAllocPitch_v2,
+                      pointer, pitch, width, height, element);
 }
 
 EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes) {

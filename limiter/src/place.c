@@ -46,6 +46,14 @@ struct card_limit place_limit(const uint8_t uuid[UUID_SIZE]) {
     return limit;
 }
 
+enum memory_policy place_memory_policy(void) {
+    struct source *limits = get_source();
+    place_lock();
+    enum memory_policy policy = source_memory_policy(limits);
+    place_unlock();
+    return policy;
+}
+
 struct region *place_region(void) { return source_region(get_source()); }
 
 struct identity place_self(void) {

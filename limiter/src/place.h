@@ -11,6 +11,9 @@ bool place_is_limited(void);
 /* A card's limit as it is now. */
 struct card_limit place_limit(const uint8_t uuid[UUID_SIZE]);
 
+/* What becomes of allocations within the limit when a card is full, as it is now. */
+enum memory_policy place_memory_policy(void);
+
 /* The region, or NULL where there is none that can be used. */
 struct region *place_region(void);
 

@@ -53,7 +53,9 @@ struct region_card {
     uint32_t taken;          /* under the lock, last: the row is valid */
     uint32_t reserved0;
     uint64_t context;     /* under the lock: what a context took when one was last made, 0 = not known */
-    uint8_t reserved[64]; /* counters of compute time */
+    uint8_t reserved[48]; /* counters of compute time */
+    uint64_t spilled;     /* under the lock: bytes ever served from managed memory, for the card was full */
+    uint64_t spills;      /* under the lock: and in how many allocations */
 };
 
 struct region_slot {
@@ -81,6 +83,7 @@ static_assert(sizeof(struct region_card) == 128, "layout");
 static_assert(offsetof(struct region_card, taken) == 48, "layout");
 static_assert(sizeof(struct region_slot) == 704, "layout");
 static_assert(offsetof(struct region_card, context) == 56, "layout");
+static_assert(offsetof(struct region_card, spilled) == 112, "layout");
 static_assert(offsetof(struct region_slot, calls) == 24, "layout");
 static_assert(offsetof(struct region_slot, used) == 64, "layout");
 static_assert(offsetof(struct region_slot, managed) == 320, "layout");
