@@ -5,6 +5,7 @@
 #include "backings.h"
 #include "bindings.h"
 #include "charge.h"
+#include "graph_memory.h"
 #include "holdings.h"
 #include "ipc.h"
 #include "measure.h"
@@ -20,11 +21,13 @@ static void before(void) {
     bindings_lock();
     backings_lock();
     outlays_lock();
+    graph_memory_lock();
     pools_lock();
 }
 
 static void in_parent(void) {
     pools_unlock();
+    graph_memory_unlock();
     outlays_unlock();
     backings_unlock();
     bindings_unlock();
@@ -40,6 +43,7 @@ static void in_child(void) {
     pools_forget();
     backings_forget_all();
     bindings_forget_all();
+    graph_memory_forget_all();
     outlays_forget_all();
     shelves_forget_all();
     ipc_forget_all();

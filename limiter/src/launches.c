@@ -1,19 +1,20 @@
 /* Kernels' launches, as far as they take memory: see local.h. Over the limit the answer is CUDA_ERROR_OUT_OF_MEMORY, as
  * the driver's is where the card is full. */
-#include "attempt.h"
+#include "launches.h"
+
 #include "holdings.h"
 #include "hooks.h"
 #include "local.h"
 #include "settle.h"
 
-static struct attempt begin(const char *what, uint64_t growth) {
+struct attempt launches_begin(const char *what, uint64_t growth) {
     CUdevice device;
-    if (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return (struct attempt){.what = what};
+    if (growth == 0 || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return (struct attempt){.what = what};
     return attempt_begin_on(what, device, round_up(growth, GRANULE));
 }
 
 /* Nobody gives the memory back, so nobody remembers the charge: what is measured takes its place. */
-static CUresult finish(struct attempt *attempt, CUresult result) {
+CUresult launches_finish(struct attempt *attempt, CUresult result) {
     if (!attempt->is_charged) return result;
     if (!settle_own(attempt->uuid, 1) && result != CUDA_SUCCESS)
         charge_release(attempt->claim.card, attempt->claim.bytes);
@@ -26,12 +27,12 @@ static CUresult finish(struct attempt *attempt, CUresult result) {
     do {                                                         \
         uint64_t growth = local_growth(function);                \
         if (growth == 0) return REAL(name)(__VA_ARGS__);         \
-        struct attempt attempt = begin(#name, growth);           \
+        struct attempt attempt = launches_begin(#name, growth);  \
         if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
         CUresult result;                                         \
         do result = REAL(name)(__VA_ARGS__);                     \
         while (attempt_again(&attempt, result));                 \
-        return finish(&attempt, result);                         \
+        return launches_finish(&attempt, result);                \
     } while (0)
 
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,

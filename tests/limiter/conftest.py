@@ -23,7 +23,7 @@ from vgpu.region import Region
 
 MIB = 1 << 20
 SOURCES = Path(limiter.__file__).parent / "src"
-PURE = ("account", "region", "limits", "grammar", "ledger", "holdings", "descriptors", "backings", "identity")
+PURE = ("account", "region", "limits", "grammar", "ledger", "blocks", "holdings", "descriptors", "backings", "identity")
 
 
 @dataclass(frozen=True, slots=True)

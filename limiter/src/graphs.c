@@ -1,0 +1,119 @@
+/* Graphs: their kernels' local memory is taken when they are instantiated (local.h), the memory of their own
+ * allocations when they are uploaded or launched (graph_memory.h). */
+#include "graph_memory.h"
+#include "hooks.h"
+#include "launches.h"
+
+/* The rest of a body that makes a graph ready to be launched, after which it is `*ready`. */
+#define MAKE_READY(name, ready, graph, ...)                                   \
+    do {                                                                      \
+        struct plan plan;                                                     \
+        if (!charge_is_limited() || !(ready)) return REAL(name)(__VA_ARGS__); \
+        plan_read(graph, &plan);                                              \
+        struct attempt attempt = launches_begin(#name, plan.local);           \
+        if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;              \
+        CUresult result;                                                      \
+        do result = REAL(name)(__VA_ARGS__);                                  \
+        while (attempt_again(&attempt, result));                              \
+        if (result == CUDA_SUCCESS) graph_memory_put(*(ready), &plan);        \
+        return launches_finish(&attempt, result);                             \
+    } while (0)
+
+EXPORT CUresult cuGraphInstantiate(CUgraphExec *ready, CUgraph graph, CUgraphNode *error, char *log, size_t size) {
+    MAKE_READY(cuGraphInstantiate, ready, graph, ready, graph, error, log, size);
+}
+
+EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *ready, CUgraph graph, CUgraphNode *error, char *log, size_t size) {
+    MAKE_READY(cuGraphInstantiate_v2, ready, graph, ready, graph, error, log, size);
+}
+
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *ready, CUgraph graph, unsigned long long flags) {
+    MAKE_READY(cuGraphInstantiateWithFlags, ready, graph, ready, graph, flags);
+}
+
+static CUresult with_parameters(CUgraphExec *ready, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
+    MAKE_READY(cuGraphInstantiateWithParams, ready, graph, ready, graph, parameters);
+}
+
+static CUresult with_parameters_ptsz(CUgraphExec *ready, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
+    MAKE_READY(cuGraphInstantiateWithParams_ptsz, ready, graph, ready, graph, parameters);
+}
+
+/* What failed in the upload failed in the call. */
+static CUresult undo(CUgraphExec ready, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters, CUresult result) {
+    cuGraphExecDestroy(ready);
+    parameters->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+    return result;
+}
+
+/* With the flag for it, the graph is uploaded in the same call: here in the next one, which is held to the limit. */
+#define INSTANTIATE(instantiate, upload, ready, graph, parameters)                        \
+    do {                                                                                  \
+        if (!(parameters) || !((parameters)->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)) \
+            return instantiate(ready, graph, parameters);                                 \
+        (parameters)->flags &= ~(cuuint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;           \
+        CUresult result = instantiate(ready, graph, parameters);                          \
+        (parameters)->flags |= CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;                        \
+        if (result != CUDA_SUCCESS) return result;                                        \
+        result = upload(*(ready), (parameters)->hUploadStream);                           \
+        return result == CUDA_SUCCESS ? result : undo(*(ready), parameters, result);      \
+    } while (0)
+
+EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *ready, CUgraph graph,
+                                             CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
+    INSTANTIATE(with_parameters, cuGraphUpload, ready, graph, parameters);
+}
+
+EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *ready, CUgraph graph,
+                                                  CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
+    INSTANTIATE(with_parameters_ptsz, cuGraphUpload_ptsz, ready, graph, parameters);
+}
+
+EXPORT CUresult cuGraphExecUpdate(CUgraphExec ready, CUgraph graph, CUgraphNode *error, CUgraphExecUpdateResult *what) {
+    MAKE_READY(cuGraphExecUpdate, &ready, graph, ready, graph, error, what);
+}
+
+EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec ready, CUgraph graph, CUgraphExecUpdateResultInfo *what) {
+    MAKE_READY(cuGraphExecUpdate_v2, &ready, graph, ready, graph, what);
+}
+
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec ready) {
+    if (graph_memory_is_used()) graph_memory_remove(ready);
+    return REAL(cuGraphExecDestroy)(ready);
+}
+
+typedef CUresult (*run_function)(CUgraphExec, CUstream);
+
+/* A graph that may have allocations of its own, and on several devices. */
+static CUresult run(const char *what, run_function real, run_function upload, CUgraphExec ready, CUstream stream) {
+    struct graph_calls calls;
+    if (!graph_memory_begin(what, ready, &calls)) return CUDA_ERROR_OUT_OF_MEMORY;
+    bool is_tried = !graph_memory_is_sure(&calls) && upload(ready, stream) == CUDA_SUCCESS;
+    CUresult result = is_tried && !graph_memory_fits(&calls) ? CUDA_ERROR_OUT_OF_MEMORY : real(ready, stream);
+    graph_memory_end(&calls);
+    return result;
+}
+
+#define RUN(name, upload, ready, stream) \
+    return graph_memory_is_used() ? run(#name, REAL(name), REAL(upload), ready, stream) : REAL(name)(ready, stream)
+
+EXPORT CUresult cuGraphUpload(CUgraphExec ready, CUstream stream) { RUN(cuGraphUpload, cuGraphUpload, ready, stream); }
+
+EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec ready, CUstream stream) {
+    RUN(cuGraphUpload_ptsz, cuGraphUpload_ptsz, ready, stream);
+}
+
+EXPORT CUresult cuGraphLaunch(CUgraphExec ready, CUstream stream) { RUN(cuGraphLaunch, cuGraphUpload, ready, stream); }
+
+EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec ready, CUstream stream) {
+    RUN(cuGraphLaunch_ptsz, cuGraphUpload_ptsz, ready, stream);
+}
+
+EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {
+    if (!graph_memory_is_used()) return REAL(cuDeviceGraphMemTrim)(device);
+    struct graph_calls calls;
+    graph_memory_look("cuDeviceGraphMemTrim", device, &calls);
+    CUresult result = REAL(cuDeviceGraphMemTrim)(device);
+    graph_memory_end(&calls);
+    return result;
+}

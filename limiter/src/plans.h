@@ -1,0 +1,18 @@
+/* What a graph will take of the cards when it is instantiated and launched. */
+#ifndef VGPU_PLANS_H
+#define VGPU_PLANS_H
+
+#include "abi.h"
+#include "blocks.h"
+#include "region.h"
+
+struct plan {
+    uint64_t local; /* bytes by which the current context grows for its kernels, when it is instantiated */
+    struct blocks blocks[REGION_CARDS]; /* by device: of its own allocations, when it is launched */
+    uint64_t left;                      /* 0: it frees what it allocates */
+};
+
+/* Reads all nodes, those of child graphs too. */
+void plan_read(CUgraph graph, struct plan *plan);
+
+#endif
