@@ -16,7 +16,7 @@ from benchmarks.limiter import deaths, races
 from benchmarks.limiter.races import Outcome
 from benchmarks.limiter.watcher import Watcher
 
-RACES = {2: 5000, 8: 3000, 64: 2000}  # processes: rounds
+RACES = {2: 6000, 8: 3500, 64: 500}  # processes: rounds
 QUICK_RACES = {2: 100, 8: 50}
 FAR = 100_000  # more instructions than the lock is held for
 SEED = 1
@@ -66,7 +66,7 @@ def run_kills(watcher: Watcher, quick: bool) -> Iterator[Outcome]:
 
 def run_locks(_: Watcher, quick: bool) -> Iterator[Outcome]:
     """Kill and stop inside the lock."""
-    yield deaths.inside_the_lock("kill", range(0, FAR, 7 if quick else 1))
+    yield deaths.inside_the_lock("kill", range(0, FAR, 7 if quick else 4))
     yield deaths.inside_the_lock("stop", range(0, 200, 40 if quick else 10))
 
 

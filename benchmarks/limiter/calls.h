@@ -73,6 +73,13 @@
     X(cuIpcGetMemHandle)                  \
     X(cuIpcOpenMemHandle_v2)              \
     X(cuIpcCloseMemHandle)                \
+    X(cuStreamCreate)                     \
+    X(cuStreamDestroy_v2)                 \
+    X(cuStreamBeginCapture_v2)            \
+    X(cuStreamEndCapture)                 \
+    X(cuLibraryLoadData)                  \
+    X(cuLibraryGetGlobal)                 \
+    X(cuLibraryUnload)                    \
     X(cuModuleLoadData)                   \
     X(cuModuleUnload)                     \
     X(cuModuleGetFunction)                \

@@ -79,15 +79,16 @@ static bool take_stack(struct holding *held) {
     return take_with(held, CU_LIMIT_STACK_SIZE, of_a_thread(held->bytes), idle);
 }
 
-/* The index is not known to the compiler, so that the buffer stays. */
+/* The index, which is 0, is not known to the compiler, so that the buffer stays. */
 static bool take_local(struct holding *held) {
     char text[TEXT_SIZE];
     (void)snprintf(text, sizeof text,
                    HEADER
                    ".visible .entry user(.param .u32 index)\n{\n.local .align 16 .b8 buffer[%zu];\n"
-                   ".reg .b32 %%r<3>;\n.reg .b64 %%rd<4>;\nld.param.u32 %%r1, [index];\n"
+                   ".reg .b32 %%r<3>;\n.reg .b64 %%rd<4>;\n.reg .pred %%p<2>;\nld.param.u32 %%r1, [index];\n"
                    "cvt.u64.u32 %%rd1, %%r1;\nmov.u64 %%rd2, buffer;\nadd.u64 %%rd3, %%rd2, %%rd1;\n"
-                   "st.volatile.local.u8 [%%rd3], %%r1;\nret;\n}\n",
+                   "st.local.u8 [%%rd3], %%r1;\nadd.u64 %%rd3, %%rd3, %%rd1;\nld.local.u8 %%r2, [%%rd3];\n"
+                   "setp.eq.u32 %%p1, %%r2, 77;\n@%%p1 trap;\nret;\n}\n",
                    of_a_thread(held->bytes) / 16 * 16);
     return take_with(held, CU_LIMIT_STACK_SIZE, 0, text);
 }

@@ -13,15 +13,35 @@ static bool load(struct holding *held, const char *text) {
 
 static void unload(struct holding *held) { DO(cuModuleUnload, held->object); }
 
+static void write(char text[TEXT_SIZE], size_t bytes) {
+    (void)snprintf(text, TEXT_SIZE, HEADER ".visible .global .align 16 .b8 big[%zu];\n", bytes);
+}
+
 /* Asking for the address loads what lazy loading has put off. */
 static bool take_variable(struct holding *held) {
     char text[TEXT_SIZE];
     size_t size;
-    (void)snprintf(text, sizeof text, HEADER ".visible .global .align 16 .b8 big[%zu];\n", held->bytes);
+    write(text, held->bytes);
     if (!load(held, text)) return false;
     if (DO(cuModuleGetGlobal_v2, &held->pointer, &size, held->object, "big")) return true;
     unload(held);
     return false;
 }
 
-const struct class module_classes[] = {{"module variable", take_variable, unload}, {0}};
+static void unload_library(struct holding *held) { DO(cuLibraryUnload, held->object); }
+
+static bool take_of_library(struct holding *held) {
+    char text[TEXT_SIZE];
+    size_t size;
+    write(text, held->bytes);
+    if (!DO(cuLibraryLoadData, (CUlibrary *)&held->object, text, NULL, NULL, 0, NULL, NULL, 0)) return false;
+    if (DO(cuLibraryGetGlobal, &held->pointer, &size, held->object, "big")) return true;
+    unload_library(held);
+    return false;
+}
+
+const struct class module_classes[] = {
+    {"module variable", take_variable, unload},
+    {"library variable", take_of_library, unload_library},
+    {0},
+};

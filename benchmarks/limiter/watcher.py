@@ -7,7 +7,7 @@ from typing import Self
 import pynvml
 
 _EVERY_S = 0.002
-_SETTLE_S = 5
+_STILL_S = 0.3  # what has not changed for so long stays
 _NEAR = 8 << 20
 
 
@@ -57,9 +57,11 @@ class Watcher:
 
     def settle(self) -> None:
         """Wait until what the dead held is freed, a little after their deaths; then forget the peak."""
-        deadline = time.monotonic() + _SETTLE_S
-        while self.used() > _NEAR and time.monotonic() < deadline:
+        seen, since = self.used(), time.monotonic()
+        while seen > _NEAR and time.monotonic() < since + _STILL_S:
             time.sleep(_EVERY_S)
+            if (now := self.used()) != seen:
+                seen, since = now, time.monotonic()
         self.restart()
 
     def _read(self) -> int:

@@ -39,6 +39,7 @@ def outcomes(world: World, tmp_path: Path, campaign: str) -> list[dict[str, Any]
 def test_races_for_the_last_bytes_fill_the_room_and_never_pass_it(world: World, tmp_path: Path) -> None:
     for found in outcomes(world, tmp_path, "race"):
         assert found["faults"] == []
+        assert found["figures"]["least"] == found["figures"]["room"]
         assert found["figures"]["refusals"] > 0
 
 
@@ -51,6 +52,7 @@ def test_after_kills_what_is_charged_is_what_the_living_hold(world: World, tmp_p
     for found in outcomes(world, tmp_path, "kills"):
         assert but_waits(found["faults"]) == []
         assert found["figures"]["taken"] > 0
+        assert found["figures"].get("charged", found["figures"]["held"]) == found["figures"]["held"]
 
 
 def test_a_holder_of_the_lock_that_dies_or_stops_at_any_instruction_hurts_nobody(world: World, tmp_path: Path) -> None:
