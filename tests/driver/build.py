@@ -26,9 +26,9 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
     Lines ``xid GPU-... 79``: delivered by nvmlEventSetWait_v2 to sets that were made before.
 
 Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. What an
-allocation takes of a card, and what odd calls return, is as measured on an H200 with driver 580. A kernel
-keeps its stream busy for the microseconds its name ends with. Not there: capture, green
-contexts.
+allocation takes of a card, and what odd calls return, is as measured on an H200 with driver 580; what arrays, graphs
+and pools take is as documented. A kernel keeps its stream busy for the microseconds its name ends with. Not there:
+stream capture, textures, semaphores, peers, fabric handles.
 """
 
 import subprocess
@@ -45,6 +45,8 @@ CUDA = (
     "cuda_errors.c",
     "cuda_device.c",
     "cuda_context.c",
+    "cuda_context_settings.c",
+    "cuda_primary.c",
     "cuda_allocations.c",
     "cuda_memory.c",
     "cuda_copies.c",
@@ -58,6 +60,10 @@ CUDA = (
     "cuda_physical.c",
     "cuda_physical_ipc.c",
     "cuda_vmm.c",
+    "cuda_multicast.c",
+    "cuda_external.c",
+    "cuda_green.c",
+    "cuda_resources.c",
     "cuda_texels.c",
     "cuda_arrays.c",
     "cuda_mipmaps.c",

@@ -116,6 +116,7 @@ void allocation_give_back(const Allocation *allocation) {
             graph_memory_release(allocation->device, allocation->charged);
             break;
         case KIND_IPC:
+        case KIND_EXTERNAL:
             ledger_share_drop(allocation->share);
             break;
         case KIND_POOL_IPC:

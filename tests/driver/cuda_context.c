@@ -1,4 +1,4 @@
-/* Contexts: the primary one of each device, others, and each thread's stack of them. */
+/* Contexts, and each thread's stack of them. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
@@ -20,7 +20,7 @@ bool context_alive(CUcontext context) {
     return false;
 }
 
-CUresult context_current(CUcontext *out) {
+CUresult context_top(CUcontext *out) {
     if (depth == 0) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
@@ -28,7 +28,27 @@ CUresult context_current(CUcontext *out) {
     return context_alive(*out) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-static CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool primary) {
+CUresult context_current(CUcontext *out) {
+    CUresult result = context_top(out);
+    if (result != CUDA_SUCCESS || (*out)->owner == NULL) {
+        return result;
+    }
+    *out = (*out)->owner;
+    return context_alive(*out) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUcontext context_add(const struct CUctx_st *wanted) {
+    CUcontext made = malloc(sizeof *made);
+    if (made != NULL) {
+        *made = *wanted;
+        made->id = ++last_id;
+        made->next = contexts;
+        contexts = made;
+    }
+    return made;
+}
+
+CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool primary) {
     Card card;
     if (device_at(dev) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
@@ -40,19 +60,14 @@ static CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool 
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    CUcontext made = calloc(1, sizeof *made);
-    if (made == NULL) {
+    *out = context_add(&(struct CUctx_st){.device = dev, .flags = flags, .primary = primary, .overhead = card.context});
+    if (*out == NULL) {
         device_release(dev, card.context);
-        return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *made = (struct CUctx_st){
-        .next = contexts, .id = ++last_id, .device = dev, .flags = flags, .primary = primary, .overhead = card.context};
-    contexts = made;
-    *out = made;
-    return CUDA_SUCCESS;
+    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void context_destroy(CUcontext context) {
+void context_destroy(CUcontext context) {
     struct CUctx_st **link = &contexts;
     while (*link != context) {
         link = &(*link)->next;
@@ -74,70 +89,6 @@ static CUresult push(CUcontext context) {
     }
     stack[depth++] = context;
     return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
-    ENTER();
-    Device *device = device_at(dev);
-    REQUIRE(pctx != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device != NULL, CUDA_ERROR_INVALID_DEVICE);
-    if (device->primary == NULL) {
-        CUresult result = context_make(&device->primary, dev, device->primary_flags, true);
-        REQUIRE(result == CUDA_SUCCESS, result);
-    }
-    device->primary_references++;
-    *pctx = device->primary;
-    LEAVE(CUDA_SUCCESS);
-}
-
-static void primary_destroy(Device *device) {
-    if (device->primary != NULL) {
-        context_destroy(device->primary);
-    }
-    device->primary = NULL;
-    device->primary_references = 0;
-}
-
-SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
-    ENTER();
-    Device *device = device_at(dev);
-    REQUIRE(device != NULL, CUDA_ERROR_INVALID_DEVICE);
-    REQUIRE(device->primary_references > 0, CUDA_ERROR_INVALID_CONTEXT);
-    if (--device->primary_references == 0) {
-        primary_destroy(device);
-    }
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
-
-SIM_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
-    ENTER();
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    primary_destroy(device_at(dev));
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
-
-SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
-    ENTER();
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    device_at(dev)->primary_flags = flags;
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
-    return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
-}
-
-SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) {
-    ENTER();
-    REQUIRE(flags != NULL && active != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    *flags = device_at(dev)->primary_flags;
-    *active = device_at(dev)->primary != NULL;
-    LEAVE(CUDA_SUCCESS);
 }
 
 static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev) {
@@ -174,7 +125,7 @@ SIM_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreate
 
 SIM_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx) {
     ENTER();
-    REQUIRE(context_alive(ctx) && !ctx->primary, CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(context_alive(ctx) && !ctx->primary && ctx->owner == NULL, CUDA_ERROR_INVALID_CONTEXT);
     if (depth > 0 && stack[depth - 1] == ctx) {
         depth--;
     }
@@ -240,9 +191,11 @@ SIM_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
 }
 
 static CUresult synchronise(CUcontext context) {
-    CUresult result = context == NULL ? context_current(&context) : CUDA_SUCCESS;
+    CUresult result = context == NULL ? context_top(&context) : CUDA_SUCCESS;
     REQUIRE(result == CUDA_SUCCESS, result);
     REQUIRE(context_alive(context), CUDA_ERROR_INVALID_CONTEXT);
+    context = context->owner != NULL ? context->owner : context;
+    REQUIRE(context_alive(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     CUdevice device = context->device;
     sleep_until(context->busy_until);
     pools_trim(device);
@@ -257,43 +210,4 @@ SIM_EXPORT CUresult cuCtxSynchronize(void) {
 SIM_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
     ENTER();
     return synchronise(ctx);
-}
-
-SIM_EXPORT CUresult cuCtxGetFlags(unsigned int *flags) {
-    CUcontext context;
-    ENTER();
-    CUresult result = context_current(&context);
-    REQUIRE(flags != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    *flags = context->flags;
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
-    ENTER();
-    CUresult result = ctx == NULL ? context_current(&ctx) : CUDA_SUCCESS;
-    REQUIRE(ctxId != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(result == CUDA_SUCCESS && context_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
-    *ctxId = ctx->id;
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
-    ENTER();
-    CUresult result = ctx == NULL ? context_current(&ctx) : CUDA_SUCCESS;
-    REQUIRE(version != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(result == CUDA_SUCCESS && context_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
-    *version = 3020;
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
-    ENTER();
-    if (leastPriority != NULL) {
-        *leastPriority = 0;
-    }
-    if (greatestPriority != NULL) {
-        *greatestPriority = -5;
-    }
-    LEAVE(CUDA_SUCCESS);
 }

@@ -25,6 +25,7 @@ struct CUctx_st {
     CUdevice device;
     unsigned flags;
     bool primary;
+    CUcontext owner; /* of what a green context makes: the primary context; NULL in any other */
     uint64_t overhead;
     uint64_t busy_until; /* latest end of any of its streams, CLOCK_MONOTONIC ns */
     struct CUstream_st *streams;
@@ -63,8 +64,18 @@ struct CUmod_st {
     struct CUfunc_st *functions;
 };
 
-/* KIND_IPC and KIND_POOL_IPC are what others allocated, KIND_GRAPH is what a graph left. */
-typedef enum { KIND_DEVICE, KIND_SMALL, KIND_MANAGED, KIND_HOST, KIND_POOL, KIND_IPC, KIND_POOL_IPC, KIND_GRAPH } Kind;
+/* KIND_IPC, KIND_POOL_IPC and KIND_EXTERNAL are what others allocated, KIND_GRAPH is what a graph left. */
+typedef enum {
+    KIND_DEVICE,
+    KIND_SMALL,
+    KIND_MANAGED,
+    KIND_HOST,
+    KIND_POOL,
+    KIND_IPC,
+    KIND_POOL_IPC,
+    KIND_EXTERNAL,
+    KIND_GRAPH
+} Kind;
 
 typedef struct {
     CUdeviceptr address;
@@ -117,7 +128,15 @@ CUresult share_from_descriptor(void *descriptor, SimShare *out);
 /* Makes a descriptor of a share for the program; a result. */
 CUresult share_to_descriptor(uint64_t share, int *out);
 
-CUresult context_current(CUcontext *out); /* CUDA_ERROR_INVALID_CONTEXT when the thread has none */
+/* CUDA_ERROR_INVALID_CONTEXT when the thread has none: the context on top, and the one that what is made now belongs
+ * to, which is another where a green context is on top. */
+CUresult context_top(CUcontext *out);
+CUresult context_current(CUcontext *out);
+CUcontext context_add(const struct CUctx_st *wanted); /* NULL without memory */
+CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool primary);
+void context_destroy(CUcontext context);
+CUresult primary_retain(CUdevice dev, CUcontext *out);
+void primary_release(CUdevice dev);
 bool context_alive(CUcontext context);
 
 Allocation *allocation_at(CUdeviceptr address);                       /* that begins there */
@@ -146,6 +165,7 @@ CUmemoryPool pool_current(CUdevice ordinal); /* NULL without memory */
 void pool_drop_if_done(CUmemoryPool pool);
 void pools_trim(CUdevice ordinal); /* at a synchronisation point */
 void streams_free_of(CUcontext context);
+CUresult stream_make(CUstream *out, CUcontext context, unsigned flags);
 CUcontext stream_context(CUstream stream); /* NULL where there is none current for a default stream */
 CUresult stream_run(CUstream stream, uint64_t duration_ns);
 

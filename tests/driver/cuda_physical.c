@@ -33,7 +33,11 @@ static void drop_if_done(Physical *physical) {
         link = &(*link)->next;
     }
     *link = physical->next;
-    device_give(physical->properties.location.id, physical->size, physical->share);
+    if (physical->multicast != NULL) {
+        multicast_free(physical->multicast);
+    } else {
+        device_give(physical->properties.location.id, physical->size, physical->share);
+    }
     free(physical);
 }
 

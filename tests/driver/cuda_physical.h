@@ -4,6 +4,8 @@
 
 #include "cuda_driver.h"
 
+typedef struct Multicast Multicast;
+
 /* The card's from cuMemCreate, or from an import, until the handle is released and nothing maps it. */
 typedef struct Physical {
     struct Physical *next;
@@ -12,6 +14,7 @@ typedef struct Physical {
     uint64_t share;      /* its number once it was exported, or as it was imported; 0 = none */
     unsigned references; /* of the program */
     unsigned mappings;
+    Multicast *multicast; /* no memory, but a multicast object; NULL for memory */
 } Physical;
 
 /* Made with one reference; NULL without memory. */
@@ -19,5 +22,8 @@ Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, ui
 Physical *physical_of(CUmemGenericAllocationHandle handle); /* NULL when there is none */
 void physical_add_mapping(Physical *physical);
 void physical_release_mapping(Physical *physical);
+/* That which all of the range is mapped to by one mapping, NULL when there is none. */
+Physical *physical_mapped(CUdeviceptr address, uint64_t size);
+void multicast_free(Multicast *multicast);
 
 #endif

@@ -7,6 +7,7 @@ SIM_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGen
     ENTER();
     Physical *physical = physical_of(handle);
     REQUIRE(shareableHandle != NULL && physical != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(physical->multicast == NULL, CUDA_ERROR_NOT_SUPPORTED);
     REQUIRE(handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
     REQUIRE((physical->properties.requestedHandleTypes & handleType) != 0, CUDA_ERROR_INVALID_VALUE);
     CUresult result = device_share(physical->properties.location.id, physical->size, &physical->share);

@@ -75,3 +75,8 @@ SIM_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVer
     *pfn = found;
     return CUDA_SUCCESS;
 }
+
+/* Tables that NVIDIA's own libraries share and nobody describes: the simulated driver has none. */
+SIM_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
+    return ppExportTable == NULL || pExportTableId == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
+}

@@ -39,17 +39,23 @@ CUcontext stream_context(CUstream stream) {
     return context_current(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
+CUresult stream_make(CUstream *out, CUcontext context, unsigned flags) {
+    CUstream made = malloc(sizeof *made);
+    if (made == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *made = (struct CUstream_st){.next = context->streams, .context = context, .flags = flags};
+    context->streams = made;
+    *out = made;
+    return CUDA_SUCCESS;
+}
+
 static CUresult create(CUstream *phStream, unsigned flags) {
     CUcontext context;
     CUresult result = context_current(&context);
     REQUIRE(result == CUDA_SUCCESS, result);
     REQUIRE(phStream != NULL && flags <= CU_STREAM_NON_BLOCKING, CUDA_ERROR_INVALID_VALUE);
-    CUstream made = malloc(sizeof *made);
-    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
-    *made = (struct CUstream_st){.next = context->streams, .context = context, .flags = flags};
-    context->streams = made;
-    *phStream = made;
-    LEAVE(CUDA_SUCCESS);
+    LEAVE(stream_make(phStream, context, flags));
 }
 
 SIM_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) {

@@ -32,6 +32,11 @@ bool mapping_holds(CUdeviceptr address, uint64_t size) {
     return range != NULL && range->accessible;
 }
 
+Physical *physical_mapped(CUdeviceptr address, uint64_t size) {
+    const Range *range = holding(mappings, address, size);
+    return range != NULL ? range->physical : NULL;
+}
+
 static bool add_range(Range **list, CUdeviceptr address, uint64_t size, Physical *physical) {
     Range *made = malloc(sizeof *made);
     if (made == NULL) {

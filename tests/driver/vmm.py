@@ -35,6 +35,19 @@ def release(handle: int) -> int:
     return int(cuda.cuMemRelease(ctypes.c_uint64(handle)))
 
 
+def mapped(handle: int, size: int) -> int:
+    """An address, of the handle's memory mapped there."""
+    address, length = ctypes.c_uint64(), ctypes.c_size_t(size)
+    cuda.cuMemAddressReserve(ctypes.byref(address), length, U64_ZERO, U64_ZERO, U64_ZERO)
+    cuda.cuMemMap(address, length, U64_ZERO, ctypes.c_uint64(handle), U64_ZERO)
+    return address.value
+
+
+def unmap(address: int, size: int) -> int:
+    """Result."""
+    return int(cuda.cuMemUnmap(ctypes.c_uint64(address), ctypes.c_size_t(size)))
+
+
 def export(handle: int) -> tuple[int, int]:
     """Result and file descriptor of cuMemExportToShareableHandle."""
     descriptor = ctypes.c_int(-1)
