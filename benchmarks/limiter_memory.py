@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance
-from benchmarks.limiter import costs, leaks, pairs
-from benchmarks.limiter.leaks import Native, Row
+from benchmarks.limiter import costs, leaks, native, pairs
+from benchmarks.limiter.native import Native
+from benchmarks.limiter.trials import Row
 from benchmarks.limiter.watcher import Watcher
 from benchmarks.limiter.worker import MIB
 
@@ -46,7 +47,7 @@ def main() -> int:
 def run(watcher: Watcher, parts: Sequence[str], limit: int, *, quick: bool) -> Document:
     """Measure and print the parts; return every figure, and how many faults there were."""
     result = provenance.of_this_machine() | watcher.describe() | {"limit_mib": limit // MIB, "faults": 0}
-    start, natives = leaks.measure_native(watcher)
+    start, natives = native.measure(watcher)
     result["start_mib"] = start // MIB
     if "leaks" in parts:
         rows = leak_table(watcher, natives, limit, start)
@@ -65,18 +66,18 @@ def leak_table(watcher: Watcher, natives: Sequence[Native], limit: int, start: i
     print(f"limit {limit // MIB} MiB; a started process costs {start // MIB} MiB natively; sizes in MiB")
     print("| class | a step costs | free at start | fits | left | stopped by | NVML peak | faults |\n|" + "---|" * 8)
     rows = []
-    for native in natives:
-        if not leaks.is_there(native):
-            print(f"| {native.name} | | | | | | | {leaks.why_not(native)} |")
+    for each in natives:
+        if not native.is_there(each):
+            print(f"| {each.name} | | | | | | | {native.why_not(each)} |")
             continue
-        rows.append(leaks.measure(watcher, native, limit, start))
-        print(_line(native, rows[-1]), flush=True)
+        rows.append(leaks.measure(watcher, each, limit, start))
+        print(_line(each, rows[-1]), flush=True)
     print(f"{sum(not row.faults for row in rows)} of {len(rows)} classes without a fault\n")
     return rows
 
 
-def _line(native: Native, row: Row) -> str:
-    sizes = [size // MIB for size in (native.cost, row.start_free, row.fitted, row.left)]
+def _line(of: Native, row: Row) -> str:
+    sizes = [size // MIB for size in (of.cost, row.start_free, row.fitted, row.left)]
     cells = [row.name, *sizes, row.refusal, row.peak // MIB, "; ".join(row.faults) or "none"]
     return f"| {' | '.join(map(str, cells))} |"
 

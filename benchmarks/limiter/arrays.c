@@ -3,7 +3,7 @@
 
 #include "classes.h"
 
-enum { ELEMENT = 16, LINE = 131072, ROW = 32768, SIDE = 256, LEVELS = 3 };
+enum { ELEMENT = 16, LINE = 131072, ROW = 32768, SIDE = 256, LEVELS = 3, GRANULE = 2 << 20 };
 
 #define LINE_BYTES  ((size_t)LINE * ELEMENT)
 #define ROW_BYTES   ((size_t)ROW * ELEMENT)
@@ -83,7 +83,7 @@ static bool create_tiles(struct holding *held, size_t size) {
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
         .allocFlags = {.usage = CU_MEM_CREATE_USAGE_TILE_POOL},
     };
-    return DO(cuMemCreate, &held->handle, size, &properties, 0);
+    return DO(cuMemCreate, &held->handle, (size + GRANULE - 1) / GRANULE * GRANULE, &properties, 0);
 }
 
 static bool back(struct holding *held) {

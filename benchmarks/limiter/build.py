@@ -22,7 +22,7 @@ PROGRAMS = {
     "race": (*CLASSES, "race.c"),
     "kills": (*CLASSES, "kills.c"),
     "step": (*CLASSES, "step.c"),
-    "cost": ("calls.c", "cost.c"),
+    "cost": ("calls.c", "processes.c", "cost.c"),
 }
 
 

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "calls.h"
+#include "processes.h"
 
 enum { SMALL = 4 << 10, LARGE = 20 << 20, MOST_PROCESSES = 1024, LINE_SIZE = 64 };
 
@@ -24,12 +24,6 @@ static const char kernel[] = ".version 7.0\n.target sm_70\n.address_size 64\n.vi
 
 static CUfunction empty;
 static CUmemoryPool pool;
-
-static uint64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000ULL + (uint64_t)time.tv_nsec;
-}
 
 static void launch(void) { DO(cuLaunchKernel, empty, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL); }
 
@@ -89,12 +83,11 @@ static void measure(const char *name) {
     const struct figure *figure = figures;
     while (strcmp(figure->name, name) != 0)
         if (++figure == figures + sizeof figures / sizeof *figures) exit(2);
-    uint64_t begun = now();
+    uint64_t begun = now_ns();
     for (unsigned i = 0; i < figure->batch; i++) figure->once();
-    uint64_t taken = now() - begun;
+    uint64_t taken = now_ns() - begun;
     DO(cuCtxSynchronize);
-    printf("{\"ns\":%.1f,\"result\":%d}\n", (double)taken / figure->batch, (int)failure.result);
-    (void)fflush(stdout);
+    say("{\"ns\":%.1f,\"result\":%d}", (double)taken / figure->batch, (int)failure.result);
 }
 
 static bool make_pool(void) {
@@ -108,10 +101,9 @@ static bool make_pool(void) {
 }
 
 static bool start(void) {
-    CUcontext context;
     CUmodule module;
-    return DO(cuInit, 0) && DO(cuDevicePrimaryCtxRetain, &context, 0) && DO(cuCtxSetCurrent, context) &&
-           DO(cuModuleLoadData, &module, kernel) && DO(cuModuleGetFunction, &empty, module, "empty") && make_pool();
+    return start_cuda() && DO(cuModuleLoadData, &module, kernel) && DO(cuModuleGetFunction, &empty, module, "empty") &&
+           make_pool();
 }
 
 static int serve(void) {
@@ -127,11 +119,12 @@ static int serve(void) {
 static int begin(void) {
     CUcontext context;
     CUdeviceptr pointer;
-    uint64_t begun = now();
+    if (!calls_open()) return 2;
+    uint64_t begun = now_ns();
     DO(cuInit, 0);
-    uint64_t initialised = now();
+    uint64_t initialised = now_ns();
     (void)(DO(cuDevicePrimaryCtxRetain, &context, 0) && DO(cuCtxSetCurrent, context));
-    uint64_t retained = now();
+    uint64_t retained = now_ns();
     DO(cuMemAlloc_v2, &pointer, LARGE);
     printf("{\"init\":%llu,\"context\":%llu,\"result\":%d}\n", (unsigned long long)(initialised - begun),
            (unsigned long long)(retained - initialised), (int)failure.result);
@@ -146,9 +139,9 @@ static pid_t run(const char *program, char *const arguments[]) {
 static int spawn(char *program) {
     char *arguments[] = {program, NULL};
     int status;
-    uint64_t begun = now();
+    uint64_t begun = now_ns();
     waitpid(run(program, arguments), &status, 0);
-    printf("{\"ns\":%llu}\n", (unsigned long long)(now() - begun));
+    printf("{\"ns\":%llu}\n", (unsigned long long)(now_ns() - begun));
     return status;
 }
 
@@ -159,10 +152,10 @@ static int together(int count) {
     int output = dup(1);
     int failed = 0;
     dup2(2, 1);
-    uint64_t begun = now();
+    uint64_t begun = now_ns();
     for (int i = 0; i < count; i++) children[i] = run("/proc/self/exe", arguments);
     for (int i = 0, status; i < count; i++) failed += waitpid(children[i], &status, 0) < 0 || status != 0;
-    uint64_t taken = now() - begun;
+    uint64_t taken = now_ns() - begun;
     dprintf(output, "{\"ns\":%llu,\"failed\":%d}\n", (unsigned long long)taken, failed);
     return 0;
 }
@@ -171,6 +164,5 @@ int main(int argc, char **argv) {
     const char *verb = argc > 1 ? argv[1] : "";
     if (strcmp(verb, "spawn") == 0 && argc == 3) return spawn(argv[2]);
     if (strcmp(verb, "together") == 0 && argc == 3 && atoi(argv[2]) <= MOST_PROCESSES) return together(atoi(argv[2]));
-    if (!calls_open()) return 2;
     return strcmp(verb, "begin") == 0 ? begin() : serve();
 }

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.limiter import leaks
-from benchmarks.limiter.leaks import KEEPING, NEVER_CHARGED, SLACK, SMALL, STEP, WHOLE_CONTEXTS, Native
+from benchmarks.limiter import leaks, native
+from benchmarks.limiter.native import KEEPING, NEVER_CHARGED, SLACK, SMALL, STEP, WHOLE_CONTEXTS, Native
 from benchmarks.limiter.watcher import Watcher
 from benchmarks.limiter.worker import MIB, OUT_OF_MEMORY, Container, Worker
 
@@ -11,7 +11,7 @@ from benchmarks.limiter.worker import MIB, OUT_OF_MEMORY, Container, Worker
 def names_of(natives: Sequence[Native]) -> list[str]:
     """Return the classes that can be paired: charged, of any size, and giving back what is given back."""
     left_out = {*NEVER_CHARGED, *WHOLE_CONTEXTS, *KEEPING}
-    return [native.name for native in natives if leaks.is_there(native) and native.name not in left_out]
+    return [each.name for each in natives if native.is_there(each) and each.name not in left_out]
 
 
 def measure(watcher: Watcher, first: str, seconds: Sequence[str], limit: int, start_cost: int) -> dict[str, str]:
