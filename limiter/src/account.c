@@ -115,7 +115,7 @@ void account_unmark_managed(struct region *region, int slot, int card, uint64_t 
 }
 
 void account_refuse(struct region *region, int card) {
-    if (is_card(card)) set(&region->cards[card].refusals, more(region->cards[card].refusals, 1));
+    if (is_card(card)) __atomic_fetch_add(&region->cards[card].refusals, 1, __ATOMIC_RELAXED);
 }
 
 void account_spill(struct region *region, int card, uint64_t bytes) {

@@ -36,7 +36,7 @@ void account_release(struct region *region, int slot, int card, uint64_t bytes);
 void account_mark_managed(struct region *region, int slot, int card, uint64_t bytes);
 void account_unmark_managed(struct region *region, int slot, int card, uint64_t bytes);
 
-/* Counts an allocation that was refused. */
+/* Counts an allocation that was refused. Needs no lock. */
 void account_refuse(struct region *region, int card);
 
 /* Counts an allocation that was served from managed memory, for the card was full. */

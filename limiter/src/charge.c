@@ -8,8 +8,8 @@
 #include "backings.h"
 #include "growth.h"
 #include "identity.h"
-#include "log.h"
 #include "place.h"
+#include "refusals.h"
 #include "settle.h"
 #include "source.h"
 
@@ -158,18 +158,8 @@ bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t by
     struct region *region = place_region();
     *claim = (struct claim){.card = -1, .bytes = bytes};
     if (region && reserve(region, uuid, charge_limit(uuid), claim)) return true;
-    charge_refuse(what, uuid, bytes);
+    refusals_add(what, uuid, bytes);
     return false;
-}
-
-void charge_refuse(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
-    struct region *region = place_region();
-    if (region && region_lock(region, CHARGE_LOCK_MS) == 0) {
-        account_refuse(region, account_card(region, uuid));
-        region_unlock(region);
-    }
-    log_warn("%s refused: %llu bytes asked, %llu used, limit %llu", what, (unsigned long long)bytes,
-             (unsigned long long)(region ? used(region, uuid) : 0), (unsigned long long)charge_limit(uuid));
 }
 
 void charge_spill(int card, uint64_t bytes) {

@@ -58,9 +58,6 @@ void charge_release_managed(int card, uint64_t bytes);
 /* Counts an allocation that was served from managed memory. */
 void charge_spill(int card, uint64_t bytes);
 
-/* Counts a refusal, and says in the log that `what` was refused. */
-void charge_refuse(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes);
-
 /* The functions from here on, anywhere. */
 
 /* Takes back what waits for the lock, which the caller has. */

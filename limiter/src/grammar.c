@@ -64,8 +64,10 @@ static int hex(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+static const char shape[] = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+static_assert(sizeof shape == UUID_TEXT, "with the final zero");
+
 bool limits_parse_uuid(const char *text, size_t length, uint8_t uuid[UUID_SIZE]) {
-    static const char shape[] = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
     if (length != sizeof shape - 1) return false;
     size_t nibble = 0;
     memset(uuid, 0, UUID_SIZE);
@@ -77,6 +79,16 @@ bool limits_parse_uuid(const char *text, size_t length, uint8_t uuid[UUID_SIZE])
         nibble++;
     }
     return true;
+}
+
+void limits_write_uuid(const uint8_t uuid[UUID_SIZE], char text[UUID_TEXT]) {
+    size_t nibble = 0;
+    for (size_t i = 0; i < sizeof shape; i++) {
+        text[i] = shape[i];
+        if (shape[i] != 'x') continue;
+        text[i] = "0123456789abcdef"[nibble % 2 ? uuid[nibble / 2] & 15 : uuid[nibble / 2] >> 4];
+        nibble++;
+    }
 }
 
 /* `uuid=8GiB`, or `8GiB` for every card. */

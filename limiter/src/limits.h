@@ -72,4 +72,9 @@ struct card_limit limits_of(const struct limits_slot *limits, const uint8_t uuid
 /* Reads `GPU-8-4-4-4-12` into 16 bytes; false where it is none. `length` is the text's. */
 bool limits_parse_uuid(const char *text, size_t length, uint8_t uuid[UUID_SIZE]);
 
+#define UUID_TEXT 41 /* with the final zero */
+
+/* Writes it so. */
+void limits_write_uuid(const uint8_t uuid[UUID_SIZE], char text[UUID_TEXT]);
+
 #endif

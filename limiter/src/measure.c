@@ -1,10 +1,9 @@
 #include "measure.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "hooks.h"
+#include "limits.h"
 #include "log.h"
 
 /* Room for so many processes is tried first; NVML says where there are more, and a few may come meanwhile. */
@@ -29,12 +28,8 @@ bool measure_is_trusted(void) { return __atomic_load_n(&is_trusted, __ATOMIC_REL
 void measure_trust(void) { __atomic_store_n(&is_trusted, true, __ATOMIC_RELAXED); }
 
 static nvmlReturn_t find_device(const uint8_t uuid[UUID_SIZE], nvmlDevice_t *device) {
-    char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = "GPU-";
-    size_t length = strlen(text);
-    for (int i = 0; i < UUID_SIZE; i++) {
-        const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
-        length += (size_t)snprintf(text + length, sizeof text - length, "%s%02x", dash, uuid[i]);
-    }
+    char text[UUID_TEXT];
+    limits_write_uuid(uuid, text);
     return REAL(nvmlDeviceGetHandleByUUID)(text, device);
 }
 

@@ -4,6 +4,7 @@
 #include "cards.h"
 #include "measure.h"
 #include "place.h"
+#include "refusals.h"
 #include "settle.h"
 
 /* Bytes charged to this process on the call's card. */
@@ -84,7 +85,7 @@ bool measured_fits(struct measured *call, CUresult result) {
 CUresult measured_undone(struct measured *call) {
     uint64_t growth = measured_growth(call);
     settle_own(call->uuid, 0);
-    charge_refuse(call->what, call->uuid, growth);
+    refusals_add(call->what, call->uuid, growth);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

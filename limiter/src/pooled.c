@@ -3,13 +3,14 @@
 #include "attempt.h"
 #include "growth.h"
 #include "hooks.h"
+#include "refusals.h"
 #include "settle.h"
 
 /* What no allocation is in goes back to the card now, the rest with the next synchronisation. */
 static CUresult refuse(const struct growth *growth) {
     REAL(cuMemPoolTrimTo)(growth->pool->handle, 0);
     growth_look(growth->pool);
-    charge_refuse(growth->what, growth->pool->uuid, POOL_STEP);
+    refusals_add(growth->what, growth->pool->uuid, POOL_STEP);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

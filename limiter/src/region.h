@@ -49,7 +49,7 @@ struct region_card {
     uint64_t used;           /* under the lock: the sum over the slots */
     uint64_t limit;          /* under the lock: what the last reservation was held to */
     uint64_t peak;           /* under the lock */
-    uint64_t refusals;       /* under the lock */
+    uint64_t refusals;       /* anybody, atomically: the lock may be why */
     uint32_t taken;          /* under the lock, last: the row is valid */
     uint32_t reserved0;
     uint64_t context;     /* under the lock: what a context took when one was last made, 0 = not known */

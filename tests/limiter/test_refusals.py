@@ -1,0 +1,159 @@
+"""Every refusal is told: a line on standard error, and a counter of the card in the region."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.driver import simgpu
+from tests.driver.conftest import ROOT, World
+from tests.limiter.conftest import MIB, Container
+
+OUT_OF_MEMORY = 2
+LINE = re.compile(
+    r"vgpu\[\d+\](?: \((\d+) more left out\))?: (\w+) refused: (\d+) bytes asked, (\d+) used, limit (\d+) on (\S+)"
+)
+KINDS = {
+    "alloc": ("cuMemAlloc_v2", 80),
+    "pitch": ("cuMemAllocPitch_v2", 80),
+    "managed": ("cuMemAllocManaged", 80),
+    "async": ("cuMemAllocAsync", 96),
+    "vmm": ("cuMemCreate", 80),
+    "array": ("cuArrayCreate_v2", 80),
+    "array3d": ("cuArray3DCreate_v2", 80),
+    "mipmap": ("cuMipmappedArrayCreate", 110),
+}
+
+Make = Callable[..., Container]
+
+
+def ask(container: Container, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Runs gpuprobe; its attempts are on standard output, and what the limiter says on standard error."""
+    env = container.world.environment(**{**container.env, **more})
+    command = [str(container.world.bin / "gpuprobe"), *arguments]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=30)
+
+
+def results(done: subprocess.CompletedProcess[str]) -> list[int]:
+    return [json.loads(line)["result"] for line in done.stdout.splitlines()]
+
+
+def refusals(container: Container) -> int:
+    return sum(card.refusals for card in container.region().cards)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_refusal_is_told_once_with_all_that_matters(container: Container, kind: str) -> None:
+    function, asked = KINDS[kind]
+    done = ask(container, "alloc", "--kind", kind, "80")
+    told = [match.groups() for match in map(LINE.fullmatch, done.stderr.splitlines()) if match]
+    assert results(done) == [OUT_OF_MEMORY]
+    assert [(name, limit, card) for _, name, _, _, limit, card in told] == [
+        (function, str(64 * MIB), container.world.cards[0].uuid)
+    ]
+    assert [int(amount) // MIB for _, _, amount, _, _, _ in told] == [asked]
+    assert refusals(container) == 1
+
+
+@pytest.mark.parametrize(("kind", "function"), [("context", "cuCtxCreate"), ("module", "cuModuleLoadData")])
+def test_what_is_measured_and_undone_is_told_too(
+    make_world: Callable[..., World], make_container: Make, kind: str, function: str
+) -> None:
+    make_world(tuple(replace(card, context_mib=24, module_kib=24 * 1024) for card in simgpu.make_cards(2)))
+    container = make_container("64MiB")
+    done = ask(container, "alloc", "--kind", kind, *["1"] * 4)
+    refused = results(done).count(OUT_OF_MEMORY)
+    assert refused == refusals(container) > 0
+    assert re.findall(r"(\w+?)(?:_v\d)? refused", done.stderr) == [function] * refused
+
+
+def test_the_card_that_is_named_is_the_one_that_was_asked(make_container: Make, world: World) -> None:
+    container = make_container("8MiB")
+    done = ask(container, "alloc", "--device", "1", "4", "16")
+    assert f"4194304 used, limit 8388608 on {world.cards[1].uuid}" in done.stderr
+    assert [(card.gpu, card.refusals) for card in container.region().cards] == [(world.cards[1].uuid, 1)]
+
+
+def test_off_says_nothing_and_counts(container: Container) -> None:
+    done = ask(container, "alloc", "80", "80", VGPU_LOG="off")
+    assert done.stderr == ""
+    assert refusals(container) == 2
+
+
+def test_a_flood_is_cut_and_counted_in_full(container: Container) -> None:
+    done = ask(container, "alloc", *["80"] * 500)
+    assert results(done) == [OUT_OF_MEMORY] * 500
+    assert 1 <= len(done.stderr.splitlines()) <= 30  # ten in each second of the clock that it ran in
+    assert refusals(container) == 500
+
+
+FLOOD = """
+import time
+from tests.driver import session
+session.start()
+for _ in range(40):
+    session.alloc(80 << 20)
+time.sleep(1.1)
+session.alloc(80 << 20)
+"""
+
+
+def test_after_a_flood_it_is_said_how_much_was_left_out(container: Container) -> None:
+    env = container.world.environment(**container.env, PYTHONPATH=str(ROOT))
+    done = subprocess.run([sys.executable, "-c", FLOOD], env=env, capture_output=True, text=True, check=False)
+    lines = done.stderr.splitlines()
+    told = [match for match in map(LINE.fullmatch, lines) if match]
+    assert len(told) == len(lines)
+    assert len(lines) + sum(int(match[1] or 0) for match in told) == refusals(container) == 41
+
+
+def test_a_full_pipe_or_a_closed_one_stops_nobody(container: Container) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    while True:
+        try:
+            os.write(writing, b"x" * 4096)
+        except BlockingIOError:
+            break
+    os.set_blocking(writing, True)
+    env = container.world.environment(**container.env)
+    command = [str(container.world.bin / "gpuprobe"), "alloc", "80", "8"]
+    for state in ("full", "closed"):
+        done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=writing, check=False, timeout=10)
+        assert [json.loads(line)["result"] for line in done.stdout.splitlines()] == [OUT_OF_MEMORY, 0]
+        if state == "full":
+            os.close(reading)
+    os.close(writing)
+
+
+def test_where_the_region_is_none_the_line_says_so(container: Container) -> None:
+    done = ask(container, "alloc", "2", VGPU_REGION_FILE="/dev/null")
+    assert results(done) == [OUT_OF_MEMORY]
+    assert "/dev/null is no region" in done.stderr
+    assert "there is no region to account for it" in done.stderr
+
+
+LOCK = """
+import ctypes, mmap, pathlib, sys
+with pathlib.Path(sys.argv[1]).open("r+b") as file:
+    region = mmap.mmap(file.fileno(), 0)
+print(ctypes.CDLL(None).pthread_mutex_lock(ctypes.byref(ctypes.c_char.from_buffer(region, 56))), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_refusal_for_the_locks_sake_is_told_and_counted(container: Container) -> None:
+    """The holder goes on living: what would fit is refused, and not taken for a reached limit."""
+    assert results(ask(container, "alloc", "8")) == [0]
+    holder = container.world.start(sys.executable, "-c", LOCK, str(container.folder / "region"))
+    assert holder.stdout
+    assert holder.stdout.readline() == "0\n"
+    done = ask(container, "alloc", "8")
+    assert results(done) == [OUT_OF_MEMORY]
+    assert "the region was locked" in done.stderr
+    assert container.region().cards[0].refusals == 1
