@@ -1,7 +1,7 @@
 """The region: memory that a container's processes share, in which the limiter keeps its accounts.
 
     256 bytes       header: magic, version, size, the lock (the limiter's alone), counters
-    32 x 128 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size, what was spilled
+    32 x 256 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size, what was spilled, GPU time used
     1024 x 704      process slots: pid, start time, pid namespace, calls under way; bytes used and managed on each card
 
 The container's processes write it, so to everybody outside it is untrusted: read it by `pread`, never map it, never
@@ -10,7 +10,7 @@ lock. Little-endian; mirrored by `limiter/src/region.h`.
 
 import struct
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from vgpu.errors import MalformedRegion
 from vgpu.limits import uuid_text
@@ -21,7 +21,7 @@ MAX_PROCESSES: Final = 1024
 
 _MAGIC: Final = b"VGPUREGN"
 _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
-_CARD: Final = struct.Struct("<16sQQQQIIQ48xQQ")
+_CARD: Final = struct.Struct("<16sQQQQIIQ48xQQ40xQQII64x")
 _SLOT: Final = struct.Struct("<IIQQQ32x")
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
@@ -44,6 +44,10 @@ class CardUse:
         context_bytes: what a CUDA context took when one was last made; 0 while none was.
         spilled_bytes: what was ever served from managed memory because the card was full.
         spills: in how many allocations.
+        gpu_ns: GPU time that the container used, where its share is limited.
+        throttled_ns: what its launches waited, all together.
+        delayed_launches: launches that waited.
+        longest_wait_us: the longest of these waits.
     """
 
     gpu: str
@@ -54,6 +58,10 @@ class CardUse:
     context_bytes: int
     spilled_bytes: int = 0
     spills: int = 0
+    gpu_ns: int = 0
+    throttled_ns: int = 0
+    delayed_launches: int = 0
+    longest_wait_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +121,9 @@ def decode(data: bytes) -> Region:
     )
 
 
-def _card(row: tuple[bytes, int, int, int, int, int, int, int, int, int]) -> CardUse:
-    uuid, used, limit, peak, refusals, _, _, context, spilled, spills = row
-    shown = None if limit == _UNLIMITED else limit
-    return CardUse(uuid_text(uuid), used, shown, peak, refusals, context, spilled, spills)
+def _card(row: tuple[Any, ...]) -> CardUse:
+    uuid, used, limit, peak, refusals, _, _, *more = row
+    return CardUse(uuid_text(uuid), used, None if limit == _UNLIMITED else limit, peak, refusals, *more)
 
 
 def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:

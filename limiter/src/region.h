@@ -52,10 +52,22 @@ struct region_card {
     uint64_t refusals;       /* anybody, atomically: the lock may be why */
     uint32_t taken;          /* under the lock, last: the row is valid */
     uint32_t reserved0;
-    uint64_t context;     /* under the lock: what a context took when one was last made, 0 = not known */
-    uint8_t reserved[48]; /* counters of compute time */
-    uint64_t spilled;     /* under the lock: bytes ever served from managed memory, for the card was full */
-    uint64_t spills;      /* under the lock: and in how many allocations */
+    uint64_t context; /* under the lock: what a context took when one was last made, 0 = not known */
+    uint8_t reserved[48];
+    uint64_t spilled; /* under the lock: bytes ever served from managed memory, for the card was full */
+    uint64_t spills;  /* under the lock: and in how many allocations */
+    /* Compute: times in ns of CLOCK_MONOTONIC, under the lock but for those said to be anybody's. */
+    int64_t tokens;           /* GPU time that may be used; below 0: owed */
+    uint64_t refilled_at;     /* 0 = never */
+    uint64_t charged_until;   /* up to when GPU time has been charged */
+    uint64_t leased_until;    /* the holder, atomically: then it may be passed over */
+    uint32_t holder;          /* whose turn it is: 0 = nobody's, else the slot + 2, 1 = of a process without a slot */
+    uint32_t turns;           /* a futex: grows at each turn's end */
+    uint64_t gpu_ns;          /* GPU time used */
+    uint64_t throttled_ns;    /* anybody, atomically: what launches have waited */
+    uint32_t delayed;         /* anybody, atomically: launches that waited */
+    uint32_t longest_wait_us; /* anybody, atomically */
+    uint8_t reserved1[64];
 };
 
 struct region_slot {
@@ -79,16 +91,18 @@ struct region {
 static_assert(sizeof(struct region_header) == 256, "layout");
 static_assert(offsetof(struct region_header, recoveries) == 32, "layout");
 static_assert(offsetof(struct region_header, lock) == 56, "layout");
-static_assert(sizeof(struct region_card) == 128, "layout");
+static_assert(sizeof(struct region_card) == 256, "layout");
 static_assert(offsetof(struct region_card, taken) == 48, "layout");
 static_assert(sizeof(struct region_slot) == 704, "layout");
 static_assert(offsetof(struct region_card, context) == 56, "layout");
 static_assert(offsetof(struct region_card, spilled) == 112, "layout");
+static_assert(offsetof(struct region_card, tokens) == 128, "layout");
+static_assert(offsetof(struct region_card, gpu_ns) == 168, "layout");
 static_assert(offsetof(struct region_slot, calls) == 24, "layout");
 static_assert(offsetof(struct region_slot, used) == 64, "layout");
 static_assert(offsetof(struct region_slot, managed) == 320, "layout");
 static_assert(offsetof(struct region_slot, settled) == 576, "layout");
-static_assert(offsetof(struct region, slots) == 4352, "layout");
+static_assert(offsetof(struct region, slots) == 8448, "layout");
 
 /* Maps the file at `path`; NULL where it cannot be opened or is no region. Never creates, never truncates. */
 struct region *region_open(const char *path);

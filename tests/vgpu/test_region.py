@@ -25,12 +25,13 @@ def test_a_fresh_region_is_empty() -> None:
 
 def test_cards_and_processes_are_read() -> None:
     data = fresh()
-    struct.pack_into("<16sQQQQIIQ", data, 256 + 128, uuid_bytes(GPU), 100, 200, 150, 3, 1, 0, 518)
-    struct.pack_into("<IIQQ", data, 4352 + 5 * 704, 42, 0, 7, 4026531836)
-    struct.pack_into("<QQ", data, 4352 + 5 * 704 + 64, 999, 100)
-    struct.pack_into("<QQ", data, 4352 + 5 * 704 + 320, 0, 30)
+    struct.pack_into("<16sQQQQIIQ", data, 256 + 256, uuid_bytes(GPU), 100, 200, 150, 3, 1, 0, 518)
+    struct.pack_into("<QQII", data, 256 + 256 + 168, 9000, 70000, 12, 40)
+    struct.pack_into("<IIQQ", data, 8448 + 5 * 704, 42, 0, 7, 4026531836)
+    struct.pack_into("<QQ", data, 8448 + 5 * 704 + 64, 999, 100)
+    struct.pack_into("<QQ", data, 8448 + 5 * 704 + 320, 0, 30)
     seen = region.decode(bytes(data))
-    assert seen.cards == (CardUse(GPU, 100, 200, 150, 3, 518),)
+    assert seen.cards == (CardUse(GPU, 100, 200, 150, 3, 518, 0, 0, 9000, 70000, 12, 40),)
     assert seen.processes == (ProcessUse(42, 7, 4026531836, ((GPU, 100),), ((GPU, 30),)),)
 
 
