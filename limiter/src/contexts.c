@@ -8,6 +8,7 @@
 #include "growth.h"
 #include "holdings.h"
 #include "hooks.h"
+#include "local.h"
 #include "measure.h"
 #include "measured.h"
 #include "settle.h"
@@ -108,6 +109,7 @@ static void drop_pools(void) {
 }
 
 static CUresult end(int span, CUresult result, bool are_pools_gone) {
+    local_forget_all();
     if (result == CUDA_SUCCESS && are_pools_gone) drop_pools();
     pools_resume();
     if (result == CUDA_SUCCESS) take_back_lost();

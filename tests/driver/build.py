@@ -71,6 +71,7 @@ CUDA = (
     "cuda_stream.c",
     "cuda_module.c",
     "cuda_library.c",
+    "cuda_local.c",
     "cuda_graph.c",
     "cuda_graph_nodes.c",
     "cuda_graph_exec.c",

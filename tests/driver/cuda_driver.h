@@ -27,6 +27,7 @@ struct CUctx_st {
     bool primary;
     CUcontext owner; /* of what a green context makes: the primary context; NULL in any other */
     uint64_t overhead;
+    uint64_t stack; /* bytes for a thread; 0 = as at first */
     uint64_t busy_until; /* latest end of any of its streams, CLOCK_MONOTONIC ns */
     struct CUstream_st *streams;
 };
@@ -53,6 +54,7 @@ struct CUfunc_st {
     struct CUfunc_st *next;
     CUlibrary library; /* of a kernel; NULL in a module */
     uint64_t duration_ns;
+    uint64_t local; /* bytes for a thread */
     char name[128];
 };
 
@@ -166,6 +168,9 @@ void pool_drop_if_done(CUmemoryPool pool);
 void pools_trim(CUdevice ordinal); /* at a synchronisation point */
 void streams_free_of(CUcontext context);
 CUresult stream_make(CUstream *out, CUcontext context, unsigned flags);
+uint64_t local_bytes(const char *kernel);
+/* Takes what is missing for a kernel that needs so many bytes for a thread. */
+CUresult local_grow(CUcontext context, uint64_t bytes);
 CUcontext stream_context(CUstream stream); /* NULL where there is none current for a default stream */
 CUresult stream_run(CUstream stream, uint64_t duration_ns);
 

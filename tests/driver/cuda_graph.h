@@ -15,6 +15,7 @@ struct CUgraphNode_st {
     CUDA_KERNEL_NODE_PARAMS kernel; /* as given, and so told again */
     CUDA_MEM_ALLOC_NODE_PARAMS allocation;
     uint64_t duration_ns;
+    uint64_t local;
 };
 
 struct CUgraph_st {

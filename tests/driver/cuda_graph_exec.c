@@ -62,6 +62,18 @@ static void destroy(CUgraphExec exec) {
     free(exec);
 }
 
+/* Its kernels' local memory. */
+static CUresult grow(const struct CUgraphExec_st *exec) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
+        if (exec->steps[i].type == CU_GRAPH_NODE_TYPE_KERNEL) {
+            result = local_grow(context, exec->steps[i].local);
+        }
+    }
+    return exec->count > 0 ? result : CUDA_SUCCESS;
+}
+
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
     REQUIRE(out != NULL && graph_exists(graph) && (flags & ~(unsigned long long)KNOWN_FLAGS) == 0,
             CUDA_ERROR_INVALID_VALUE);
@@ -70,7 +82,10 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
     REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
     made->graph = graph;
     made->flags = flags;
-    CUresult result = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0 ? instance_upload(made) : CUDA_SUCCESS;
+    CUresult result = grow(made);
+    if (result == CUDA_SUCCESS && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
+        result = instance_upload(made);
+    }
     if (result != CUDA_SUCCESS) {
         destroy(made);
         LEAVE(result);

@@ -54,8 +54,10 @@ static CUresult add_kernel(CUgraphNode *out, CUgraph graph, const CUDA_KERNEL_NO
     if (function == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    struct CUgraphNode_st node = {
-        .type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *kernel, .duration_ns = function->duration_ns};
+    struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
+                                  .kernel = *kernel,
+                                  .duration_ns = function->duration_ns,
+                                  .local = function->local};
     return graph_add(out, graph, &node);
 }
 

@@ -29,7 +29,7 @@ CUfunction function_named(CUfunction *list, const char *name) {
     }
     CUfunction made = calloc(1, sizeof *made);
     if (made != NULL) {
-        *made = (struct CUfunc_st){.next = *list, .duration_ns = duration_ns(name)};
+        *made = (struct CUfunc_st){.next = *list, .duration_ns = duration_ns(name), .local = local_bytes(name)};
         (void)snprintf(made->name, sizeof made->name, "%s", name);
         *list = made;
     }

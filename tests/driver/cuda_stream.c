@@ -202,6 +202,8 @@ CUresult stream_run(CUstream stream, uint64_t duration_ns) {
 static CUresult launch(CUfunction function, CUstream stream) {
     REQUIRE(stream_context(stream) != NULL, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
+    CUresult result = local_grow(stream_context(stream), function->local);
+    REQUIRE(result == CUDA_SUCCESS, result);
     LEAVE(stream_run(stream, function->duration_ns));
 }
 

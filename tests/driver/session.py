@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import pynvml
 
-from tests.driver import arrays, external, graphs, green, ipc, multicast, pools, vmm
+from tests.driver import arrays, external, graphs, green, ipc, kernels, multicast, pools, vmm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("arrays", "external", "graphs", "green", "ipc", "multicast", "pools", "vmm")  # for the expressions
+# For the expressions.
+__all__ = ("arrays", "external", "graphs", "green", "ipc", "kernels", "multicast", "pools", "vmm")
 
 cuda = ctypes.CDLL("libcuda.so.1")
 U64 = ctypes.c_uint64
