@@ -116,6 +116,12 @@ void backings_import(uint64_t handle, int descriptor) {
     backings_unlock();
 }
 
+void backings_disown(int descriptor) {
+    backings_lock();
+    descriptors_remove(&descriptors, descriptor);
+    backings_unlock();
+}
+
 uint64_t backings_hold_again(uint64_t number) {
     backings_lock();
     hold(number, UNSEEN);

@@ -34,6 +34,9 @@ void backings_export(uint64_t handle, int descriptor);
 /* A further reference by a handle that was imported from a descriptor, if the memory is our own. */
 void backings_import(uint64_t handle, int descriptor);
 
+/* The driver has taken over a descriptor. */
+void backings_disown(int descriptor);
+
 /* An unseen reference to memory, by a handle, where it is mapped, by a descriptor of it, or by another such reference:
  * its number, 0 where it is unknown. */
 uint64_t backings_hold(uint64_t handle);

@@ -26,6 +26,8 @@ uint64_t descriptors_find(const struct ledger *descriptors, int descriptor) {
     return entry.key != 0 && is_open(&entry) ? entry.other : 0;
 }
 
+void descriptors_remove(struct ledger *descriptors, int descriptor) { ledger_take(descriptors, key_of(descriptor)); }
+
 /* The first entry of that memory, or NULL. */
 static const struct ledger_entry *first_of(const struct ledger *descriptors, uint64_t number, bool open) {
     for (size_t i = 0; i < descriptors->size; i++) {

@@ -13,6 +13,9 @@ void descriptors_add(struct ledger *descriptors, int descriptor, uint64_t number
 /* The number of the memory that an open descriptor is of; 0 where it is unknown. */
 uint64_t descriptors_find(const struct ledger *descriptors, int descriptor);
 
+/* The descriptor is no longer the program's. */
+void descriptors_remove(struct ledger *descriptors, int descriptor);
+
 /* Whether a descriptor of that memory is open. */
 bool descriptors_are_open(const struct ledger *descriptors, uint64_t number);
 

@@ -39,7 +39,7 @@ void external_end(CUdeviceptr pointer) {
     charge_leave(span);
 }
 
-/* The driver closes the descriptor: whose it is has to be known before. */
+/* With success the driver takes the descriptor over: whose memory it is of has to be known before. */
 EXPORT CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
     uint64_t number = memory_of(handle);
     struct measured call = measured_begin("cuImportExternalMemory", 0);
@@ -48,10 +48,10 @@ EXPORT CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTE
         REAL(cuDestroyExternalMemory)(*memory);
         result = measured_undone(&call);
     }
-    if (result == CUDA_SUCCESS)
-        own((uint64_t)*memory, number);
-    else
-        let_go(number);
+    if (result != CUDA_SUCCESS) let_go(number);
+    if (result != CUDA_SUCCESS || number == 0) return result;
+    own((uint64_t)*memory, number);
+    backings_disown(handle->handle.fd);
     return result;
 }
 

@@ -82,6 +82,42 @@ def test_each_tile_of_a_sparse_array_holds_its_memory(container: Container, proc
     assert container.used_mib() == 0
 
 
+def test_external_memory_and_its_buffers_hold_it(container: Container, process: Session) -> None:
+    handle = create(process)
+    _, descriptor = process(f"vmm.export({handle})")
+    result, memory = process(f"external.take({descriptor}, {SIZE})")
+    assert (result, container.used_mib()) == (0, 20)
+    assert process(f"vmm.release({handle})") == 0
+    result, pointer = process(f"external.buffer({memory}, 0, {SIZE})")
+    assert (result, container.used_mib()) == (0, 20)
+    assert process(f"external.destroy({memory})") == 0
+    assert container.used_mib() == 20
+    assert process(f"alloc({45 * MIB})")[0] == OUT_OF_MEMORY
+    assert process(f"free({pointer})") == 0
+    assert container.used_mib() == 0
+
+
+def test_what_is_no_external_memory_changes_nothing(container: Container, process: Session) -> None:
+    handle = create(process)
+    _, descriptor = process(f"vmm.export({handle})")
+    assert process(f"external.take({descriptor}, {SIZE}, 99)")[0] != 0
+    assert process(f"os.close({descriptor}) or external.take({descriptor}, {SIZE})")[0] != 0
+    assert process(f"vmm.release({handle})") == 0
+    assert container.used_mib() == 0
+
+
+@pytest.mark.parametrize("end", ["multicast.unbind({object}, 0, 0, 20 << 20)", "vmm.release({object})"])
+def test_a_multicast_object_holds_what_is_bound_to_it(container: Container, process: Session, end: str) -> None:
+    result, made = process(f"multicast.create({SIZE})")
+    assert (result, process(f"multicast.add({made}, 0)"), container.used_mib()) == (0, 0, 0)
+    handle = create(process)
+    assert process(f"multicast.bind({made}, 0, {handle}, {SIZE})") == 0
+    assert process(f"vmm.release({handle})") == 0
+    assert container.used_mib() == 20
+    assert process(end.format(object=made)) == 0
+    assert container.used_mib() == 0
+
+
 @pytest.fixture
 def pair(
     make_world: Callable[..., World], make_container: Callable[..., Container]
