@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 OUT = HERE.parents[1] / "build" / "bench"
 CLASSES = (
     *("calls.c", "processes.c", "classes.c", "linear.c", "pools.c", "vmm.c"),
-    *("arrays.c", "graphs.c", "modules.c", "contexts.c", "sharing.c"),
+    *("arrays.c", "graphs.c", "modules.c", "contexts.c", "sharing.c", "external.c", "green.c"),
 )
 PROGRAMS = {
     "worker": (*CLASSES, "worker.c"),

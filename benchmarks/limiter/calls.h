@@ -70,6 +70,15 @@
     X(cuGraphLaunch)                      \
     X(cuGraphExecDestroy)                 \
     X(cuDeviceGraphMemTrim)               \
+    X(cuDeviceGetDevResource)             \
+    X(cuDevSmResourceSplitByCount)        \
+    X(cuDevResourceGenerateDesc)          \
+    X(cuGreenCtxCreate)                   \
+    X(cuGreenCtxDestroy)                  \
+    X(cuCtxFromGreenCtx)                  \
+    X(cuImportExternalMemory)             \
+    X(cuExternalMemoryGetMappedBuffer)    \
+    X(cuDestroyExternalMemory)            \
     X(cuIpcGetMemHandle)                  \
     X(cuIpcOpenMemHandle_v2)              \
     X(cuIpcCloseMemHandle)                \

@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-static const struct class *const files[] = {linear_classes, pool_classes,   vmm_classes,     array_classes,
-                                            graph_classes,  module_classes, context_classes, sharing_classes};
+static const struct class *const files[] = {linear_classes,   pool_classes,   vmm_classes,     array_classes,
+                                            graph_classes,    module_classes, context_classes, sharing_classes,
+                                            external_classes, green_classes};
 enum { FILES = sizeof files / sizeof *files };
 
 const struct class *find_class(const char *name) {

@@ -32,6 +32,8 @@ extern const struct class graph_classes[];
 extern const struct class module_classes[];
 extern const struct class context_classes[];
 extern const struct class sharing_classes[];
+extern const struct class external_classes[];
+extern const struct class green_classes[];
 
 /* By name, NULL where there is none; and all of them in turn. */
 const struct class *find_class(const char *name);

@@ -12,7 +12,7 @@ STEP = 64 * MIB
 SMALL = 2 * MIB
 SLACK = 48 * MIB  # a pool's chunk, and what the driver takes in passing
 NEVER_CHARGED = ("host",)
-WHOLE_CONTEXTS = ("context", "stack limit", "heap limit", "printf limit", "local memory")
+WHOLE_CONTEXTS = ("context", "stack limit", "heap limit", "printf limit", "local memory", "in a green context")
 KEEPING = ("pool that keeps",)  # what is given back stays reserved for the pool
 
 
