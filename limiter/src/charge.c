@@ -61,7 +61,7 @@ static uint64_t used(const struct region *region, const uint8_t uuid[UUID_SIZE])
 static struct region *region_to_view(const uint8_t uuid[UUID_SIZE]) {
     struct region *region = place_region();
     if (region && is_reaping_due()) reap(region, 0);
-    if (region && pools_any()) growth_look_on(account_find_card(region, uuid));
+    if (region) growth_look_on(account_find_card(region, uuid), 0);
     if (region) settle_if_due(uuid, 0, true);
     return region;
 }
@@ -135,23 +135,37 @@ static void sweep(void) {
     }
 }
 
-/* Whether less is charged after a look at what is charged too much: our descriptors and pools, which can be looked at
- * without NVML too, and then all. */
-static bool correct(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
-    int card = account_find_card(region, uuid);
-    uint64_t before = account_used(region, card);
+/* Looks at what is charged too much: our descriptors and pools, which can be looked at without NVML too, then all. */
+static void correct(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
     sweep();
-    growth_look_on(card);
+    growth_look_on(account_find_card(region, uuid), 1);
     settle_all(uuid, 1);
-    return account_used(region, card) < before;
 }
 
-/* Nothing is refused before the dead are taken off and what was charged too much is corrected. */
+static void trim(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
+    growth_trim(uuid);
+    correct(region, uuid);
+}
+
+/* Nothing is refused before the dead are taken off, what was charged too much is corrected, and what is kept without
+ * use is given back. */
 static bool reserve(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t limit, struct claim *claim) {
+    static void (*const ways[])(const struct region *, const uint8_t[UUID_SIZE]) = {correct, trim};
     if (try_reserve(region, uuid, claim, limit)) return true;
     claim->reaped = reap(region, 1) > 0;
-    bool corrected = correct(region, uuid);
-    return (claim->reaped || corrected) && try_reserve(region, uuid, claim, limit);
+    if (claim->reaped && try_reserve(region, uuid, claim, limit)) return true;
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        uint64_t before = used(region, uuid);
+        ways[way](region, uuid);
+        if (used(region, uuid) < before && try_reserve(region, uuid, claim, limit)) return true;
+    }
+    return false;
+}
+
+bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim) {
+    struct region *region = place_region();
+    *claim = (struct claim){.card = -1, .bytes = bytes};
+    return region && try_reserve(region, uuid, claim, charge_limit(uuid));
 }
 
 bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim) {

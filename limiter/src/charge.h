@@ -45,7 +45,11 @@ void charge_leave(int span);
 
 /* The functions down to the next line are called in such a span, one of the caller's. */
 
-/* Charges `bytes`; on refusal nothing is charged, and a line is logged that names `what` asked. */
+/* Charges `bytes` if they fit at once. */
+bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim);
+
+/* Charges `bytes`, after all that makes room; on refusal nothing is charged, and a line is logged that names `what`
+ * asked. */
 bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim);
 
 /* Of what is charged, `bytes` are managed memory, which NVML does not count. */

@@ -2,6 +2,8 @@
 
 #include "account.h"
 #include "attempt.h"
+#include "capture.h"
+#include "hooks.h"
 #include "place.h"
 #include "settle.h"
 
@@ -9,23 +11,33 @@
 #define UNIT     512ULL
 #define TOO_MUCH (1ULL << 48)
 
-/* Frees are not counted, so the sum of what was allocated is too much one day: then the driver is asked. */
-static bool has_room(struct pool *pool, uint64_t bytes) {
-    if (bytes >= TOO_MUCH) return false;
+/* What the pool lacks for so many bytes, at least: what is charged for it is room, whether it is reserved still or
+ * again. Frees are not counted, so the sum of what was allocated is too much one day: then the driver is asked. */
+static uint64_t lacking(struct pool *pool, uint64_t bytes) {
+    if (bytes >= TOO_MUCH) return TOO_MUCH;
     bytes = round_up(bytes, UNIT);
-    uint64_t most = __atomic_add_fetch(&pool->used_most, bytes, __ATOMIC_RELAXED);
-    if (most <= __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED)) return true;
+    uint64_t charged = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
+    if (__atomic_add_fetch(&pool->used_most, bytes, __ATOMIC_RELAXED) <= charged) return 0;
     uint64_t needed = pools_used(pool) + bytes;
     __atomic_store_n(&pool->used_most, needed, __ATOMIC_RELAXED);
-    return needed <= pools_reserved(pool);
+    return needed > charged ? round_up(needed - charged, POOL_STEP) : 0;
+}
+
+/* A pool grows by what it lacks where its free memory lies at its end, and by the whole allocation where it is in
+ * pieces: that is charged if it fits, else the less, and what has become of it is seen afterwards. */
+static bool claim(struct growth *growth, uint64_t bytes, uint64_t lack) {
+    uint64_t most = bytes < TOO_MUCH ? round_up(bytes, POOL_STEP) : TOO_MUCH;
+    return charge_try(growth->pool->uuid, most, &growth->claim) ||
+           charge_reserve(growth->what, growth->pool->uuid, lack < most ? lack : most, &growth->claim);
 }
 
 struct growth growth_begin(const char *what, struct pool *pool, uint64_t bytes, bool (*is_captured)(CUstream),
                            CUstream stream) {
     struct growth growth = {.what = what, .pool = pool, .span = -1};
-    if (!pool || !pool->is_counted || has_room(pool, bytes) || is_captured(stream)) return growth;
+    uint64_t lack = pool && pool->is_counted ? lacking(pool, bytes) : 0;
+    if (lack == 0 || is_captured(stream)) return growth;
     growth.span = charge_enter();
-    growth.is_claimed = charge_reserve(what, pool->uuid, round_up(bytes, POOL_STEP), &growth.claim);
+    growth.is_claimed = claim(&growth, bytes, lack);
     growth.is_refused = !growth.is_claimed;
     if (growth.is_refused) charge_leave(growth.span);
     return growth;
@@ -106,12 +118,26 @@ bool growth_fits(struct growth *growth, CUresult result) {
     return result != CUDA_SUCCESS || !is_over(pool, before);
 }
 
-void growth_look(struct pool *pool) {
-    if (pool && pool->is_counted && is_changed(pool)) settle(pool, &(struct claim){0}, 0);
+static void look_in_span(struct pool *pool, unsigned own) {
+    if (pool->is_counted && is_changed(pool)) settle(pool, &(struct claim){0}, own);
 }
 
-void growth_look_on(int card) {
-    for (struct pool *pool = NULL; pools_any() && (pool = pools_next(card, pool));) growth_look(pool);
+void growth_look(struct pool *pool) {
+    if (pool) look_in_span(pool, 0);
+}
+
+void growth_look_on(int card, unsigned own) {
+    struct pool *pool;
+    for (unsigned at = 0; (pool = pools_next(card, &at));) look_in_span(pool, own);
+}
+
+void growth_trim(const uint8_t uuid[UUID_SIZE]) {
+    const struct region *region = place_region();
+    int card = region ? account_find_card(region, uuid) : -1;
+    struct pool *pool;
+    int mode = capture_allow();
+    for (unsigned at = 0; (pool = pools_next(card, &at));) REAL(cuMemPoolTrimTo)(pool->handle, 0);
+    capture_restore(mode);
 }
 
 void growth_end(const struct pool *pool) {

@@ -26,8 +26,12 @@ bool growth_fits(struct growth *growth, CUresult result);
 /* After a call that may have let a pool shrink. */
 void growth_look(struct pool *pool);
 
-/* The same of all pools of a card. */
-void growth_look_on(int card);
+/* The same of all pools of a card; the caller has `own` spans (charge.h) open. */
+void growth_look_on(int card, unsigned own);
+
+/* Has the pools of a card give back what no allocation is in, whatever their release threshold: the driver does so
+ * itself before it says that the card is full (measured on an H200, driver 580). */
+void growth_trim(const uint8_t uuid[UUID_SIZE]);
 
 /* Gives back what was charged for a pool that is gone. */
 void growth_end(const struct pool *pool);

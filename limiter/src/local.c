@@ -43,14 +43,25 @@ static uint64_t need_of(CUfunction function, CUdevice device) {
     return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* Not in the table: the driver is asked. What it takes is in chunks, so up to one more. */
+/* What the driver takes is in chunks, so up to one more. */
+static uint64_t growth_to(uint64_t need, CUdevice device) {
+    size_t stack = 0;
+    REAL(cuCtxGetLimit)(&stack, CU_LIMIT_STACK_SIZE);
+    return need > stack ? (need - stack) * threads(device) + GRANULE : 0;
+}
+
+uint64_t local_growth_to(size_t stack) {
+    CUdevice device;
+    return charge_is_limited() && REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? growth_to(stack, device) : 0;
+}
+
+/* Not in the table: the driver is asked. */
 static uint64_t ask(CUfunction function) {
     CUdevice device;
-    size_t stack = 0;
     if (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return 0;
     uint64_t need = need_of(function, device);
-    REAL(cuCtxGetLimit)(&stack, CU_LIMIT_STACK_SIZE);
-    if (need > stack) return (need - stack) * threads(device) + GRANULE;
+    uint64_t growth = growth_to(need, device);
+    if (growth != 0) return growth;
     if (need <= FIRST_STACK) __atomic_store_n(place_of(function), (uintptr_t)function, __ATOMIC_RELAXED);
     return 0;
 }

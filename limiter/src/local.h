@@ -11,6 +11,9 @@
  * passed as a function is one. A kernel that can never grow a context costs one look at a table. */
 uint64_t local_growth(CUfunction function);
 
+/* The same where the stack of each thread is set to so many bytes. */
+uint64_t local_growth_to(size_t stack);
+
 /* After a function may have ended, and its address come to stand for another, or the stack size was set. */
 void local_forget_all(void);
 

@@ -18,7 +18,7 @@ static uint64_t own_charge(const struct measured *call) {
 /* Only until NVML has shown that it follows us. */
 static uint64_t figure(const struct measured *call) {
     struct figures figures;
-    if (measure_is_trusted() || !measure_card(call->uuid, &figures)) return 0;
+    if (call->is_light || measure_is_trusted() || !measure_card(call->uuid, &figures)) return 0;
     uint64_t bytes = measure_of(&figures, place_self().pid);
     measure_free(&figures);
     return bytes;
@@ -34,23 +34,21 @@ static void begin(struct measured *call, uint64_t expected) {
     charge_leave(call->span);
 }
 
-struct measured measured_begin(const char *what, uint64_t expected) {
-    struct measured call = {.what = what};
+static struct measured begin_on_current(const char *what, uint64_t expected, bool is_light) {
+    struct measured call = {.what = what, .is_light = is_light};
     call.is_counted = charge_is_limited() && cards_current(call.uuid);
     if (call.is_counted) begin(&call, expected);
     return call;
 }
 
+struct measured measured_begin(const char *what, uint64_t expected) { return begin_on_current(what, expected, false); }
+
+struct measured measured_begin_light(const char *what) { return begin_on_current(what, 0, true); }
+
 struct measured measured_begin_on(const char *what, CUdevice device, uint64_t expected) {
     struct measured call = {.what = what};
     call.is_counted = charge_is_limited() && cards_of_device(device, call.uuid);
     if (call.is_counted) begin(&call, expected);
-    return call;
-}
-
-struct measured measured_begin_light(const char *what) {
-    struct measured call = measured_begin(what, 0);
-    call.is_light = true;
     return call;
 }
 

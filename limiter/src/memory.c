@@ -101,7 +101,7 @@ static CUresult take_back(CUdeviceptr pointer, struct holding holding, CUresult 
 /* Of a pool's memory the free waits for the device, and the pool may shrink. */
 static CUresult look(CUdeviceptr pointer, CUresult result) {
     if (result == CUDA_SUCCESS) external_end(pointer);
-    if (result == CUDA_SUCCESS && charge_is_limited() && pools_any()) growth_look(pools_current());
+    if (result == CUDA_SUCCESS && pools_any()) growth_look(pools_current());
     return result;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "account.h"
+#include "capture.h"
 #include "cards.h"
 #include "charge.h"
 #include "hooks.h"
@@ -16,6 +17,7 @@ static struct CUmemPoolHandle_st *const GONE = (struct CUmemPoolHandle_st *)1;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct pool places[PLACES];    /* the handles atomically, under the mutex when written */
+static struct pool *listed[PLACES];   /* under the mutex when written: the places ever taken, in that order */
 static unsigned count;                /* atomically, under the mutex when written: places ever taken */
 static unsigned suspended;            /* under the mutex */
 static struct pool *current[DEVICES]; /* atomically; NULL: the driver is to be asked */
@@ -25,9 +27,17 @@ void pools_lock(void) { pthread_mutex_lock(&mutex); }
 
 void pools_unlock(void) { pthread_mutex_unlock(&mutex); }
 
-static uint64_t attribute(const struct pool *pool, CUmemPool_attribute which) {
+static uint64_t ask(const struct pool *pool, CUmemPool_attribute which) {
     cuuint64_t value = 0;
     return REAL(cuMemPoolGetAttribute)(pool->handle, which, &value) == CUDA_SUCCESS ? value : 0;
+}
+
+static uint64_t attribute(const struct pool *pool, CUmemPool_attribute which) {
+    if (!capture_was_seen()) return ask(pool, which);
+    int mode = capture_allow();
+    uint64_t value = ask(pool, which);
+    capture_restore(mode);
+    return value;
 }
 
 uint64_t pools_reserved(const struct pool *pool) { return attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT); }
@@ -53,13 +63,20 @@ static struct pool *known(CUmemoryPool handle) {
     return pool && __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) == handle ? pool : NULL;
 }
 
+/* Under the mutex. */
+static void list(struct pool *pool) {
+    listed[count] = pool;
+    __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
+}
+
 static struct pool *add(const struct pool *made, CUmemoryPool handle) {
     pools_lock();
     struct pool *pool = place_of(handle);
     if (pool && pool->handle != handle) {
+        bool is_first = !pool->handle;
         *pool = *made;
-        __atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
         __atomic_store_n(&pool->handle, handle, __ATOMIC_RELEASE);
+        if (is_first) list(pool);
     }
     pools_unlock();
     return pool;
@@ -166,19 +183,18 @@ struct pool pools_drop(CUmemoryPool handle) {
 }
 
 struct pool pools_drop_any(void) {
-    for (int i = 0; i < PLACES; i++)
-        if (places[i].handle && places[i].handle != GONE) return pools_drop(places[i].handle);
+    for (unsigned i = 0; i < count; i++)
+        if (listed[i]->handle != GONE) return pools_drop(listed[i]->handle);
     return (struct pool){0};
 }
 
 static bool is_on(const struct pool *pool, int card) {
-    CUmemoryPool handle = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
-    return handle && handle != GONE && pool->is_counted && pool->card == card;
+    return __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) != GONE && pool->is_counted && pool->card == card;
 }
 
-struct pool *pools_next(int card, struct pool *last) {
-    for (struct pool *pool = last ? last + 1 : places; pool < places + PLACES; pool++)
-        if (is_on(pool, card)) return pool;
+struct pool *pools_next(int card, unsigned *at) {
+    for (unsigned known = __atomic_load_n(&count, __ATOMIC_ACQUIRE); *at < known;)
+        if (is_on(listed[(*at)++], card)) return listed[*at - 1];
     return NULL;
 }
 
@@ -186,16 +202,16 @@ static bool is_measured(const struct pool *pool, int card) { return is_on(pool, 
 
 bool pools_reserved_on(int card, uint64_t *bytes) {
     *bytes = 0;
-    for (int i = 0; count && !suspended && i < PLACES; i++)
-        if (is_measured(&places[i], card)) *bytes += places[i].seen = pools_reserved(&places[i]);
+    for (unsigned i = 0; i < count && !suspended; i++)
+        if (is_measured(listed[i], card)) *bytes += listed[i]->seen = pools_reserved(listed[i]);
     return !suspended;
 }
 
 void pools_adopt(int card, uint32_t settled) {
-    for (int i = 0; count && i < PLACES; i++) {
-        if (!is_measured(&places[i], card)) continue;
-        __atomic_store_n(&places[i].reserved, places[i].seen, __ATOMIC_RELAXED);
-        __atomic_store_n(&places[i].settled, settled, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < count; i++) {
+        if (!is_measured(listed[i], card)) continue;
+        __atomic_store_n(&listed[i]->reserved, listed[i]->seen, __ATOMIC_RELAXED);
+        __atomic_store_n(&listed[i]->settled, settled, __ATOMIC_RELAXED);
     }
 }
 

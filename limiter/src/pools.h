@@ -39,9 +39,11 @@ struct pool *pools_find(CUmemoryPool handle);
 /* Tells of a pool, new or not: where it lies and whether its memory is managed. */
 void pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type, bool is_new);
 
-/* Whether there are any; and those of a card, one after the other, NULL after the last and for the first. */
+/* Whether any have been used. */
 bool pools_any(void);
-struct pool *pools_next(int card, struct pool *last);
+
+/* The pools of a card, one after the other, NULL after the last; `*at` begins at 0. */
+struct pool *pools_next(int card, unsigned *at);
 
 /* Around whatever changes which pool is a device's current one. */
 void pools_current_changes(void);

@@ -42,7 +42,7 @@ static CUresult pool_charge(CUmemoryPool pool, uint64_t bytes) {
 }
 
 static void trim(CUmemoryPool pool, uint64_t keep) {
-    uint64_t kept = round_up(pool->used > keep ? pool->used : keep, BLOCK);
+    uint64_t kept = keep < pool->reserved ? round_up(pool->used > keep ? pool->used : keep, BLOCK) : keep;
     if (kept >= pool->reserved) {
         return;
     }

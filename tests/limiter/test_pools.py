@@ -55,7 +55,7 @@ def test_a_pool_is_charged_by_its_steps(container: Container, process: Session) 
 
 
 def test_freed_memory_is_the_pools_until_a_synchronisation(container: Container, process: Session) -> None:
-    pointers = [alloc(process, mib)[1] for mib in (64, 32, 32)]
+    pointers = [alloc(process, mib)[1] for mib in (40, 40, 40)]
     for pointer in pointers:
         assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
     assert used(container) == 128
@@ -70,6 +70,17 @@ def test_what_a_pool_gave_back_refuses_nothing(container: Container, process: Se
     assert process(f"alloc({128 * MIB})")[0] == 0
     assert used(container) == 128
     assert container.region().cards[0].refusals == 0
+
+
+def test_what_a_pool_keeps_without_use_is_given_back_before_a_refusal(container: Container, process: Session) -> None:
+    """As the driver does where the card is full, whatever the release threshold."""
+    assert process("cuda.cuDeviceGetMemPool(ctypes.byref(globals().setdefault('pool', U64())), 0)") == 0
+    assert process("cuda.cuMemPoolSetAttribute(pool, 4, ctypes.byref(U64(2**64 - 1)))") == 0
+    _, pointer = alloc(process, 128)
+    assert process(f"[free({pointer}, 'cuMemFreeAsync'), cuda.cuCtxSynchronize()]") == [0, 0]
+    assert process("info()")[1] == 0
+    assert process(f"alloc({128 * MIB})")[0] == 0
+    assert used(container) == 128
 
 
 def test_a_pool_of_ones_own_lasts_until_it_is_destroyed(container: Container, process: Session) -> None:

@@ -1,0 +1,15 @@
+/* While work is being captured into a graph, questions that the driver takes for unsafe, as what a pool has reserved,
+ * spoil the capture, be it another thread's (measured on an H200, driver 580: error 900, then 901). */
+#ifndef VGPU_CAPTURE_H
+#define VGPU_CAPTURE_H
+
+#include <stdbool.h>
+
+/* Whether this process has ever captured. */
+bool capture_was_seen(void);
+
+/* Around such a question: the thread's own mode, to be put back. */
+int capture_allow(void);
+void capture_restore(int mode);
+
+#endif
