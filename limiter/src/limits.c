@@ -25,16 +25,32 @@ static bool is_whole(const struct limits_slot *slot) {
            slot->count <= LIMITS_CARDS && slot->compute_policy < POLICY_COUNT && slot->memory_policy < MEMORY_POLICIES;
 }
 
+static uint32_t active_of(const struct limits_file *file) {
+    return __atomic_load_n(&file->active, __ATOMIC_ACQUIRE) & 1;
+}
+
+/* Judged is a copy, for the writer may be at it. */
+static bool take(const struct limits_slot *slot, struct limits_slot *out) {
+    struct limits_slot copy = *slot;
+    if (!is_whole(&copy)) return false;
+    *out = copy;
+    return true;
+}
+
 bool limits_decode(const struct limits_file *file, struct limits_slot *out) {
     if (!is_limits_file(file)) return false;
-    uint32_t active = __atomic_load_n(&file->active, __ATOMIC_ACQUIRE) & 1;
-    for (uint32_t turn = 0; turn < 2; turn++) {
-        struct limits_slot copy = file->slots[active ^ turn]; /* a copy, for the writer may be at it */
-        if (!is_whole(&copy)) continue;
-        *out = copy;
-        return true;
-    }
-    return false;
+    uint32_t active = active_of(file);
+    return take(&file->slots[active], out) || take(&file->slots[active ^ 1], out);
+}
+
+/* Numbers may come again, in a file that was made anew; checksums, hardly. */
+static bool is_same(const struct limits_slot *slot, const struct limits_slot *copy) {
+    return __atomic_load_n(&slot->sequence, __ATOMIC_ACQUIRE) == copy->sequence && slot->crc == copy->crc;
+}
+
+bool limits_follow(const struct limits_file *file, struct limits_slot *copy) {
+    const struct limits_slot *slot = &file->slots[active_of(file)];
+    return !is_same(slot, copy) && is_limits_file(file) && take(slot, copy);
 }
 
 struct card_limit limits_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]) {

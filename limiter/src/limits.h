@@ -55,6 +55,10 @@ static_assert(sizeof(struct limits_file) == 3264, "layout");
  * are no limits file; `out` is then unchanged. */
 bool limits_decode(const struct limits_file *file, struct limits_slot *out);
 
+/* Brings a copy up to date: whether the slot in force was another one, and whole. A torn one leaves the last good copy,
+ * for the other slot is older than that. */
+bool limits_follow(const struct limits_file *file, struct limits_slot *copy);
+
 /* Limits as text, in the environment's grammar; NULL stands for unset. */
 struct limits_text {
     const char *memory;         /* VGPU_MEMORY_LIMIT: `8GiB`, `8192`, `uuid=8GiB,uuid=4GiB` */

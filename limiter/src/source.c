@@ -1,35 +1,20 @@
 #include "source.h"
 
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <stddef.h>
 
 #include "log.h"
 #include "settings.h"
+#include "watched.h"
 
 struct source {
     bool is_limited;
-    const struct limits_file *file; /* mapped; NULL: the environment's limits, or none that can be read */
-    struct limits_slot limits;      /* the last good copy; empty denies */
+    struct watched file;       /* none: the environment's limits */
+    struct limits_slot limits; /* the last good copy; empty denies */
     struct region *region;
 };
 
-static const struct limits_file *map_limits(const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return NULL;
-    struct stat status;
-    void *file = MAP_FAILED;
-    if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof(struct limits_file))
-        file = mmap(NULL, sizeof(struct limits_file), PROT_READ, MAP_SHARED, fd, 0);
-    close(fd);
-    return file == MAP_FAILED ? NULL : file;
-}
-
 static void read_limits(struct source *source, const struct settings *settings) {
-    if (settings->origin == ORIGIN_FILE) source->file = map_limits(settings->limits);
-    bool good = settings->origin == ORIGIN_FILE ? source->file && limits_decode(source->file, &source->limits)
+    bool good = settings->origin == ORIGIN_FILE ? watched_open(&source->file, settings->limits, &source->limits)
                                                 : limits_parse(&settings->text, &source->limits);
     if (good) return;
     source->limits.count = 0;
@@ -51,13 +36,8 @@ struct source *source_open(void) {
 
 bool source_is_limited(const struct source *source) { return source->is_limited; }
 
-static bool is_current(const struct source *source) {
-    uint32_t active = __atomic_load_n(&source->file->active, __ATOMIC_ACQUIRE) & 1;
-    return __atomic_load_n(&source->file->slots[active].sequence, __ATOMIC_ACQUIRE) == source->limits.sequence;
-}
-
 static const struct limits_slot *current(struct source *source) {
-    if (source->file && !is_current(source)) limits_decode(source->file, &source->limits);
+    watched_read(&source->file, &source->limits);
     return &source->limits;
 }
 

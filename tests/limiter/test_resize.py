@@ -1,0 +1,247 @@
+"""New limits under a running program: they hold from its next allocation on, and nothing that it has is taken away."""
+
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.driver.conftest import ROOT, Session
+from tests.limiter.conftest import MIB, Container
+from vgpu import limits
+from vgpu.limits import ANY_GPU, CardLimit, Limits
+
+OUT_OF_MEMORY = 2
+GIB = 1 << 30
+ACTIVE_AT, SLOTS_AT, SLOT_SIZE = 16, 64, 1600
+LOOK_S = 0.03  # the path is looked at every 10 ms
+
+Make = Callable[..., Container]
+
+
+@pytest.fixture
+def big(make_container: Make) -> Container:
+    return make_container("2GiB")
+
+
+@pytest.fixture
+def session(big: Container) -> Session:
+    running = big.session()
+    assert running("start()") == 0
+    running("nvml('nvmlInit')")
+    return running
+
+
+def of(memory: int) -> Limits:
+    return Limits((CardLimit(ANY_GPU, memory),))
+
+
+def path(container: Container) -> Path:
+    return container.folder / "limits"
+
+
+def replace(container: Container, data: bytes) -> None:
+    """Another file in the place of the former one, as careful writers do."""
+    fresh = container.folder / "limits.new"
+    fresh.write_bytes(data)
+    fresh.replace(path(container))
+    time.sleep(LOOK_S)
+
+
+def patch(container: Container, *writes: tuple[int, bytes]) -> None:
+    with path(container).open("r+b") as file:
+        for offset, data in writes:
+            file.seek(offset)
+            file.write(data)
+            file.flush()
+
+
+def total(session: Session) -> int:
+    """What CUDA says; NVML agrees, and neither shows less free than nothing."""
+    result, free, size = session("info()")
+    shown = session("memory()")
+    assert result == 0
+    assert (shown["total"], shown["free"]) == (size, free)
+    assert 0 <= free <= size
+    return int(size)
+
+
+def test_up_and_down_again(big: Container, session: Session) -> None:
+    """2, 4 and 1 GiB: the program goes on, keeps what it has, and is refused what is too much."""
+    first = session(f"alloc({3 * GIB // 2})")[1]
+    assert session(f"alloc({GIB})")[0] == OUT_OF_MEMORY
+    big.limit(of(4 * GIB))
+    result, second = session(f"alloc({GIB})")
+    assert (result, total(session)) == (0, 4 * GIB)
+    big.limit(of(GIB))
+    assert (total(session), session("info()")[1]) == (GIB, 0)
+    assert session(f"alloc({2 * MIB})")[0] == OUT_OF_MEMORY
+    assert [session(f"fill({pointer}, {GIB})") for pointer in (first, second)] == [0, 0]
+    assert session(f"free({first})") == 0
+    assert session(f"alloc({2 * MIB})")[0] == OUT_OF_MEMORY
+    assert session(f"free({second})") == 0
+    assert session(f"alloc({GIB})")[0] == 0
+    assert session("info()") == [0, 0, GIB]
+
+
+@pytest.mark.parametrize("function", ["cuMemAllocManaged", "cuMemAllocAsync"])
+def test_every_kind_of_memory_follows(big: Container, session: Session, function: str) -> None:
+    assert session(f"alloc({64 * MIB}, '{function}')")[0] == 0
+    big.limit(of(64 * MIB))
+    assert session(f"alloc({64 * MIB}, '{function}')")[0] == OUT_OF_MEMORY
+    big.limit(of(128 * MIB))
+    assert session(f"alloc({64 * MIB}, '{function}')")[0] == 0
+
+
+def test_a_card_that_is_named_no_more_may_not_be_used(big: Container, session: Session) -> None:
+    assert session(f"alloc({2 * MIB})")[0] == 0
+    big.limit(Limits((CardLimit(big.world.cards[1].uuid, GIB),)))
+    assert session(f"alloc({2 * MIB})")[0] == OUT_OF_MEMORY
+    assert total(session) == 0
+
+
+def test_another_file_in_its_place_is_followed(big: Container, session: Session) -> None:
+    """Its numbers begin anew: what tells two files apart is not the sequence alone."""
+    assert total(session) == 2 * GIB
+    replace(big, limits.encode(of(GIB)))
+    assert total(session) == GIB
+    big.limit(of(3 * GIB))
+    assert total(session) == 3 * GIB
+    replace(big, limits.encode(of(4 * GIB)))
+    assert total(session) == 4 * GIB
+
+
+def test_a_file_made_anew_in_place_is_followed(big: Container, session: Session) -> None:
+    """The same sequence number, other limits."""
+    assert total(session) == 2 * GIB
+    patch(big, (0, limits.encode(of(GIB))))
+    assert total(session) == GIB
+
+
+def test_a_sequence_that_goes_backwards_is_followed(big: Container, session: Session) -> None:
+    for memory in (3 * GIB, 4 * GIB, 5 * GIB):
+        big.limit(of(memory))
+    assert total(session) == 5 * GIB
+    patch(big, (0, limits.encode(of(GIB))))
+    assert total(session) == GIB
+
+
+def test_a_file_that_is_removed_leaves_the_last_good_limits(big: Container, session: Session) -> None:
+    path(big).unlink()
+    time.sleep(LOOK_S)
+    assert total(session) == 2 * GIB
+    replace(big, limits.encode(of(GIB)))
+    assert total(session) == GIB
+
+
+@pytest.mark.parametrize("broken", [b"", b"\xff" * limits.SIZE, limits.encode(of(GIB))[:-1], bytes(limits.SIZE)])
+def test_a_file_that_is_none_does_not_take_its_place(big: Container, session: Session, broken: bytes) -> None:
+    replace(big, broken)
+    assert total(session) == 2 * GIB
+    replace(big, limits.encode(of(GIB)))
+    assert total(session) == GIB
+
+
+def test_a_slot_is_in_force_when_the_index_is_flipped_and_not_before(big: Container, session: Session) -> None:
+    slot, flip = limits.rewrite(path(big).read_bytes(), of(GIB))
+    patch(big, slot)
+    assert total(session) == 2 * GIB
+    patch(big, flip)
+    assert total(session) == GIB
+
+
+def test_a_torn_slot_in_force_leaves_the_last_good_limits_not_the_ones_before(big: Container, session: Session) -> None:
+    big.limit(of(GIB))
+    assert total(session) == GIB
+    active = struct.unpack_from("<I", path(big).read_bytes(), ACTIVE_AT)[0]
+    patch(big, (SLOTS_AT + active * SLOT_SIZE, b"\xff" * 20))
+    assert total(session) == GIB
+    big.limit(of(3 * GIB))
+    assert total(session) == 3 * GIB
+
+
+def test_what_could_not_be_read_at_the_start_is_read_when_it_can_be(big: Container) -> None:
+    good = path(big).read_bytes()
+    patch(big, (0, bytes(limits.SIZE)))
+    session = big.session()
+    session("start()")
+    assert session(f"alloc({2 * MIB})")[0] == OUT_OF_MEMORY
+    patch(big, (0, good))
+    assert session(f"alloc({2 * MIB})")[0] == 0
+
+
+def test_the_path_is_remembered_whatever_becomes_of_the_environment(big: Container, session: Session) -> None:
+    """Programs that change their title write over it."""
+    session("globals().update(find=ctypes.CDLL(None).getenv) or setattr(find, 'restype', ctypes.c_void_p)")
+    session("ctypes.memset(find(b'VGPU_LIMITS_FILE'), ord('x'), len(os.environ['VGPU_LIMITS_FILE']))")
+    replace(big, limits.encode(of(GIB)))
+    assert total(session) == GIB
+
+
+def test_a_reader_meets_one_of_the_limits_and_never_a_mixture(big: Container, session: Session) -> None:
+    """Rewritten in place as fast as can be, with two cards whose limits always agree."""
+    stop = threading.Event()
+    gpus = [card.uuid for card in big.world.cards]
+    sizes = {n * 64 * MIB for n in range(1, 9)}
+
+    def rewrite() -> None:
+        n = 0
+        while not stop.is_set():
+            n = n % 8 + 1
+            big.limit(Limits(tuple(CardLimit(gpu, n * 64 * MIB) for gpu in gpus)))
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    try:
+        time.sleep(LOOK_S)
+        seen = {session("info()")[2] for _ in range(300)}
+    finally:
+        stop.set()
+        writer.join()
+    assert seen <= sizes
+    assert len(seen) > 1
+
+
+LOOP = """
+import sys
+from tests.driver import session
+session.start()
+held = []
+for line in sys.stdin:
+    while held:
+        session.free(held.pop())
+    while (made := session.alloc(64 << 20))[0] == 0:
+        held.append(made[1])
+    print(len(held), made[0], flush=True)
+"""
+
+
+def test_a_job_that_allocates_and_frees_follows_each_step(big: Container) -> None:
+    job = big.world.start(sys.executable, "-c", LOOP, **big.env, PYTHONPATH=str(ROOT), VGPU_LOG="off")
+    assert job.stdin
+    assert job.stdout
+    for gib in (2, 4, 1, 3):
+        big.limit(of(gib * GIB))
+        job.stdin.write("go\n")
+        job.stdin.flush()
+        assert job.stdout.readline() == f"{gib * 16} {OUT_OF_MEMORY}\n"
+    assert job.poll() is None
+
+
+def test_the_file_as_the_device_plugin_writes_it(big: Container, session: Session, tmp_path: Path) -> None:
+    """Whatever else changes: what it writes is what is followed."""
+    code = """
+import sys
+from pathlib import Path
+from deviceplugin.files import Files
+from vgpu.limits import ANY_GPU, CardLimit, Limits
+files = Files(Path(sys.argv[1]))
+(files.allocations / "a").symlink_to(sys.argv[2])
+files.write_limits("a", Limits((CardLimit(ANY_GPU, int(sys.argv[3])),)))
+"""
+    subprocess.run([sys.executable, "-c", code, tmp_path / "plugin", big.folder, str(GIB)], cwd=ROOT, check=True)
+    assert total(session) == GIB
