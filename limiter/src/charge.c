@@ -57,10 +57,22 @@ static uint64_t used(const struct region *region, const uint8_t uuid[UUID_SIZE])
     return account_used(region, account_find_card(region, uuid));
 }
 
+/* Memory that was left to a descriptor which the program has closed since, and that another process may have. */
+static void sweep(void) {
+    struct backing change;
+    while (backings_sweep(&change)) {
+        settle_others();
+        charge_release_managed(change.card, change.bytes);
+    }
+}
+
 /* The region as the view shows it, or NULL. */
 static struct region *region_to_view(const uint8_t uuid[UUID_SIZE]) {
     struct region *region = place_region();
-    if (region && is_reaping_due()) reap(region, 0);
+    if (region && is_reaping_due()) {
+        sweep();
+        reap(region, 0);
+    }
     if (region) growth_look_on(account_find_card(region, uuid), 0);
     if (region) settle_if_due(uuid, 0, true);
     return region;
@@ -124,15 +136,6 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
     bool reserved = account_reserve(region, slot, claim->card, claim->bytes, limit);
     region_unlock(region);
     return reserved;
-}
-
-/* Memory that was left to a descriptor which the program has closed since, and that another process may have. */
-static void sweep(void) {
-    struct backing change;
-    while (backings_sweep(&change)) {
-        settle_others();
-        charge_release_managed(change.card, change.bytes);
-    }
 }
 
 /* Looks at what is charged too much: our descriptors and pools, which can be looked at without NVML too, then all. */

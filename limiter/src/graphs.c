@@ -77,6 +77,23 @@ EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec ready, CUgraph graph, CUgraphEx
     MAKE_READY(cuGraphExecUpdate_v2, &ready, graph, ready, graph, what);
 }
 
+EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec ready, CUgraphNode node,
+                                               const CUDA_KERNEL_NODE_PARAMS_v1 *kernel) {
+    LAUNCH(kernel ? kernel->func : NULL, cuGraphExecKernelNodeSetParams, ready, node, kernel);
+}
+
+EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec ready, CUgraphNode node,
+                                                  const CUDA_KERNEL_NODE_PARAMS_v2 *kernel) {
+    LAUNCH(kernel ? plan_function(kernel->func, kernel->kern) : NULL, cuGraphExecKernelNodeSetParams_v2, ready, node,
+           kernel);
+}
+
+EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec ready, CUgraphNode node, CUgraphNodeParams *of) {
+    bool is_kernel = of && of->type == CU_GRAPH_NODE_TYPE_KERNEL;
+    LAUNCH(is_kernel ? plan_function(of->kernel.func, of->kernel.kern) : NULL, cuGraphExecNodeSetParams, ready, node,
+           of);
+}
+
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec ready) {
     if (graph_memory_is_used()) graph_memory_remove(ready);
     return REAL(cuGraphExecDestroy)(ready);

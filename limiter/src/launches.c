@@ -4,7 +4,6 @@
 
 #include "holdings.h"
 #include "hooks.h"
-#include "local.h"
 #include "settle.h"
 
 struct attempt launches_begin(const char *what, uint64_t growth) {
@@ -21,19 +20,6 @@ CUresult launches_finish(struct attempt *attempt, CUresult result) {
     attempt_end(attempt);
     return result;
 }
-
-/* The arguments are the real function's. */
-#define LAUNCH(function, name, ...)                              \
-    do {                                                         \
-        uint64_t growth = local_growth(function);                \
-        if (growth == 0) return REAL(name)(__VA_ARGS__);         \
-        struct attempt attempt = launches_begin(#name, growth);  \
-        if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
-        CUresult result;                                         \
-        do result = REAL(name)(__VA_ARGS__);                     \
-        while (attempt_again(&attempt, result));                 \
-        return launches_finish(&attempt, result);                \
-    } while (0)
 
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                                unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters,

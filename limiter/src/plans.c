@@ -5,6 +5,8 @@
 #include "hooks.h"
 #include "local.h"
 
+CUfunction plan_function(CUfunction function, CUkernel kernel) { return function ? function : (CUfunction)kernel; }
+
 static void read_kernel(CUgraphNode node, struct plan *plan) {
     CUDA_KERNEL_NODE_PARAMS_v2 of = {0};
     CUresult result =
@@ -12,7 +14,7 @@ static void read_kernel(CUgraphNode node, struct plan *plan) {
             ? REAL(cuGraphKernelNodeGetParams_v2)(node, &of)
             : REAL(cuGraphKernelNodeGetParams)(node, (CUDA_KERNEL_NODE_PARAMS_v1 *)&of); /* its first part */
     if (result != CUDA_SUCCESS) return;
-    uint64_t growth = local_growth(of.func ? of.func : (CUfunction)of.kern);
+    uint64_t growth = local_growth(plan_function(of.func, of.kern));
     if (growth > plan->local) plan->local = growth;
 }
 

@@ -12,6 +12,9 @@ struct plan {
     uint64_t left;                      /* 0: it frees what it allocates */
 };
 
+/* What a kernel node launches, which it may name in either way. */
+CUfunction plan_function(CUfunction function, CUkernel kernel);
+
 /* Reads all nodes, those of child graphs too. */
 void plan_read(CUgraph graph, struct plan *plan);
 
