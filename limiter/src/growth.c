@@ -12,7 +12,8 @@
 #define TOO_MUCH (1ULL << 48)
 
 /* What the pool lacks for so many bytes, at least: what is charged for it is room, whether it is reserved still or
- * again. Frees are not counted, so the sum of what was allocated is too much one day: then the driver is asked. */
+ * again; but where that is not enough, what it has given back may be taken off it before more is charged, and is none.
+ * Frees are not counted, so the sum of what was allocated is too much one day: then the driver is asked. */
 static uint64_t lacking(struct pool *pool, uint64_t bytes) {
     if (bytes >= TOO_MUCH) return TOO_MUCH;
     bytes = round_up(bytes, UNIT);
@@ -20,7 +21,9 @@ static uint64_t lacking(struct pool *pool, uint64_t bytes) {
     if (__atomic_add_fetch(&pool->used_most, bytes, __ATOMIC_RELAXED) <= charged) return 0;
     uint64_t needed = pools_used(pool) + bytes;
     __atomic_store_n(&pool->used_most, needed, __ATOMIC_RELAXED);
-    return needed > charged ? round_up(needed - charged, POOL_STEP) : 0;
+    if (needed <= charged) return 0;
+    uint64_t reserved = pools_reserved(pool);
+    return round_up(needed - (reserved < charged ? reserved : charged), POOL_STEP);
 }
 
 /* A pool grows by what it lacks where its free memory lies at its end, and by the whole allocation where it is in
