@@ -19,10 +19,12 @@ enum { REAP_EVERY_MS = 100 };
 /* Releases that wait for the lock; of them, what is managed memory. Atomically. */
 static uint64_t put_off[REGION_CARDS];
 static uint64_t put_off_managed[REGION_CARDS];
+static bool is_any_put_off;
 
 void charge_forget(void) {
     memset(put_off, 0, sizeof put_off);
     memset(put_off_managed, 0, sizeof put_off_managed);
+    is_any_put_off = false;
 }
 
 bool charge_is_limited(void) { return place_is_limited(); }
@@ -73,7 +75,7 @@ static struct region *region_to_view(const uint8_t uuid[UUID_SIZE]) {
         sweep();
         reap(region, 0);
     }
-    if (region) growth_look_on(account_find_card(region, uuid), 0);
+    if (region) growth_look_on(uuid, 0);
     if (region) settle_if_due(uuid, 0, true);
     return region;
 }
@@ -121,6 +123,7 @@ void charge_leave(int span) {
 
 /* Under the region's lock. */
 void charge_catch_up(struct region *region, int slot) {
+    if (!__atomic_exchange_n(&is_any_put_off, false, __ATOMIC_SEQ_CST)) return;
     for (int card = 0; card < REGION_CARDS; card++) {
         if (__atomic_load_n(&put_off[card], __ATOMIC_RELAXED) == 0) continue;
         account_release(region, slot, card, __atomic_exchange_n(&put_off[card], 0, __ATOMIC_RELAXED));
@@ -139,27 +142,27 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
 }
 
 /* Looks at what is charged too much: our descriptors and pools, which can be looked at without NVML too, then all. */
-static void correct(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
+static void correct(const uint8_t uuid[UUID_SIZE]) {
     sweep();
-    growth_look_on(account_find_card(region, uuid), 1);
+    growth_look_on(uuid, 1);
     settle_all(uuid, 1);
 }
 
-static void trim(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
-    growth_trim(uuid);
-    correct(region, uuid);
+static void trim(const uint8_t uuid[UUID_SIZE]) {
+    growth_trim_on(uuid);
+    correct(uuid);
 }
 
 /* Nothing is refused before the dead are taken off, what was charged too much is corrected, and what is kept without
  * use is given back. */
 static bool reserve(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t limit, struct claim *claim) {
-    static void (*const ways[])(const struct region *, const uint8_t[UUID_SIZE]) = {correct, trim};
+    static void (*const ways[])(const uint8_t[UUID_SIZE]) = {correct, trim};
     if (try_reserve(region, uuid, claim, limit)) return true;
     claim->reaped = reap(region, 1) > 0;
     if (claim->reaped && try_reserve(region, uuid, claim, limit)) return true;
     for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
         uint64_t before = used(region, uuid);
-        ways[way](region, uuid);
+        ways[way](uuid);
         if (used(region, uuid) < before && try_reserve(region, uuid, claim, limit)) return true;
     }
     return false;
@@ -198,6 +201,7 @@ static void release(int card, uint64_t bytes, uint64_t managed) {
     if (!region || card < 0 || card >= REGION_CARDS) return;
     __atomic_fetch_add(&put_off_managed[card], managed, __ATOMIC_RELAXED);
     __atomic_fetch_add(&put_off[card], bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&is_any_put_off, true, __ATOMIC_SEQ_CST);
     if (region_lock(region, CHARGE_LOCK_MS) != 0) return;
     int slot = place_slot(region);
     if (slot >= 0) charge_catch_up(region, slot);

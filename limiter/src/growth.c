@@ -121,25 +121,42 @@ bool growth_fits(struct growth *growth, CUresult result) {
     return result != CUDA_SUCCESS || !is_over(pool, before);
 }
 
-static void look_in_span(struct pool *pool, unsigned own) {
-    if (pool->is_counted && is_changed(pool)) settle(pool, &(struct claim){0}, own);
-}
-
 void growth_look(struct pool *pool) {
-    if (pool) look_in_span(pool, 0);
+    if (pool && pool->is_counted && is_changed(pool)) settle(pool, &(struct claim){0}, 0);
 }
 
-void growth_look_on(int card, unsigned own) {
+/* Under the pools' lock. Whether all could be charged what they have reserved. */
+static bool charge_all(int card) {
+    uint64_t measured;
     struct pool *pool;
-    for (unsigned at = 0; (pool = pools_next(card, &at));) look_in_span(pool, own);
+    bool all = true;
+    if (!pools_see(card, &measured)) return true;
+    for (unsigned at = 0; (pool = pools_next(card, &at));)
+        if (pool->seen != pool->reserved || !is_ours_to_say(pool)) all &= charge(pool, 0, false);
+    return all;
 }
 
-void growth_trim(const uint8_t uuid[UUID_SIZE]) {
+static void charge_them(const uint8_t uuid[UUID_SIZE], int card, unsigned own) {
+    pools_lock();
+    bool charged = charge_all(card);
+    pools_unlock();
+    if (!charged) settle_own(uuid, own);
+}
+
+void growth_look_on(const uint8_t uuid[UUID_SIZE], unsigned own) {
     const struct region *region = place_region();
-    int card = region ? account_find_card(region, uuid) : -1;
+    if (region && pools_any()) charge_them(uuid, account_find_card(region, uuid), own);
+}
+
+void growth_trim_on(const uint8_t uuid[UUID_SIZE]) {
+    const struct region *region = place_region();
     struct pool *pool;
+    if (!region || !pools_any()) return;
+    int card = account_find_card(region, uuid);
     int mode = capture_allow();
+    pools_lock();
     for (unsigned at = 0; (pool = pools_next(card, &at));) REAL(cuMemPoolTrimTo)(pool->handle, 0);
+    pools_unlock();
     capture_restore(mode);
 }
 

@@ -27,11 +27,11 @@ bool growth_fits(struct growth *growth, CUresult result);
 void growth_look(struct pool *pool);
 
 /* The same of all pools of a card; the caller has `own` spans (charge.h) open. */
-void growth_look_on(int card, unsigned own);
+void growth_look_on(const uint8_t uuid[UUID_SIZE], unsigned own);
 
 /* Has the pools of a card give back what no allocation is in, whatever their release threshold: the driver does so
  * itself before it says that the card is full (measured on an H200, driver 580). */
-void growth_trim(const uint8_t uuid[UUID_SIZE]);
+void growth_trim_on(const uint8_t uuid[UUID_SIZE]);
 
 /* Gives back what was charged for a pool that is gone. */
 void growth_end(const struct pool *pool);

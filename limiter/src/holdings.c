@@ -18,13 +18,29 @@ void holdings_forget_all(void) {
     ledger_clear(&chunks);
 }
 
+/* Where all pointers lie that were ever here; atomically, under the mutex when written. A pool's, which lie elsewhere,
+ * are told by it without the mutex. */
+static uint64_t lowest = UINT64_MAX, highest;
+
+/* Under the mutex. */
+static bool put(struct ledger_entry entry) {
+    if (entry.key < lowest) __atomic_store_n(&lowest, entry.key, __ATOMIC_RELAXED);
+    if (entry.key > highest) __atomic_store_n(&highest, entry.key, __ATOMIC_RELAXED);
+    return ledger_put(&pointers, entry);
+}
+
+static bool is_elsewhere(uint64_t pointer) {
+    return pointer < __atomic_load_n(&lowest, __ATOMIC_RELAXED) ||
+           pointer > __atomic_load_n(&highest, __ATOMIC_RELAXED);
+}
+
 /* Never 0, which is the ledger's mark of emptiness. */
 static uint64_t chunk_of(uint64_t pointer) { return pointer / GRANULE + 1; }
 
 bool holdings_add(uint64_t pointer, struct holding holding) {
     struct ledger_entry entry = {pointer, holding.bytes, holding.is_managed, 0, holding.card};
     holdings_lock();
-    bool kept = ledger_put(&pointers, entry);
+    bool kept = put(entry);
     holdings_unlock();
     return kept;
 }
@@ -33,7 +49,7 @@ bool holdings_add(uint64_t pointer, struct holding holding) {
 static bool join(uint64_t pointer) {
     struct ledger_entry chunk = ledger_take(&chunks, chunk_of(pointer));
     if (chunk.key == 0) return false;
-    bool kept = ledger_put(&pointers, (struct ledger_entry){.key = pointer, .card = chunk.card});
+    bool kept = put((struct ledger_entry){.key = pointer, .card = chunk.card});
     chunk.count += kept;
     ledger_put(&chunks, chunk);
     return kept;
@@ -49,7 +65,7 @@ bool holdings_join(uint64_t pointer) {
 /* Under the mutex. */
 static bool add_chunk(uint64_t pointer, int card) {
     if (!ledger_put(&chunks, (struct ledger_entry){.key = chunk_of(pointer), .count = 1, .card = card})) return false;
-    if (ledger_put(&pointers, (struct ledger_entry){.key = pointer, .card = card})) return true;
+    if (put((struct ledger_entry){.key = pointer, .card = card})) return true;
     ledger_take(&chunks, chunk_of(pointer));
     return false;
 }
@@ -72,6 +88,7 @@ static bool leave_chunk(uint64_t pointer) {
 }
 
 bool holdings_take(uint64_t pointer, struct holding *holding) {
+    if (is_elsewhere(pointer)) return false;
     holdings_lock();
     struct ledger_entry entry = ledger_take(&pointers, pointer);
     *holding = (struct holding){entry.card, entry.bytes, entry.key != 0 && entry.bytes == 0, entry.other != 0};

@@ -17,6 +17,6 @@ EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
 
 EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
     CUresult result = REAL(cuIpcCloseMemHandle)(pointer);
-    if (result == CUDA_SUCCESS) measured_look();
+    if (result == CUDA_SUCCESS) measured_end();
     return result;
 }

@@ -87,6 +87,11 @@ CUresult measured_undone(struct measured *call) {
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+void measured_end(void) {
+    uint8_t uuid[UUID_SIZE];
+    if (charge_is_limited() && cards_current(uuid)) settle_own(uuid, 0);
+}
+
 void measured_look(void) {
     uint8_t uuid[UUID_SIZE];
     if (charge_is_limited() && cards_current(uuid)) settle_if_due(uuid, 0, false);

@@ -44,6 +44,9 @@ CUresult measured_undone(struct measured *call);
 /* How much more the process holds than before, as far as that was measured. */
 uint64_t measured_growth(const struct measured *call);
 
+/* After a call that gave back what only NVML can count: measures. */
+void measured_end(void);
+
 /* After a call that gave back, or took, what only NVML can count, and that is not to be undone: measures where that is
  * due. */
 void measured_look(void);

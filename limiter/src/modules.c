@@ -48,7 +48,8 @@ static CUresult look(CUresult result) {
 
 static CUresult end(CUresult result) {
     local_forget_all();
-    return look(result);
+    if (result == CUDA_SUCCESS) measured_end();
+    return result;
 }
 
 EXPORT CUresult cuModuleUnload(CUmodule module) { return end(REAL(cuModuleUnload)(module)); }

@@ -147,9 +147,18 @@ static struct pool *ask_current(CUdevice device) {
     return pool;
 }
 
+/* Where there is one device no context is on another; most containers have one. */
+static bool is_only_device(void) {
+    static int devices; /* atomically; 0: not asked yet */
+    int known = __atomic_load_n(&devices, __ATOMIC_RELAXED);
+    if (known == 0 && REAL(cuDeviceGetCount)(&known) == CUDA_SUCCESS)
+        __atomic_store_n(&devices, known, __ATOMIC_RELAXED);
+    return known == 1;
+}
+
 struct pool *pools_current(void) {
-    CUdevice device;
-    if (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0) return NULL;
+    CUdevice device = 0;
+    if (!is_only_device() && (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0)) return NULL;
     struct pool *pool = device < DEVICES ? __atomic_load_n(&current[device], __ATOMIC_ACQUIRE) : NULL;
     return pool ? pool : ask_current(device);
 }
@@ -192,24 +201,25 @@ static bool is_on(const struct pool *pool, int card) {
     return __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) != GONE && pool->is_counted && pool->card == card;
 }
 
+bool pools_see(int card, uint64_t *measured) {
+    *measured = 0;
+    for (unsigned i = 0; i < count && !suspended; i++) {
+        if (!is_on(listed[i], card)) continue;
+        listed[i]->seen = pools_reserved(listed[i]);
+        *measured += listed[i]->is_managed ? 0 : listed[i]->seen;
+    }
+    return !suspended;
+}
+
 struct pool *pools_next(int card, unsigned *at) {
-    for (unsigned known = __atomic_load_n(&count, __ATOMIC_ACQUIRE); *at < known;)
+    while (!suspended && *at < count)
         if (is_on(listed[(*at)++], card)) return listed[*at - 1];
     return NULL;
 }
 
-static bool is_measured(const struct pool *pool, int card) { return is_on(pool, card) && !pool->is_managed; }
-
-bool pools_reserved_on(int card, uint64_t *bytes) {
-    *bytes = 0;
-    for (unsigned i = 0; i < count && !suspended; i++)
-        if (is_measured(listed[i], card)) *bytes += listed[i]->seen = pools_reserved(listed[i]);
-    return !suspended;
-}
-
 void pools_adopt(int card, uint32_t settled) {
     for (unsigned i = 0; i < count; i++) {
-        if (!is_measured(listed[i], card)) continue;
+        if (!is_on(listed[i], card) || listed[i]->is_managed) continue;
         __atomic_store_n(&listed[i]->reserved, listed[i]->seen, __ATOMIC_RELAXED);
         __atomic_store_n(&listed[i]->settled, settled, __ATOMIC_RELAXED);
     }

@@ -21,7 +21,7 @@ struct pool {
     bool is_managed;    /* which NVML does not count */
     uint64_t reserved;  /* atomically, under the mutex when written: what is charged */
     uint32_t settled;   /* atomically, likewise: `account_settled` as it was then */
-    uint64_t seen;      /* under the mutex: of the last `pools_reserved_on` */
+    uint64_t seen;      /* under the mutex: what was last seen reserved */
     uint64_t used_most; /* atomically: at most so much of it is in use */
 };
 
@@ -42,9 +42,6 @@ void pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAlloca
 /* Whether any have been used. */
 bool pools_any(void);
 
-/* The pools of a card, one after the other, NULL after the last; `*at` begins at 0. */
-struct pool *pools_next(int card, unsigned *at);
-
 /* Around whatever changes which pool is a device's current one. */
 void pools_current_changes(void);
 
@@ -57,17 +54,25 @@ void pools_resume(void);
 struct pool pools_drop(CUmemoryPool handle);
 struct pool pools_drop_any(void);
 
-/* Guards the pools' charges. It is held across the question what a pool has reserved, which the driver answers from its
- * memory, and across nothing else of the driver's: so no pool is destroyed while it is asked. */
+/* Guards the pools' charges. It is held across what we ask the driver about pools of other threads', and have it give
+ * back of them, so that none is destroyed meanwhile; the driver does neither wait for the program in that nor call it.
+ */
 void pools_lock(void);
 void pools_unlock(void);
 
-/* Under it: what the pools of a card have reserved, without managed memory, as the driver says now; false while
- * suspended. */
-bool pools_reserved_on(int card, uint64_t *bytes);
+/* The functions down to the next line are called under it. */
 
-/* Under it, after that: this much of them is charged now by a measurement, the `settled`th. */
+/* Sees what each pool of a card has reserved, as the driver says now; and the sum of those that NVML counts. False
+ * while suspended. */
+bool pools_see(int card, uint64_t *measured);
+
+/* The pools of a card, one after the other, NULL after the last and while suspended; `*at` begins at 0. */
+struct pool *pools_next(int card, unsigned *at);
+
+/* What was seen of those that NVML counts is charged now by a measurement, the `settled`th. */
 void pools_adopt(int card, uint32_t settled);
+
+/* The functions from here on take it, or need it not. */
 
 /* In the child of a fork. */
 void pools_forget(void);

@@ -12,7 +12,7 @@
 enum { TRIES = 5, PAUSE_NS = 50000 };
 
 /* The least time between two that nobody waits for, and the part of the time that they may take. */
-static const uint64_t LEAST_NS = 10000000, PART = 100;
+static const uint64_t LEAST_NS = 10000000, PART = 500;
 
 /* One look: the calls of each slot, and what our pools had reserved, as they stood before NVML was asked. */
 struct look {
@@ -35,7 +35,7 @@ static bool begin(struct look *look, const uint8_t uuid[UUID_SIZE], unsigned own
     look->slots = account_slots(look->region);
     for (int slot = 0; slot < look->slots; slot++) look->calls[slot] = account_calls(look->region, slot);
     pools_lock();
-    bool known = pools_reserved_on(look->card, &look->pooled);
+    bool known = pools_see(look->card, &look->pooled);
     pools_unlock();
     return known && measure_card(uuid, &look->figures);
 }
@@ -78,7 +78,7 @@ static bool correct(const struct look *look, bool others) {
     uint64_t pooled;
     bool done = false;
     pools_lock();
-    bool is_same = pools_reserved_on(look->card, &pooled) && pooled == look->pooled;
+    bool is_same = pools_see(look->card, &pooled) && pooled == look->pooled;
     if (region_lock(look->region, CHARGE_LOCK_MS) == 0) {
         done = settle_self(look, is_same);
         if (others) set_others(look);

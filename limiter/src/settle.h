@@ -23,7 +23,7 @@ void settle_others(void);
 void settle_every_card(unsigned own);
 
 /* One try of `settle_own`, or with the `others`, where the last one is long enough ago: at least 10 ms, and so long
- * that all of them take no more than 1 % of the time. Whether it was made, and said something. */
+ * that all of them take no more than 0.2 % of the time. Whether it was made, and said something. */
 bool settle_if_due(const uint8_t uuid[UUID_SIZE], unsigned own, bool others);
 
 #endif
