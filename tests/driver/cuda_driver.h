@@ -27,7 +27,7 @@ struct CUctx_st {
     bool primary;
     CUcontext owner; /* of what a green context makes: the primary context; NULL in any other */
     uint64_t overhead;
-    uint64_t stack; /* bytes for a thread; 0 = as at first */
+    uint64_t stack;      /* bytes for a thread; 0 = as at first */
     uint64_t busy_until; /* latest end of any of its streams, CLOCK_MONOTONIC ns */
     struct CUstream_st *streams;
 };
@@ -45,6 +45,7 @@ struct CUmemPoolHandle_st {
     CUmemAccess_flags access[SIM_MAX_CARDS];
     bool exportable;
     bool imported;
+    bool seen;        /* by NVML, of an imported one */
     unsigned imports; /* allocations of an imported pool */
     uint64_t share;   /* its number once it was exported, or as it was imported; 0 = none */
 };
@@ -84,12 +85,13 @@ typedef struct {
     uint64_t size;    /* as asked */
     uint64_t charged; /* of the card, of shared pages or of the pool */
     Kind kind;
-    CUcontext context;
+    CUcontext context; /* NULL once it ended and the memory is a pool's */
     CUmemoryPool pool;
     uint64_t share;     /* its number once others may open it; 0 = none, or that of its page */
+    bool seen;          /* by NVML, of what others allocated */
     CUdeviceptr origin; /* where its exporter has it */
     unsigned opened;    /* how often, of KIND_IPC */
-    CUdevice device;    /* of KIND_GRAPH, whose context may be another device's */
+    CUdevice device;    /* the context's, but of KIND_GRAPH */
 } Allocation;
 
 /* Every entry point begins here: an injected result, then whether the driver is usable. Takes the lock on success. */
@@ -125,8 +127,9 @@ CUresult device_resize_share(CUdevice ordinal, uint64_t share, uint64_t bytes);
 void device_give(CUdevice ordinal, uint64_t bytes, uint64_t share);
 /* The device of that UUID, -1 when this program sees none. */
 CUdevice device_of_uuid(const char *uuid);
-/* A hold of the share that a descriptor is of; a result. */
-CUresult share_from_descriptor(void *descriptor, SimShare *out);
+/* A hold of the share that a descriptor is of; a result. NVML counts it unless this process made it, then `seen` is
+ * false (measured on an H200, driver 580). */
+CUresult share_from_descriptor(void *descriptor, bool *seen, SimShare *out);
 /* Makes a descriptor of a share for the program; a result. */
 CUresult share_to_descriptor(uint64_t share, int *out);
 
@@ -149,15 +152,15 @@ void allocation_give_back(const Allocation *allocation); /* what it takes, witho
 void allocations_free_of(CUcontext context);
 bool mapping_holds(CUdeviceptr address, uint64_t size); /* of cuMemMap */
 
-/* Device memory as cuMemAlloc takes it. */
-CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size);
+/* Device memory as cuMemAlloc takes it, or as an array does. */
+CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size, bool for_arrays);
 
 /* What cuMemFree may free: all but host memory and what cuIpcCloseMemHandle closes. */
 bool allocation_is_freeable(const Allocation *allocation);
 /* What this process opened of what another allocated; NULL when it has not. */
 Allocation *allocation_imported(uint64_t share, CUdeviceptr origin);
 
-CUresult pages_take(CUdevice device, uint64_t bytes, CUdeviceptr *address);
+CUresult pages_take(CUdevice device, uint64_t bytes, bool for_arrays, CUdeviceptr *address);
 void pages_give(CUdeviceptr address, uint64_t bytes);
 CUresult page_share(CUdeviceptr address, uint64_t *share); /* the page that holds it, as device_share */
 uint64_t page_share_number(CUdeviceptr address);           /* 0 = it was not exported */

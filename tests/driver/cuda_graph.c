@@ -4,7 +4,13 @@
 
 #include <stdlib.h>
 
+#define ADDRESSES (UINT64_C(1) << 48) /* above all that is addressed otherwise */
+#define OF_EACH   (UINT64_C(1) << 40)
+
 static CUgraph graphs;
+static CUdeviceptr next_addresses = ADDRESSES;
+
+bool graph_has_addresses(CUdeviceptr address) { return address >= ADDRESSES && address < next_addresses; }
 
 bool graph_exists(CUgraph graph) {
     CUgraph each = graphs;
@@ -29,6 +35,8 @@ SIM_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
     CUgraph made = calloc(1, sizeof *made);
     REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
     made->next = graphs;
+    made->addresses = next_addresses;
+    next_addresses += OF_EACH;
     graphs = made;
     *phGraph = made;
     LEAVE(CUDA_SUCCESS);

@@ -11,7 +11,7 @@ struct CUgraphNode_st {
     CUdeviceptr address; /* what it allocates or frees */
     uint64_t size;
     CUdevice device;
-    bool freed_here;                /* an allocation, by a node of the same graph */
+    bool paired;                    /* an allocation that a node of the same graph frees, or that node */
     CUDA_KERNEL_NODE_PARAMS kernel; /* as given, and so told again */
     CUDA_MEM_ALLOC_NODE_PARAMS allocation;
     uint64_t duration_ns;
@@ -21,6 +21,7 @@ struct CUgraphNode_st {
 struct CUgraph_st {
     struct CUgraph_st *next;
     struct CUgraphNode_st *nodes;
+    CUdeviceptr addresses; /* from where on its allocations have theirs */
 };
 
 struct CUgraphExec_st {
@@ -32,6 +33,7 @@ struct CUgraphExec_st {
 };
 
 bool graph_exists(CUgraph graph);
+bool graph_has_addresses(CUdeviceptr address); /* of any graph */
 bool graph_allocates(CUgraph graph);
 CUresult graph_add(CUgraphNode *out, CUgraph graph, const struct CUgraphNode_st *node);
 void instances_forget(CUgraph graph);
@@ -41,8 +43,10 @@ CUresult instance_upload(CUgraphExec exec);
 
 /* --- cuda_graph_memory.c: what graphs reserve of a device --- */
 
-/* Takes what is missing for so many bytes at once on top of those in use. */
-CUresult graph_memory_reserve(CUdevice device, uint64_t bytes);
+#define GRAPH_BLOCK (32 * SIM_MIB)
+
+/* Takes what is missing for so many bytes in blocks beside those in use. */
+CUresult graph_memory_reserve(CUdevice device, uint64_t blocks);
 /* So many more bytes were in use for a while, of which `kept` still are. */
 void graph_memory_used(CUdevice device, uint64_t highest, uint64_t kept);
 

@@ -24,7 +24,7 @@ void instances_forget(CUgraph graph) {
     }
 }
 
-/* Of a graph that allocates there is one instance at a time. */
+/* Of a graph that allocates there is one instance at a time (the error is as measured on an H200, driver 580). */
 static bool may_have_another(CUgraph graph) {
     CUgraphExec each = instances;
     while (each != NULL && each->graph != graph) {
@@ -77,7 +77,7 @@ static CUresult grow(const struct CUgraphExec_st *exec) {
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
     REQUIRE(out != NULL && graph_exists(graph) && (flags & ~(unsigned long long)KNOWN_FLAGS) == 0,
             CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(may_have_another(graph), CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(may_have_another(graph), CUDA_ERROR_NOT_SUPPORTED);
     CUgraphExec made = copy(graph);
     REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
     made->graph = graph;

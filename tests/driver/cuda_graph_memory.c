@@ -1,9 +1,6 @@
-/* Memory of graphs: per device, kept for the next launch until it is trimmed. It grows as pools do, in blocks of 32
- * MiB, to the most that any launch so far needed at once. */
+/* Memory of graphs: per device, shared by them and kept for the next launch until it is trimmed. */
 #define _GNU_SOURCE
 #include "cuda_graph.h"
-
-#define BLOCK (32 * SIM_MIB)
 
 typedef struct {
     uint64_t used;
@@ -16,9 +13,9 @@ static Memory memories[SIM_MAX_CARDS];
 
 static void raise_to(uint64_t *high, uint64_t value) { *high = value > *high ? value : *high; }
 
-CUresult graph_memory_reserve(CUdevice device, uint64_t bytes) {
+CUresult graph_memory_reserve(CUdevice device, uint64_t blocks) {
     Memory *memory = &memories[device];
-    uint64_t needed = round_up(memory->used + bytes, BLOCK);
+    uint64_t needed = round_up(memory->used, GRAPH_BLOCK) + blocks;
     if (needed <= memory->reserved) {
         return CUDA_SUCCESS;
     }
@@ -40,7 +37,7 @@ void graph_memory_release(CUdevice device, uint64_t bytes) { memories[device].us
 
 void graph_memory_trim(CUdevice device) {
     Memory *memory = &memories[device];
-    uint64_t kept = round_up(memory->used, BLOCK);
+    uint64_t kept = round_up(memory->used, GRAPH_BLOCK);
     device_release(device, memory->reserved - kept);
     memory->reserved = kept;
 }

@@ -2,49 +2,78 @@
 #define _GNU_SOURCE
 #include "cuda_graph.h"
 
-#define ADDRESSES UINT64_C(0x300000000000)
-
-static CUdeviceptr next_address = ADDRESSES; /* an allocation's is its own for good */
-
-static CUgraphNode find_allocation(CUgraph graph, CUdeviceptr address) {
-    CUgraphNode node = graph->nodes;
-    while (node != NULL && (node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->address != address)) {
+static CUgraphNode next_allocation(CUgraphNode node) {
+    while (node != NULL && node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
         node = node->next;
     }
     return node;
 }
 
+/* The last one there, freed or not; NULL when the graph has none. */
+static CUgraphNode allocation_there(CUgraph graph, CUdeviceptr address) {
+    CUgraphNode found = NULL;
+    for (CUgraphNode each = next_allocation(graph->nodes); each != NULL; each = next_allocation(each->next)) {
+        found = each->address == address ? each : found;
+    }
+    return found;
+}
+
+/* The end of what an allocation of that size would run into at that address; 0 when nothing is in its way. */
+static CUdeviceptr obstacle(CUgraph graph, CUdeviceptr address, uint64_t size) {
+    for (CUgraphNode each = next_allocation(graph->nodes); each != NULL; each = next_allocation(each->next)) {
+        CUdeviceptr end = each->address + round_up(each->size, SMALL_UNIT);
+        if (!each->paired && address < end && each->address < address + size) {
+            return end;
+        }
+    }
+    return 0;
+}
+
+/* The lowest address that nothing lives at by then: what was freed before is used again (measured on an H200, driver
+ * 580). */
+static CUdeviceptr find_place(CUgraph graph, uint64_t size) {
+    CUdeviceptr address = graph->addresses;
+    CUdeviceptr end;
+    while ((end = obstacle(graph, address, size)) != 0) {
+        address = end;
+    }
+    return address;
+}
+
 static CUresult add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
     const CUmemPoolProps *wanted = &parameters->poolProps;
-    if (wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE || device_at(wanted->location.id) == NULL ||
-        wanted->handleTypes != CU_MEM_HANDLE_TYPE_NONE || parameters->bytesize == 0) {
+    if (!graph_exists(graph) || wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        device_at(wanted->location.id) == NULL || wanted->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+        parameters->bytesize == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    parameters->dptr = next_address;
+    parameters->dptr = find_place(graph, parameters->bytesize);
     struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-                                  .address = next_address,
+                                  .address = parameters->dptr,
                                   .size = parameters->bytesize,
                                   .device = wanted->location.id,
                                   .allocation = *parameters};
-    CUresult result = graph_add(out, graph, &node);
-    if (result == CUDA_SUCCESS) {
-        next_address += round_up(parameters->bytesize, PAGE);
-    }
-    return result;
+    return graph_add(out, graph, &node);
 }
 
+/* What it frees is this graph's, not yet freed by it, or another's. */
 static CUresult add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address) {
-    if (!graph_exists(graph)) {
+    if (!graph_exists(graph) || !graph_has_addresses(address)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    CUgraphNode allocated = find_allocation(graph, address);
-    if (address < ADDRESSES || address >= next_address || (allocated != NULL && allocated->freed_here)) {
+    CUgraphNode allocated = allocation_there(graph, address);
+    if (allocated != NULL && allocated->paired) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address};
+    if (allocated != NULL) {
+        node.paired = true;
+        node.size = allocated->size;
+        node.device = allocated->device;
+    }
     CUresult result = graph_add(out, graph, &node);
     if (result == CUDA_SUCCESS && allocated != NULL) {
-        allocated->freed_here = true;
+        allocated->paired = true;
     }
     return result;
 }

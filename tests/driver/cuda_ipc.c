@@ -26,13 +26,13 @@ static CUresult share_of(const Allocation *allocation, uint64_t *share) {
 
 SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     ENTER();
-    Allocation *found = allocation_at(dptr);
+    Allocation *found = allocation_holding(dptr); /* the same handle for all of it */
     REQUIRE(pHandle != NULL && found != NULL && is_exportable(found), CUDA_ERROR_INVALID_VALUE);
     uint64_t share = found->share;
     CUresult result = share_of(found, &share);
     REQUIRE(result == CUDA_SUCCESS, result);
     found->share = found->kind == KIND_DEVICE ? share : 0;
-    Exported exported = {.share = share, .origin = dptr, .size = found->size};
+    Exported exported = {.share = share, .origin = found->address, .size = found->size};
     memset(pHandle, 0, sizeof *pHandle);
     memcpy(pHandle, &exported, sizeof exported);
     LEAVE(CUDA_SUCCESS);
@@ -50,18 +50,19 @@ static bool made_here(const Exported *exported) {
 
 static CUresult open_first(CUdeviceptr *out, const Exported *exported, CUcontext context) {
     SimShare share;
-    if (!ledger_share_hold(exported->share, &share)) {
+    if (!ledger_share_hold(exported->share, true, &share)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     Allocation made = {.size = exported->size,
                        .kind = KIND_IPC,
                        .context = context,
                        .share = exported->share,
+                       .seen = true,
                        .origin = exported->origin,
                        .opened = 1};
     CUresult result = device_of_uuid(share.uuid) < 0 ? CUDA_ERROR_INVALID_DEVICE : allocation_add(made, out);
     if (result != CUDA_SUCCESS) {
-        ledger_share_drop(exported->share);
+        ledger_share_drop(exported->share, true);
     }
     return result;
 }

@@ -1,5 +1,5 @@
-/* Libraries: code that belongs to no context and becomes a module of each context that uses it, of the current one at
- * once. */
+/* Libraries: code that belongs to no context and takes nothing, until it becomes a module of each context that uses it
+ * (measured on an H200, driver 580). */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
@@ -32,16 +32,9 @@ static CUresult module_here(CUmodule *out, CUlibrary library) {
 }
 
 static CUresult load(CUlibrary *library, const void *code) {
-    CUcontext context;
-    CUmodule module;
     REQUIRE(library != NULL && code != NULL, CUDA_ERROR_INVALID_VALUE);
     CUlibrary made = calloc(1, sizeof *made);
     REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
-    CUresult result = context_current(&context) == CUDA_SUCCESS ? module_load(&module, made) : CUDA_SUCCESS;
-    if (result != CUDA_SUCCESS) {
-        free(made);
-        LEAVE(result);
-    }
     made->next = libraries;
     libraries = made;
     *library = made;

@@ -10,7 +10,7 @@
 #define SMALL_LIMIT SIM_MIB
 #define PITCH       512
 
-CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size) {
+CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size, bool for_arrays) {
     Card card;
     if (size > UINT64_C(1) << 50) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -18,10 +18,13 @@ CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size)
     if (!device_card(context->device, &card)) {
         return CUDA_ERROR_UNKNOWN; /* also where a page has room */
     }
-    Allocation made = {.size = size, .kind = size > SMALL_LIMIT ? KIND_DEVICE : KIND_SMALL, .context = context};
+    Allocation made = {.size = size,
+                       .kind = size > SMALL_LIMIT ? KIND_DEVICE : KIND_SMALL,
+                       .context = context,
+                       .device = context->device};
     made.charged = round_up(size, made.kind == KIND_DEVICE ? PAGE : SMALL_UNIT);
     CUresult result = made.kind == KIND_DEVICE ? device_charge(context->device, made.charged)
-                                               : pages_take(context->device, made.charged, &made.address);
+                                               : pages_take(context->device, made.charged, for_arrays, &made.address);
     if (result != CUDA_SUCCESS) {
         return result;
     }
@@ -38,7 +41,7 @@ SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     CUresult result = context_current(&context);
     REQUIRE(result == CUDA_SUCCESS, result);
     REQUIRE(dptr != NULL && bytesize > 0, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(memory_allocate(context, dptr, bytesize));
+    LEAVE(memory_allocate(context, dptr, bytesize, false));
 }
 
 SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
@@ -53,7 +56,7 @@ SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
     REQUIRE(dptr != NULL && pPitch != NULL && element && pitch > 0 && Height > 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(!__builtin_mul_overflow(pitch, Height, &bytes), CUDA_ERROR_OUT_OF_MEMORY);
     *pPitch = pitch;
-    LEAVE(memory_allocate(context, dptr, bytes));
+    LEAVE(memory_allocate(context, dptr, bytes, false));
 }
 
 SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
@@ -64,7 +67,7 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     }
     REQUIRE(found != NULL && allocation_is_freeable(found), CUDA_ERROR_INVALID_VALUE);
     bool of_pool = found->kind == KIND_POOL;
-    CUdevice device = found->context->device;
+    CUdevice device = found->device;
     CUresult result = allocation_free(found);
     if (of_pool) {
         pools_trim(device); /* it waits for the device, and so is a synchronisation point */

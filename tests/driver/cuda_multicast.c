@@ -25,7 +25,7 @@ static bool aligned(uint64_t value) { return value % PAGE == 0; }
 static void unbind(Binding **link) {
     Binding *gone = *link;
     *link = gone->next;
-    physical_release_mapping(gone->memory);
+    physical_let_go(gone->memory);
     free(gone);
 }
 
@@ -113,7 +113,7 @@ static CUresult bind(CUmemGenericAllocationHandle handle, uint64_t offset, Physi
     REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
     *made = (Binding){.next = object->multicast->bindings, .offset = offset, .size = size, .memory = memory};
     object->multicast->bindings = made;
-    physical_add_mapping(memory);
+    physical_hold(memory);
     LEAVE(CUDA_SUCCESS);
 }
 

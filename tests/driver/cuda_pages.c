@@ -1,6 +1,6 @@
 /* Small allocations share pages of 2 MiB: the first page with room for the whole of it, and in it the first gap.
  * Measured on an H200 (driver 580): 200 x 300 KiB take 68 MiB, six to a page; a page goes back when its last one is
- * freed. */
+ * freed; arrays have pages of their own. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
@@ -12,6 +12,7 @@
 typedef struct Page {
     struct Page *next; /* by address */
     CUdevice device;
+    bool for_arrays;
     CUdeviceptr address;
     uint64_t share; /* its number once any of it was exported: others open whole pages */
     unsigned used;
@@ -40,7 +41,7 @@ static void mark(Page *page, unsigned first, unsigned units, bool taken) {
 }
 
 /* At the lowest address no page has. */
-static Page *add_page(CUdevice device) {
+static Page *add_page(CUdevice device, bool for_arrays) {
     Page **link = &pages;
     CUdeviceptr address = ADDRESSES;
     Page *made = calloc(1, sizeof *made);
@@ -53,37 +54,39 @@ static Page *add_page(CUdevice device) {
     }
     made->next = *link;
     made->device = device;
+    made->for_arrays = for_arrays;
     made->address = address;
     *link = made;
     return made;
 }
 
-static Page *find_page(CUdevice device, unsigned units) {
+static Page *find_page(CUdevice device, bool for_arrays, unsigned units) {
     for (Page *page = pages; page != NULL; page = page->next) {
-        if (page->device == device && UNITS - page->used >= units && find_gap(page, units) < UNITS) {
+        bool right = page->device == device && page->for_arrays == for_arrays;
+        if (right && UNITS - page->used >= units && find_gap(page, units) < UNITS) {
             return page;
         }
     }
     return NULL;
 }
 
-static CUresult new_page(CUdevice device, Page **page) {
+static CUresult new_page(CUdevice device, bool for_arrays, Page **page) {
     CUresult result = device_charge(device, PAGE);
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    *page = add_page(device);
+    *page = add_page(device, for_arrays);
     if (*page == NULL) {
         device_release(device, PAGE);
     }
     return *page != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult pages_take(CUdevice device, uint64_t bytes, CUdeviceptr *address) {
+CUresult pages_take(CUdevice device, uint64_t bytes, bool for_arrays, CUdeviceptr *address) {
     unsigned units = (unsigned)(bytes / SMALL_UNIT);
-    Page *page = find_page(device, units);
+    Page *page = find_page(device, for_arrays, units);
     if (page == NULL) {
-        CUresult result = new_page(device, &page);
+        CUresult result = new_page(device, for_arrays, &page);
         if (result != CUDA_SUCCESS) {
             return result;
         }

@@ -24,8 +24,34 @@ Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, ui
     return made;
 }
 
+static void give_back(const Physical *physical) {
+    if (physical->multicast != NULL) {
+        multicast_free(physical->multicast);
+    } else if (physical->unseen) {
+        ledger_share_drop(physical->share, false);
+    } else {
+        device_give(physical->properties.location.id, physical->size, physical->share);
+    }
+}
+
+/* From now on it is on the card, but NVML counts it with nobody. */
+static void hide(Physical *physical) {
+    SimShare share;
+    CUresult result = device_share(physical->properties.location.id, physical->size, &physical->share);
+    if (result == CUDA_SUCCESS && ledger_share_hold(physical->share, false, &share)) {
+        ledger_share_drop(physical->share, true);
+        physical->unseen = true;
+    }
+}
+
 static void drop_if_done(Physical *physical) {
     if (physical->references > 0 || physical->mappings > 0) {
+        return;
+    }
+    if (physical->holds > 0) {
+        if (!physical->unseen) {
+            hide(physical);
+        }
         return;
     }
     Physical **link = &physicals;
@@ -33,11 +59,7 @@ static void drop_if_done(Physical *physical) {
         link = &(*link)->next;
     }
     *link = physical->next;
-    if (physical->multicast != NULL) {
-        multicast_free(physical->multicast);
-    } else {
-        device_give(physical->properties.location.id, physical->size, physical->share);
-    }
+    give_back(physical);
     free(physical);
 }
 
@@ -45,6 +67,13 @@ void physical_add_mapping(Physical *physical) { physical->mappings++; }
 
 void physical_release_mapping(Physical *physical) {
     physical->mappings--;
+    drop_if_done(physical);
+}
+
+void physical_hold(Physical *physical) { physical->holds++; }
+
+void physical_let_go(Physical *physical) {
+    physical->holds--;
     drop_if_done(physical);
 }
 

@@ -6,14 +6,16 @@
 
 typedef struct Multicast Multicast;
 
-/* The card's from cuMemCreate, or from an import, until the handle is released and nothing maps it. */
+/* The card's from cuMemCreate, or from an import, until the handle is released and nothing maps or holds it. */
 typedef struct Physical {
     struct Physical *next;
     CUmemAllocationProp properties;
     uint64_t size;
-    uint64_t share;      /* its number once it was exported, or as it was imported; 0 = none */
-    unsigned references; /* of the program */
-    unsigned mappings;
+    uint64_t share;       /* its number once it was exported, or as it was imported; 0 = none */
+    unsigned references;  /* of the program */
+    unsigned mappings;    /* to addresses */
+    unsigned holds;       /* of arrays and multicast objects */
+    bool unseen;          /* by NVML: an import of its own, or held by such alone (measured on an H200, driver 580) */
     Multicast *multicast; /* no memory, but a multicast object; NULL for memory */
 } Physical;
 
@@ -22,6 +24,8 @@ Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, ui
 Physical *physical_of(CUmemGenericAllocationHandle handle); /* NULL when there is none */
 void physical_add_mapping(Physical *physical);
 void physical_release_mapping(Physical *physical);
+void physical_hold(Physical *physical);
+void physical_let_go(Physical *physical);
 /* That which all of the range is mapped to by one mapping, NULL when there is none. */
 Physical *physical_mapped(CUdeviceptr address, uint64_t size);
 void multicast_free(Multicast *multicast);

@@ -18,21 +18,23 @@ SIM_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGen
 SIM_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                                    CUmemAllocationHandleType shHandleType) {
     SimShare share;
+    bool seen;
     ENTER();
     REQUIRE(handle != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(shHandleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
-    CUresult result = share_from_descriptor(osHandle, &share);
+    CUresult result = share_from_descriptor(osHandle, &seen, &share);
     REQUIRE(result == CUDA_SUCCESS, result);
     CUmemAllocationProp properties = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = shHandleType,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device_of_uuid(share.uuid)},
     };
-    const Physical *made = physical_make(&properties, share.bytes, share.id);
+    Physical *made = physical_make(&properties, share.bytes, share.id);
     if (made == NULL) {
-        ledger_share_drop(share.id);
+        ledger_share_drop(share.id, seen);
         LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
     }
+    made->unseen = !seen;
     *handle = (uintptr_t)made;
     LEAVE(CUDA_SUCCESS);
 }

@@ -59,9 +59,10 @@ void pool_drop_if_done(CUmemoryPool pool) {
     if (!pool->destroyed || pool->used > 0 || pool->imports > 0) {
         return;
     }
-    trim(pool, 0);
-    if (pool->share != 0) {
-        ledger_share_drop(pool->share);
+    if (pool->share == 0) {
+        trim(pool, 0);
+    } else {
+        ledger_share_drop(pool->share, !pool->imported || pool->seen); /* who imported it keeps what there is */
     }
     while (*link != pool) {
         link = &(*link)->next;

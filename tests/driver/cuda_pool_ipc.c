@@ -1,4 +1,6 @@
-/* Pools that other processes open: the whole of a pool's reserve is shared, and pointers into it are told by value. */
+/* Pools that other processes open: the whole of a pool's reserve is shared, and pointers into it are told by value.
+ * NVML is taken to count it with an importer once the exporter is gone, as it does with other imports; what an exporter
+ * that lives on has freed, an H200 keeps for the importer in nobody's figure, which is not simulated. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
@@ -27,17 +29,19 @@ SIM_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryP
 SIM_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
                                                        CUmemAllocationHandleType handleType, unsigned long long flags) {
     SimShare share;
+    bool seen;
     ENTER();
     REQUIRE(pool_out != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
-    CUresult result = share_from_descriptor(handle, &share);
+    CUresult result = share_from_descriptor(handle, &seen, &share);
     REQUIRE(result == CUDA_SUCCESS, result);
     CUmemoryPool made = pool_make(device_of_uuid(share.uuid));
     if (made == NULL) {
-        ledger_share_drop(share.id);
+        ledger_share_drop(share.id, seen);
         LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
     }
     made->imported = true;
+    made->seen = seen;
     made->share = share.id;
     *pool_out = made;
     LEAVE(CUDA_SUCCESS);

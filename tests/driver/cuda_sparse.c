@@ -23,7 +23,7 @@ static Part *parts;
 static void drop(Part **link) {
     Part *gone = *link;
     *link = gone->next;
-    physical_release_mapping(gone->physical);
+    physical_let_go(gone->physical);
     free(gone);
 }
 
@@ -79,7 +79,7 @@ static CUresult map(const Part *part, CUmemGenericAllocationHandle handle) {
     if (made == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    physical_add_mapping(physical);
+    physical_hold(physical);
     unmap(part);
     *made = *part;
     made->physical = physical;
@@ -114,7 +114,7 @@ SIM_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int
 
 static CUresult answer(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint64_t size) {
     REQUIRE((descriptor->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) != 0, CUDA_ERROR_INVALID_VALUE);
-    *out = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = round_up(size, ALIGNMENT), .alignment = ALIGNMENT};
+    *out = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = round_up(size, SMALL_UNIT), .alignment = ALIGNMENT};
     LEAVE(CUDA_SUCCESS);
 }
 

@@ -55,7 +55,7 @@ CUresult texels_allocate(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint64_t siz
     CUresult result = context_current(context);
     bool later = (descriptor->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0;
     *memory = 0;
-    return result != CUDA_SUCCESS || later ? result : memory_allocate(*context, memory, size);
+    return result != CUDA_SUCCESS || later ? result : memory_allocate(*context, memory, size, true);
 }
 
 void texels_free(CUdeviceptr memory) {

@@ -17,7 +17,7 @@ _SLOTS = _PEAKS + _PLACES * 8
 _SLOT_SIZE = _PLACES * 16
 _SHARE_COUNT = struct.Struct("<QQ")  # share_high, share_ids
 _SHARES = _SLOTS + _PROCESSES * _SLOT_SIZE
-_SHARE = struct.Struct(f"<QQII{_PROCESSES // 8}s")  # id, bytes, place, exporter, holders
+_SHARE = struct.Struct(f"<QQII{_PROCESSES // 8}s{_PROCESSES // 8}s")  # id, bytes, place, exporter, holders, seen
 _LIVE_BASE = 1 << 32
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, len, pid
 
@@ -35,7 +35,7 @@ class _Ledger:
     places: tuple[str, ...]
     peaks: tuple[int, ...]
     held: dict[int, dict[str, int]]  # bytes by card, of each living slot
-    orphans: dict[str, int]  # by card, of shares that nothing but a descriptor holds
+    hidden: dict[str, int]  # by card, of shares that NVML counts with no process
 
 
 def _open(path: Path) -> int | None:
@@ -52,23 +52,36 @@ def _add(sums: dict[str, int], card: str, size: int) -> None:
         sums[card] = sums.get(card, 0) + size
 
 
-def _shares(file: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Number, bytes, place, exporter and the holders as bits, of each that is not free."""
+@dataclass(frozen=True, slots=True)
+class _Share:
+    number: int
+    size: int
+    place: int
+    exporter: int
+    holders: bytes  # a bit for each slot
+    seen: bytes
+
+
+def _living(slots: bytes, ledger: _Ledger) -> list[int]:
+    bits = int.from_bytes(slots, "little")
+    return [slot for slot in ledger.held if bits >> slot & 1]
+
+
+def _shares(file: int) -> Iterator[_Share]:
+    """Each that is not free."""
     count, _ = _SHARE_COUNT.unpack(os.pread(file, _SHARE_COUNT.size, _SHARES).ljust(_SHARE_COUNT.size, b"\0"))
     raw = os.pread(file, count * _SHARE.size, _SHARES + _SHARE_COUNT.size)
-    for number, size, place, exporter, holders in _SHARE.iter_unpack(raw):
-        if number:
-            yield number, size, place, exporter, int.from_bytes(holders, "little")
+    yield from (share for share in (_Share(*fields) for fields in _SHARE.iter_unpack(raw)) if share.number)
 
 
 def _count_shares(file: int, directory: Path, ledger: _Ledger) -> None:
     descriptors = _open(directory / "shares")
-    for number, size, place, exporter, holders in _shares(file):
-        living = [slot for slot in ledger.held if holders >> slot & 1]
-        if living:
-            _add(ledger.held[exporter if exporter in living else min(living)], ledger.places[place], size)
-        elif descriptors is not None and _locked(descriptors, number):
-            _add(ledger.orphans, ledger.places[place], size)
+    for share in _shares(file):
+        seen, card = _living(share.seen, ledger), ledger.places[share.place]
+        if seen:
+            _add(ledger.held[share.exporter if share.exporter in seen else min(seen)], card, share.size)
+        elif _living(share.holders, ledger) or (descriptors is not None and _locked(descriptors, share.number)):
+            _add(ledger.hidden, card, share.size)
     if descriptors is not None:
         os.close(descriptors)
 
@@ -107,7 +120,8 @@ def _ledger(directory: Path) -> _Ledger:
 def holders(directory: Path) -> Iterator[dict[str, int]]:
     """For each living process that uses the driver, in no order: bytes held by card UUID (only what is not 0).
 
-    Shared memory is with the process that exported it while it holds it, else with one that imported it.
+    Shared memory is with whom NVML shows it: the process that exported it while it holds it, else one that imported it,
+    else none.
     """
     yield from _ledger(directory).held.values()
 
@@ -115,7 +129,7 @@ def holders(directory: Path) -> Iterator[dict[str, int]]:
 def used(directory: Path) -> dict[str, int]:
     """Bytes held on each card by the living, by UUID; cards nobody holds anything of are left out."""
     ledger = _ledger(directory)
-    sums = dict(ledger.orphans)
+    sums = dict(ledger.hidden)
     for held in ledger.held.values():
         for card, size in held.items():
             _add(sums, card, size)

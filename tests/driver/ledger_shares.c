@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 static unsigned own_holds[SHARES]; /* of this process, several of which are one in the file */
+static unsigned own_seen[SHARES];  /* of these */
 static int shares_fd = -1;         /* to ask about locks by */
 
 static int open_shares(void) {
@@ -36,27 +37,38 @@ static bool has_descriptor(uint64_t id) {
     return lock_number(shares_fd, F_OFD_GETLK, id, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-static bool holds(const Share *share, uint32_t slot) { return (share->holders[slot / 64] >> slot % 64 & 1) != 0; }
+static bool has(const uint64_t *slots, uint32_t slot) { return (slots[slot / 64] >> slot % 64 & 1) != 0; }
 
-static void set_holder(Share *share, uint32_t slot, bool holder) {
+static void set(uint64_t *slots, uint32_t slot, bool holder) {
     uint64_t bit = UINT64_C(1) << slot % 64;
-    share->holders[slot / 64] = holder ? share->holders[slot / 64] | bit : share->holders[slot / 64] & ~bit;
+    slots[slot / 64] = holder ? slots[slot / 64] | bit : slots[slot / 64] & ~bit;
 }
 
-/* The process shown with it: its maker, else the first; -1 when no process living holds it. */
-static int64_t shown_with(const Share *share) {
-    if (holds(share, share->exporter) && ledger_alive((int)share->exporter)) {
-        return share->exporter;
-    }
+/* As this process counts its holds. */
+static void tell_own(Share *share) {
+    uint64_t index = (uint64_t)(share - state->share);
+    set(share->holders, (uint32_t)own_slot, own_holds[index] > 0);
+    set(share->seen, (uint32_t)own_slot, own_seen[index] > 0);
+}
+
+/* The first living one, -1 when there is none. */
+static int64_t first_of(const uint64_t *slots) {
     for (uint32_t slot = 0; slot < state->high; slot++) {
-        if (holds(share, slot) && ledger_alive((int)slot)) {
+        if (has(slots, slot) && ledger_alive((int)slot)) {
             return slot;
         }
     }
     return -1;
 }
 
-static bool lives(const Share *share) { return shown_with(share) >= 0 || has_descriptor(share->id); }
+/* The process shown with it: its maker, else the first; -1 when nobody living is seen to hold it. */
+static int64_t shown_with(const Share *share) {
+    uint32_t maker = share->exporter;
+    bool made = maker < SLOTS && has(share->seen, maker) && ledger_alive((int)maker);
+    return made ? maker : first_of(share->seen);
+}
+
+static bool lives(const Share *share) { return first_of(share->holders) >= 0 || has_descriptor(share->id); }
 
 uint64_t shares_sum(int place, bool living) {
     uint64_t sum = 0;
@@ -73,7 +85,7 @@ uint64_t shares_shown(uint32_t slot, int place) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < state->share_high; i++) {
         const Share *share = &state->share[i];
-        bool here = share->id != 0 && share->place == (uint32_t)place && holds(share, slot);
+        bool here = share->id != 0 && share->place == (uint32_t)place && has(share->seen, slot);
         if (here && shown_with(share) == slot) {
             sum += share->bytes;
         }
@@ -83,7 +95,10 @@ uint64_t shares_shown(uint32_t slot, int place) {
 
 void shares_forget(uint32_t slot) {
     for (uint64_t i = 0; i < state->share_high; i++) {
-        set_holder(&state->share[i], slot, false);
+        Share *share = &state->share[i];
+        share->exporter = share->exporter == slot ? SLOTS : share->exporter;
+        set(share->holders, slot, false);
+        set(share->seen, slot, false);
     }
 }
 
@@ -97,6 +112,7 @@ void shares_reap(void) {
 
 void shares_start_anew(void) {
     memset(own_holds, 0, sizeof own_holds);
+    memset(own_seen, 0, sizeof own_seen);
     if (shares_fd >= 0) {
         (void)close(shares_fd);
     }
@@ -130,8 +146,9 @@ static uint64_t make(int place, uint64_t bytes) {
     state->share_ids += SHARES;
     state->slot[own_slot].bytes[place] -= bytes;
     *share = (Share){.bytes = bytes, .place = (uint32_t)place, .exporter = (uint32_t)own_slot};
-    set_holder(share, (uint32_t)own_slot, true);
     own_holds[index] = 1;
+    own_seen[index] = 1;
+    tell_own(share);
     share->id = state->share_ids + index;
     return share->id;
 }
@@ -156,13 +173,14 @@ int ledger_share_resize(uint64_t id, uint64_t bytes, uint64_t capacity) {
     return result;
 }
 
-bool ledger_share_hold(uint64_t id, SimShare *out) {
+bool ledger_share_hold(uint64_t id, bool seen, SimShare *out) {
     ledger_enter();
     Share *share = find(id);
     bool living = share != NULL && lives(share);
     if (living) {
-        set_holder(share, (uint32_t)own_slot, true);
         own_holds[id % SHARES]++;
+        own_seen[id % SHARES] += seen;
+        tell_own(share);
         *out = (SimShare){.id = id, .bytes = share->bytes};
         memcpy(out->uuid, state->uuid[share->place], sizeof out->uuid);
     }
@@ -170,11 +188,21 @@ bool ledger_share_hold(uint64_t id, SimShare *out) {
     return living;
 }
 
-void ledger_share_drop(uint64_t id) {
+bool ledger_share_is_own(uint64_t id) {
+    ledger_enter();
+    const Share *share = find(id);
+    bool own = share != NULL && share->exporter == (uint32_t)own_slot;
+    ledger_leave();
+    return own;
+}
+
+void ledger_share_drop(uint64_t id, bool seen) {
     ledger_enter();
     Share *share = find(id);
-    if (share != NULL && --own_holds[id % SHARES] == 0) {
-        set_holder(share, (uint32_t)own_slot, false);
+    if (share != NULL) {
+        own_holds[id % SHARES]--;
+        own_seen[id % SHARES] -= seen;
+        tell_own(share);
         shares_reap();
     }
     ledger_leave();

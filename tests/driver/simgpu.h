@@ -84,14 +84,16 @@ typedef struct {
     char uuid[SIM_UUID_SIZE];
 } SimShare;
 
-/* Makes bytes of a card that this process holds a share, held once by it. Its number, never given again; 0 = no room.
- */
+/* Makes bytes of a card that this process holds a share, held once by it and seen. Its number, never given again; 0 =
+ * no room. */
 uint64_t ledger_share(const char *uuid, uint64_t bytes);
 /* 0, or -ENOMEM when it does not fit the card, or -ENOENT. */
 int ledger_share_resize(uint64_t id, uint64_t bytes, uint64_t capacity);
-/* One more hold by this process; false when the share is gone, for nobody held it. */
-bool ledger_share_hold(uint64_t id, SimShare *out);
-void ledger_share_drop(uint64_t id);
+/* One more hold by this process, which NVML counts it with or does not; false when the share is gone, for nobody held
+ * it. */
+bool ledger_share_hold(uint64_t id, bool seen, SimShare *out);
+void ledger_share_drop(uint64_t id, bool seen);
+bool ledger_share_is_own(uint64_t id); /* made by this process */
 /* A file descriptor that holds it too, wherever it is sent, until it is closed; or a negative errno. */
 int ledger_share_descriptor(uint64_t id);
 uint64_t ledger_share_of_descriptor(int fd); /* 0 when it is none */

@@ -78,6 +78,18 @@ def test_releasing_the_context_frees_its_memory(world: World) -> None:
     assert session("alloc(4096)")[0] == 709
 
 
+def test_a_pools_memory_outlives_a_context_but_the_primary_one(world: World) -> None:
+    session = world.session()
+    session("start()")
+    _, context = session("made('cuCtxCreate_v2', 0, 0)")
+    _, pointer = session(f"[alloc({9 * MIB}), alloc({MIB}, 'cuMemAllocAsync')][1]")
+    assert session(f"cuda.cuCtxDestroy_v2(ctypes.c_void_p({context}))") == 0
+    assert mib_used(world) == 32
+    assert session(f"fill({pointer}, {MIB})") == 0
+    assert session("cuda.cuDevicePrimaryCtxReset_v2(0)") == 0
+    assert mib_used(world) == 0
+
+
 @pytest.mark.parametrize(
     ("expression", "result"),
     [

@@ -129,6 +129,14 @@ def test_memory_is_mapped_from_a_tile_pool_to_an_array_without(session: Session,
     assert session(f"arrays.map_memory({array}, {handle})") == INVALID_VALUE
 
 
+def test_small_arrays_share_chunks_of_their_own(world: World, session: Session) -> None:
+    session("alloc(4096)")
+    made = session("[arrays.plain(256, 4)[1] for _ in range(40)]")
+    assert mib_used(world) == 4
+    session(f"[arrays.destroy(each) for each in {made}]")
+    assert mib_used(world) == 2
+
+
 def test_arrays_go_with_their_context(world: World, session: Session) -> None:
     session("[arrays.plain(65536, 8), arrays.cube(512, 512, 0, levels=3)]")
     _, sparse = session(f"arrays.cube(512, 512, 0, {SPARSE})")

@@ -8,7 +8,7 @@ from tests.driver import simgpu
 from tests.driver.conftest import Session, World
 
 MIB = 1 << 20
-OUT_OF_MEMORY, INVALID_VALUE = 2, 1
+OUT_OF_MEMORY, INVALID_VALUE, NOT_SUPPORTED = 2, 1, 801
 CAPACITY_MIB = 81920
 KERNEL, EMPTY, ALLOCATES, FREES = 0, 5, 10, 11
 MARKS = "[graphs.read(each) // 2**20 for each in range(4)]"
@@ -58,13 +58,30 @@ def test_the_attributes_count_what_is_used_and_reserved(session: Session) -> Non
     _, pointers, instance = make(session, 40, 50, freed=False)
     assert session(MARKS) == [0, 0, 0, 0]
     session(f"graphs.launch({instance})")
-    assert session(MARKS) == [90, 90, 96, 96]
+    assert session(MARKS) == [90, 90, 128, 128]
     assert session(f"free({pointers[0]}, 'cuMemFreeAsync')") == 0
     session("cuda.cuDeviceGraphMemTrim(0)")
-    assert session(MARKS) == [50, 90, 64, 96]
+    assert session(MARKS) == [50, 90, 64, 128]
     assert session("[graphs.write(graphs.USED_HIGH, 0), graphs.write(graphs.RESERVED_HIGH, 0)]") == [0, 0]
     assert session(MARKS) == [50, 50, 64, 64]
     assert session("[graphs.write(graphs.USED, 0), graphs.write(graphs.USED_HIGH, 1)]") == [INVALID_VALUE] * 2
+
+
+@pytest.mark.parametrize(
+    ("freed", "sizes", "mib"),
+    [
+        (False, (100,), 128),
+        (True, (100, 60), 128),
+        (False, (33, 33), 128),
+        (False, (33, 33, 40, 1), 128),
+        (False, (9, 9, 9, 9), 64),
+        (False, (500, 500, 500, 500), 2048),
+    ],
+)
+def test_blocks_are_reserved_as_on_an_h200(session: Session, freed: bool, sizes: tuple[int, ...], mib: int) -> None:
+    _, _, instance = make(session, *sizes, freed=freed)
+    assert session(f"graphs.launch({instance}, 'cuGraphUpload')") == 0
+    assert session("graphs.read(graphs.RESERVED)") == mib * MIB
 
 
 def test_graphs_one_after_another_use_the_same_memory(world: World, session: Session) -> None:
@@ -139,7 +156,7 @@ def test_a_graph_with_memory_has_one_instance_at_a_time(session: Session, functi
     session(f"graphs.alloc({graph}, {MIB})")
     result, instance = session(f"graphs.instantiate({graph}, 0, '{function}')")
     assert result == 0
-    assert session(f"graphs.instantiate({graph}, 0, '{function}')") == [INVALID_VALUE, 0]
+    assert session(f"graphs.instantiate({graph}, 0, '{function}')") == [NOT_SUPPORTED, 0]
     session(f"graphs.destroy({instance})")
     assert session(f"graphs.instantiate({graph}, 0, '{function}')")[0] == 0
 

@@ -53,8 +53,6 @@ def test_each_context_is_held_while_it_lives(world: World, session: Session) -> 
         ("'cuModuleLoadData', b'code'", "cuModuleUnload"),
         ("'cuModuleLoadDataEx', b'code', 0, None, None", "cuModuleUnload"),
         ("'cuModuleLoadFatBinary', b'code'", "cuModuleUnload"),
-        ("'cuLibraryLoadData', b'code', None, None, 0, None, None, 0", "cuLibraryUnload"),
-        ("'cuLibraryLoadFromFile', b'file', None, None, 0, None, None, 0", "cuLibraryUnload"),
     ],
 )
 def test_code_is_held_until_it_is_unloaded(world: World, session: Session, load: str, unload: str) -> None:
@@ -67,17 +65,22 @@ def test_code_is_held_until_it_is_unloaded(world: World, session: Session, load:
     assert kib_held(world) == CONTEXT_MIB * KIB
 
 
-def test_a_library_is_code_of_each_context_that_uses_it(world: World, session: Session) -> None:
-    _, library = session("made('cuLibraryLoadData', b'code', None, None, 0, None, None, 0)")
-    session("made('cuCtxCreate_v2', 0, 0)")
+@pytest.mark.parametrize("load", ["'cuLibraryLoadData', b'code'", "'cuLibraryLoadFromFile', b'file'"])
+def test_a_library_is_code_of_each_context_from_its_first_use_on(world: World, session: Session, load: str) -> None:
+    _, library = session(f"made({load}, None, None, 0, None, None, 0)")
     _, kernel = session(f"made('cuLibraryGetKernel', ctypes.c_void_p({library}), b'busy_1')")
-    assert kib_held(world) == 2 * CONTEXT_MIB * KIB + MODULE_KIB
+    assert kib_held(world) == CONTEXT_MIB * KIB
+    assert session(f"made('cuLibraryGetModule', ctypes.c_void_p({library}))")[0] == 0
+    assert kib_held(world) == CONTEXT_MIB * KIB + MODULE_KIB
+    session("made('cuCtxCreate_v2', 0, 0)")
     for _ in range(2):
         result, function = session(f"made('cuKernelGetFunction', ctypes.c_void_p({kernel}))")
         assert result == 0
         assert kib_held(world) == 2 * CONTEXT_MIB * KIB + 2 * MODULE_KIB
     for code in (function, kernel):
         assert session(f"cuda.cuLaunchKernel(ctypes.c_void_p({code}), *[1] * 6, 0, None, None, None)") == 0
+    assert session(f"cuda.cuLibraryUnload(ctypes.c_void_p({library}))") == 0
+    assert kib_held(world) == 2 * CONTEXT_MIB * KIB
 
 
 def test_code_goes_with_its_context(world: World, session: Session) -> None:
