@@ -5,15 +5,14 @@
 #include "descriptors.h"
 #include "ledger.h"
 
-/* What a reference's `card` says in the tables of handles and mappings. */
-enum sight { SEEN, UNSEEN };
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct ledger backings;          /* under the mutex: by a number of ours; `other` says whether it is hidden */
+static struct ledger references[SORTS]; /* under the mutex: by the backing's number, `count` of them */
 static struct ledger
-    backings; /* under the mutex: by a number of ours; `count` is of seen references, `other` of unseen */
-static struct ledger handles;  /* under the mutex: `other` is the backing's number, `count` this handle's references */
-static struct ledger mappings; /* under the mutex: by address; `other` is the backing's number, `bytes` the size */
-static struct ledger descriptors; /* under the mutex: `other` is the backing's number; see descriptors.h */
+    handles; /* under the mutex: `other` is the number, `count` this handle's references, `card` their sort */
+static struct ledger
+    mappings; /* under the mutex: by address; `other` is the number, `bytes` the size, `card` the sort */
+static struct ledger descriptors; /* under the mutex: `other` is the number; see descriptors.h */
 static uint64_t last_number;      /* under the mutex: handles come again, these do not */
 
 void backings_lock(void) { pthread_mutex_lock(&mutex); }
@@ -22,6 +21,7 @@ void backings_unlock(void) { pthread_mutex_unlock(&mutex); }
 
 void backings_forget_all(void) {
     ledger_clear(&backings);
+    for (int sort = 0; sort < SORTS; sort++) ledger_clear(&references[sort]);
     ledger_clear(&handles);
     ledger_clear(&mappings);
     ledger_clear(&descriptors);
@@ -29,39 +29,50 @@ void backings_forget_all(void) {
 
 /* The functions down to the next line are called under the mutex. */
 
-static void hold(uint64_t number, enum sight sight) {
-    struct ledger_entry backing = ledger_find(&backings, number);
-    backing.count += sight == SEEN;
-    backing.other += sight == UNSEEN;
-    if (backing.key != 0) ledger_put(&backings, backing);
+static uint32_t count_of(uint64_t number, enum sort sort) { return ledger_find(&references[sort], number).count; }
+
+static void count(uint64_t number, enum sort sort, uint32_t more) {
+    struct ledger_entry entry = {.key = number, .count = count_of(number, sort) + more};
+    if (entry.count != 0)
+        ledger_put(&references[sort], entry);
+    else
+        ledger_take(&references[sort], number);
 }
 
-static bool is_left(const struct ledger_entry *backing) {
-    return backing->count || backing->other || descriptors_are_open(&descriptors, backing->key);
+static void hold(uint64_t number, enum sort sort) {
+    if (ledger_find(&backings, number).key != 0) count(number, sort, 1);
 }
 
-static struct backing freed(const struct ledger_entry *backing, bool was_hidden) {
+static struct backing freed(const struct ledger_entry *backing) {
     bool is_exported = descriptors_forget(&descriptors, backing->key);
     ledger_take(&backings, backing->key);
-    return (struct backing){backing->card, backing->bytes, false, was_hidden, is_exported};
+    return (struct backing){backing->card, backing->bytes, FREED, backing->other != 0, is_exported};
 }
 
-static struct backing drop(uint64_t number, enum sight sight) {
+/* What has changed since it was looked at last. */
+static struct backing look(uint64_t number) {
     struct ledger_entry backing = ledger_find(&backings, number);
-    if (backing.key == 0) return (struct backing){0};
-    backing.count -= sight == SEEN;
-    backing.other -= sight == UNSEEN;
-    if (!is_left(&backing)) return freed(&backing, sight == UNSEEN);
+    if (backing.key == 0 || (backing.other == 0 && count_of(number, MADE))) return (struct backing){0};
+    bool is_open = descriptors_are_open(&descriptors, number);
+    bool is_imported = count_of(number, IMPORTED) != 0;
+    if (!is_open && !is_imported && !count_of(number, MADE) && !count_of(number, UNSEEN)) return freed(&backing);
+    bool is_hidden = !count_of(number, MADE) && (is_open || !is_imported);
+    if (is_hidden == (backing.other != 0)) return (struct backing){0};
+    backing.other = is_hidden;
     ledger_put(&backings, backing);
-    bool is_hidden = sight == SEEN && backing.count == 0;
-    return is_hidden ? (struct backing){backing.card, backing.bytes, true, false, false} : (struct backing){0};
+    return (struct backing){backing.card, backing.bytes, is_hidden ? HIDDEN : SHOWN, false, false};
+}
+
+static struct backing drop(uint64_t number, enum sort sort) {
+    if (count_of(number, sort)) count(number, sort, (uint32_t)-1);
+    return look(number);
 }
 
 /* A reference by a handle that may have some already. */
-static bool add_handle(uint64_t handle, uint64_t number, enum sight sight) {
+static bool add_handle(uint64_t handle, uint64_t number, enum sort sort) {
     struct ledger_entry entry = ledger_find(&handles, handle);
     uint32_t before = entry.key != 0 && entry.other == number ? entry.count : 0;
-    return ledger_put(&handles, (struct ledger_entry){handle, 0, number, before + 1, (int)sight});
+    return ledger_put(&handles, (struct ledger_entry){handle, 0, number, before + 1, (int)sort});
 }
 
 /* The mapping around an address, which need not be the mapping's first; its key is 0 where none is. */
@@ -73,8 +84,8 @@ static struct ledger_entry mapping_at(uint64_t address) {
     return (struct ledger_entry){0};
 }
 
-static void add_reference(uint64_t handle, uint64_t number, enum sight sight) {
-    if (number != 0 && add_handle(handle, number, sight)) hold(number, sight);
+static void add_reference(uint64_t handle, uint64_t number, enum sort sort) {
+    if (number != 0 && add_handle(handle, number, sort)) hold(number, sort);
 }
 
 /* The functions from here on take it. */
@@ -82,9 +93,12 @@ static void add_reference(uint64_t handle, uint64_t number, enum sight sight) {
 bool backings_create(uint64_t handle, struct backing backing) {
     backings_lock();
     uint64_t number = ++last_number;
-    struct ledger_entry entry = {number, backing.bytes, 0, 1, backing.card};
-    bool kept = ledger_put(&backings, entry) && add_handle(handle, number, SEEN);
-    if (!kept) ledger_take(&backings, number);
+    struct ledger_entry entry = {number, backing.bytes, 0, 0, backing.card};
+    bool kept = ledger_put(&backings, entry) && add_handle(handle, number, MADE);
+    if (kept)
+        hold(number, MADE);
+    else
+        ledger_take(&backings, number);
     backings_unlock();
     return kept;
 }
@@ -92,7 +106,7 @@ bool backings_create(uint64_t handle, struct backing backing) {
 void backings_retain(uint64_t handle, uint64_t address) {
     backings_lock();
     struct ledger_entry mapping = mapping_at(address);
-    add_reference(handle, mapping.other, (enum sight)mapping.card);
+    add_reference(handle, mapping.other, (enum sort)mapping.card);
     backings_unlock();
 }
 
@@ -100,7 +114,7 @@ void backings_map(uint64_t address, uint64_t size, uint64_t handle) {
     backings_lock();
     struct ledger_entry by = ledger_find(&handles, handle);
     struct ledger_entry mapping = {address, size, by.other, 0, by.card};
-    if (by.other != 0 && ledger_put(&mappings, mapping)) hold(by.other, (enum sight)by.card);
+    if (by.other != 0 && ledger_put(&mappings, mapping)) hold(by.other, (enum sort)by.card);
     backings_unlock();
 }
 
@@ -112,7 +126,7 @@ void backings_export(uint64_t handle, int descriptor) {
 
 void backings_import(uint64_t handle, int descriptor) {
     backings_lock();
-    add_reference(handle, descriptors_find(&descriptors, descriptor), UNSEEN);
+    add_reference(handle, descriptors_find(&descriptors, descriptor), IMPORTED);
     backings_unlock();
 }
 
@@ -122,11 +136,10 @@ void backings_disown(int descriptor) {
     backings_unlock();
 }
 
-uint64_t backings_hold_again(uint64_t number) {
+void backings_hold_again(uint64_t number, enum sort sort) {
     backings_lock();
-    hold(number, UNSEEN);
+    hold(number, sort);
     backings_unlock();
-    return number;
 }
 
 uint64_t backings_hold(uint64_t handle) {
@@ -145,17 +158,17 @@ uint64_t backings_hold_at(uint64_t address) {
     return number;
 }
 
-uint64_t backings_hold_by(int descriptor) {
+uint64_t backings_hold_imported(int descriptor) {
     backings_lock();
     uint64_t number = descriptors_find(&descriptors, descriptor);
-    hold(number, UNSEEN);
+    hold(number, IMPORTED);
     backings_unlock();
     return number;
 }
 
-struct backing backings_drop(uint64_t number) {
+struct backing backings_drop(uint64_t number, enum sort sort) {
     backings_lock();
-    struct backing change = drop(number, UNSEEN);
+    struct backing change = drop(number, sort);
     backings_unlock();
     return change;
 }
@@ -167,7 +180,7 @@ struct backing backings_release(uint64_t handle) {
         entry.count--;
         ledger_put(&handles, entry);
     }
-    struct backing change = drop(entry.other, (enum sight)entry.card);
+    struct backing change = drop(entry.other, (enum sort)entry.card);
     backings_unlock();
     return change;
 }
@@ -177,18 +190,17 @@ struct backing backings_release(uint64_t handle) {
 bool backings_unmap(uint64_t *address, uint64_t end, struct backing *change) {
     backings_lock();
     struct ledger_entry mapping = *address < end ? ledger_take(&mappings, *address) : (struct ledger_entry){0};
-    if (mapping.key != 0) *change = drop(mapping.other, (enum sight)mapping.card);
+    if (mapping.key != 0) *change = drop(mapping.other, (enum sort)mapping.card);
     backings_unlock();
     *address += mapping.bytes;
     return mapping.key != 0;
 }
 
 bool backings_sweep(struct backing *change) {
-    struct ledger_entry left = {0};
+    *change = (struct backing){0};
     backings_lock();
-    for (size_t i = 0; descriptors.count && i < backings.size && left.key == 0; i++)
-        if (backings.entries[i].key != 0 && !is_left(&backings.entries[i])) left = backings.entries[i];
-    if (left.key != 0) *change = freed(&left, true);
+    for (size_t i = 0; descriptors.count && i < backings.size && change->bytes == 0; i++)
+        if (backings.entries[i].key != 0) *change = look(backings.entries[i].key);
     backings_unlock();
-    return left.key != 0;
+    return change->bytes != 0;
 }

@@ -2,21 +2,23 @@
  * whatever else the driver holds it by, in any order. Pure but for its own lock. What we have not seen made (another
  * process's) is unknown here, and costs nothing.
  *
- * NVML counts it as this process's while a handle from its making, or a mapping by one, is left. What is held by an
- * exported descriptor alone, by an import of that, by an array or by external memory is on the card, but in nobody's
- * figure (measured on an H200, driver 580): such references are unseen. */
+ * NVML counts it as this process's while a handle from its making, or a mapping by one, is left; with an import of an
+ * exported descriptor only once that is closed. What an open descriptor holds, an array, a multicast object or a buffer
+ * of external memory is on the card, but in nobody's figure: hidden (measured on an H200, driver 580). */
 #ifndef VGPU_BACKINGS_H
 #define VGPU_BACKINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+enum fate { FREED, HIDDEN, SHOWN };
+
 struct backing {
     int card;
-    uint64_t bytes; /* 0: what is held is held as before */
-    bool is_hidden; /* held on, but NVML no longer counts it; else freed */
-    bool was_hidden;
-    bool is_exported; /* another process may hold it on */
+    uint64_t bytes; /* 0: nothing has changed */
+    enum fate fate;
+    bool was_hidden;  /* when it was freed */
+    bool is_exported; /* likewise: another process may hold it on */
 };
 
 /* Adds memory with its first handle; false when our own memory is out. */
@@ -34,27 +36,31 @@ void backings_export(uint64_t handle, int descriptor);
 /* A further reference by a handle that was imported from a descriptor, if the memory is our own. */
 void backings_import(uint64_t handle, int descriptor);
 
+/* The kinds of references that are counted by number. */
+enum sort { MADE, IMPORTED, UNSEEN, SORTS };
+
 /* The driver has taken over a descriptor. */
 void backings_disown(int descriptor);
 
-/* An unseen reference to memory, by a handle, where it is mapped, by a descriptor of it, or by another such reference:
- * its number, 0 where it is unknown. */
+/* A reference to memory without a handle: to that of a handle, mapped at an address, or exported as a descriptor. Its
+ * number, 0 where the memory is unknown. */
 uint64_t backings_hold(uint64_t handle);
 uint64_t backings_hold_at(uint64_t address);
-uint64_t backings_hold_by(int descriptor);
-uint64_t backings_hold_again(uint64_t number);
+uint64_t backings_hold_imported(int descriptor);
+
+/* A further one to the memory of that number. */
+void backings_hold_again(uint64_t number, enum sort sort);
 
 /* The functions from here on say what changed with the end of a reference. */
 
-/* Of an unseen one. */
-struct backing backings_drop(uint64_t number);
+struct backing backings_drop(uint64_t number, enum sort sort);
 
 struct backing backings_release(uint64_t handle);
 
 /* The first mapping in [*address, end) ends, and `*address` moves behind it. False where there is none. */
 bool backings_unmap(uint64_t *address, uint64_t end, struct backing *change);
 
-/* Memory that was left to a descriptor which has been closed; false where there is none. */
+/* The next memory of which a descriptor has been closed since; false where there is none. */
 bool backings_sweep(struct backing *change);
 
 /* Around a fork, and in the child, which holds nothing. */

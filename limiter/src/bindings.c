@@ -5,7 +5,8 @@
 #include "ledger.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ledger bindings; /* under the mutex: by `key_of`; `other` is the memory's number, `bytes` the owner */
+static struct ledger
+    bindings; /* under the mutex: by `key_of`; `other` is the memory's number, `bytes` the owner, `card` the sort */
 
 void bindings_lock(void) { pthread_mutex_lock(&mutex); }
 
@@ -19,25 +20,26 @@ static uint64_t key_of(uint64_t owner, uint64_t place) {
 }
 
 static struct backing end(const struct ledger_entry *binding) {
-    return binding->key != 0 ? backings_drop(binding->other) : (struct backing){0};
+    return binding->key != 0 ? backings_drop(binding->other, (enum sort)binding->card) : (struct backing){0};
 }
 
-struct backing bindings_put(uint64_t owner, uint64_t place, uint64_t number) {
+struct backing bindings_put(uint64_t owner, uint64_t place, uint64_t number, enum sort sort) {
     uint64_t key = key_of(owner, place);
     bindings_lock();
     struct ledger_entry before = ledger_take(&bindings, key);
-    if (number != 0) ledger_put(&bindings, (struct ledger_entry){key, owner, number, 0, 0});
+    if (number != 0) ledger_put(&bindings, (struct ledger_entry){key, owner, number, 0, (int)sort});
     bindings_unlock();
     return end(&before);
 }
 
-struct backing bindings_remove(uint64_t owner, uint64_t place) { return bindings_put(owner, place, 0); }
+struct backing bindings_remove(uint64_t owner, uint64_t place) { return bindings_put(owner, place, 0, UNSEEN); }
 
 uint64_t bindings_hold(uint64_t owner, uint64_t place) {
     bindings_lock();
     uint64_t number = ledger_find(&bindings, key_of(owner, place)).other;
     bindings_unlock();
-    return backings_hold_again(number);
+    backings_hold_again(number, UNSEEN);
+    return number;
 }
 
 bool bindings_remove_any(uint64_t owner, struct backing *change) {

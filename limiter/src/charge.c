@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "account.h"
-#include "backings.h"
+#include "changes.h"
 #include "growth.h"
 #include "identity.h"
 #include "place.h"
@@ -59,20 +59,11 @@ static uint64_t used(const struct region *region, const uint8_t uuid[UUID_SIZE])
     return account_used(region, account_find_card(region, uuid));
 }
 
-/* Memory that was left to a descriptor which the program has closed since, and that another process may have. */
-static void sweep(void) {
-    struct backing change;
-    while (backings_sweep(&change)) {
-        settle_others();
-        charge_release_managed(change.card, change.bytes);
-    }
-}
-
 /* The region as the view shows it, or NULL. */
 static struct region *region_to_view(const uint8_t uuid[UUID_SIZE]) {
     struct region *region = place_region();
     if (region && is_reaping_due()) {
-        sweep();
+        changes_look();
         reap(region, 0);
     }
     if (region) growth_look_on(uuid, 0);
@@ -143,7 +134,7 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
 
 /* Looks at what is charged too much: our descriptors and pools, which can be looked at without NVML too, then all. */
 static void correct(const uint8_t uuid[UUID_SIZE]) {
-    sweep();
+    changes_look();
     growth_look_on(uuid, 1);
     settle_all(uuid, 1);
 }
@@ -193,6 +184,13 @@ void charge_mark_managed(int card, uint64_t bytes) {
     struct region *region = place_region();
     if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return; /* counted twice never, and rarely not at all */
     account_mark_managed(region, place_slot(region), card, bytes);
+    region_unlock(region);
+}
+
+void charge_unmark_managed(int card, uint64_t bytes) {
+    struct region *region = place_region();
+    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return;
+    account_unmark_managed(region, place_slot(region), card, bytes);
     region_unlock(region);
 }
 

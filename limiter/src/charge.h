@@ -52,8 +52,10 @@ bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *cla
  * asked. */
 bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim);
 
-/* Of what is charged, `bytes` are managed memory, which NVML does not count. */
+/* Of what is charged, `bytes` are managed memory, which NVML does not count, or other memory that it does not; or does
+ * again. */
 void charge_mark_managed(int card, uint64_t bytes);
+void charge_unmark_managed(int card, uint64_t bytes);
 
 /* Takes a charge back. Never fails: where the lock cannot be had in time, the next one to have it catches up. */
 void charge_release(int card, uint64_t bytes);

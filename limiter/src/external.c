@@ -3,6 +3,7 @@
 #include "external.h"
 
 #include "bindings.h"
+#include "changes.h"
 #include "charge.h"
 #include "hooks.h"
 #include "measured.h"
@@ -12,15 +13,15 @@ static bool is_used; /* atomically: never unset */
 
 static uint64_t memory_of(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
     bool is_descriptor = handle && handle->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD && charge_is_limited();
-    return is_descriptor ? backings_hold_by(handle->handle.fd) : 0;
+    return is_descriptor ? backings_hold_imported(handle->handle.fd) : 0;
 }
 
 /* `number` is of the reference that the new owner takes over. */
-static void own(uint64_t owner, uint64_t number) {
+static void own(uint64_t owner, uint64_t number, enum sort sort) {
     if (number == 0) return;
     __atomic_store_n(&is_used, true, __ATOMIC_RELAXED);
     int span = charge_enter();
-    vmm_change(bindings_put(owner, 0, number));
+    changes_charge(bindings_put(owner, 0, number, sort));
     charge_leave(span);
 }
 
@@ -28,7 +29,7 @@ static void own(uint64_t owner, uint64_t number) {
 static void let_go(uint64_t number) {
     if (number == 0) return;
     int span = charge_enter();
-    vmm_change(backings_drop(number));
+    changes_charge(backings_drop(number, IMPORTED));
     charge_leave(span);
 }
 
@@ -50,8 +51,8 @@ EXPORT CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTE
     }
     if (result != CUDA_SUCCESS) let_go(number);
     if (result != CUDA_SUCCESS || number == 0) return result;
-    own((uint64_t)*memory, number);
     backings_disown(handle->handle.fd);
+    own((uint64_t)*memory, number, IMPORTED);
     return result;
 }
 
@@ -64,13 +65,13 @@ EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
 EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *pointer, CUexternalMemory memory,
                                                 const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *buffer) {
     CUresult result = REAL(cuExternalMemoryGetMappedBuffer)(pointer, memory, buffer);
-    if (result == CUDA_SUCCESS) own(*pointer, bindings_hold((uint64_t)memory, 0));
+    if (result == CUDA_SUCCESS) own(*pointer, bindings_hold((uint64_t)memory, 0), UNSEEN);
     return result;
 }
 
 EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmaps, CUexternalMemory memory,
                                                         const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *of) {
     CUresult result = REAL(cuExternalMemoryGetMappedMipmappedArray)(mipmaps, memory, of);
-    if (result == CUDA_SUCCESS) own((uint64_t)*mipmaps, bindings_hold((uint64_t)memory, 0));
+    if (result == CUDA_SUCCESS) own((uint64_t)*mipmaps, bindings_hold((uint64_t)memory, 0), UNSEEN);
     return result;
 }

@@ -1,7 +1,7 @@
 /* Local memory: a kernel whose threads need more of it than its context has makes the driver take as much for every
  * thread that the card can hold, at the kernel's first launch, or when a graph with it is instantiated. The context's
- * stack size then reads what there is, and it is never given back. Smaller kernels take nothing (measured on an H200,
- * driver 580: 16 KiB a thread are 4 GiB). */
+ * stack size then reads what there is; a smaller one set gives it back. Smaller kernels take nothing (measured on an
+ * H200, driver 580: 16 KiB a thread are 4 GiB). */
 #ifndef VGPU_LOCAL_H
 #define VGPU_LOCAL_H
 

@@ -1,8 +1,8 @@
 /* Multicast objects have no memory of their own; what is bound to them they hold until it is unbound or they end. */
 #include "bindings.h"
+#include "changes.h"
 #include "charge.h"
 #include "hooks.h"
-#include "vmm.h"
 
 static uint64_t place_of(CUdevice device, size_t offset) { return (uint64_t)offset ^ (uint64_t)(unsigned)device << 48; }
 
@@ -20,7 +20,7 @@ static CUdevice device_at(CUdeviceptr address) {
 
 static void bind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, uint64_t number) {
     int span = charge_enter();
-    vmm_change(bindings_put(object, place_of(device, offset), number));
+    changes_charge(bindings_put(object, place_of(device, offset), number, UNSEEN));
     charge_leave(span);
 }
 

@@ -1,9 +1,9 @@
 /* Arrays whose memory is mapped to them: they hold it, all or by tiles, until it is unmapped or they end. The driver
  * unmaps when the stream comes to it, and we at the call. */
 #include "bindings.h"
+#include "changes.h"
 #include "charge.h"
 #include "hooks.h"
-#include "vmm.h"
 
 static uint64_t mix(uint64_t hash, uint64_t word) { return (hash ^ word) * 0x9e3779b97f4a7c15ULL; }
 
@@ -21,7 +21,7 @@ static void note(const CUarrayMapInfo *part) {
     uint64_t owner = (uint64_t)part->resource.array;
     bool is_mapped = part->memOperationType == CU_MEM_OPERATION_TYPE_MAP;
     uint64_t number = is_mapped ? backings_hold(part->memHandle.memHandle) : 0;
-    vmm_change(bindings_put(owner, place_of(part), number));
+    changes_charge(bindings_put(owner, place_of(part), number, UNSEEN));
 }
 
 static void note_all(const CUarrayMapInfo *parts, unsigned count) {

@@ -3,28 +3,17 @@
 
 #include "attempt.h"
 #include "bindings.h"
+#include "changes.h"
 #include "hooks.h"
-#include "settle.h"
 
 /* Memory of the host, and what the driver will refuse, is no matter of ours. */
 static bool is_on_card(const CUmemGenericAllocationHandle *handle, const CUmemAllocationProp *properties) {
     return handle && properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-/* What another process may hold on is charged there before it is taken back here. */
-void vmm_change(struct backing change) {
-    if (change.bytes == 0) return;
-    if (change.is_hidden) {
-        charge_mark_managed(change.card, change.bytes);
-        return;
-    }
-    if (change.is_exported) settle_others();
-    (change.was_hidden ? charge_release_managed : charge_release)(change.card, change.bytes);
-}
-
 void vmm_end_of(uint64_t owner) {
     struct backing change;
-    while (bindings_remove_any(owner, &change)) vmm_change(change);
+    while (bindings_remove_any(owner, &change)) changes_charge(change);
 }
 
 static CUresult keep(const struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
@@ -35,7 +24,7 @@ static CUresult keep(const struct attempt *attempt, CUresult result, const CUmem
         REAL(cuMemRelease)(*handle);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    vmm_change(backing);
+    changes_charge(backing);
     return result;
 }
 
@@ -93,7 +82,7 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     int span = charge_enter();
     struct backing change = backings_release(handle);
     CUresult result = REAL(cuMemRelease)(handle);
-    vmm_change(change);
+    changes_charge(change);
     vmm_end_of(handle);
     charge_leave(span);
     return result;
@@ -101,7 +90,7 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 
 static void unmapped(uint64_t address, uint64_t end) {
     struct backing change;
-    while (backings_unmap(&address, end, &change)) vmm_change(change);
+    while (backings_unmap(&address, end, &change)) changes_charge(change);
 }
 
 EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size) {

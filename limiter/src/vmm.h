@@ -2,10 +2,7 @@
 #ifndef VGPU_VMM_H
 #define VGPU_VMM_H
 
-#include "backings.h"
-
-/* Charges what changed with the end of a reference, in a span (charge.h). */
-void vmm_change(struct backing change);
+#include <stdint.h>
 
 /* An owner of bindings (bindings.h) is no more, in a span. */
 void vmm_end_of(uint64_t owner);

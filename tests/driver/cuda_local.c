@@ -1,6 +1,6 @@
 /* Local memory. A kernel's threads need as many bytes of it as its name says ("local16384_busy_10"; none without). A
  * context has FIRST for each thread that the card can hold, as part of its overhead, and more from the first launch on,
- * or a graph's instantiation, of a kernel that needs more; it is its stack size then, and never comes back. */
+ * or a graph's instantiation, of a kernel that needs more; its stack size is that then, and here never comes back. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 

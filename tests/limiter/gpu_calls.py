@@ -231,7 +231,7 @@ def outside_ended() -> int:
 
 
 def array_of_backing() -> int:
-    result, made = arrays.cube(SIDE * 4, SIDE * 4, state["mib"] // 16, arrays.DEFERRED)
+    result, made = arrays.cube(SIDE * 8, state["mib"] * SIDE // 8, 0, arrays.DEFERRED)
     state["arrays"].append((made, False))
     return result or arrays.map_memory(made, state["handle"])
 

@@ -30,7 +30,7 @@ ROOT: Final = Path(limiter.__file__).parents[1]
 STEPS: Final[tuple[tuple[str, object], ...]] = (
     ("arrays: array(1024)", 0),
     ("arrays: array(7000)", OUT_OF_MEMORY),
-    ("arrays: array(600, levels=8)", 0),
+    ("arrays: array(300, levels=8)", 0),
     ("arrays: [array(1) for _ in range(40)]", [0] * 40),
     ("arrays: array(300, flags=arrays.LAYERED)", 0),
     ("arrays: array(4000, flags=arrays.DEFERRED)", 0),
@@ -71,7 +71,7 @@ STEPS: Final[tuple[tuple[str, object], ...]] = (
     ("own: outside()", 0),
     ("own: released()", 0),
     ("own: outside_ended()", 0),
-    ("own: backing(500, usage=1)", 0),
+    ("own: backing(64, usage=1)", 0),
     ("own: array_of_backing()", 0),
     ("own: released()", 0),
     ("own: drop()", None),

@@ -1,0 +1,22 @@
+#include "changes.h"
+
+#include "charge.h"
+#include "settle.h"
+
+/* What another process may hold on is charged there before it is taken back here. */
+static void take_back(struct backing change) {
+    if (change.is_exported) settle_others();
+    (change.was_hidden ? charge_release_managed : charge_release)(change.card, change.bytes);
+}
+
+void changes_charge(struct backing change) {
+    if (change.bytes == 0) return;
+    if (change.fate == FREED) take_back(change);
+    if (change.fate == HIDDEN) charge_mark_managed(change.card, change.bytes);
+    if (change.fate == SHOWN) charge_unmark_managed(change.card, change.bytes);
+}
+
+void changes_look(void) {
+    struct backing change;
+    while (backings_sweep(&change)) changes_charge(change);
+}
