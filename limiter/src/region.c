@@ -20,13 +20,17 @@ static bool is_region(const struct region_header *header) {
            header->card_count == REGION_CARDS;
 }
 
-static void init_lock(struct region_header *header) {
+static void init_mutex(pthread_mutex_t *mutex) {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_init(&header->lock.mutex, &attributes);
+    pthread_mutex_init(mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
+}
+
+static void init_lock(struct region_header *header) {
+    init_mutex(&header->lock.mutex);
     __atomic_store_n(&header->lock_ready, 1, __ATOMIC_RELEASE);
 }
 
@@ -95,10 +99,27 @@ static unsigned holder(const struct region_header *header) {
     return (unsigned)__atomic_load_n(&header->lock.mutex.__data.__lock, __ATOMIC_RELAXED) & FUTEX_TID_MASK;
 }
 
+/* What glibc notes of a lock such as we make. */
+static int our_kind(void) {
+    static int kind; /* atomically; 0 until it is known */
+    if (__atomic_load_n(&kind, __ATOMIC_RELAXED)) return kind;
+    pthread_mutex_t mutex;
+    init_mutex(&mutex);
+    __atomic_store_n(&kind, mutex.__data.__kind, __ATOMIC_RELAXED);
+    pthread_mutex_destroy(&mutex);
+    return kind;
+}
+
+/* With a lock of another kind somebody has written over ours, and glibc might do anything: raise priorities, abort. */
+static bool is_lock(const struct region_header *header) {
+    return __atomic_load_n(&header->lock.mutex.__data.__kind, __ATOMIC_RELAXED) == our_kind();
+}
+
 /* One call takes the lock in several places. A holder that was waited for in vain is stopped, and is not waited for
  * again in each of them, but a moment: it may go on, and then it holds the lock shortly, as everybody does. */
 static int lock_within(struct region_header *header, unsigned timeout_ms) {
     static unsigned stopped; /* atomically: that holder */
+    if (!is_lock(header)) return EINVAL;
     int error = pthread_mutex_trylock(&header->lock.mutex);
     if (error != EBUSY) return error;
     unsigned held_by = holder(header);

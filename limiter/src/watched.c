@@ -49,10 +49,18 @@ bool watched_open(struct watched *watched, const char *path, struct limits_slot 
     return watched->file && limits_decode(watched->file, limits);
 }
 
-static bool is_another(const struct watched *watched) {
+/* A file that was cut off is let go before it is read again. */
+static void drop_if_cut(struct watched *watched, const struct stat *status) {
+    if (!watched->file || status->st_ino != watched->inode || status->st_size >= (off_t)sizeof *watched->file) return;
+    close_file(watched->file);
+    watched->file = NULL;
+}
+
+static bool is_another(struct watched *watched) {
     struct stat status;
-    return stat(watched->path, &status) == 0 &&
-           (!watched->file || status.st_dev != watched->device || status.st_ino != watched->inode);
+    if (stat(watched->path, &status) != 0) return false;
+    drop_if_cut(watched, &status);
+    return !watched->file || status.st_dev != watched->device || status.st_ino != watched->inode;
 }
 
 /* One that cannot be read does not take the former one's place. */

@@ -1,7 +1,8 @@
 /* The limits file, which changes while we run: rewritten in place, as the device plugin does (its mount would not show
  * another file), or replaced by another of its name. Not locked: its user locks.
  *
- * It is mapped, so whoever rewrites it must never truncate it: the kernel would kill its readers by SIGBUS. */
+ * It is mapped, so whoever rewrites it must never truncate it: before the path is looked at again, which is within
+ * 10 ms, the kernel kills by SIGBUS who reads it. */
 #ifndef VGPU_WATCHED_H
 #define VGPU_WATCHED_H
 

@@ -44,7 +44,7 @@ static void hostile_region(void) {
 
 static void hostile_limits(void) {
     struct limits_file file;
-    struct limits_slot out;
+    struct limits_slot out = {0};
     uint8_t uuid[UUID_SIZE] = {1};
     for (unsigned i = 0; i < 2000; i++) {
         memset(&file, 0, sizeof file);
@@ -53,6 +53,8 @@ static void hostile_limits(void) {
         file.slot_size = sizeof file.slots[0];
         scribble(&file, sizeof file, next(100));
         if (limits_decode(&file, &out)) limits_of(&out, uuid);
+        limits_follow(&file, &out);
+        if (out.count > LIMITS_CARDS) abort();
     }
 }
 

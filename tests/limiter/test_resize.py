@@ -146,6 +146,17 @@ def test_a_file_that_is_none_does_not_take_its_place(big: Container, session: Se
     assert total(session) == GIB
 
 
+def test_a_file_that_is_cut_off_leaves_the_last_good_limits(big: Container, session: Session) -> None:
+    """Nobody should: a program that reads it in the same 10 ms is killed by the kernel."""
+    assert total(session) == 2 * GIB
+    time.sleep(LOOK_S)
+    path(big).write_bytes(b"")
+    assert total(session) == 2 * GIB
+    path(big).write_bytes(limits.encode(of(GIB)))
+    time.sleep(LOOK_S)
+    assert total(session) == GIB
+
+
 def test_a_slot_is_in_force_when_the_index_is_flipped_and_not_before(big: Container, session: Session) -> None:
     slot, flip = limits.rewrite(path(big).read_bytes(), of(GIB))
     patch(big, slot)

@@ -1,33 +1,83 @@
-"""The modules that know no CUDA, under the address and undefined-behaviour sanitizers, fed with foreign bytes."""
+"""The limiter under sanitizers: its pure modules fed with foreign bytes, and all of it in a program of many threads."""
 
 import shutil
 import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from limiter import build
-from tests.limiter.conftest import PURE, SOURCES
+from tests.driver import simgpu
+from tests.driver.conftest import World
+from tests.limiter.conftest import PURE, SOURCES, Container
 
 HERE = Path(__file__).parent
-SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
+NOT_LINKED = {"resolve.c", "start.c"}  # what makes it a preloaded library
+ALL = sorted(path for path in SOURCES.glob("*.c") if path.name not in NOT_LINKED)
 
 
-@pytest.fixture(scope="session")
-def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled(program: Path, sanitizers: str, *sources: Path) -> Path:
     """Built by the system's compiler, for the one in the wheel carries no address sanitizer."""
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs gcc or clang with its sanitizers")
-    program = tmp_path_factory.mktemp("fuzz") / "fuzz"
-    sources = [HERE / "fuzz.c", *(SOURCES / f"{name}.c" for name in PURE)]
-    done = subprocess.run([compiler, *build.flags(), *SANITIZERS, *sources, "-lpthread", "-o", program], check=False)
-    if done.returncode:
-        pytest.skip("the system's compiler has no sanitizers")
+    options = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-g", "-O1", "-w"]  # warnings are the wheel's to give
+    command = [compiler, *build.flags(), *options, *map(str, sources), "-ldl", "-lpthread", "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "cannot find -l" in done.stderr or "unrecognized" in done.stderr:
+        pytest.skip("the system's compiler has no such sanitizers")
+    assert done.returncode == 0, done.stderr
     return program
+
+
+@pytest.fixture(scope="session")
+def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sources = [HERE / "fuzz.c", *(SOURCES / f"{name}.c" for name in PURE)]
+    return compiled(tmp_path_factory.mktemp("fuzz") / "fuzz", "address,undefined", *sources)
+
+
+@pytest.fixture(scope="session")
+def mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("mix") / "mix", "address,undefined", HERE / "mix.c", *ALL)
+
+
+@pytest.fixture(scope="session")
+def racing_mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("racing") / "mix", "thread", HERE / "mix.c", *ALL)
+
+
+@pytest.fixture
+def container(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Container:
+    """On cards whose contexts and modules take memory, so that it is measured too."""
+    make_world(tuple(replace(card, context_mib=4, module_kib=100) for card in simgpu.make_cards(1)))
+    return make_container("64MiB")
+
+
+def run(container: Container, program: Path, *arguments: str) -> None:
+    env = container.world.environment(**{**container.env, "LD_PRELOAD": "", "VGPU_LOG": "off"})
+    done = subprocess.run([program, *arguments], env=env, capture_output=True, text=True, check=False, timeout=50)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_foreign_bytes_and_long_histories_are_clean(fuzz: Path, seed: int) -> None:
     done = subprocess.run([fuzz, str(seed)], capture_output=True, text=True, check=False, timeout=50)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_threads_that_do_everything_at_once_leave_nothing_behind(container: Container, mix: Path, seed: int) -> None:
+    run(container, mix, "4", "1000", str(seed))
+    assert container.region().cards[0].refusals > 0
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_threads_that_do_everything_at_once_do_not_race(container: Container, racing_mix: Path, seed: int) -> None:
+    run(container, racing_mix, "4", "1000", str(seed))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_region_that_is_written_over_meanwhile_hurts_nobody(container: Container, mix: Path, seed: int) -> None:
+    run(container, mix, "4", "500", str(seed), "hostile")
