@@ -118,6 +118,7 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     for name in (
         "account_reserve",
         "account_of_process",
+        "account_settle",
         "limits_decode",
         "limits_parse",
         "ledger_put",
@@ -125,6 +126,7 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         "holdings_add",
     ):
         getattr(loaded, name).restype = ctypes.c_bool
+    loaded.account_calls.restype = ctypes.c_uint64
     return loaded
 
 

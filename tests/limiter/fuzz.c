@@ -34,6 +34,13 @@ static void hostile_region(void) {
         int card = account_card(region, uuid);
         account_reserve(region, slot, card, state, next(2) ? UINT64_MAX : state);
         account_release(region, (int)next(2000) - 500, (int)next(60) - 10, state);
+        account_mark_managed(region, (int)next(2000) - 500, (int)next(60) - 10, state);
+        account_enter(region, (int)next(2000) - 500);
+        account_settle(region, (int)next(2000) - 500, (int)next(60) - 10, state, next(2), next(2));
+        account_settle(region, slot, card, state, account_calls(region, slot), (unsigned)account_calls(region, slot));
+        account_leave(region, (int)next(2000) - 500);
+        account_unmark_managed(region, (int)next(2000) - 500, (int)next(60) - 10, state);
+        account_refuse(region, (int)next(60) - 10);
         account_recompute(region);
         account_clear(region, (int)next(2000) - 500);
         account_used(region, (int)next(60) - 10);

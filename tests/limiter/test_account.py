@@ -37,6 +37,7 @@ class Accounts(RuleBasedStateMachine):
         super().__init__()
         self.region = ctypes.c_void_p(self.pure.region_anonymous())
         self.held: dict[tuple[int, str], int] = {}
+        self.managed: dict[tuple[int, str], int] = {}
         self.refusals = 0
 
     def teardown(self) -> None:
@@ -71,10 +72,49 @@ class Accounts(RuleBasedStateMachine):
         self.pure.account_release(self.region, slot, card, U64(size))
         self.held[pid, gpu] = max(0, self.held.get((pid, gpu), 0) - size)
 
+    @rule(
+        pid=st.integers(1, 6),
+        gpu=st.sampled_from(GPUS),
+        said=st.integers(0, 200),
+        before=st.integers(0, 2),
+        meanwhile=st.sampled_from(["nothing", "begins", "begins and ends", "ends"]),
+        own=st.integers(0, 2),
+    )
+    def settle(self, pid: int, gpu: str, said: int, before: int, meanwhile: str, own: int) -> None:
+        """What NVML says is taken only if all calls under way are the caller's, and none begins or ends meanwhile."""
+        slot, card = self._places(pid, gpu)
+        for _ in range(before):
+            self.pure.account_enter(self.region, slot)
+        calls = U64(self.pure.account_calls(self.region, slot))
+        if meanwhile.startswith("begins"):
+            self.pure.account_enter(self.region, slot)
+        if meanwhile.endswith("ends") and (before or "begins" in meanwhile):
+            self.pure.account_leave(self.region, slot)
+        same = meanwhile == "nothing" or (meanwhile == "ends" and before == 0)
+        settled = self.pure.account_settle(self.region, slot, card, U64(said), calls, own)
+        assert settled == (same and before == own)
+        if settled:
+            self.held[pid, gpu] = said + self.managed.get((pid, gpu), 0)
+        while self.pure.account_calls(self.region, slot) & 0xFFFFFFFF:
+            self.pure.account_leave(self.region, slot)
+
+    @rule(pid=st.integers(1, 6), gpu=st.sampled_from(GPUS), size=st.integers(0, 50))
+    def mark_managed(self, pid: int, gpu: str, size: int) -> None:
+        slot, card = self._places(pid, gpu)
+        self.pure.account_mark_managed(self.region, slot, card, U64(size))
+        self.managed[pid, gpu] = self.managed.get((pid, gpu), 0) + size
+
+    @rule(pid=st.integers(1, 6), gpu=st.sampled_from(GPUS), size=st.integers(0, 50))
+    def unmark_managed(self, pid: int, gpu: str, size: int) -> None:
+        slot, card = self._places(pid, gpu)
+        self.pure.account_unmark_managed(self.region, slot, card, U64(size))
+        self.managed[pid, gpu] = max(0, self.managed.get((pid, gpu), 0) - size)
+
     @rule(pid=st.integers(1, 6))
     def clear(self, pid: int) -> None:
         self.pure.account_clear(self.region, self._places(pid, GPUS[0])[0])
         self.held = {key: size for key, size in self.held.items() if key[0] != pid}
+        self.managed = {key: size for key, size in self.managed.items() if key[0] != pid}
 
     @rule()
     def recompute(self) -> None:

@@ -1,0 +1,115 @@
+"""At every quiet moment what is charged is what NVML says, however it came about; managed memory beside it."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.driver import simgpu
+from tests.driver.conftest import Session, World
+from tests.limiter.conftest import MIB, Container
+
+OUT_OF_MEMORY = 2
+LIMIT = 512
+QUIET_S = 0.1  # longer than the pause between two measurements that nobody waits for
+
+WORKER = """
+import random, threading
+held = {kind: [] for kind in ("cuMemAlloc_v2", "cuMemAllocManaged", "cuMemAllocAsync", "module", "context")}
+def take(kind, size):
+    if kind == "module": result, made_ = made("cuModuleLoadData", b"")
+    elif kind == "context": result, made_ = made("cuCtxCreate_v2", 0, 0)
+    else: result, made_ = alloc(size, kind)
+    assert result in (0, 2), (kind, result)
+    if result == 0: held[kind].append(made_)
+    return result
+def give(kind):
+    if not held[kind]: return 0
+    one = held[kind].pop(random.randrange(len(held[kind])))
+    if kind == "module": return cuda.cuModuleUnload(U64(one))
+    if kind == "context": return cuda.cuCtxDestroy_v2(U64(one))
+    return free(one, "cuMemFreeAsync" if "Async" in kind else "cuMemFree_v2")
+def run(seed, rounds):
+    start()
+    mine, chance = [], random.Random(seed)
+    for _ in range(rounds):
+        kind = chance.choice(["cuMemAlloc_v2", "cuMemAllocAsync", "view", "free", "free", "sync"])
+        if kind == "view": info()
+        elif kind == "sync": cuda.cuCtxSynchronize()
+        elif kind == "free" and mine:
+            one, how = mine.pop(chance.randrange(len(mine)))
+            assert free(one, how) == 0
+        elif kind != "free":
+            result, one = alloc(chance.choice([1, 4096, 3 << 20, 40 << 20]), kind)
+            if result == 0: mine.append((one, "cuMemFreeAsync" if "Async" in kind else "cuMemFree_v2"))
+    for one, how in mine: assert free(one, how) == 0
+def run_all(count, rounds):
+    threads = [threading.Thread(target=run, args=(seed, rounds)) for seed in range(count)]
+    for each in threads: each.start()
+    for each in threads: each.join()
+"""
+
+
+@pytest.fixture
+def container(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Container:
+    cards = tuple(replace(card, context_mib=20, module_kib=4096) for card in simgpu.make_cards(1))
+    return replace(make_container(f"{LIMIT}MiB"), world=make_world(cards))
+
+
+def start(container: Container) -> Session:
+    process = container.session()
+    assert process("start()") == 0
+    process(f"exec({WORKER!r}, globals())")
+    return process
+
+
+@pytest.fixture
+def watcher(container: Container) -> Session:
+    """A process that nobody limits, and that sees NVML's own figures."""
+    outside = container.world.session()
+    outside("nvml('nvmlInit')")
+    return outside
+
+
+def check(container: Container, watcher: Session, *processes: Session) -> None:
+    time.sleep(QUIET_S)
+    for process in processes:
+        process("info()")
+    charged = {each.pid: each for each in container.region().processes}
+    held = dict(watcher("processes()"))
+    for process in processes:
+        use = charged[process.process.pid]
+        managed = sum(size for _, size in use.managed_bytes)
+        assert sum(size for _, size in use.used_bytes) - managed == held.get(process.process.pid, 0)
+    assert container.region().cards[0].used_bytes == sum(size for use in charged.values() for _, size in use.used_bytes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_any_calls_of_several_processes(container: Container, watcher: Session, seed: int) -> None:
+    chance = random.Random(seed)
+    processes = [start(container) for _ in range(2)]
+    for _ in range(12):
+        for _ in range(8):
+            process = chance.choice(processes)
+            kind = chance.choice(["cuMemAlloc_v2", "cuMemAllocManaged", "cuMemAllocAsync", "module", "context"])
+            if chance.random() < 0.6:
+                process(f"take('{kind}', {chance.choice([1, 5000, MIB, 3 * MIB, 40 * MIB, 100 * MIB])})")
+            else:
+                process(f"give('{kind}')")  # what went with its context is unknown to the driver
+            if chance.random() < 0.2:
+                assert process("cuda.cuCtxSynchronize()") == 0
+        check(container, watcher, *processes)
+
+
+def test_after_threads_that_race_each_other(container: Container, watcher: Session) -> None:
+    processes = [start(container) for _ in range(2)]
+    for process in processes:
+        process.tell("run_all(4, 150)")
+    assert [process.answer() for process in processes] == [None, None]
+    for process in processes:
+        process("cuda.cuCtxSynchronize()")
+    check(container, watcher, *processes)
+    assert container.used_mib() == 40
+    assert simgpu.peak(container.world.state)[container.world.cards[0].uuid] <= (LIMIT + 2 * 8) * MIB
