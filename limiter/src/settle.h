@@ -1,5 +1,5 @@
 /* The model charges before a call, NVML corrects after it: what NVML says of a process, and its managed memory, is what
- * the process holds. See docs/adr/0012. */
+ * the process holds. See docs/adr/0013. */
 #ifndef VGPU_SETTLE_H
 #define VGPU_SETTLE_H
 
