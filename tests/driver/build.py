@@ -16,7 +16,7 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
     Made by the libraries: the bytes each living process holds on each card. A process that dies, kill -9 included,
     holds nothing from that moment, whatever PID namespace it was in (see ledger.c). Memory that several share is
     shown with the process that exported it while it holds it, else with one that imported it; what is held by open
-    descriptors, its exporter's own imports, arrays and multicast objects alone is on the card and shown with nobody.
+    descriptors, arrays, multicast objects and buffers alone is on the card and shown with nobody.
 ``shares``
     What a file descriptor of shared memory is of (see ledger_shares.c).
 ``visible``, else ``/run/simgpu-visible``

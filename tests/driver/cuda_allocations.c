@@ -120,7 +120,7 @@ void allocation_give_back(const Allocation *allocation) {
             break;
         case KIND_IPC:
         case KIND_EXTERNAL:
-            ledger_share_drop(allocation->share, allocation->seen);
+            ledger_share_drop(allocation->share, allocation->sight);
             break;
         case KIND_POOL_IPC:
             allocation->pool->imports--;

@@ -45,7 +45,7 @@ struct CUmemPoolHandle_st {
     CUmemAccess_flags access[SIM_MAX_CARDS];
     bool exportable;
     bool imported;
-    bool seen;        /* by NVML, of an imported one */
+    SimSight sight;   /* of its share */
     unsigned imports; /* allocations of an imported pool */
     uint64_t share;   /* its number once it was exported, or as it was imported; 0 = none */
 };
@@ -88,7 +88,7 @@ typedef struct {
     CUcontext context; /* NULL once it ended and the memory is a pool's */
     CUmemoryPool pool;
     uint64_t share;     /* its number once others may open it; 0 = none, or that of its page */
-    bool seen;          /* by NVML, of what others allocated */
+    SimSight sight;     /* of what others allocated */
     CUdeviceptr origin; /* where its exporter has it */
     unsigned opened;    /* how often, of KIND_IPC */
     CUdevice device;    /* the context's, but of KIND_GRAPH */
@@ -127,9 +127,9 @@ CUresult device_resize_share(CUdevice ordinal, uint64_t share, uint64_t bytes);
 void device_give(CUdevice ordinal, uint64_t bytes, uint64_t share);
 /* The device of that UUID, -1 when this program sees none. */
 CUdevice device_of_uuid(const char *uuid);
-/* A hold of the share that a descriptor is of; a result. NVML counts it unless this process made it, then `seen` is
- * false (measured on an H200, driver 580). */
-CUresult share_from_descriptor(void *descriptor, bool *seen, SimShare *out);
+/* A hold of the share that a descriptor is of; a result. Memory that this process made itself is seen otherwise than
+ * another's. */
+CUresult share_from_descriptor(void *descriptor, SimSight *sight, SimShare *out);
 /* Makes a descriptor of a share for the program; a result. */
 CUresult share_to_descriptor(uint64_t share, int *out);
 

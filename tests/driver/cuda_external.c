@@ -9,7 +9,7 @@
 struct CUextMemory_st {
     struct CUextMemory_st *next;
     SimShare share;
-    bool seen;     /* by NVML */
+    SimSight sight;
     uint64_t size; /* as the program told it */
 };
 
@@ -18,19 +18,19 @@ static CUexternalMemory imported;
 SIM_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
                                            const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc) {
     SimShare share;
-    bool seen;
+    SimSight sight;
     ENTER();
     REQUIRE(extMem_out != NULL && memHandleDesc != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(memHandleDesc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, CUDA_ERROR_NOT_SUPPORTED);
     int descriptor = memHandleDesc->handle.fd;
-    CUresult result = share_from_descriptor((void *)(intptr_t)descriptor, &seen, &share);
+    CUresult result = share_from_descriptor((void *)(intptr_t)descriptor, &sight, &share);
     REQUIRE(result == CUDA_SUCCESS, result);
     CUexternalMemory made = memHandleDesc->size <= share.bytes ? malloc(sizeof *made) : NULL;
     if (made == NULL) {
-        ledger_share_drop(share.id, seen);
+        ledger_share_drop(share.id, sight);
         LEAVE(CUDA_ERROR_INVALID_VALUE);
     }
-    *made = (struct CUextMemory_st){.next = imported, .share = share, .seen = seen, .size = memHandleDesc->size};
+    *made = (struct CUextMemory_st){.next = imported, .share = share, .sight = sight, .size = memHandleDesc->size};
     imported = made;
     (void)close(descriptor); /* it is the driver's from now on */
     *extMem_out = made;
@@ -57,12 +57,13 @@ SIM_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexter
     REQUIRE(devPtr != NULL && bufferDesc != NULL && bufferDesc->flags == 0, CUDA_ERROR_INVALID_VALUE);
     bool fits = bufferDesc->offset <= extMem->size && bufferDesc->size <= extMem->size - bufferDesc->offset;
     REQUIRE(fits && bufferDesc->size > 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(ledger_share_hold(extMem->share.id, extMem->seen, &share), CUDA_ERROR_INVALID_HANDLE);
+    SimSight sight = extMem->sight == SEEN ? SEEN : UNSEEN; /* of its own memory a buffer is not seen */
+    REQUIRE(ledger_share_hold(extMem->share.id, sight, &share), CUDA_ERROR_INVALID_HANDLE);
     Allocation made = {
-        .size = bufferDesc->size, .kind = KIND_EXTERNAL, .context = context, .share = share.id, .seen = extMem->seen};
+        .size = bufferDesc->size, .kind = KIND_EXTERNAL, .context = context, .share = share.id, .sight = sight};
     result = allocation_add(made, devPtr);
     if (result != CUDA_SUCCESS) {
-        ledger_share_drop(share.id, extMem->seen);
+        ledger_share_drop(share.id, sight);
     }
     LEAVE(result);
 }
@@ -72,7 +73,7 @@ SIM_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem) {
     CUexternalMemory *link = link_of(extMem);
     REQUIRE(extMem != NULL && *link == extMem, CUDA_ERROR_INVALID_HANDLE);
     *link = extMem->next;
-    ledger_share_drop(extMem->share.id, extMem->seen);
+    ledger_share_drop(extMem->share.id, extMem->sight);
     free(extMem);
     LEAVE(CUDA_SUCCESS);
 }

@@ -50,19 +50,19 @@ static bool made_here(const Exported *exported) {
 
 static CUresult open_first(CUdeviceptr *out, const Exported *exported, CUcontext context) {
     SimShare share;
-    if (!ledger_share_hold(exported->share, true, &share)) {
+    if (!ledger_share_hold(exported->share, SEEN, &share)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     Allocation made = {.size = exported->size,
                        .kind = KIND_IPC,
                        .context = context,
                        .share = exported->share,
-                       .seen = true,
+                       .sight = SEEN,
                        .origin = exported->origin,
                        .opened = 1};
     CUresult result = device_of_uuid(share.uuid) < 0 ? CUDA_ERROR_INVALID_DEVICE : allocation_add(made, out);
     if (result != CUDA_SUCCESS) {
-        ledger_share_drop(exported->share, true);
+        ledger_share_drop(exported->share, SEEN);
     }
     return result;
 }

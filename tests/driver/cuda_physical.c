@@ -18,7 +18,8 @@ Physical *physical_of(CUmemGenericAllocationHandle handle) {
 Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, uint64_t share) {
     Physical *made = malloc(sizeof *made);
     if (made != NULL) {
-        *made = (Physical){.next = physicals, .properties = *properties, .size = size, .share = share, .references = 1};
+        *made = (Physical){
+            .next = physicals, .properties = *properties, .size = size, .share = share, .sight = SEEN, .references = 1};
         physicals = made;
     }
     return made;
@@ -27,10 +28,10 @@ Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, ui
 static void give_back(const Physical *physical) {
     if (physical->multicast != NULL) {
         multicast_free(physical->multicast);
-    } else if (physical->unseen) {
-        ledger_share_drop(physical->share, false);
+    } else if (physical->share != 0) {
+        ledger_share_drop(physical->share, physical->sight);
     } else {
-        device_give(physical->properties.location.id, physical->size, physical->share);
+        device_release(physical->properties.location.id, physical->size);
     }
 }
 
@@ -38,9 +39,9 @@ static void give_back(const Physical *physical) {
 static void hide(Physical *physical) {
     SimShare share;
     CUresult result = device_share(physical->properties.location.id, physical->size, &physical->share);
-    if (result == CUDA_SUCCESS && ledger_share_hold(physical->share, false, &share)) {
-        ledger_share_drop(physical->share, true);
-        physical->unseen = true;
+    if (result == CUDA_SUCCESS && ledger_share_hold(physical->share, UNSEEN, &share)) {
+        ledger_share_drop(physical->share, physical->sight);
+        physical->sight = UNSEEN;
     }
 }
 
@@ -49,7 +50,7 @@ static void drop_if_done(Physical *physical) {
         return;
     }
     if (physical->holds > 0) {
-        if (!physical->unseen) {
+        if (physical->sight != UNSEEN) {
             hide(physical);
         }
         return;

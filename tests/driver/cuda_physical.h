@@ -15,7 +15,7 @@ typedef struct Physical {
     unsigned references;  /* of the program */
     unsigned mappings;    /* to addresses */
     unsigned holds;       /* of arrays and multicast objects */
-    bool unseen;          /* by NVML: an import of its own, or held by such alone (measured on an H200, driver 580) */
+    SimSight sight;       /* of its share; UNSEEN once it is held by such alone */
     Multicast *multicast; /* no memory, but a multicast object; NULL for memory */
 } Physical;
 

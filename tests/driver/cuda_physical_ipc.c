@@ -18,11 +18,11 @@ SIM_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGen
 SIM_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                                    CUmemAllocationHandleType shHandleType) {
     SimShare share;
-    bool seen;
+    SimSight sight;
     ENTER();
     REQUIRE(handle != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(shHandleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
-    CUresult result = share_from_descriptor(osHandle, &seen, &share);
+    CUresult result = share_from_descriptor(osHandle, &sight, &share);
     REQUIRE(result == CUDA_SUCCESS, result);
     CUmemAllocationProp properties = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -31,10 +31,10 @@ SIM_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle 
     };
     Physical *made = physical_make(&properties, share.bytes, share.id);
     if (made == NULL) {
-        ledger_share_drop(share.id, seen);
+        ledger_share_drop(share.id, sight);
         LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
     }
-    made->unseen = !seen;
+    made->sight = sight;
     *handle = (uintptr_t)made;
     LEAVE(CUDA_SUCCESS);
 }

@@ -62,7 +62,7 @@ void pool_drop_if_done(CUmemoryPool pool) {
     if (pool->share == 0) {
         trim(pool, 0);
     } else {
-        ledger_share_drop(pool->share, !pool->imported || pool->seen); /* who imported it keeps what there is */
+        ledger_share_drop(pool->share, pool->imported ? pool->sight : SEEN); /* who imported it keeps what there is */
     }
     while (*link != pool) {
         link = &(*link)->next;

@@ -29,19 +29,19 @@ SIM_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryP
 SIM_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
                                                        CUmemAllocationHandleType handleType, unsigned long long flags) {
     SimShare share;
-    bool seen;
+    SimSight sight;
     ENTER();
     REQUIRE(pool_out != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
-    CUresult result = share_from_descriptor(handle, &seen, &share);
+    CUresult result = share_from_descriptor(handle, &sight, &share);
     REQUIRE(result == CUDA_SUCCESS, result);
     CUmemoryPool made = pool_make(device_of_uuid(share.uuid));
     if (made == NULL) {
-        ledger_share_drop(share.id, seen);
+        ledger_share_drop(share.id, sight);
         LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
     }
     made->imported = true;
-    made->seen = seen;
+    made->sight = sight;
     made->share = share.id;
     *pool_out = made;
     LEAVE(CUDA_SUCCESS);

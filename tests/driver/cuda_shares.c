@@ -26,7 +26,7 @@ CUresult device_resize_share(CUdevice ordinal, uint64_t share, uint64_t bytes) {
 
 void device_give(CUdevice ordinal, uint64_t bytes, uint64_t share) {
     if (share != 0) {
-        ledger_share_drop(share, true);
+        ledger_share_drop(share, SEEN);
     } else {
         device_release(ordinal, bytes);
     }
@@ -41,14 +41,14 @@ CUdevice device_of_uuid(const char *uuid) {
     return -1;
 }
 
-CUresult share_from_descriptor(void *descriptor, bool *seen, SimShare *out) {
+CUresult share_from_descriptor(void *descriptor, SimSight *sight, SimShare *out) {
     uint64_t id = ledger_share_of_descriptor((int)(intptr_t)descriptor);
-    *seen = !ledger_share_is_own(id);
-    if (id == 0 || !ledger_share_hold(id, *seen, out)) {
+    *sight = ledger_share_is_own(id) ? SEEN_ALONE : SEEN;
+    if (id == 0 || !ledger_share_hold(id, *sight, out)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (device_of_uuid(out->uuid) < 0) {
-        ledger_share_drop(id, *seen);
+        ledger_share_drop(id, *sight);
         return CUDA_ERROR_INVALID_DEVICE;
     }
     return CUDA_SUCCESS;

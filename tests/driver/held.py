@@ -17,7 +17,7 @@ _SLOTS = _PEAKS + _PLACES * 8
 _SLOT_SIZE = _PLACES * 16
 _SHARE_COUNT = struct.Struct("<QQ")  # share_high, share_ids
 _SHARES = _SLOTS + _PROCESSES * _SLOT_SIZE
-_SHARE = struct.Struct(f"<QQII{_PROCESSES // 8}s{_PROCESSES // 8}s")  # id, bytes, place, exporter, holders, seen
+_SHARE = struct.Struct("<QQII" + 3 * f"{_PROCESSES // 8}s")  # id, bytes, place, exporter, holders, seen, imported
 _LIVE_BASE = 1 << 32
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, len, pid
 
@@ -60,6 +60,7 @@ class _Share:
     exporter: int
     holders: bytes  # a bit for each slot
     seen: bytes
+    imported: bytes  # seen while no descriptor is open
 
 
 def _living(slots: bytes, ledger: _Ledger) -> list[int]:
@@ -78,9 +79,11 @@ def _count_shares(file: int, directory: Path, ledger: _Ledger) -> None:
     descriptors = _open(directory / "shares")
     for share in _shares(file):
         seen, card = _living(share.seen, ledger), ledger.places[share.place]
+        is_open = descriptors is not None and _locked(descriptors, share.number)
+        seen = seen or ([] if is_open else _living(share.imported, ledger))
         if seen:
             _add(ledger.held[share.exporter if share.exporter in seen else min(seen)], card, share.size)
-        elif _living(share.holders, ledger) or (descriptors is not None and _locked(descriptors, share.number)):
+        elif is_open or _living(share.holders, ledger):
             _add(ledger.hidden, card, share.size)
     if descriptors is not None:
         os.close(descriptors)

@@ -22,7 +22,8 @@ typedef struct {
     uint32_t place;    /* of the card */
     uint32_t exporter; /* slot of the process that made it, SLOTS once that is gone */
     uint64_t holders[SLOTS / 64];
-    uint64_t seen[SLOTS / 64]; /* the holders that NVML counts it with */
+    uint64_t seen[SLOTS / 64];     /* the holders that NVML counts it with */
+    uint64_t imported[SLOTS / 64]; /* those that it counts it with once no descriptor is open */
 } Share;
 
 typedef struct {
@@ -39,7 +40,7 @@ typedef struct {
     Share share[SHARES];
 } State;
 
-_Static_assert(sizeof(Slot) == 512 && offsetof(State, slot) == 2072 && sizeof(Share) == 1048,
+_Static_assert(sizeof(Slot) == 512 && offsetof(State, slot) == 2072 && sizeof(Share) == 1560,
                "tests/driver/simgpu.py reads this layout");
 
 extern State *state;
@@ -60,7 +61,7 @@ bool ledger_has_room(int place, uint64_t bytes, uint64_t capacity);
 /* Bytes of all shares of a card: of every entry, or of those that anybody living holds. */
 uint64_t shares_sum(int place, bool living);
 /* Bytes NVML shows a process with: those of the shares it made and is still seen to hold, and of shares whose maker is
- * gone and whose first living holder that is seen it is. */
+ * not, and whose first living holder that is seen it is. */
 uint64_t shares_shown(uint32_t slot, int place);
 /* The slot's process is gone. */
 void shares_forget(uint32_t slot);

@@ -11,9 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static unsigned own_holds[SHARES]; /* of this process, several of which are one in the file */
-static unsigned own_seen[SHARES];  /* of these */
-static int shares_fd = -1;         /* to ask about locks by */
+static unsigned own_holds[SIGHTS][SHARES]; /* of this process, several of which are one in the file */
+static int shares_fd = -1;                 /* to ask about locks by */
 
 static int open_shares(void) {
     char path[SIM_PATH_SIZE];
@@ -47,8 +46,12 @@ static void set(uint64_t *slots, uint32_t slot, bool holder) {
 /* As this process counts its holds. */
 static void tell_own(Share *share) {
     uint64_t index = (uint64_t)(share - state->share);
-    set(share->holders, (uint32_t)own_slot, own_holds[index] > 0);
-    set(share->seen, (uint32_t)own_slot, own_seen[index] > 0);
+    uint32_t slot = (uint32_t)own_slot;
+    unsigned seen = own_holds[SEEN][index];
+    unsigned imported = own_holds[SEEN_ALONE][index];
+    set(share->seen, slot, seen > 0);
+    set(share->imported, slot, imported > 0);
+    set(share->holders, slot, seen + imported + own_holds[UNSEEN][index] > 0);
 }
 
 /* The first living one, -1 when there is none. */
@@ -65,7 +68,8 @@ static int64_t first_of(const uint64_t *slots) {
 static int64_t shown_with(const Share *share) {
     uint32_t maker = share->exporter;
     bool made = maker < SLOTS && has(share->seen, maker) && ledger_alive((int)maker);
-    return made ? maker : first_of(share->seen);
+    int64_t first = made ? maker : first_of(share->seen);
+    return first >= 0 || has_descriptor(share->id) ? first : first_of(share->imported);
 }
 
 static bool lives(const Share *share) { return first_of(share->holders) >= 0 || has_descriptor(share->id); }
@@ -85,7 +89,8 @@ uint64_t shares_shown(uint32_t slot, int place) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < state->share_high; i++) {
         const Share *share = &state->share[i];
-        bool here = share->id != 0 && share->place == (uint32_t)place && has(share->seen, slot);
+        bool here =
+            share->id != 0 && share->place == (uint32_t)place && (has(share->seen, slot) || has(share->imported, slot));
         if (here && shown_with(share) == slot) {
             sum += share->bytes;
         }
@@ -99,6 +104,7 @@ void shares_forget(uint32_t slot) {
         share->exporter = share->exporter == slot ? SLOTS : share->exporter;
         set(share->holders, slot, false);
         set(share->seen, slot, false);
+        set(share->imported, slot, false);
     }
 }
 
@@ -112,7 +118,6 @@ void shares_reap(void) {
 
 void shares_start_anew(void) {
     memset(own_holds, 0, sizeof own_holds);
-    memset(own_seen, 0, sizeof own_seen);
     if (shares_fd >= 0) {
         (void)close(shares_fd);
     }
@@ -146,8 +151,9 @@ static uint64_t make(int place, uint64_t bytes) {
     state->share_ids += SHARES;
     state->slot[own_slot].bytes[place] -= bytes;
     *share = (Share){.bytes = bytes, .place = (uint32_t)place, .exporter = (uint32_t)own_slot};
-    own_holds[index] = 1;
-    own_seen[index] = 1;
+    for (int sight = 0; sight < SIGHTS; sight++) {
+        own_holds[sight][index] = sight == SEEN;
+    }
     tell_own(share);
     share->id = state->share_ids + index;
     return share->id;
@@ -173,13 +179,12 @@ int ledger_share_resize(uint64_t id, uint64_t bytes, uint64_t capacity) {
     return result;
 }
 
-bool ledger_share_hold(uint64_t id, bool seen, SimShare *out) {
+bool ledger_share_hold(uint64_t id, SimSight sight, SimShare *out) {
     ledger_enter();
     Share *share = find(id);
     bool living = share != NULL && lives(share);
     if (living) {
-        own_holds[id % SHARES]++;
-        own_seen[id % SHARES] += seen;
+        own_holds[sight][id % SHARES]++;
         tell_own(share);
         *out = (SimShare){.id = id, .bytes = share->bytes};
         memcpy(out->uuid, state->uuid[share->place], sizeof out->uuid);
@@ -196,12 +201,11 @@ bool ledger_share_is_own(uint64_t id) {
     return own;
 }
 
-void ledger_share_drop(uint64_t id, bool seen) {
+void ledger_share_drop(uint64_t id, SimSight sight) {
     ledger_enter();
     Share *share = find(id);
     if (share != NULL) {
-        own_holds[id % SHARES]--;
-        own_seen[id % SHARES] -= seen;
+        own_holds[sight][id % SHARES]--;
         tell_own(share);
         shares_reap();
     }

@@ -84,15 +84,17 @@ typedef struct {
     char uuid[SIM_UUID_SIZE];
 } SimShare;
 
+/* Whether NVML counts memory that is held so with the holder (measured on an H200, driver 580). */
+typedef enum { UNSEEN, SEEN, SEEN_ALONE /* once no descriptor of it is open */, SIGHTS } SimSight;
+
 /* Makes bytes of a card that this process holds a share, held once by it and seen. Its number, never given again; 0 =
  * no room. */
 uint64_t ledger_share(const char *uuid, uint64_t bytes);
 /* 0, or -ENOMEM when it does not fit the card, or -ENOENT. */
 int ledger_share_resize(uint64_t id, uint64_t bytes, uint64_t capacity);
-/* One more hold by this process, which NVML counts it with or does not; false when the share is gone, for nobody held
- * it. */
-bool ledger_share_hold(uint64_t id, bool seen, SimShare *out);
-void ledger_share_drop(uint64_t id, bool seen);
+/* One more hold by this process; false when the share is gone, for nobody held it. */
+bool ledger_share_hold(uint64_t id, SimSight sight, SimShare *out);
+void ledger_share_drop(uint64_t id, SimSight sight);
 bool ledger_share_is_own(uint64_t id); /* made by this process */
 /* A file descriptor that holds it too, wherever it is sent, until it is closed; or a negative errno. */
 int ledger_share_descriptor(uint64_t id);
