@@ -6,6 +6,7 @@
 
 #include "account.h"
 #include "changes.h"
+#include "graph_memory.h"
 #include "growth.h"
 #include "identity.h"
 #include "place.h"
@@ -141,6 +142,7 @@ static void correct(const uint8_t uuid[UUID_SIZE]) {
 
 static void trim(const uint8_t uuid[UUID_SIZE]) {
     growth_trim_on(uuid);
+    graph_memory_trim_on(uuid, account_find_card(place_region(), uuid));
     correct(uuid);
 }
 

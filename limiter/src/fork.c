@@ -6,6 +6,7 @@
 #include "bindings.h"
 #include "charge.h"
 #include "graph_memory.h"
+#include "graph_needs.h"
 #include "holdings.h"
 #include "ipc.h"
 #include "measure.h"
@@ -22,11 +23,13 @@ static void before(void) {
     backings_lock();
     outlays_lock();
     graph_memory_lock();
+    graph_needs_lock();
     pools_lock();
 }
 
 static void in_parent(void) {
     pools_unlock();
+    graph_needs_unlock();
     graph_memory_unlock();
     outlays_unlock();
     backings_unlock();
@@ -44,6 +47,7 @@ static void in_child(void) {
     backings_forget_all();
     bindings_forget_all();
     graph_memory_forget_all();
+    graph_needs_forget_all();
     outlays_forget_all();
     shelves_forget_all();
     ipc_forget_all();

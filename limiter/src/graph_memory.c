@@ -4,60 +4,18 @@
 #include <string.h>
 
 #include "cards.h"
+#include "graph_needs.h"
 #include "hooks.h"
-#include "ledger.h"
 #include "settle.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ledger needs[REGION_CARDS]; /* under the mutex: by graph, of each device */
-static uint64_t charged[REGION_CARDS];    /* under the mutex: bytes, of each device */
-static bool is_used;                      /* atomically: never unset, for who has one such graph has more */
-static bool is_left;                      /* atomically, likewise: there is one that does not free what it allocates */
+static uint64_t charged[REGION_CARDS]; /* under the mutex: bytes, of each device */
 
 void graph_memory_lock(void) { pthread_mutex_lock(&mutex); }
 
 void graph_memory_unlock(void) { pthread_mutex_unlock(&mutex); }
 
-void graph_memory_forget_all(void) {
-    for (int device = 0; device < REGION_CARDS; device++) ledger_clear(&needs[device]);
-    memset(charged, 0, sizeof charged);
-    is_used = is_left = false;
-}
-
-bool graph_memory_is_used(void) { return __atomic_load_n(&is_used, __ATOMIC_RELAXED); }
-
-/* Under the mutex. */
-static void put(CUgraphExec graph, int device, uint64_t bytes) {
-    ledger_take(&needs[device], (uint64_t)graph);
-    if (bytes == 0 || !ledger_put(&needs[device], (struct ledger_entry){.key = (uint64_t)graph, .bytes = bytes}))
-        return;
-    __atomic_store_n(&is_used, true, __ATOMIC_RELAXED);
-}
-
-void graph_memory_put(CUgraphExec graph, const struct plan *plan) {
-    graph_memory_lock();
-    for (int device = 0; device < REGION_CARDS; device++) put(graph, device, plan->blocks[device].sum);
-    graph_memory_unlock();
-    if (plan->left) __atomic_store_n(&is_left, true, __ATOMIC_RELAXED);
-}
-
-void graph_memory_remove(CUgraphExec graph) {
-    graph_memory_lock();
-    for (int device = 0; device < REGION_CARDS; device++) ledger_take(&needs[device], (uint64_t)graph);
-    graph_memory_unlock();
-}
-
-/* The graph's need on each device; most graphs have none. */
-static bool find_needs(CUgraphExec graph, uint64_t bytes[REGION_CARDS]) {
-    bool any = false;
-    graph_memory_lock();
-    for (int device = 0; device < REGION_CARDS; device++) {
-        bytes[device] = ledger_find(&needs[device], (uint64_t)graph).bytes;
-        any |= bytes[device] != 0;
-    }
-    graph_memory_unlock();
-    return any;
-}
+void graph_memory_forget_all(void) { memset(charged, 0, sizeof charged); }
 
 static uint64_t held(int device) {
     cuuint64_t bytes = 0;
@@ -84,17 +42,48 @@ static bool would_fit(int device, uint64_t bytes) {
 /* What is missing at the most: all of the need where what is there may be in use. Not sure where that does not fit. */
 static uint64_t missing(uint64_t need, struct graph_call *call) {
     call->is_sure = true;
-    if (!__atomic_load_n(&is_left, __ATOMIC_RELAXED)) return need > call->before ? need - call->before : 0;
+    if (!graph_needs_any_left()) return need > call->before ? need - call->before : 0;
     call->is_sure = would_fit(call->device, need);
     return call->is_sure ? need : 0;
 }
 
-/* Whether the device's part may go on. */
-static bool begin(const char *what, uint64_t need, struct graph_call *call) {
+/* Gives back what no graph uses: what was charged for it. */
+static uint64_t trim(CUdevice device) {
+    REAL(cuDeviceGraphMemTrim)(device);
+    uint64_t now = held(device);
+    graph_memory_lock();
+    uint64_t spare = charged[device] > now ? charged[device] - now : 0;
+    charged[device] = now;
+    graph_memory_unlock();
+    return spare;
+}
+
+static void trim_first(struct graph_call *call) {
+    struct attempt attempt = attempt_begin_on(call->attempt.what, call->device, 0);
+    uint64_t spare = trim(call->device);
+    if (spare) charge_release(attempt.claim.card, spare);
+    attempt_end(&attempt);
     call->before = held(call->device);
-    call->attempt = (struct attempt){.what = what};
-    uint64_t bytes = missing(need, call);
-    if (bytes) call->attempt = attempt_begin_on(what, call->device, bytes);
+}
+
+static void give_back(struct attempt *attempt) {
+    if (attempt->is_charged) charge_release(attempt->claim.card, attempt->claim.bytes);
+    attempt_end(attempt);
+}
+
+/* Whether the device's part may go on. To have room for it, what was there may have been trimmed: then it is charged
+ * anew, as nothing is left to be trimmed. */
+static bool begin(const char *what, uint64_t need, struct graph_call *call) {
+    for (int tries = 0; tries < 2; tries++) {
+        call->before = held(call->device);
+        call->attempt = (struct attempt){.what = what};
+        uint64_t bytes = missing(need, call);
+        if (!call->is_sure) trim_first(call);
+        if (bytes == 0) return true;
+        call->attempt = attempt_begin_on(what, call->device, bytes);
+        if (call->attempt.is_refused || held(call->device) >= call->before) break;
+        if (tries == 0) give_back(&call->attempt);
+    }
     return !call->attempt.is_refused;
 }
 
@@ -104,24 +93,16 @@ bool graph_memory_is_sure(const struct graph_calls *calls) {
     return all;
 }
 
-static void undo(struct graph_calls *calls) {
-    for (int i = 0; i < calls->count; i++) {
-        struct attempt *attempt = &calls->of[i].attempt;
-        if (attempt->is_charged) charge_release(attempt->claim.card, attempt->claim.bytes);
-        attempt_end(attempt);
-    }
-}
-
 bool graph_memory_begin(const char *what, CUgraphExec graph, struct graph_calls *calls) {
     uint64_t bytes[REGION_CARDS];
+    int devices = graph_needs_of((uint64_t)graph, bytes);
     calls->count = 0;
-    if (!find_needs(graph, bytes)) return true;
-    for (int device = 0; device < REGION_CARDS; device++) {
+    for (int device = 0; device < devices; device++) {
         struct graph_call *call = &calls->of[calls->count];
         call->device = device;
         if (bytes[device] == 0) continue;
         if (!begin(what, bytes[device], call)) {
-            undo(calls);
+            while (calls->count > 0) give_back(&calls->of[--calls->count].attempt);
             return false;
         }
         calls->count++;
@@ -171,4 +152,19 @@ static void end(struct graph_call *call) {
 
 void graph_memory_end(struct graph_calls *calls) {
     for (int i = 0; i < calls->count; i++) end(&calls->of[i]);
+}
+
+static bool is_of(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
+    uint8_t own[UUID_SIZE];
+    graph_memory_lock();
+    bool any = charged[device] != 0;
+    graph_memory_unlock();
+    return any && cards_of_device(device, own) && memcmp(own, uuid, UUID_SIZE) == 0;
+}
+
+void graph_memory_trim_on(const uint8_t uuid[UUID_SIZE], int card) {
+    for (CUdevice device = 0; graph_needs_any() && device < REGION_CARDS; device++) {
+        uint64_t spare = is_of(device, uuid) ? trim(device) : 0;
+        if (spare) charge_release(card, spare);
+    }
 }

@@ -5,14 +5,6 @@
 #define VGPU_GRAPH_MEMORY_H
 
 #include "attempt.h"
-#include "plans.h"
-
-/* Whether any graph that can be launched has allocations of its own. */
-bool graph_memory_is_used(void);
-
-/* A graph was instantiated, or changed, or is no more. */
-void graph_memory_put(CUgraphExec graph, const struct plan *plan);
-void graph_memory_remove(CUgraphExec graph);
 
 /* What a device's graphs held before a call that may change it, and what was charged for that. */
 struct graph_call {
@@ -31,8 +23,8 @@ struct graph_calls {
  * is refused, and the driver must not be called. */
 bool graph_memory_begin(const char *what, CUgraphExec graph, struct graph_calls *calls);
 
-/* Whether it could be told what is missing. Where not, nothing is charged and the graph is to be uploaded first; after
- * that, charges what it took, or undoes it and says that it does not fit. */
+/* Whether it could be told what is missing. Where not, what is idle was trimmed, nothing is charged, and the graph is
+ * to be uploaded first; after that, charges what it took, or undoes it and says that it does not fit. */
 bool graph_memory_is_sure(const struct graph_calls *calls);
 bool graph_memory_fits(struct graph_calls *calls);
 
@@ -41,6 +33,9 @@ void graph_memory_look(const char *what, CUdevice device, struct graph_calls *ca
 
 /* After the call: charged is what they hold now. */
 void graph_memory_end(struct graph_calls *calls);
+
+/* Gives back what no graph uses of a card, in a span: the next launch takes it again. `card` is the region's row. */
+void graph_memory_trim_on(const uint8_t uuid[UUID_SIZE], int card);
 
 /* Around a fork, and in the child, which holds nothing. */
 void graph_memory_lock(void);

@@ -1,8 +1,16 @@
 /* Graphs: their kernels' local memory is taken when they are instantiated (local.h), the memory of their own
  * allocations when they are uploaded or launched (graph_memory.h). */
 #include "graph_memory.h"
+#include "graph_needs.h"
 #include "hooks.h"
 #include "launches.h"
+#include "plans.h"
+
+static void note(CUgraphExec ready, const struct plan *plan) {
+    uint64_t bytes[REGION_CARDS];
+    for (int device = 0; device < REGION_CARDS; device++) bytes[device] = plan->blocks[device].sum;
+    graph_needs_put((uint64_t)ready, bytes, plan->left != 0);
+}
 
 /* The rest of a body that makes a graph ready to be launched, after which it is `*ready`. */
 #define MAKE_READY(name, ready, graph, ...)                                   \
@@ -15,7 +23,7 @@
         CUresult result;                                                      \
         do result = REAL(name)(__VA_ARGS__);                                  \
         while (attempt_again(&attempt, result));                              \
-        if (result == CUDA_SUCCESS) graph_memory_put(*(ready), &plan);        \
+        if (result == CUDA_SUCCESS) note(*(ready), &plan);                    \
         return launches_finish(&attempt, result);                             \
     } while (0)
 
@@ -95,7 +103,7 @@ EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec ready, CUgraphNode node, CU
 }
 
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec ready) {
-    if (graph_memory_is_used()) graph_memory_remove(ready);
+    graph_needs_remove((uint64_t)ready);
     return REAL(cuGraphExecDestroy)(ready);
 }
 
@@ -112,7 +120,7 @@ static CUresult run(const char *what, run_function real, run_function upload, CU
 }
 
 #define RUN(name, upload, ready, stream) \
-    return graph_memory_is_used() ? run(#name, REAL(name), REAL(upload), ready, stream) : REAL(name)(ready, stream)
+    return graph_needs_any() ? run(#name, REAL(name), REAL(upload), ready, stream) : REAL(name)(ready, stream)
 
 EXPORT CUresult cuGraphUpload(CUgraphExec ready, CUstream stream) { RUN(cuGraphUpload, cuGraphUpload, ready, stream); }
 
@@ -127,7 +135,7 @@ EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec ready, CUstream stream) {
 }
 
 EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {
-    if (!graph_memory_is_used()) return REAL(cuDeviceGraphMemTrim)(device);
+    if (!graph_needs_any()) return REAL(cuDeviceGraphMemTrim)(device);
     struct graph_calls calls;
     graph_memory_look("cuDeviceGraphMemTrim", device, &calls);
     CUresult result = REAL(cuDeviceGraphMemTrim)(device);

@@ -68,7 +68,7 @@ def test_past_the_limit_it_is_refused_and_can_be_gone_on_from(
     assert process(f"graphs.launch({large}, '{function}')") == OUT_OF_MEMORY
     assert (container.used_mib(), taken(container)) == (64, 64)
     assert process(f"graphs.launch({small}, '{function}')") == 0
-    assert process(f"alloc({66 * MIB})")[0] == OUT_OF_MEMORY
+    assert process(f"alloc({200 * MIB})")[0] == OUT_OF_MEMORY
     assert process(f"free({pointer})") == 0
     assert process(f"graphs.launch({large}, '{function}')") == 0
     assert (container.used_mib(), taken(container)) == (224, 224)
@@ -105,6 +105,29 @@ def test_what_a_graph_leaves_is_not_shared(container: Container, process: Sessio
     assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
     assert process(f"graphs.launch({third})") == 0
     assert container.used_mib() == taken(container)
+
+
+def test_what_no_graph_uses_refuses_nothing(container: Container, process: Session) -> None:
+    instance, _ = make(process, 150)
+    process(f"graphs.launch({instance})")
+    result, pointer = process(f"alloc({200 * MIB})")
+    assert (result, container.used_mib(), taken(container)) == (0, 200, 200)
+    assert process(f"graphs.launch({instance})") == OUT_OF_MEMORY
+    process(f"free({pointer})")
+    assert process(f"graphs.launch({instance})") == 0
+    assert container.used_mib() == taken(container) == 160
+
+
+def test_a_larger_graph_may_have_the_place_of_what_is_there(container: Container, process: Session) -> None:
+    """Refused at first with what is idle, it is not charged too little once that is trimmed."""
+    small, large = make(process, 100)[0], make(process, 200)[0]
+    process(f"graphs.launch({small})")
+    _, pointer = process(f"alloc({40 * MIB})")
+    assert process(f"graphs.launch({large})") == OUT_OF_MEMORY
+    assert container.used_mib() == taken(container)
+    process(f"free({pointer})")
+    assert process(f"graphs.launch({large})") == 0
+    assert container.used_mib() == taken(container) == 224
 
 
 def test_uploaded_at_once_it_is_held_to_the_limit_then(container: Container, process: Session) -> None:

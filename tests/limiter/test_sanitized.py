@@ -23,7 +23,13 @@ def compiled(program: Path, sanitizers: str, *sources: Path) -> Path:
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs gcc or clang with its sanitizers")
-    options = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-g", "-O1", "-w"]  # warnings are the wheel's to give
+    options = [
+        f"-fsanitize={sanitizers}",
+        "-fno-sanitize-recover=all",
+        "-g",
+        "-O1",
+        "-w",
+    ]  # warnings are the wheel's to give
     command = [compiler, *build.flags(), *options, *map(str, sources), "-ldl", "-lpthread", "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if "cannot find -l" in done.stderr or "unrecognized" in done.stderr:
