@@ -80,6 +80,12 @@ EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *context, CUdevResourceDesc descript
     CREATE(cuGreenCtxCreate, REAL(cuGreenCtxDestroy)(*context), device, context, description, device, flags);
 }
 
+EXPORT CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green) {
+    CUresult result = REAL(cuCtxFromGreenCtx)(context, green);
+    if (result == CUDA_SUCCESS) measured_look();
+    return result;
+}
+
 /* Answered without a current context too (measured on an H200, driver 580); any other error says nothing about the
  * pointer. Memory from the device's pool outlives the context, and is known on. */
 static bool is_gone(CUdeviceptr pointer) {

@@ -9,6 +9,7 @@
 #include "graph_needs.h"
 #include "holdings.h"
 #include "ipc.h"
+#include "libraries.h"
 #include "measure.h"
 #include "outlays.h"
 #include "place.h"
@@ -19,6 +20,7 @@ static void before(void) {
     place_lock();
     holdings_lock();
     ipc_lock();
+    libraries_lock();
     bindings_lock();
     backings_lock();
     outlays_lock();
@@ -34,6 +36,7 @@ static void in_parent(void) {
     outlays_unlock();
     backings_unlock();
     bindings_unlock();
+    libraries_unlock();
     ipc_unlock();
     holdings_unlock();
     place_unlock();
@@ -51,6 +54,7 @@ static void in_child(void) {
     outlays_forget_all();
     shelves_forget_all();
     ipc_forget_all();
+    libraries_forget_all();
     holdings_forget_all();
     in_parent();
 }

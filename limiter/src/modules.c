@@ -29,44 +29,21 @@ EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
     LOAD(cuModuleLoadFatBinary, REAL(cuModuleUnload)(*module), module, image);
 }
 
-EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
-                                  unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
-    LOAD(cuLibraryLoadData, REAL(cuLibraryUnload)(*library), library, code, jit, jit_values, jit_count, options, values,
-         count);
-}
-
-EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
-                                      unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
-    LOAD(cuLibraryLoadFromFile, REAL(cuLibraryUnload)(*library), library, path, jit, jit_values, jit_count, options,
-         values, count);
-}
-
 static CUresult look(CUresult result) {
     if (result == CUDA_SUCCESS) measured_look();
     return result;
 }
 
-static CUresult end(CUresult result) {
+EXPORT CUresult cuModuleUnload(CUmodule module) {
+    CUresult result = REAL(cuModuleUnload)(module);
     local_forget_all();
     if (result == CUDA_SUCCESS) measured_end();
     return result;
 }
 
-EXPORT CUresult cuModuleUnload(CUmodule module) { return end(REAL(cuModuleUnload)(module)); }
-
-EXPORT CUresult cuLibraryUnload(CUlibrary library) { return end(REAL(cuLibraryUnload)(library)); }
-
 /* These load what was not loaded before, and what they give cannot be taken back: only charged. */
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     return look(REAL(cuModuleGetFunction)(function, module, name));
-}
-
-EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
-    return look(REAL(cuLibraryGetModule)(module, library));
-}
-
-EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
-    return look(REAL(cuKernelGetFunction)(function, kernel));
 }
 
 EXPORT CUresult cuFuncLoad(CUfunction function) { return look(REAL(cuFuncLoad)(function)); }

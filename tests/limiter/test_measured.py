@@ -115,3 +115,15 @@ def test_a_process_that_nvml_does_not_name_is_not_taken_to_hold_nothing(containe
     time.sleep(0.02)
     process("info()")
     assert container.used_mib() == 60
+
+
+def test_a_library_takes_its_memory_when_it_is_first_asked_for_something(container: Container) -> None:
+    process = start(container)
+    libraries = [process("made('cuLibraryLoadData', b'', None, None, 0, None, None, 0)")[1] for _ in range(2)]
+    assert process(f"alloc({38 * MIB})")[0] == 0
+    assert container.used_mib() == CONTEXT + 38
+    assert process(f"made('cuLibraryGetModule', U64({libraries[0]}))")[0] == 0
+    assert container.used_mib() == CONTEXT + 38 + MODULE
+    assert process(f"made('cuLibraryGetModule', U64({libraries[1]}))")[0] == OUT_OF_MEMORY
+    assert process(f"cuda.cuLibraryUnload(U64({libraries[1]}))") == 0
+    assert container.used_mib() == taken_mib(container) == CONTEXT + 38 + MODULE
