@@ -1,0 +1,40 @@
+"""`gpu_classes`: on a real GPU, and on the simulated card with contexts as large as there."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import limiter
+from tests.driver import simgpu
+from tests.driver.conftest import World
+
+ROOT = Path(limiter.__file__).parents[1]
+
+
+def steps(env: Mapping[str, str]) -> str:
+    """What it printed, all of which was good."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.limiter.gpu_classes"],
+        env={**env, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.gpu
+def test_each_class_is_charged_what_the_card_says() -> None:
+    assert "capture" in steps(os.environ)
+
+
+def test_each_class_is_charged_what_the_simulated_card_says(make_world: Callable[..., World], shim: Path) -> None:
+    assert shim.is_file()
+    world = make_world(tuple(replace(card, context_mib=518) for card in simgpu.make_cards(1)))
+    assert "capture" in steps(world.environment())
