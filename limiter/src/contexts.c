@@ -115,7 +115,6 @@ static void drop_pools(void) {
 }
 
 static CUresult end(int span, CUresult result, bool are_pools_gone) {
-    local_forget_all();
     if (result == CUDA_SUCCESS && are_pools_gone) drop_pools();
     pools_resume();
     if (result == CUDA_SUCCESS) take_back_lost();
@@ -128,6 +127,7 @@ static CUresult end(int span, CUresult result, bool are_pools_gone) {
     do {                                                           \
         if (!charge_is_limited()) return REAL(name)(__VA_ARGS__);  \
         int span = charge_enter();                                 \
+        local_forget_all();                                        \
         pools_suspend();                                           \
         return end(span, REAL(name)(__VA_ARGS__), are_pools_gone); \
     } while (0)

@@ -56,8 +56,8 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUji
 
 EXPORT CUresult cuLibraryUnload(CUlibrary library) {
     libraries_take((uint64_t)library);
-    CUresult result = REAL(cuLibraryUnload)(library);
     local_forget_all();
+    CUresult result = REAL(cuLibraryUnload)(library);
     if (result == CUDA_SUCCESS) measured_end();
     return result;
 }

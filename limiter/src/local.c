@@ -1,5 +1,6 @@
 #include "local.h"
 
+#include "capture.h"
 #include "charge.h"
 #include "holdings.h"
 #include "hooks.h"
@@ -36,11 +37,19 @@ static uint64_t threads(CUdevice device) {
 /* Bytes for one thread; 0 for what is no function, which the driver will say. */
 static uint64_t need_of(CUfunction function, CUdevice device) {
     int bytes = 0;
-    if (REAL(cuFuncGetAttribute)(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) != CUDA_SUCCESS &&
-        REAL(cuKernelGetAttribute)(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, (CUkernel)function, device) !=
-            CUDA_SUCCESS)
-        return 0;
-    return bytes > 0 ? (uint64_t)bytes : 0;
+    CUresult result = REAL(cuFuncGetAttribute)(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
+    if (result != CUDA_SUCCESS)
+        result = REAL(cuKernelGetAttribute)(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, (CUkernel)function, device);
+    return result == CUDA_SUCCESS && bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/* The question may be the first that the driver hears of the function, and make it load it. */
+static uint64_t ask_need(CUfunction function, CUdevice device) {
+    if (!capture_was_seen()) return need_of(function, device);
+    int mode = capture_allow();
+    uint64_t need = need_of(function, device);
+    capture_restore(mode);
+    return need;
 }
 
 /* What the driver takes is in chunks, so up to one more. */
@@ -59,7 +68,7 @@ uint64_t local_growth_to(size_t stack) {
 static uint64_t ask(CUfunction function) {
     CUdevice device;
     if (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return 0;
-    uint64_t need = need_of(function, device);
+    uint64_t need = ask_need(function, device);
     uint64_t growth = growth_to(need, device);
     if (growth != 0) return growth;
     if (need <= FIRST_STACK) __atomic_store_n(place_of(function), (uintptr_t)function, __ATOMIC_RELAXED);

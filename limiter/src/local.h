@@ -14,7 +14,7 @@ uint64_t local_growth(CUfunction function);
 /* The same where the stack of each thread is set to so many bytes. */
 uint64_t local_growth_to(size_t stack);
 
-/* After a function may have ended, and its address come to stand for another, or the stack size was set. */
+/* Before a function ends, for its address may come to stand for another at once; and after the stack size was set. */
 void local_forget_all(void);
 
 #endif

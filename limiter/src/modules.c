@@ -35,8 +35,8 @@ static CUresult look(CUresult result) {
 }
 
 EXPORT CUresult cuModuleUnload(CUmodule module) {
-    CUresult result = REAL(cuModuleUnload)(module);
     local_forget_all();
+    CUresult result = REAL(cuModuleUnload)(module);
     if (result == CUDA_SUCCESS) measured_end();
     return result;
 }
