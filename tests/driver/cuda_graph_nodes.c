@@ -40,7 +40,7 @@ static CUdeviceptr find_place(CUgraph graph, uint64_t size) {
     return address;
 }
 
-static CUresult add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
+CUresult graph_add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
     const CUmemPoolProps *wanted = &parameters->poolProps;
     if (!graph_exists(graph) || wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         device_at(wanted->location.id) == NULL || wanted->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
@@ -57,7 +57,7 @@ static CUresult add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_N
 }
 
 /* What it frees is this graph's, not yet freed by it, or another's. */
-static CUresult add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address) {
+CUresult graph_add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address) {
     if (!graph_exists(graph) || !graph_has_addresses(address)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -94,14 +94,14 @@ SIM_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGr
                                            size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
     ENTER();
     REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
-    LEAVE(add_allocation(phGraphNode, hGraph, nodeParams));
+    LEAVE(graph_add_allocation(phGraphNode, hGraph, nodeParams));
 }
 
 SIM_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                           size_t numDependencies, CUdeviceptr dptr) {
     ENTER();
     REQUIRE(dependencies != NULL || numDependencies == 0, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(add_free(phGraphNode, hGraph, dptr));
+    LEAVE(graph_add_free(phGraphNode, hGraph, dptr));
 }
 
 SIM_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -134,9 +134,9 @@ static CUresult add(CUgraphNode *out, CUgraph graph, CUgraphNodeParams *paramete
                 out, graph,
                 &(CUDA_KERNEL_NODE_PARAMS){.func = parameters->kernel.func, .kern = parameters->kernel.kern});
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-            return add_allocation(out, graph, (CUDA_MEM_ALLOC_NODE_PARAMS *)&parameters->alloc);
+            return graph_add_allocation(out, graph, (CUDA_MEM_ALLOC_NODE_PARAMS *)&parameters->alloc);
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
-            return add_free(out, graph, parameters->free.dptr);
+            return graph_add_free(out, graph, parameters->free.dptr);
         default:
             return CUDA_ERROR_NOT_SUPPORTED;
     }

@@ -1,7 +1,8 @@
 /* Stream-ordered allocation. A pool takes memory from the card in blocks of 32 MiB and gives it back, above its release
  * threshold, at the next synchronisation: what it holds is what it reserved, not what is used of it. */
 #define _GNU_SOURCE
-#include "cuda_driver.h"
+#include "cuda_capture.h"
+#include "cuda_graph.h"
 
 #include <stdlib.h>
 
@@ -108,22 +109,61 @@ static CUresult allocate(CUdeviceptr *dptr, size_t size, CUmemoryPool pool) {
     LEAVE(result);
 }
 
+static CUresult allocate_in(CUgraph graph, CUdeviceptr *dptr, size_t size) {
+    CUcontext context;
+    CUgraphNode node;
+    CUresult result = context_current(&context);
+    CUDA_MEM_ALLOC_NODE_PARAMS wanted = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+        .bytesize = size,
+    };
+    if (result == CUDA_SUCCESS) {
+        wanted.poolProps.location.id = context->device;
+        result = graph_add_allocation(&node, graph, &wanted);
+    }
+    if (result == CUDA_SUCCESS) {
+        *dptr = wanted.dptr;
+    }
+    return result;
+}
+
+/* Whether the stream is capturing, so that it is the graph's, at its launch; then `*result` is the answer. */
+static bool captured(CUstream stream, CUdeviceptr *dptr, size_t size, CUresult *result) {
+    CUgraph graph;
+    if (!capture_graph(stream, &graph, result)) {
+        return false;
+    }
+    *result = *result == CUDA_SUCCESS ? allocate_in(graph, dptr, size) : *result;
+    return true;
+}
+
 SIM_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
-    (void)hStream;
+    CUresult result;
     ENTER();
+    if (captured(hStream, dptr, bytesize, &result)) {
+        LEAVE(result);
+    }
     return allocate(dptr, bytesize, NULL);
 }
 
 SIM_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-    (void)hStream;
+    CUresult result;
     ENTER();
     REQUIRE(pool != NULL && !pool->imported, CUDA_ERROR_INVALID_VALUE);
+    if (captured(hStream, dptr, bytesize, &result)) {
+        LEAVE(result);
+    }
     return allocate(dptr, bytesize, pool);
 }
 
 SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
-    (void)hStream;
+    CUgraph graph;
+    CUgraphNode node;
+    CUresult result;
     ENTER();
+    if (capture_graph(hStream, &graph, &result)) {
+        LEAVE(result == CUDA_SUCCESS ? graph_add_free(&node, graph, dptr) : result);
+    }
     Allocation *found = allocation_at(dptr);
     if (dptr == 0) {
         LEAVE(CUDA_SUCCESS);
@@ -161,6 +201,8 @@ SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
     ENTER();
     REQUIRE(pool != NULL, CUDA_ERROR_INVALID_VALUE);
+    CUresult safe = capture_unsafe();
+    REQUIRE(safe == CUDA_SUCCESS, safe);
     trim(pool, minBytesToKeep);
     LEAVE(CUDA_SUCCESS);
 }

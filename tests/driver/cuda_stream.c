@@ -101,14 +101,6 @@ SIM_EXPORT CUresult cuStreamQuery(CUstream hStream) {
     LEAVE(*clock_of(hStream, context) <= now_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
 
-SIM_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
-    (void)hStream;
-    ENTER();
-    REQUIRE(captureStatus != NULL, CUDA_ERROR_INVALID_VALUE);
-    *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-    LEAVE(CUDA_SUCCESS);
-}
-
 SIM_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
     (void)Flags;
     ENTER();

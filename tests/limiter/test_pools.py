@@ -151,3 +151,31 @@ def test_an_absurd_size_is_refused(container: Container, process: Session) -> No
     assert process(f"alloc({2**64 - 1}, 'cuMemAllocAsync')")[0] == OUT_OF_MEMORY
     assert alloc(process, 128)[0] == 0
     assert used(container) == 128
+
+
+CAPTURE = """
+stream, graph = U64(), U64()
+cuda.cuStreamCreate(ctypes.byref(stream), 1)
+def begin(mode): return int(cuda.cuStreamBeginCapture_v2(stream, mode))
+def end(): return int(cuda.cuStreamEndCapture(stream, ctypes.byref(graph)))
+def take(size):
+    pointer = U64()
+    return int(cuda.cuMemAllocAsync(ctypes.byref(pointer), ctypes.c_size_t(size), stream)), pointer.value
+def give(pointer): return int(cuda.cuMemFreeAsync(U64(pointer), stream))
+"""
+
+
+@pytest.mark.parametrize("mode", range(3))
+def test_a_capture_is_not_spoiled_by_our_questions(container: Container, process: Session, mode: int) -> None:
+    """Nor is anything charged in it, or refused: it takes memory when the graph is launched."""
+    process(f"exec({CAPTURE!r}, globals())")
+    alloc(process, 100)
+    assert process(f"begin({mode})") == 0
+    for size in (1 << 20, 60 << 20):
+        result, pointer = process(f"take({size})")
+        assert result == 0
+        assert process("info()")[0] == 0
+        assert alloc(process, 1)[0] == 0
+        assert process(f"give({pointer})") == 0
+    assert process("end()") == 0
+    assert used(container) == 128
