@@ -25,9 +25,9 @@ _CARD: Final = struct.Struct("<16sQQQQIIQ48xQQ40xQQII64x")
 _SLOT: Final = struct.Struct("<IIQQQ32x")
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
-_SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
-_SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
-SIZE: Final = _SLOTS_AT + MAX_PROCESSES * _SLOT_SIZE
+SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
+SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
+SIZE: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE
 _UNLIMITED: Final = 2**64 - 1
 
 
@@ -128,7 +128,7 @@ def _card(row: tuple[Any, ...]) -> CardUse:
 
 def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:
     found = []
-    for offset in range(_SLOTS_AT, SIZE, _SLOT_SIZE):
+    for offset in range(SLOTS_AT, SIZE, SLOT_SIZE):
         pid, _, start_time, namespace, _ = _SLOT.unpack_from(data, offset)
         if pid:
             used = _by_card(data, offset + _SLOT.size, names)

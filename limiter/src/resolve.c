@@ -8,15 +8,24 @@
 #include "elf.h"
 #include "hooks.h"
 
+#if defined(__x86_64__)
+#define FIRST_GLIBC "GLIBC_2.2.5"
+#define MUSL        "ld-musl-x86_64.so.1"
+#elif defined(__aarch64__)
+#define FIRST_GLIBC "GLIBC_2.17"
+#define MUSL        "ld-musl-aarch64.so.1"
+#endif
+
 typedef void *(*dlsym_function)(void *, const char *);
 typedef void *(*dlvsym_function)(void *, const char *, const char *);
 
-/* The C library's function, found once; before glibc 2.34 it lives in libdl. NULL only where there is no glibc. */
+/* The C library's function, found once; before glibc 2.34 it lives in libdl. LD_PRELOAD brings us into programs of musl
+ * too: no CUDA runs there, but dlsym must; dlvsym it has none, and nobody calls it. */
 static void *real(void **found, const char *name) {
+    static const char *const libraries[] = {"libc.so.6", "libdl.so.2", MUSL};
     void *address = __atomic_load_n(found, __ATOMIC_RELAXED);
-    if (address) return address;
-    address = elf_symbol("libc.so.6", name);
-    if (!address) address = elf_symbol("libdl.so.2", name);
+    for (size_t i = 0; !address && i < sizeof libraries / sizeof *libraries; i++)
+        address = elf_symbol(libraries[i], name);
     __atomic_store_n(found, address, __ATOMIC_RELAXED);
     return address;
 }
@@ -67,11 +76,6 @@ void *vgpu_dlvsym(void *handle, const char *name, const char *version) {
 /* NOLINTEND(misc-use-internal-linkage) */
 
 /* Both versions under which programs ask for them: the platform's first, and the one since dlsym moved into libc. */
-#if defined(__x86_64__)
-#define FIRST_GLIBC "GLIBC_2.2.5"
-#elif defined(__aarch64__)
-#define FIRST_GLIBC "GLIBC_2.17"
-#endif
 __asm__(".symver vgpu_dlsym,dlsym@" FIRST_GLIBC);
 __asm__(".symver vgpu_dlvsym,dlvsym@" FIRST_GLIBC);
 __asm__(".symver vgpu_dlsym,dlsym@@GLIBC_2.34,remove");

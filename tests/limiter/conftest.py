@@ -5,6 +5,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from vgpu.region import Region
 
 MIB = 1 << 20
 SOURCES = Path(limiter.__file__).parent / "src"
+Build = Callable[..., Path]
 PURE = ("account", "region", "limits", "grammar", "ledger", "blocks", "holdings", "descriptors", "backings", "identity")
 
 
@@ -103,6 +105,24 @@ def make_container(world: World) -> Iterator[Callable[..., Container]]:
 @pytest.fixture
 def container(make_container: Callable[..., Container]) -> Container:
     return make_container()
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Compiles one of the sources beside this file, for our oldest glibc or for musl."""
+
+    def compiled(source: str, *options: str, target: str | None = None) -> Path:
+        program = tmp_path_factory.mktemp("built") / Path(source).stem
+        compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target] if target else None
+        command = [*(compiler or build.compiler(platform.machine())), "-std=gnu11", "-D_GNU_SOURCE", *options]
+        subprocess.run(
+            [*command, str(Path(__file__).with_name(source)), "-ldl", "-o", str(program)],
+            check=True,
+            capture_output=True,
+        )
+        return program
+
+    return compiled
 
 
 @pytest.fixture(scope="session")

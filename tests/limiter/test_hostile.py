@@ -15,7 +15,6 @@ from vgpu import limits, region
 OUT_OF_MEMORY = 2
 ANSWERS = {0, OUT_OF_MEMORY}
 SLOTS_HIGH_AT, LOCK_AT, LOCK_SIZE = 28, 56, 40
-SLOTS_AT = 256 + 32 * 128
 PATIENCE_S = 5
 
 Make = Callable[..., Container]
@@ -91,7 +90,7 @@ def test_a_region_of_random_bytes_ends_no_program_and_holds_none_up(container: C
     chance = random.Random(seed)
     assert attempts(container) == [0, OUT_OF_MEMORY, 0]
     write(container.folder / "region", SLOTS_HIGH_AT, chance.randbytes(4))
-    first = chance.choice([256, SLOTS_AT])
+    first = chance.choice([256, region.SLOTS_AT])
     write(container.folder / "region", first, chance.randbytes(region.SIZE - first))
     assert set(attempts(container)) <= ANSWERS
 
@@ -117,8 +116,8 @@ def test_a_lock_of_another_kind_is_not_touched(container: Container) -> None:
 
 def poke(container: Container, chance: random.Random) -> None:
     """Eight bytes anywhere but in the lock."""
-    first = chance.choice([24, LOCK_AT + LOCK_SIZE, 256, SLOTS_AT])
-    most = {24: LOCK_AT - 8, 256: SLOTS_AT}.get(first, SLOTS_AT + 2 * 576)
+    first = chance.choice([24, LOCK_AT + LOCK_SIZE, 256, region.SLOTS_AT])
+    most = {24: LOCK_AT - 8, 256: region.SLOTS_AT}.get(first, region.SLOTS_AT + 2 * region.SLOT_SIZE)
     write(container.folder / "region", chance.randrange(first, most), chance.choice([chance.randbytes(8), b"\xff" * 8]))
 
 

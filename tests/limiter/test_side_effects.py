@@ -1,25 +1,29 @@
-"""A program without CUDA does not notice the library."""
+"""A program does not notice the library: what it could have changed is the same before and after, with and without."""
 
-import shutil
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.limiter.conftest import Container, environment_without_limits
+from tests.limiter.conftest import Build, Container, environment_without_limits
 
-REPORT = """
-import os, signal, sys, threading
-status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-print(sorted(os.listdir("/proc/self/fd")), status["Threads"], status["Umask"], status["SigCgt"], status["SigBlk"])
-print(sorted(name for name in os.environ if not name.startswith(("VGPU_", "LD_PRELOAD"))))
-print([line for line in open("/proc/self/maps") if "cuda" in line and "vgpushare" not in line])
-"""
+HERE = Path(__file__).parent
+EXIT_CODE = 42  # of report.c
+MOST_KIB = 1024  # of address space
+
+Done = subprocess.CompletedProcess[str]
 
 
-def run(container: Container, command: list[str], *, limited: bool) -> subprocess.CompletedProcess[str]:
-    env = environment_without_limits() | (container.env if limited else {})
+@pytest.fixture(scope="session")
+def report(built: Build) -> Path:
+    return built("report.c")
+
+
+def run(container: Container, *command: str | Path, limited: bool, **more: str) -> Done:
+    env = environment_without_limits() | container.world.environment() | more
+    env |= container.env if limited else {}
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=30)
 
 
@@ -28,22 +32,68 @@ def run(container: Container, command: list[str], *, limited: bool) -> subproces
     [
         ["/bin/true"],
         ["/bin/sh", "-c", "echo $0 | cat; exit 3"],
-        ["/bin/bash", "-c", "ulimit -n; trap 'echo bye' EXIT; (exit 4)"],
-        [sys.executable, "-S", "-c", REPORT],
+        ["/bin/sh", "-c", "kill -TERM $$"],
+        ["/bin/bash", "-c", "ulimit -a; trap 'echo bye' EXIT; (exit 4)"],
+        ["/bin/bash", "-c", "trap 'echo usr1' USR1; kill -USR1 $$; trap; umask; echo $-; jobs; exit 9"],
+        ["/bin/cat", "/nowhere"],
     ],
 )
 def test_programs_do_what_they_do_without_it(container: Container, command: list[str]) -> None:
-    native, limited = run(container, command, limited=False), run(container, command, limited=True)
+    native, limited = run(container, *command, limited=False), run(container, *command, limited=True)
     assert (limited.returncode, limited.stdout, limited.stderr) == (native.returncode, native.stdout, native.stderr)
 
 
-def test_a_static_program_runs(container: Container, tmp_path: Path) -> None:
-    busybox = shutil.which("busybox")
-    command = [busybox, "echo", "x"] if busybox else ["/sbin/ldconfig", "-p"]
-    assert run(container, command, limited=True).returncode == run(container, command, limited=False).returncode
-    assert tmp_path.exists()
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8", "nowhere"])
+def test_nothing_that_a_process_has_is_changed_at_its_start(container: Container, report: Path, locale: str) -> None:
+    """errno, signals, their masks and stacks, limits, timers, umask, threads, descriptors, environment, libraries."""
+    native, limited = (run(container, report, limited=each, LC_ALL=locale) for each in (False, True))
+    assert (limited.returncode, limited.stdout) == (EXIT_CODE, native.stdout)
+    match = re.fullmatch(r"ours (\d+) KiB\n", limited.stderr)
+    assert match
+    assert 0 < int(match[1]) < MOST_KIB
+
+
+def test_a_program_that_uses_cuda_has_nvml_too_and_nothing_else(container: Container, report: Path) -> None:
+    """It is opened with the first context, to measure; the simulated one keeps a descriptor, as NVIDIA's does."""
+    native, limited = (run(container, report, "cuda", limited=each).stdout.splitlines() for each in (False, True))
+    more = [line for line in limited if line not in native]
+    assert [line for line in native if line not in limited] == [line for line in native if "descriptors" in line]
+    assert [re.sub(r"\d+", "N", line) for line in more] == ["descriptors: N", "library /libnvidia-ml.so.N"]
+    assert "cuda: 0" in native
+    assert "cuda: 0" in limited
+
+
+SIGNALS = """
+import faulthandler, os, signal, sys, threading
+seen = []
+for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD, signal.SIGALRM):
+    signal.signal(number, lambda number, frame: seen.append(number))
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+if len(sys.argv) > 1:
+    from tests.driver import session
+    session.start()
+    for _ in range(300):
+        result, pointer = session.alloc(1 << 20)
+        session.free(pointer)
+        session.info()
+os.kill(os.getpid(), signal.SIGUSR1), os.kill(os.getpid(), signal.SIGUSR2)
+if os.fork() == 0: os._exit(5)
+print(os.wait()[1] >> 8, {signal.SIGUSR1, signal.SIGCHLD} <= set(seen), signal.SIGUSR2 in seen, signal.sigpending())
+print(signal.SIGALRM in seen or signal.sigtimedwait({signal.SIGALRM}, 1) is not None, threading.active_count())
+"""
+
+
+@pytest.mark.parametrize("cuda", [(), ("cuda",)])
+def test_signals_come_as_they_would(container: Container, cuda: tuple[str, ...]) -> None:
+    more = {"PYTHONPATH": str(HERE.parents[1])}
+    done = [run(container, sys.executable, "-c", SIGNALS, *cuda, limited=each, **more) for each in (False, True)]
+    assert [each.stdout for each in done] == ["5 True False {<Signals.SIGUSR2: 12>}\nTrue 1\n"] * 2
+    assert [each.stderr for each in done] == ["", ""]
 
 
 def test_a_program_without_cuda_takes_no_slot(container: Container) -> None:
-    run(container, ["/bin/true"], limited=True)
-    assert container.region().processes == ()
+    run(container, "/bin/true", limited=True)
+    thread = "import ctypes, threading; threading.Thread(target=print).start()"
+    assert run(container, sys.executable, "-c", thread, limited=True).returncode == 0
+    assert (container.region().processes, container.region().cards) == ((), ())

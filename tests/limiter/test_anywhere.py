@@ -1,0 +1,148 @@
+"""The library is loaded into whatever runs in a container: programs of other kinds, beside other libraries."""
+
+import json
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import sys
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from tests.limiter.conftest import Build, Container, environment_without_limits
+from tests.limiter.test_side_effects import EXIT_CODE
+from vgpu import region
+
+NOBODY = 65534
+MUSL = f"{platform.machine()}-linux-musl"
+
+Done = subprocess.CompletedProcess[str]
+
+
+def run(container: Container, *command: str | Path, preload: str | None = None, limited: bool = True) -> Done:
+    env = environment_without_limits() | container.world.environment()
+    env |= container.env if limited else {}
+    env |= {"LD_PRELOAD": preload} if preload else {}
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=30)
+
+
+def same(container: Container, *command: str | Path) -> Done:
+    """Does and says the same with the library and without; what it did."""
+    native, limited = run(container, *command, limited=False), run(container, *command)
+    assert (limited.returncode, limited.stdout, limited.stderr) == (native.returncode, native.stdout, native.stderr)
+    return native
+
+
+def test_a_static_program_does_not_load_it(container: Container) -> None:
+    busybox = shutil.which("busybox")
+    if busybox:
+        assert same(container, busybox, "sh", "-c", "echo $((6 * 7)) | cat; exit 3").returncode == 3
+    assert same(container, "/sbin/ldconfig", "-p").returncode == 0
+
+
+def test_a_static_program_of_musl_does_not_load_it(container: Container, built: Build) -> None:
+    assert same(container, built("report.c", "-static", target=MUSL)).returncode == EXIT_CODE
+
+
+def musl_loader() -> str:
+    loader = os.environ.get("MUSL_LOADER", f"/lib/ld-musl-{platform.machine()}.so.1")
+    if not Path(loader).exists():
+        pytest.skip(f"needs {loader} (Debian: the package musl)")
+    return loader
+
+
+@pytest.mark.parametrize("source", ["dlsym_user.c", "report.c"])
+def test_a_program_of_musl_loads_it_and_goes_on(container: Container, built: Build, source: str) -> None:
+    """LD_PRELOAD is handed on to children of any kind; there is no dlsym of glibc's for ours to go on to."""
+    program = built(source, "-dynamic", target=MUSL)
+    native = run(container, musl_loader(), str(program), limited=False)
+    limited = run(container, musl_loader(), str(program))
+    assert (limited.returncode, limited.stdout) == (native.returncode, native.stdout)
+
+
+def test_lookups_of_a_program_without_cuda_are_the_c_librarys(container: Container, built: Build) -> None:
+    assert same(container, built("dlsym_user.c")).stdout == "puts 1, cuInit 0\n"
+
+
+# Ours is last under `vgpu run`, and anywhere where somebody writes LD_PRELOAD himself.
+@pytest.mark.parametrize("order", [*permutations(("ours", "allocator", "profiler"))])
+def test_it_stands_beside_libraries_that_hook_malloc_and_dlsym(
+    container: Container, built: Build, order: tuple[str, ...]
+) -> None:
+    libraries = {
+        "ours": Path(container.env["LD_PRELOAD"]),
+        "allocator": built("interposer.c", "-shared", "-fPIC"),
+        "profiler": built("interposer.c", "-shared", "-fPIC", "-DHOOKS_DLSYM"),
+    }
+    preload = ":".join(str(libraries[name]) for name in order)
+    done = run(container, container.world.bin / "gpuprobe", "alloc", "40", "40", "24", preload=preload)
+    assert [json.loads(line)["result"] for line in done.stdout.splitlines()] == [0, 2, 0]
+    told = [line for line in done.stderr.splitlines() if line.startswith("interposer")]
+    assert done.returncode == 0
+    assert len(told) == 2
+    assert "interposer 1 0" in told
+
+
+def test_a_profiler_before_it_sees_every_lookup(container: Container, built: Build) -> None:
+    profiler = built("interposer.c", "-shared", "-fPIC", "-DHOOKS_DLSYM")
+    preload = f"{profiler}:{container.env['LD_PRELOAD']}"
+    done = run(container, container.world.bin / "gpuprobe", "alloc", "80", preload=preload)
+    assert json.loads(done.stdout)["result"] == 2
+    assert "interposer 1 1" in done.stderr
+
+
+# In a mount namespace of its own: the system's preload list, and a setuid copy of a program where nosuid does not hold.
+SECURE = """
+set -e
+mount -t tmpfs none /run && mkdir /run/vgpu && mount --bind "$FOLDER" /run/vgpu
+chmod 755 /run/vgpu && chmod 666 /run/vgpu/region
+cp "$PROGRAM" /run/setuid && chmod 4755 /run/setuid && cp "$PROGRAM" /run/plain
+cp "$LIBRARY" /run && chmod 755 /run/libvgpushare.so /run/plain
+mkdir /run/etc && cp /etc/ld.so.cache /run/etc && echo /run/libvgpushare.so > /run/etc/ld.so.preload
+mount --bind /run/etc /etc
+exec "$PYTHON" -S -c "$CODE" "$1"
+"""
+
+# Becomes nobody, takes a slot in the region as this very process, and becomes the program: an exec of a CUDA program.
+EXEC = """
+import os, struct, sys
+os.setgroups([]), os.setresgid(NOBODY, NOBODY, NOBODY), os.setresuid(NOBODY, NOBODY, NOBODY)
+fields = open("/proc/self/stat").read().rpartition(")")[2].split()
+with open("/run/vgpu/region", "r+b") as file:
+    file.seek(28), file.write(struct.pack("<I", 1))
+    file.seek(SLOTS_AT)
+    file.write(struct.pack("<IIQQ", os.getpid(), 0, int(fields[19]), os.stat("/proc/self/ns/pid").st_ino))
+os.execv(sys.argv[1], [sys.argv[1]])
+""".replace("NOBODY", str(NOBODY)).replace("SLOTS_AT", str(region.SLOTS_AT))
+
+
+def become(container: Container, program: Path, name: str) -> Done:
+    env = {
+        "PATH": os.environ["PATH"],
+        "FOLDER": str(container.folder),
+        "LIBRARY": container.env["LD_PRELOAD"],
+        "PROGRAM": str(program),
+        "PYTHON": sys.executable,
+        "CODE": EXEC,
+    }
+    command = ["unshare", "--mount", "/bin/sh", "-c", SECURE, "sh", name]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=30)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a setuid program of root's")
+@pytest.mark.parametrize(("name", "secure", "left"), [("/run/plain", 0, 0), ("/run/setuid", 1, 1)])
+def test_a_setuid_program_runs_and_leaves_the_region_alone(
+    container: Container, built: Build, name: str, secure: int, left: int
+) -> None:
+    """The region is written by those who have fewer rights. Without them, the former image's slot is cleared."""
+    assert Path(container.env["LD_PRELOAD"]).stat().st_mode & stat.S_IROTH
+    done = become(container, built("report.c"), name)
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip("mounts are not allowed here")
+    assert done.returncode == EXIT_CODE, done.stderr
+    assert f"secure: {secure}\n" in done.stdout
+    assert "ours 0 KiB" not in done.stderr
+    assert len(container.region().processes) == left
