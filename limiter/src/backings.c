@@ -12,7 +12,7 @@ static struct ledger
     handles; /* under the mutex: `other` is the number, `count` this handle's references, `card` their sort */
 static struct ledger
     mappings; /* under the mutex: by address; `other` is the number, `bytes` the size, `card` the sort */
-static struct ledger descriptors; /* under the mutex: `other` is the number; see descriptors.h */
+static struct ledger descriptors; /* under the mutex: see descriptors.h */
 static uint64_t last_number;      /* under the mutex: handles come again, these do not */
 
 void backings_lock(void) { pthread_mutex_lock(&mutex); }
@@ -24,7 +24,7 @@ void backings_forget_all(void) {
     for (int sort = 0; sort < SORTS; sort++) ledger_clear(&references[sort]);
     ledger_clear(&handles);
     ledger_clear(&mappings);
-    ledger_clear(&descriptors);
+    descriptors_forget_all(&descriptors);
 }
 
 /* The functions down to the next line are called under the mutex. */

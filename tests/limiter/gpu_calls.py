@@ -217,6 +217,14 @@ def closed() -> None:
     os.close(state["descriptor"])
 
 
+def number_comes_again() -> int:
+    """A descriptor that is closed, and whose number another's has then: only the second holds memory."""
+    result = backing(500, export=True)
+    first = state["handle"]
+    closed()
+    return result or backing(300, export=True) or vmm.release(first)
+
+
 def outside() -> int:
     """Imported as external memory, with a buffer of it."""
     size = state["mib"] * MIB
