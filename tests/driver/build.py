@@ -29,7 +29,7 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
 Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. What an
 allocation takes of a card, and what odd calls return, is as measured on an H200 with driver 580; what arrays, graphs
 and pools take is as documented. A kernel keeps its stream busy for the microseconds its name ends with. Not there:
-captures of anything but allocations, textures, semaphores, peers, fabric handles.
+textures, semaphores, peers, fabric handles.
 """
 
 import subprocess
@@ -70,7 +70,10 @@ CUDA = (
     "cuda_mipmaps.c",
     "cuda_sparse.c",
     "cuda_stream.c",
+    "cuda_event.c",
+    "cuda_launch.c",
     "cuda_capture.c",
+    "cuda_capture_info.c",
     "cuda_module.c",
     "cuda_library.c",
     "cuda_local.c",

@@ -17,6 +17,8 @@ bool array_exists(CUarray array) {
 static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
     CUcontext context;
     CUdeviceptr memory;
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     REQUIRE(texels_are_valid(descriptor), CUDA_ERROR_INVALID_VALUE);
     CUresult result = texels_allocate(descriptor, texels_size(descriptor), &context, &memory);
     REQUIRE(result == CUDA_SUCCESS, result);

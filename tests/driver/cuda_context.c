@@ -196,6 +196,8 @@ static CUresult synchronise(CUcontext context) {
     REQUIRE(context_alive(context), CUDA_ERROR_INVALID_CONTEXT);
     context = context->owner != NULL ? context->owner : context;
     REQUIRE(context_alive(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     CUdevice device = context->device;
     sleep_until(context->busy_until);
     pools_trim(device);

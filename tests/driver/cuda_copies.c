@@ -41,23 +41,32 @@ SIM_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice
 
 SIM_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
                                          CUstream hStream) {
-    (void)hStream;
+    CUresult result;
     ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
+        LEAVE(result);
+    }
     REQUIRE(srcHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
     return touch(dstDevice, ByteCount);
 }
 
 SIM_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-    (void)hStream;
+    CUresult result;
     ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
+        LEAVE(result);
+    }
     REQUIRE(dstHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
     return touch(srcDevice, ByteCount);
 }
 
 SIM_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
                                          CUstream hStream) {
-    (void)hStream;
+    CUresult result;
     ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
+        LEAVE(result);
+    }
     return touch_both(dstDevice, srcDevice, ByteCount);
 }
 
@@ -75,14 +84,20 @@ SIM_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_
 
 SIM_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
     (void)uc;
-    (void)hStream;
+    CUresult result;
     ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMSET, &result)) {
+        LEAVE(result);
+    }
     return touch(dstDevice, N);
 }
 
 SIM_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
     (void)ui;
-    (void)hStream;
+    CUresult result;
     ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMSET, &result)) {
+        LEAVE(result);
+    }
     return touch(dstDevice, N * sizeof ui);
 }

@@ -169,6 +169,14 @@ CUmemoryPool pool_make(CUdevice ordinal);    /* NULL without memory */
 CUmemoryPool pool_current(CUdevice ordinal); /* NULL without memory */
 void pool_drop_if_done(CUmemoryPool pool);
 void pools_trim(CUdevice ordinal); /* at a synchronisation point */
+/* Whether a call that could make a captured stream wait may be made now: a result. Otherwise the captures are invalid.
+ */
+CUresult capture_forbids(void);
+/* What an asynchronous call does in a captured stream, true when it is one: a node of a type, or of memory. */
+bool capture_takes(CUstream stream, CUgraphNodeType type, CUresult *result);
+bool capture_takes_allocation(CUstream stream, CUdevice device, uint64_t size, CUdeviceptr *address, CUresult *result);
+bool capture_takes_free(CUstream stream, CUdeviceptr address, CUresult *result);
+
 void streams_free_of(CUcontext context);
 CUresult stream_make(CUstream *out, CUcontext context, unsigned flags);
 uint64_t local_bytes(const char *kernel);

@@ -29,17 +29,21 @@ bool graph_allocates(CUgraph graph) {
     return false;
 }
 
+CUgraph graph_make(void) {
+    CUgraph made = calloc(1, sizeof *made);
+    if (made != NULL) {
+        *made = (struct CUgraph_st){.next = graphs, .addresses = next_addresses};
+        next_addresses += OF_EACH;
+        graphs = made;
+    }
+    return made;
+}
+
 SIM_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
     ENTER();
     REQUIRE(phGraph != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
-    CUgraph made = calloc(1, sizeof *made);
-    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
-    made->next = graphs;
-    made->addresses = next_addresses;
-    next_addresses += OF_EACH;
-    graphs = made;
-    *phGraph = made;
-    LEAVE(CUDA_SUCCESS);
+    *phGraph = graph_make();
+    LEAVE(*phGraph != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 SIM_EXPORT CUresult cuGraphDestroy(CUgraph hGraph) {

@@ -32,12 +32,14 @@ struct CUgraphExec_st {
     struct CUgraphNode_st *steps; /* as the nodes were at instantiation */
 };
 
+CUgraph graph_make(void); /* NULL without memory */
 bool graph_exists(CUgraph graph);
 bool graph_has_addresses(CUdeviceptr address); /* of any graph */
 bool graph_allocates(CUgraph graph);
 CUresult graph_add(CUgraphNode *out, CUgraph graph, const struct CUgraphNode_st *node);
-CUresult graph_add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS *parameters);
-CUresult graph_add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address);
+CUresult graph_add_kernel(CUgraph graph, CUfunction function);
+CUresult graph_add_allocation(CUgraph graph, CUdevice device, uint64_t size, CUdeviceptr *address);
+CUresult graph_add_free(CUgraph graph, CUdeviceptr address);
 void instances_forget(CUgraph graph);
 bool instance_exists(CUgraphExec exec);
 /* Reserves what its next launch needs. */

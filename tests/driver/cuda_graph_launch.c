@@ -1,6 +1,7 @@
 /* Instances at work: their memory is taken by the upload or the first launch. */
 #define _GNU_SOURCE
 #include "cuda_graph.h"
+#include "cuda_stream.h"
 
 /* The most its allocations come to at once on a device, and what of it no node of its own frees. */
 static uint64_t needed(CUgraphExec exec, CUdevice device, uint64_t *kept) {
@@ -120,6 +121,7 @@ SIM_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
     ENTER();
     CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(capture_of(hStream) == NULL, CUDA_ERROR_NOT_SUPPORTED); /* no graph in a graph here */
     REQUIRE(instance_exists(hGraphExec), CUDA_ERROR_INVALID_VALUE);
     if ((hGraphExec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) {
         free_outstanding(hGraphExec);

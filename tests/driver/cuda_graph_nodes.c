@@ -40,7 +40,7 @@ static CUdeviceptr find_place(CUgraph graph, uint64_t size) {
     return address;
 }
 
-CUresult graph_add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
+static CUresult add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
     const CUmemPoolProps *wanted = &parameters->poolProps;
     if (!graph_exists(graph) || wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         device_at(wanted->location.id) == NULL || wanted->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
@@ -57,7 +57,7 @@ CUresult graph_add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_NO
 }
 
 /* What it frees is this graph's, not yet freed by it, or another's. */
-CUresult graph_add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address) {
+static CUresult add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address) {
     if (!graph_exists(graph) || !graph_has_addresses(address)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -90,18 +90,40 @@ static CUresult add_kernel(CUgraphNode *out, CUgraph graph, const CUDA_KERNEL_NO
     return graph_add(out, graph, &node);
 }
 
+CUresult graph_add_kernel(CUgraph graph, CUfunction function) {
+    CUgraphNode node;
+    return add_kernel(&node, graph, &(CUDA_KERNEL_NODE_PARAMS){.func = function});
+}
+
+CUresult graph_add_allocation(CUgraph graph, CUdevice device, uint64_t size, CUdeviceptr *address) {
+    CUgraphNode node;
+    CUDA_MEM_ALLOC_NODE_PARAMS parameters = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}},
+        .bytesize = size,
+    };
+    CUresult result = add_allocation(&node, graph, &parameters);
+    *address = parameters.dptr;
+    return result;
+}
+
+CUresult graph_add_free(CUgraph graph, CUdeviceptr address) {
+    CUgraphNode node;
+    return add_free(&node, graph, address);
+}
+
 SIM_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                            size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
     ENTER();
     REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
-    LEAVE(graph_add_allocation(phGraphNode, hGraph, nodeParams));
+    LEAVE(add_allocation(phGraphNode, hGraph, nodeParams));
 }
 
 SIM_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                           size_t numDependencies, CUdeviceptr dptr) {
     ENTER();
     REQUIRE(dependencies != NULL || numDependencies == 0, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(graph_add_free(phGraphNode, hGraph, dptr));
+    LEAVE(add_free(phGraphNode, hGraph, dptr));
 }
 
 SIM_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -134,9 +156,9 @@ static CUresult add(CUgraphNode *out, CUgraph graph, CUgraphNodeParams *paramete
                 out, graph,
                 &(CUDA_KERNEL_NODE_PARAMS){.func = parameters->kernel.func, .kern = parameters->kernel.kern});
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-            return graph_add_allocation(out, graph, (CUDA_MEM_ALLOC_NODE_PARAMS *)&parameters->alloc);
+            return add_allocation(out, graph, (CUDA_MEM_ALLOC_NODE_PARAMS *)&parameters->alloc);
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
-            return graph_add_free(out, graph, parameters->free.dptr);
+            return add_free(out, graph, parameters->free.dptr);
         default:
             return CUDA_ERROR_NOT_SUPPORTED;
     }

@@ -38,6 +38,8 @@ CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size,
 SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     CUcontext context;
     ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     CUresult result = context_current(&context);
     REQUIRE(result == CUDA_SUCCESS, result);
     REQUIRE(dptr != NULL && bytesize > 0, CUDA_ERROR_INVALID_VALUE);
@@ -49,6 +51,8 @@ SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
     CUcontext context;
     size_t bytes;
     ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     CUresult result = context_current(&context);
     size_t pitch = round_up(WidthInBytes, PITCH);
     bool element = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
@@ -61,6 +65,8 @@ SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
 
 SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     Allocation *found = allocation_at(dptr);
     if (dptr == 0) {
         LEAVE(CUDA_SUCCESS);
@@ -94,6 +100,8 @@ static CUresult allocate_host(CUdeviceptr *out, size_t size, Kind kind) {
 /* Takes nothing of the card until it is touched there, which no simulated kernel does. */
 SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
     ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST, CUDA_ERROR_INVALID_VALUE);
     return allocate_host(dptr, bytesize, KIND_MANAGED);
 }
@@ -102,6 +110,8 @@ SIM_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flag
     CUdeviceptr address = 0;
     (void)Flags;
     ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     REQUIRE(pp != NULL, CUDA_ERROR_INVALID_VALUE);
     CUresult result = allocate_host(&address, bytesize, KIND_HOST);
     if (result == CUDA_SUCCESS) {

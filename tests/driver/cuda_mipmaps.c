@@ -52,6 +52,8 @@ SIM_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
                                            const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
                                            unsigned int numMipmapLevels) {
     ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     REQUIRE(pHandle != NULL && pMipmappedArrayDesc != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(texels_are_valid(pMipmappedArrayDesc), CUDA_ERROR_INVALID_VALUE);
     CUmipmappedArray made = calloc(1, sizeof *made);

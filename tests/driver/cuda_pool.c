@@ -1,8 +1,7 @@
 /* Stream-ordered allocation. A pool takes memory from the card in blocks of 32 MiB and gives it back, above its release
  * threshold, at the next synchronisation: what it holds is what it reserved, not what is used of it. */
 #define _GNU_SOURCE
-#include "cuda_capture.h"
-#include "cuda_graph.h"
+#include "cuda_driver.h"
 
 #include <stdlib.h>
 
@@ -88,7 +87,7 @@ void pools_trim(CUdevice ordinal) {
     }
 }
 
-static CUresult allocate(CUdeviceptr *dptr, size_t size, CUmemoryPool pool) {
+static CUresult allocate(CUdeviceptr *dptr, size_t size, CUmemoryPool pool, CUstream stream) {
     CUcontext context;
     CUresult result = context_current(&context);
     REQUIRE(result == CUDA_SUCCESS, result);
@@ -97,6 +96,9 @@ static CUresult allocate(CUdeviceptr *dptr, size_t size, CUmemoryPool pool) {
     if (size == 0) {
         *dptr = 0;
         LEAVE(CUDA_SUCCESS);
+    }
+    if (capture_takes_allocation(stream, pool == NULL ? context->device : pool->device, size, dptr, &result)) {
+        LEAVE(result);
     }
     pool = pool == NULL ? pool_current(context->device) : pool;
     result = pool_charge(pool, size);
@@ -109,64 +111,26 @@ static CUresult allocate(CUdeviceptr *dptr, size_t size, CUmemoryPool pool) {
     LEAVE(result);
 }
 
-static CUresult allocate_in(CUgraph graph, CUdeviceptr *dptr, size_t size) {
-    CUcontext context;
-    CUgraphNode node;
-    CUresult result = context_current(&context);
-    CUDA_MEM_ALLOC_NODE_PARAMS wanted = {
-        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
-        .bytesize = size,
-    };
-    if (result == CUDA_SUCCESS) {
-        wanted.poolProps.location.id = context->device;
-        result = graph_add_allocation(&node, graph, &wanted);
-    }
-    if (result == CUDA_SUCCESS) {
-        *dptr = wanted.dptr;
-    }
-    return result;
-}
-
-/* Whether the stream is capturing, so that it is the graph's, at its launch; then `*result` is the answer. */
-static bool captured(CUstream stream, CUdeviceptr *dptr, size_t size, CUresult *result) {
-    CUgraph graph;
-    if (!capture_graph(stream, &graph, result)) {
-        return false;
-    }
-    *result = *result == CUDA_SUCCESS ? allocate_in(graph, dptr, size) : *result;
-    return true;
-}
-
 SIM_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
-    CUresult result;
     ENTER();
-    if (captured(hStream, dptr, bytesize, &result)) {
-        LEAVE(result);
-    }
-    return allocate(dptr, bytesize, NULL);
+    return allocate(dptr, bytesize, NULL, hStream);
 }
 
 SIM_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-    CUresult result;
     ENTER();
     REQUIRE(pool != NULL && !pool->imported, CUDA_ERROR_INVALID_VALUE);
-    if (captured(hStream, dptr, bytesize, &result)) {
-        LEAVE(result);
-    }
-    return allocate(dptr, bytesize, pool);
+    return allocate(dptr, bytesize, pool, hStream);
 }
 
 SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
-    CUgraph graph;
-    CUgraphNode node;
-    CUresult result;
     ENTER();
-    if (capture_graph(hStream, &graph, &result)) {
-        LEAVE(result == CUDA_SUCCESS ? graph_add_free(&node, graph, dptr) : result);
-    }
+    CUresult result;
     Allocation *found = allocation_at(dptr);
     if (dptr == 0) {
         LEAVE(CUDA_SUCCESS);
+    }
+    if (capture_takes_free(hStream, dptr, &result)) {
+        LEAVE(result);
     }
     REQUIRE(found != NULL && allocation_is_freeable(found), CUDA_ERROR_INVALID_VALUE);
     LEAVE(allocation_free(found));
@@ -200,9 +164,9 @@ SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 
 SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
     ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     REQUIRE(pool != NULL, CUDA_ERROR_INVALID_VALUE);
-    CUresult safe = capture_unsafe();
-    REQUIRE(safe == CUDA_SUCCESS, safe);
     trim(pool, minBytesToKeep);
     LEAVE(CUDA_SUCCESS);
 }

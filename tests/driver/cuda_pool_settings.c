@@ -1,6 +1,6 @@
 /* Attributes of a pool, and which devices may use its memory. */
 #define _GNU_SOURCE
-#include "cuda_capture.h"
+#include "cuda_driver.h"
 
 /* The 64-bit attribute's place in the pool, NULL for the reuse switches, which are ints and mean nothing here. */
 static uint64_t *attribute(CUmemoryPool pool, CUmemPool_attribute attr) {
@@ -22,9 +22,9 @@ static uint64_t *attribute(CUmemoryPool pool, CUmemPool_attribute attr) {
 
 SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     REQUIRE(pool != NULL && value != NULL, CUDA_ERROR_INVALID_VALUE);
-    CUresult safe = capture_unsafe();
-    REQUIRE(safe == CUDA_SUCCESS, safe);
     const uint64_t *place = attribute(pool, attr);
     if (place != NULL) {
         *(cuuint64_t *)value = *place;

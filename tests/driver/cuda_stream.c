@@ -1,20 +1,8 @@
-/* Streams, events and launches. A kernel computes nothing: it keeps its stream busy for its time. */
+/* Streams. A kernel computes nothing: it keeps its stream busy for its time. */
 #define _GNU_SOURCE
-#include "cuda_driver.h"
+#include "cuda_stream.h"
 
 #include <stdlib.h>
-
-struct CUstream_st {
-    struct CUstream_st *next;
-    CUcontext context;
-    unsigned flags;
-    uint64_t busy_until;
-};
-
-struct CUevent_st {
-    uint64_t at;     /* when its work is done; 0 = never recorded */
-    CUdevice device; /* where it was recorded */
-};
 
 void streams_free_of(CUcontext context) {
     while (context->streams != NULL) {
@@ -22,13 +10,6 @@ void streams_free_of(CUcontext context) {
         context->streams = gone->next;
         free(gone);
     }
-}
-
-/* The default streams (NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD) are the context's own clock. */
-static bool is_default(CUstream stream) { return (uintptr_t)stream <= 2; }
-
-static uint64_t *clock_of(CUstream stream, CUcontext context) {
-    return is_default(stream) ? &context->busy_until : &stream->busy_until;
 }
 
 CUcontext stream_context(CUstream stream) {
@@ -88,6 +69,8 @@ SIM_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
     ENTER();
     CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    CUresult forbidden = capture_forbids_in(hStream);
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     CUdevice device = context->device;
     sleep_until(*clock_of(hStream, context));
     pools_trim(device);
@@ -98,80 +81,9 @@ SIM_EXPORT CUresult cuStreamQuery(CUstream hStream) {
     ENTER();
     CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    CUresult forbidden = capture_forbids_in(hStream);
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     LEAVE(*clock_of(hStream, context) <= now_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
-}
-
-SIM_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
-    (void)Flags;
-    ENTER();
-    CUcontext context = stream_context(hStream);
-    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
-    REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
-    uint64_t *clock = clock_of(hStream, context);
-    *clock = hEvent->at > *clock ? hEvent->at : *clock;
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
-    (void)Flags;
-    ENTER();
-    REQUIRE(phEvent != NULL, CUDA_ERROR_INVALID_VALUE);
-    *phEvent = calloc(1, sizeof **phEvent);
-    LEAVE(*phEvent != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
-}
-
-SIM_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
-    ENTER();
-    REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
-    free(hEvent);
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuEventDestroy(CUevent hEvent) { return cuEventDestroy_v2(hEvent); }
-
-SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
-    ENTER();
-    CUcontext context = stream_context(hStream);
-    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
-    REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
-    uint64_t now = now_ns();
-    uint64_t done = *clock_of(hStream, context);
-    hEvent->at = done > now ? done : now;
-    hEvent->device = context->device;
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuEventQuery(CUevent hEvent) {
-    ENTER();
-    REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
-    LEAVE(hEvent->at <= now_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
-}
-
-SIM_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
-    ENTER();
-    REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
-    CUdevice device = hEvent->device;
-    sleep_until(hEvent->at);
-    pools_trim(device);
-    LEAVE(CUDA_SUCCESS);
-}
-
-static CUresult elapsed(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
-    REQUIRE(pMilliseconds != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(hStart != NULL && hEnd != NULL && hStart->at != 0 && hEnd->at != 0, CUDA_ERROR_INVALID_HANDLE);
-    REQUIRE(hEnd->at <= now_ns(), CUDA_ERROR_NOT_READY);
-    *pMilliseconds = (float)((double)hEnd->at - (double)hStart->at) / 1e6F;
-    LEAVE(CUDA_SUCCESS);
-}
-
-SIM_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
-    ENTER();
-    return elapsed(pMilliseconds, hStart, hEnd);
-}
-
-SIM_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
-    ENTER();
-    return elapsed(pMilliseconds, hStart, hEnd);
 }
 
 CUresult stream_run(CUstream stream, uint64_t duration_ns) {
@@ -191,38 +103,22 @@ CUresult stream_run(CUstream stream, uint64_t duration_ns) {
     return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUfunction function, CUstream stream) {
-    REQUIRE(stream_context(stream) != NULL, CUDA_ERROR_INVALID_CONTEXT);
-    REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
-    CUresult result = local_grow(stream_context(stream), function->local);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    LEAVE(stream_run(stream, function->duration_ns));
+static CUresult get_context(CUstream stream, CUcontext *context) {
+    REQUIRE(context != NULL, CUDA_ERROR_INVALID_VALUE);
+    *context = stream_context(stream);
+    LEAVE(*context != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT);
 }
 
-SIM_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                                   unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-                                   unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
-    (void)sharedMemBytes;
-    (void)kernelParams;
-    (void)extra;
+SIM_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
     ENTER();
-    REQUIRE(gridDimX > 0 && gridDimY > 0 && gridDimZ > 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(blockDimX > 0 && blockDimY > 0 && blockDimZ > 0, CUDA_ERROR_INVALID_VALUE);
-    return launch(f, hStream);
+    return get_context(hStream, pctx);
 }
 
-SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
-    (void)kernelParams;
-    (void)extra;
+/* A green context's streams are the primary context's here. */
+SIM_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
     ENTER();
-    REQUIRE(config != NULL, CUDA_ERROR_INVALID_VALUE);
-    return launch(f, config->hStream);
-}
-
-SIM_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                                              unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-                                              unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-                                              void **kernelParams) {
-    return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
-                          kernelParams, NULL);
+    if (pGreenCtx != NULL) {
+        *pGreenCtx = NULL;
+    }
+    return get_context(hStream, pCtx);
 }

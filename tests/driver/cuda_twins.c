@@ -32,9 +32,6 @@ TWIN_OF(cuMemsetD32Async, _ptsz, (CUdeviceptr dstDevice, unsigned int ui, size_t
         (dstDevice, ui, N, hStream))
 TWIN_OF(cuStreamSynchronize, _ptsz, (CUstream hStream), (hStream))
 TWIN_OF(cuStreamQuery, _ptsz, (CUstream hStream), (hStream))
-TWIN_OF(cuStreamBeginCapture, _ptsz, (CUstream hStream), (hStream))
-TWIN_OF(cuStreamBeginCapture_v2, _ptsz, (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode))
-TWIN_OF(cuStreamEndCapture, _ptsz, (CUstream hStream, CUgraph *phGraph), (hStream, phGraph))
 TWIN_OF(cuStreamIsCapturing, _ptsz, (CUstream hStream, CUstreamCaptureStatus *captureStatus), (hStream, captureStatus))
 TWIN_OF(cuStreamWaitEvent, _ptsz, (CUstream hStream, CUevent hEvent, unsigned int Flags), (hStream, hEvent, Flags))
 TWIN_OF(cuEventRecord, _ptsz, (CUevent hEvent, CUstream hStream), (hEvent, hStream))
@@ -56,3 +53,23 @@ TWIN_OF(cuGraphInstantiateWithParams, _ptsz,
         (phGraphExec, hGraph, instantiateParams))
 TWIN_OF(cuGraphUpload, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), (hGraphExec, hStream))
 TWIN_OF(cuGraphLaunch, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), (hGraphExec, hStream))
+TWIN_OF(cuStreamGetCtx, _ptsz, (CUstream hStream, CUcontext *pctx), (hStream, pctx))
+TWIN_OF(cuStreamGetCtx_v2, _ptsz, (CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx),
+        (hStream, pCtx, pGreenCtx))
+TWIN_OF(cuStreamBeginCapture, _ptsz, (CUstream hStream), (hStream))
+TWIN_OF(cuStreamBeginCapture_v2, _ptsz, (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode))
+TWIN_OF(cuStreamBeginCaptureToGraph, _ptsz,
+        (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+         size_t numDependencies, CUstreamCaptureMode mode),
+        (hStream, hGraph, dependencies, dependencyData, numDependencies, mode))
+TWIN_OF(cuStreamEndCapture, _ptsz, (CUstream hStream, CUgraph *phGraph), (hStream, phGraph))
+TWIN_OF(cuStreamGetCaptureInfo, _ptsz, (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out),
+        (hStream, captureStatus_out, id_out))
+TWIN_OF(cuStreamGetCaptureInfo_v2, _ptsz,
+        (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
+         const CUgraphNode **dependencies_out, size_t *numDependencies_out),
+        (hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out))
+TWIN_OF(cuStreamGetCaptureInfo_v3, _ptsz,
+        (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
+         const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out),
+        (hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out))

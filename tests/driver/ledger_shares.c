@@ -89,8 +89,7 @@ uint64_t shares_shown(uint32_t slot, int place) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < state->share_high; i++) {
         const Share *share = &state->share[i];
-        bool here =
-            share->id != 0 && share->place == (uint32_t)place && (has(share->seen, slot) || has(share->imported, slot));
+        bool here = share->id != 0 && share->place == (uint32_t)place && has(share->holders, slot);
         if (here && shown_with(share) == slot) {
             sum += share->bytes;
         }
