@@ -15,6 +15,7 @@ from tests.limiter.conftest import PURE, SOURCES, Container
 
 HERE = Path(__file__).parent
 NOT_LINKED = {"resolve.c", "start.c"}  # what makes it a preloaded library
+MIX = (HERE / "mix.c", HERE / "mix_steps.c")
 ALL = sorted(path for path in SOURCES.glob("*.c") if path.name not in NOT_LINKED)
 
 
@@ -46,12 +47,12 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("mix") / "mix", "address,undefined", HERE / "mix.c", *ALL)
+    return compiled(tmp_path_factory.mktemp("mix") / "mix", "address,undefined", *MIX, *ALL)
 
 
 @pytest.fixture(scope="session")
 def racing_mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("racing") / "mix", "thread", HERE / "mix.c", *ALL)
+    return compiled(tmp_path_factory.mktemp("racing") / "mix", "thread", *MIX, *ALL)
 
 
 @pytest.fixture
@@ -75,15 +76,15 @@ def test_foreign_bytes_and_long_histories_are_clean(fuzz: Path, seed: int) -> No
 
 @pytest.mark.parametrize("seed", range(2))
 def test_threads_that_do_everything_at_once_leave_nothing_behind(container: Container, mix: Path, seed: int) -> None:
-    run(container, mix, "4", "1000", str(seed))
+    run(container, mix, "4", "600", str(seed))
     assert container.region().cards[0].refusals > 0
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_threads_that_do_everything_at_once_do_not_race(container: Container, racing_mix: Path, seed: int) -> None:
-    run(container, racing_mix, "4", "1000", str(seed))
+    run(container, racing_mix, "4", "600", str(seed))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_region_that_is_written_over_meanwhile_hurts_nobody(container: Container, mix: Path, seed: int) -> None:
-    run(container, mix, "4", "500", str(seed), "hostile")
+    run(container, mix, "4", "300", str(seed), "hostile")

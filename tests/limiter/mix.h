@@ -1,0 +1,53 @@
+/* What the parts of mix.c share. */
+#ifndef MIX_H
+#define MIX_H
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "../../limiter/src/hooks.h"
+
+#define MIB  (1ULL << 20)
+#define KEPT 12
+
+/* What the limiter does not stand in for is the driver's own. */
+#define DRIVER(name) ((__typeof__(&(name)))dlsym(dlopen("libcuda.so.1", RTLD_NOW), #name))
+
+struct mapped {
+    CUdeviceptr address;
+    CUmemGenericAllocationHandle physical;
+};
+
+struct pooled {
+    CUmemoryPool pool;
+    CUdeviceptr pointer;
+};
+
+struct thread {
+    pthread_t id;
+    unsigned long long chance;
+    CUdeviceptr plain[KEPT], pooled[KEPT];
+    CUmemGenericAllocationHandle physical[KEPT];
+    struct mapped mapped[KEPT];
+    struct pooled pools[KEPT];
+    CUarray array[KEPT];
+    CUmodule module[KEPT];
+};
+
+extern CUcontext context; /* current in every thread */
+extern nvmlDevice_t card;
+extern int wrong; /* atomically: what the program ends with */
+
+/* A number below `most`. */
+unsigned next(struct thread *thread, unsigned most);
+
+/* Anything but success and out of memory is wrong. */
+void expect(const char *what, CUresult result);
+
+/* One call or a few, of any kind. */
+void step(struct thread *thread);
+
+void free_all(struct thread *thread);
+
+#endif
