@@ -40,7 +40,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 OUTPUTS = ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked")
-SHARED = ("cards.c", "card_line.c", "ledger.c", "ledger_shares.c", "faults.c")
+SHARED = ("cards.c", "card_line.c", "ledger.c", "ledger_accounts.c", "ledger_shares.c", "faults.c")
 CUDA = (
     "cuda_start.c",
     "cuda_errors.c",

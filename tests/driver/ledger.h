@@ -1,4 +1,4 @@
-/* The ledger's file, shared by the files that keep it: ledger.c and ledger_shares.c. */
+/* The ledger's file, shared by the files that keep it. */
 #ifndef LEDGER_H
 #define LEDGER_H
 
@@ -50,6 +50,13 @@ extern int own_slot; /* -1 = not joined */
 void ledger_enter(void);
 void ledger_leave(void);
 bool ledger_alive(int slot);
+/* Maps the file as SIMGPU_STATE says now, unless this process has joined; 0 or a negative errno. */
+int ledger_attached(void);
+/* The PID of the slot's process; 0 when this PID namespace has no name for it. */
+unsigned ledger_owner(uint32_t slot);
+
+/* --- ledger_accounts.c --- */
+
 /* The card's place, made where there is none; -1 when there is no room. Under the file's lock. */
 int ledger_place(const char *uuid);
 /* Whether all processes together stay within `capacity` with so many bytes more; looks for the dead where they would
