@@ -67,7 +67,10 @@ struct region_card {
     uint64_t throttled_ns;    /* anybody, atomically: what launches have waited */
     uint32_t delayed;         /* anybody, atomically: launches that waited */
     uint32_t longest_wait_us; /* anybody, atomically */
-    uint8_t reserved1[64];
+    uint32_t tickets;         /* given out so far to processes that wait for a turn */
+    uint32_t served;          /* the last one that had its turn, or did not come for it */
+    uint64_t free_since;      /* since when its successor is waited for, 0 = it is not */
+    uint8_t reserved1[48];
 };
 
 struct region_slot {

@@ -25,7 +25,10 @@ from vgpu.region import Region
 MIB = 1 << 20
 SOURCES = Path(limiter.__file__).parent / "src"
 Build = Callable[..., Path]
-PURE = ("account", "region", "limits", "grammar", "ledger", "blocks", "holdings", "descriptors", "backings", "identity")
+PURE = (
+    *("account", "region", "limits", "grammar", "ledger", "blocks", "holdings", "descriptors", "backings", "identity"),
+    *("tokens", "turn", "estimate"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,31 @@
+/* What launches cost, as far as it has been measured: one figure for each kernel and shape, or graph. Pure; the caller
+ * locks. */
+#ifndef VGPU_ESTIMATE_H
+#define VGPU_ESTIMATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ESTIMATES = 2048 };
+
+struct estimates {
+    struct estimate {
+        uint64_t key; /* 0 = free */
+        uint64_t ns;
+    } rows[ESTIMATES];
+    uint32_t scale; /* of 1024: what launches take together over the sum of what each takes alone; 0 = not known */
+};
+
+/* Names a kernel and its grid and blocks, or with no shape a graph. Never 0. */
+uint64_t estimates_key(const void *what, const unsigned shape[6]);
+
+/* What a launch is expected to take among others; false where it has not been measured. */
+bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns);
+
+/* It took `ns`, alone. */
+void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
+
+/* A turn's launches were expected to take `expected` and took `measured`. */
+void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured);
+
+#endif

@@ -1,0 +1,39 @@
+/* One turn of a process on a card: how much it may launch, and what it is charged. Pure: the clock is an argument. */
+#ifndef VGPU_TURN_H
+#define VGPU_TURN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* All times in ns. */
+struct turn {
+    uint64_t begun;
+    uint64_t budget;   /* GPU time that fits into it */
+    uint64_t expected; /* GPU time of what has been launched */
+    uint64_t drained;  /* when that is done, as far as is known */
+    uint64_t idle;     /* how long nothing ran since the first launch, as far as is known */
+    unsigned launches;
+    bool is_unknown; /* it holds a launch that was never measured: nothing follows before it has been */
+};
+
+/* A turn at `share` percent, 0 where nothing is limited any more. It is so short that, with what follows it until it is
+ * repaid, it takes 18 ms at most. */
+struct turn turn_open(uint64_t now, unsigned share);
+
+/* Whether a launch fits; the first always does, whatever it takes: it is repaid. */
+bool turn_fits(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now);
+
+/* Lets everything in for the next 20 ms. */
+void turn_stretch(struct turn *turn, uint64_t now);
+
+void turn_add(struct turn *turn, bool is_known, uint64_t expected, uint64_t now);
+
+/* What the turn is charged: `measured` is the time from its first launch to its last one's end, or to `marked`, where
+ * an end was marked only then (0 where not). The time is left out in which nothing ran because nothing was launched. A
+ * `measured` of 0 says that it could not be measured. */
+uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t marked);
+
+/* Whether that cost says how long the launches take together. */
+bool turn_tells(const struct turn *turn, uint64_t cost);
+
+#endif

@@ -1,0 +1,271 @@
+"""Whose turn it is and how long, in virtual time: the arithmetic in C, driven as the gate drives it."""
+
+import ctypes
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vgpu import limits, region
+
+MS = 1_000_000
+SECOND = 1000 * MS
+U64 = ctypes.c_uint64
+GPU = limits.uuid_text(bytes([7]) * 16)
+START = 1000 * SECOND
+
+
+class Turn(ctypes.Structure):
+    _fields_ = (
+        ("begun", U64),
+        ("budget", U64),
+        ("expected", U64),
+        ("drained", U64),
+        ("idle", U64),
+        ("launches", ctypes.c_uint),
+        ("is_unknown", ctypes.c_bool),
+    )
+
+
+@pytest.fixture(scope="module")
+def compute(pure: ctypes.CDLL) -> ctypes.CDLL:
+    pure.turn_open.restype = Turn
+    for name in ("turn_cost", "tokens_take", "estimates_key"):
+        getattr(pure, name).restype = U64
+    for name in ("turn_fits", "turn_tells", "estimates_of"):
+        getattr(pure, name).restype = ctypes.c_bool
+    return pure
+
+
+@dataclass
+class Card:
+    """A card's row in a region of its own."""
+
+    pure: ctypes.CDLL
+    share: int
+
+    def __post_init__(self) -> None:
+        self.region = ctypes.c_void_p(self.pure.region_anonymous())
+        place = self.pure.account_card(self.region, limits.uuid_bytes(GPU))
+        self.row = ctypes.c_void_p((self.region.value or 0) + 256 + 256 * place)
+        self.tickets: dict[int, ctypes.c_uint32] = {}
+
+    def take(self, who: int, now: int) -> int:
+        ticket = self.tickets.setdefault(who, ctypes.c_uint32(0))
+        return int(self.pure.tokens_take(self.row, who, ctypes.byref(ticket), self.share, U64(now)))
+
+    def charge(self, who: int, cost: int, now: int) -> None:
+        self.pure.tokens_charge(self.row, who, self.share, U64(cost), U64(now))
+
+    def used(self) -> int:
+        data = ctypes.string_at(self.region.value or 0, region.SIZE)
+        return region.decode(data).cards[0].gpu_ns
+
+    def take_when_due(self, who: int, now: int) -> int:
+        while wait := self.take(who, now):
+            now += wait
+        return now
+
+
+def run_turn(card: Card, now: int, kernel: int, late: int = 0) -> tuple[int, int]:
+    """One turn of a process that launches such kernels without end: what it used, and when it had ended."""
+    turn = card.pure.turn_open(U64(now), card.share)
+    used = max(1, turn.budget // kernel) * kernel
+    card.charge(2, used, now + used + late)
+    return used, now + used + late
+
+
+@given(share=st.integers(1, 99), kernel_us=st.integers(1, 200_000), late_us=st.integers(0, 50))
+def test_a_container_that_never_stops_gets_its_share_of_any_kernels(
+    compute: ctypes.CDLL, share: int, kernel_us: int, late_us: int
+) -> None:
+    card, now, used = Card(compute, share), START, 0
+    while now < START + 3 * SECOND:
+        now = card.take_when_due(2, now)
+        cost, now = run_turn(card, now, kernel_us * 1000, late_us * 1000)
+        used += cost
+    now = card.take_when_due(2, now)
+    asked = (now - START) * share / 100
+    assert used <= asked + 10 * MS
+    room = (100 - share) / 100 * 5 * MS  # of a turn, for what is lost at its end
+    if late_us * 1000 < room:
+        assert used >= asked - 10 * MS - kernel_us * 1000
+    assert card.used() == used
+    compute.region_close(card.region)
+
+
+@given(share=st.integers(10, 99), kernel_us=st.integers(1, 1000))
+def test_no_stall_is_longer_than_20_ms(compute: ctypes.CDLL, share: int, kernel_us: int) -> None:
+    card, now = Card(compute, share), START
+    for _ in range(50):
+        taken = card.take_when_due(2, now)
+        assert taken - now <= 20 * MS
+        _, now = run_turn(card, taken, kernel_us * 1000)
+    compute.region_close(card.region)
+
+
+def test_who_was_away_finds_10_ms_and_no_more(compute: ctypes.CDLL) -> None:
+    card = Card(compute, 50)
+    assert card.take(2, START) == 0
+    card.charge(2, 0, START)
+    assert card.take(2, START + 3600 * SECOND) == 0
+    card.charge(2, 10 * MS, START + 3600 * SECOND + 10 * MS)
+    assert card.take(2, START + 3600 * SECOND + 10 * MS) == 0
+    card.charge(2, 11 * MS, START + 3600 * SECOND + 21 * MS)
+    assert card.take(2, START + 3600 * SECOND + 21 * MS) > 0
+
+
+def test_one_long_kernel_is_repaid_in_full(compute: ctypes.CDLL) -> None:
+    card = Card(compute, 30)
+    assert card.take(2, START) == 0
+    card.charge(2, 300 * MS, START + 300 * MS)
+    repaid = card.take_when_due(2, START + 300 * MS) - START
+    assert abs(repaid - SECOND) < MS
+
+
+def test_those_who_wait_have_their_turns_in_order(compute: ctypes.CDLL) -> None:
+    card, now, order = Card(compute, 50), START, []
+    for _ in range(12):
+        waits = {who: card.take(who, now) for who in (2, 3, 4)}
+        while all(waits.values()):
+            now += min(waits.values())
+            waits = {who: waits[who] and card.take(who, now) for who in (2, 3, 4)}
+        order.append(next(who for who, wait in waits.items() if wait == 0))
+        now += MS
+        card.charge(order[-1], MS, now)
+    assert order == [2, 3, 4] * 4
+
+
+def test_who_holds_the_turn_and_is_silent_is_passed_over(compute: ctypes.CDLL) -> None:
+    card = Card(compute, 50)
+    assert card.take(2, START) == 0
+    card.pure.tokens_extend(card.row, 2, U64(START + 30 * MS))
+    assert card.take(3, START) == 30 * MS
+    assert card.take(3, START + 31 * MS) == 0
+
+
+def test_who_waits_and_does_not_come_is_passed_over_within_a_moment(compute: ctypes.CDLL) -> None:
+    card = Card(compute, 50)
+    assert card.take(2, START) == 0
+    assert card.take(3, START) > 0  # and is never seen again
+    card.charge(2, 0, START + MS)
+    assert card.take_when_due(4, START + MS) <= START + 4 * MS
+
+
+def test_time_that_two_processes_used_together_is_charged_once(compute: ctypes.CDLL) -> None:
+    card = Card(compute, 50)
+    assert card.take(2, START) == 0
+    card.charge(2, 0, START)
+    card.charge(2, 10 * MS, START + 10 * MS)
+    card.charge(3, 8 * MS, START + 12 * MS)
+    assert card.used() == 12 * MS
+
+
+@given(
+    st.binary(min_size=128, max_size=128),
+    st.integers(1, 99),
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2**64 - 1)), max_size=6),
+)
+def test_whatever_stands_in_the_region_nobody_waits_for_ever(
+    compute: ctypes.CDLL, row: bytes, share: int, charges: list[tuple[int, int]]
+) -> None:
+    card, now = Card(compute, share), START
+    ctypes.memmove((card.row.value or 0) + 128, row, len(row))
+    for who, cost in charges:
+        card.charge(who, cost, now)
+    asked = 0
+    while wait := card.take(9, now):
+        now += wait
+        asked += 1
+        assert asked < 10_000
+    assert now - START <= 1100 * SECOND  # a debt of ten seconds at one percent
+    compute.region_close(card.region)
+
+
+def add(compute: ctypes.CDLL, turn: Turn, expected: int, now: int, *, known: bool = True) -> None:
+    compute.turn_add(ctypes.byref(turn), known, U64(expected), U64(now))
+
+
+def test_the_first_launch_always_passes_and_an_unknown_one_stays_alone(compute: ctypes.CDLL) -> None:
+    turn = compute.turn_open(U64(START), 30)
+
+    def fits(expected: int, *, known: bool = True) -> bool:
+        return bool(compute.turn_fits(ctypes.byref(turn), known, U64(expected), U64(START)))
+
+    assert fits(900 * MS)
+    assert fits(0, known=False)
+    add(compute, turn, MS, START)
+    assert fits(4 * MS)  # 5 ms in all
+    assert not fits(4 * MS + 1)
+    assert not fits(0, known=False)
+    turn = compute.turn_open(U64(START), 30)
+    add(compute, turn, 0, START, known=False)
+    assert not fits(1)
+
+
+def test_time_without_work_is_not_charged_and_time_with_it_is(compute: ctypes.CDLL) -> None:
+    turn = compute.turn_open(U64(START), 30)
+    add(compute, turn, MS, START)
+    assert compute.turn_cost(ctypes.byref(turn), U64(MS), U64(0)) == MS
+    add(compute, turn, MS, START + 4 * MS)  # the card was idle from 1 to 4 ms
+    cost = compute.turn_cost(ctypes.byref(turn), U64(5 * MS), U64(START + 5 * MS))
+    assert 2 * MS <= cost <= 2.02 * MS
+    assert compute.turn_cost(ctypes.byref(turn), U64(0), U64(0)) == 2 * MS  # the driver did not say
+
+
+@given(st.lists(st.tuples(st.integers(0, 2 * MS), st.integers(1, 3 * MS)), min_size=1, max_size=30))
+def test_what_is_charged_is_what_the_card_was_busy(compute: ctypes.CDLL, launches: list[tuple[int, int]]) -> None:
+    """Any pauses between any kernels of known length: an exact twin of the card says when it was busy."""
+    turn = compute.turn_open(U64(START), 0)
+    now = begun = START
+    done, busy = START, 0
+    for pause, kernel in launches:
+        now += pause
+        add(compute, turn, kernel, now)
+        begun = now if busy == 0 else begun
+        done = max(done, now) + kernel
+        busy += kernel
+    cost = compute.turn_cost(ctypes.byref(turn), U64(done - begun), U64(0))
+    assert busy <= cost <= busy + len(launches) * 10_000
+
+
+def test_estimates_follow_what_is_measured_and_fit_what_overlaps(compute: ctypes.CDLL) -> None:
+    room = ctypes.create_string_buffer(2048 * 16 + 16)
+
+    def expected(key: int) -> int | None:
+        found = U64()
+        return found.value if compute.estimates_of(room, U64(key), ctypes.byref(found)) else None
+
+    assert expected(5 << 32) is None
+    compute.estimates_learn(room, U64(5 << 32), U64(1000))
+    assert expected(5 << 32) == 1000
+    compute.estimates_learn(room, U64(5 << 32), U64(2000))
+    assert expected(5 << 32) == 1500
+    for _ in range(40):
+        compute.estimates_fit(room, U64(expected(5 << 32) or 0), U64(150))
+    assert 140 <= (expected(5 << 32) or 0) <= 160
+    compute.estimates_learn(room, U64(6 << 32), U64(2**64 - 1))
+    assert expected(6 << 32) is not None
+
+
+@given(st.lists(st.integers(1, 2**64 - 1), min_size=1, max_size=3000, unique=True))
+def test_more_kernels_than_there_is_room_for_forget_only_the_oldest(compute: ctypes.CDLL, keys: list[int]) -> None:
+    room, found = ctypes.create_string_buffer(2048 * 16 + 16), U64()
+    for key in keys:
+        compute.estimates_learn(room, U64(key), U64(7))
+        assert compute.estimates_of(room, U64(key), ctypes.byref(found))
+
+
+def test_kernels_are_told_apart_by_function_and_shape(compute: ctypes.CDLL) -> None:
+    def key(what: int, *shape: int) -> int:
+        return int(compute.estimates_key(ctypes.c_void_p(what), (ctypes.c_uint * 6)(*shape)))
+
+    keys = [
+        key(64, 1, 1, 1, 32, 1, 1),
+        key(64, 2, 1, 1, 32, 1, 1),
+        key(128, 1, 1, 1, 32, 1, 1),
+        key(64, 1, 1, 1, 1, 32),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key(0) != 0
