@@ -23,6 +23,7 @@ PROGRAMS = {
     "kills": (*CLASSES, "kills.c"),
     "step": (*CLASSES, "step.c"),
     "cost": ("calls.c", "processes.c", "cost.c"),
+    "feed": ("calls.c", "../compute/feed.c"),
 }
 
 

@@ -93,7 +93,13 @@
     X(cuModuleUnload)                     \
     X(cuModuleGetFunction)                \
     X(cuModuleGetGlobal_v2)               \
-    X(cuLaunchKernel)
+    X(cuLaunchKernel)                     \
+    X(cuLaunchKernel_ptsz)                \
+    X(cuLaunchCooperativeKernel)          \
+    X(cuStreamSynchronize)                \
+    X(cuEventCreate)                      \
+    X(cuEventRecord)                      \
+    X(cuEventSynchronize)
 
 #define FIELD(name) __typeof__(&(name)) name##_;
 struct calls {

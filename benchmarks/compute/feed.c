@@ -1,0 +1,200 @@
+/* Feeds the card with kernels that spin for a fixed time, launched one after another without waiting for each:
+ *
+ *   feed KIND US STREAMS SECONDS [IDLE_US]
+ *
+ * KIND is kernel, cooperative, graph (of a thousand kernels, US all together), thread (in the thread's own default
+ * stream), sync (each launch waited for, then IDLE_US of nothing), or launch (what a launch costs the host). Says
+ * {"ready":...}, waits for a line, feeds for a second and then for SECONDS, and says how many were completed in how
+ * many ns, and the longest that one launch took. A kernel fills the card, so that no two run at once. */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../limiter/calls.h"
+
+enum { TEXT_SIZE = 1024, RING = 8, MOST_STREAMS = 64, NODES = 1000, BATCH_US = 2500, BATCH_MOST = 64 };
+enum { BLOCKS_PER_SM = 2, THREADS = 1024, NAME_SIZE = 64, LAUNCHES = 500 };
+
+#define TAIL_NS 200000000ULL
+
+static const char text[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry spin_%u()\n{\n.reg .u64 %%t<3>;\n.reg .pred %%p;\n"
+    "mov.u64 %%t0, %%globaltimer;\nAGAIN:\nmov.u64 %%t1, %%globaltimer;\nsub.u64 %%t2, %%t1, %%t0;\n"
+    "setp.lt.u64 %%p, %%t2, %u000;\n@%%p bra AGAIN;\nret;\n}\n";
+
+static struct {
+    const char *kind;
+    unsigned us, streams, idle_us;
+    double seconds;
+    unsigned blocks;
+    CUfunction function;
+    CUgraphExec graph;
+    CUstream stream[MOST_STREAMS];
+    CUevent ring[RING];
+    uint64_t from, until; /* what is launched between is counted */
+    uint64_t count, longest;
+} feed;
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000ULL + (uint64_t)time.tv_nsec;
+}
+
+static bool is_kind(const char *kind) { return strcmp(feed.kind, kind) == 0; }
+
+static bool launch_kernel(CUstream stream) {
+    if (is_kind("thread"))
+        return DO(cuLaunchKernel_ptsz, feed.function, feed.blocks, 1, 1, THREADS, 1, 1, 0, NULL, NULL, NULL);
+    if (is_kind("cooperative"))
+        return DO(cuLaunchCooperativeKernel, feed.function, feed.blocks, 1, 1, THREADS, 1, 1, 0, stream, NULL);
+    return DO(cuLaunchKernel, feed.function, feed.blocks, 1, 1, THREADS, 1, 1, 0, stream, NULL, NULL);
+}
+
+static bool launch(CUstream stream) {
+    return is_kind("graph") ? DO(cuGraphLaunch, feed.graph, stream) : launch_kernel(stream);
+}
+
+static bool timed(CUstream stream) {
+    uint64_t begun = now();
+    bool done = launch(stream);
+    uint64_t ended = now();
+    if (ended < feed.from || ended > feed.until) return done;
+    if (ended - begun > feed.longest) feed.longest = ended - begun;
+    feed.count++;
+    return done;
+}
+
+static CUstream stream_of(uint64_t n) {
+    return is_kind("thread") ? CU_STREAM_PER_THREAD : feed.stream[n % feed.streams];
+}
+
+static bool wait_and_idle(CUstream stream) {
+    if (!DO(cuStreamSynchronize, stream)) return false;
+    return feed.idle_us == 0 || usleep(feed.idle_us) == 0;
+}
+
+/* One event for each batch, so that what is in flight is bounded where nobody else does. */
+static bool feed_batch(uint64_t number, unsigned size) {
+    CUstream stream = stream_of(0);
+    CUevent event = feed.ring[number % RING];
+    if (number >= RING && !DO(cuEventSynchronize, event)) return false;
+    for (unsigned i = 0; i < size; i++) {
+        stream = stream_of(number * size + i);
+        if (!timed(stream) || (is_kind("sync") && !wait_and_idle(stream))) return false;
+    }
+    return DO(cuEventRecord, event, stream);
+}
+
+static bool feed_for(double seconds) {
+    unsigned size = BATCH_US / (feed.us + 1);
+    uint64_t until = now() + (uint64_t)(seconds * 1e9);
+    size = size < 1 || is_kind("sync") ? 1 : size > BATCH_MOST ? BATCH_MOST : size;
+    for (uint64_t number = 0; now() < until; number++)
+        if (!feed_batch(number, size)) return false;
+    return DO(cuCtxSynchronize);
+}
+
+static bool capture(void) {
+    CUgraph graph;
+    if (!DO(cuStreamBeginCapture_v2, feed.stream[0], CU_STREAM_CAPTURE_MODE_GLOBAL)) return false;
+    for (int i = 0; i < NODES; i++) launch_kernel(feed.stream[0]);
+    return DO(cuStreamEndCapture, feed.stream[0], &graph) && DO(cuGraphInstantiateWithFlags, &feed.graph, graph, 0);
+}
+
+static bool load(void) {
+    char code[TEXT_SIZE];
+    char name[NAME_SIZE];
+    CUmodule module;
+    unsigned us = is_kind("graph") ? feed.us / NODES : feed.us;
+    (void)snprintf(code, sizeof code, text, us, us);
+    (void)snprintf(name, sizeof name, "spin_%u", us);
+    return DO(cuModuleLoadData, &module, code) && DO(cuModuleGetFunction, &feed.function, module, name);
+}
+
+static bool prepare(void) {
+    int units = 1;
+    for (unsigned i = 0; i < feed.streams; i++)
+        if (!DO(cuStreamCreate, &feed.stream[i], CU_STREAM_NON_BLOCKING)) return false;
+    for (int i = 0; i < RING; i++)
+        if (!DO(cuEventCreate, &feed.ring[i], CU_EVENT_DISABLE_TIMING)) return false;
+    (void)DO(cuDeviceGetAttribute, &units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+    feed.blocks = (unsigned)units * BLOCKS_PER_SM;
+    return load() && (!is_kind("graph") || capture());
+}
+
+static bool start(void) {
+    CUcontext context;
+    return calls_open() && DO(cuInit, 0) && DO(cuDevicePrimaryCtxRetain, &context, 0) && DO(cuCtxSetCurrent, context) &&
+           prepare();
+}
+
+static void say(uint64_t ns) {
+    printf("{\"result\":%d,\"function\":\"%s\",\"count\":%llu,\"ns\":%llu,\"longest_ns\":%llu}\n", (int)failure.result,
+           failure.function, (unsigned long long)feed.count, (unsigned long long)ns, (unsigned long long)feed.longest);
+    (void)fflush(stdout);
+}
+
+static bool await_line(void) {
+    char line[NAME_SIZE];
+    if (!fgets(line, sizeof line, stdin)) return false;
+    feed.from = strtoull(line, NULL, 10);
+    return true;
+}
+
+/* For each line, the host's time of so many launches. */
+static void time_launches(void) {
+    feed.blocks = 1;
+    do {
+        feed.count = LAUNCHES;
+        uint64_t begun = now();
+        for (int i = 0; i < LAUNCHES; i++) launch_kernel(feed.stream[0]);
+        uint64_t taken = now() - begun;
+        DO(cuCtxSynchronize);
+        say(taken);
+    } while (await_line());
+}
+
+/* Alone, from one end of all work to another. */
+static void run_alone(void) {
+    feed.until = UINT64_MAX;
+    feed_for(feed.seconds < 1 ? feed.seconds : 1);
+    feed.count = feed.longest = 0;
+    uint64_t begun = now();
+    feed_for(feed.seconds);
+    say(now() - begun);
+}
+
+/* Among others, all of whom count in the same time, and go on a little after it. */
+static void run_among_others(void) {
+    uint64_t ns = (uint64_t)(feed.seconds * 1e9);
+    feed.until = feed.from + ns;
+    feed_for((double)(feed.until + TAIL_NS - now()) / 1e9);
+    say(ns);
+}
+
+int main(int argc, char **argv) {
+    char gpu[NAME_SIZE] = "";
+    if (argc < 5) return 2;
+    feed.kind = argv[1];
+    feed.us = (unsigned)strtoul(argv[2], NULL, 10);
+    feed.streams = (unsigned)strtoul(argv[3], NULL, 10);
+    feed.seconds = strtod(argv[4], NULL);
+    feed.idle_us = argc > 5 ? (unsigned)strtoul(argv[5], NULL, 10) : 0;
+    if (feed.streams < 1 || feed.streams > MOST_STREAMS) return 2;
+    bool started = start();
+    if (started) (void)DO(cuDeviceGetName, gpu, sizeof gpu, 0);
+    printf("{\"ready\":%s,\"gpu\":\"%s\",\"result\":%d,\"function\":\"%s\"}\n", started ? "true" : "false", gpu,
+           (int)failure.result, failure.function);
+    (void)fflush(stdout);
+    if (!started || !await_line()) return 1;
+    if (is_kind("launch"))
+        time_launches();
+    else
+        feed.from ? run_among_others() : run_alone();
+    return failure.result != CUDA_SUCCESS;
+}

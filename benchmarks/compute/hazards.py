@@ -1,0 +1,249 @@
+"""What could break a program whose launches wait: each hazard in a process of its own, under a share of 30 %.
+
+    python -m benchmarks.compute.hazards [NAME ...]
+
+Prints a line for each and ends with 1 where one went wrong. With SIMGPU_STATE set it runs on the simulated driver.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.compute.load import Container
+from vgpu import limits
+from vgpu.limits import ANY_GPU, CardLimit, Limits
+
+PTX = (
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry {name}()\n{{\n.reg .u64 %t<3>;\n.reg .pred %p;\n"
+    "mov.u64 %t0, %globaltimer;\nAGAIN:\nmov.u64 %t1, %globaltimer;\nsub.u64 %t2, %t1, %t0;\n"
+    "setp.lt.u64 %p, %t2, {us}000;\n@%p bra AGAIN;\nret;\n}}\n"
+)
+DEADLINE_S = 40
+KERNEL_S = 0.0005
+IN_FLIGHT = 64
+THREADS = 8
+SEEN_S = 0.7  # after which a change of the limits holds
+STALL_S = 0.1  # while others of the container die
+LAUNCHES = 30
+SHARE = 0.3
+POINTS = 0.05  # a share of a short time, with synchronisations in it
+GLOBAL_MODE, NON_BLOCKING = 0, 1
+
+
+class Program:
+    """CUDA in this process, with a kernel of 0.5 ms."""
+
+    def __init__(self) -> None:
+        self.cuda = ctypes.CDLL("libcuda.so.1")
+        self.context = ctypes.c_void_p()
+        self.do("cuInit", 0)
+        self.do("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), 0)
+        self.enter()
+        self.function = self.kernel(500)
+
+    def do(self, name: str, *arguments: object) -> None:
+        """Call the driver. Raises RuntimeError where it refuses."""
+        result = getattr(self.cuda, name)(*arguments)
+        if result:
+            raise RuntimeError(f"{name}: {result}")
+
+    def enter(self) -> None:
+        """Make the context the thread's own."""
+        self.do("cuCtxSetCurrent", self.context)
+
+    def kernel(self, us: int) -> ctypes.c_void_p:
+        """Load a kernel of so many microseconds into the current context."""
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        name = f"spin_{us}"
+        self.do("cuModuleLoadData", ctypes.byref(module), PTX.format(name=name, us=us).encode())
+        self.do("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        return function
+
+    def stream(self) -> ctypes.c_void_p:
+        """Make a stream."""
+        made = ctypes.c_void_p()
+        self.do("cuStreamCreate", ctypes.byref(made), NON_BLOCKING)
+        return made
+
+    def launch(self, stream: ctypes.c_void_p | None, function: ctypes.c_void_p | None = None, twin: str = "") -> None:
+        """Launch the kernel."""
+        shape = (132, 1, 1, 256, 1, 1, 0)
+        self.do(f"cuLaunchKernel{twin}", function or self.function, *shape, stream, None, None)
+
+    def feed(self, seconds: float, stream: ctypes.c_void_p | None = None, twin: str = "") -> float:
+        """Launch for so long; return the share of the time that the kernels took."""
+        begun, count = time.monotonic(), 0
+        while time.monotonic() < begun + seconds:
+            self.launch(stream, None, twin)
+            count += 1
+            if count % IN_FLIGHT == 0:
+                self.do("cuCtxSynchronize")
+        self.do("cuCtxSynchronize")
+        return count * KERNEL_S / (time.monotonic() - begun)
+
+
+def streams_end(program: Program) -> str:
+    """Streams are destroyed while what was launched into them has not been measured."""
+    for _ in range(300):
+        stream = program.stream()
+        program.launch(stream)
+        program.launch(stream)
+        program.do("cuStreamDestroy_v2", stream)
+    return ""
+
+
+def contexts_end(program: Program) -> str:
+    """Contexts end with launches in flight."""
+    for _ in range(4):
+        other = ctypes.c_void_p()
+        program.do("cuCtxCreate_v2", ctypes.byref(other), 0, 0)
+        kernel, stream = program.kernel(300), program.stream()
+        for _ in range(20):
+            program.launch(stream, kernel)
+            program.enter()
+            program.launch(None)
+            program.do("cuCtxSetCurrent", other)
+        program.do("cuCtxDestroy_v2", other)
+        program.enter()
+    share = program.feed(1)
+    return "" if abs(share - SHARE) < POINTS else f"afterwards {share:.3f}"
+
+
+def forks(program: Program) -> str:
+    """A child comes from a process in the middle of a turn; it ends, and the parent goes on."""
+    program.feed(0.1)
+    program.launch(None)
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    share = program.feed(1)
+    return "" if status == 0 and abs(share - SHARE) < POINTS else f"child {status}, afterwards {share:.3f}"
+
+
+def threads(program: Program) -> str:
+    """Eight threads, each in its own default stream."""
+    shares: list[float] = []
+
+    def one() -> None:
+        program.enter()
+        shares.append(program.feed(1.5, None, "_ptsz"))
+
+    every = [threading.Thread(target=one) for _ in range(THREADS)]
+    for each in every:
+        each.start()
+    for each in every:
+        each.join()
+    return "" if len(shares) == THREADS else f"{len(shares)} threads ended well"
+
+
+def captures(program: Program) -> str:
+    """One thread captures, and forbids what is unsafe to all, while another one's launches are measured."""
+    stop = threading.Event()
+
+    def other() -> None:
+        program.enter()
+        stream = program.stream()
+        while not stop.is_set():
+            program.launch(stream)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    stream, graph, ready = program.stream(), ctypes.c_void_p(), ctypes.c_void_p()
+    for _ in range(20):
+        program.do("cuStreamBeginCapture_v2", stream, GLOBAL_MODE)
+        for _ in range(50):
+            program.launch(stream)
+        time.sleep(0.03)
+        program.do("cuStreamEndCapture", stream, ctypes.byref(graph))
+    stop.set()
+    thread.join()
+    program.do("cuGraphInstantiateWithFlags", ctypes.byref(ready), graph, ctypes.c_ulonglong(0))
+    program.do("cuGraphLaunch", ready, stream)
+    program.do("cuStreamSynchronize", stream)
+    return ""
+
+
+def changes(program: Program) -> str:
+    """The share is changed while the program runs, and so is its end."""
+    shares = {}
+    for cores in (30, 80, 100, 20):
+        set_share(cores)
+        time.sleep(SEEN_S)
+        shares[cores] = program.feed(0.7)
+    wrong = {cores: share for cores, share in shares.items() if abs(share - cores / 100) > POINTS}
+    return f"{wrong}" if wrong else ""
+
+
+def set_share(cores: int) -> None:
+    """Rewrite the limits in place, as the device plugin does."""
+    path = Path(os.environ["VGPU_LIMITS_FILE"])
+    wanted = Limits((CardLimit(ANY_GPU, None, cores),))
+    with path.open("r+b") as file:
+        for offset, piece in limits.rewrite(path.read_bytes(), wanted):
+            file.seek(offset)
+            file.write(piece)
+            file.flush()
+
+
+def holders_die(program: Program) -> str:
+    """Other processes of the container are stopped, or killed, in the middle of their turns."""
+    longest = 0.0
+    for number in range(6):
+        with subprocess.Popen([sys.executable, "-m", "benchmarks.compute.hazards", "--feed"]) as other:
+            time.sleep(1.2 + number * 0.007)
+            other.send_signal(signal.SIGSTOP if number % 2 else signal.SIGKILL)
+            begun = time.monotonic()
+            for _ in range(LAUNCHES):
+                before = time.monotonic()
+                program.launch(None)
+                longest = max(longest, time.monotonic() - before)
+            share = LAUNCHES * KERNEL_S / (time.monotonic() - begun)
+            other.kill()
+    return "" if longest < STALL_S else f"a launch waited {longest * 1000:.0f} ms, share {share:.2f}"
+
+
+HAZARDS: dict[str, Callable[[Program], str]] = {
+    each.__name__: each for each in (streams_end, contexts_end, forks, threads, captures, changes, holders_die)
+}
+
+
+def tell(name: str) -> bool:
+    """Run one in a container of its own and print what came of it; whether it was as it must be."""
+    begun = time.monotonic()
+    with Container(round(100 * SHARE)) as container:
+        command = [sys.executable, "-m", "benchmarks.compute.hazards", "--inside", name]
+        try:
+            done = subprocess.run(
+                command, env=container.env, capture_output=True, text=True, check=False, timeout=DEADLINE_S
+            )
+        except subprocess.TimeoutExpired:
+            print(f"{name}: hangs", flush=True)
+            return False
+    said = (done.stdout + done.stderr).strip().splitlines()[-1:] or [f"ended with {done.returncode}"]
+    fault = "" if done.returncode == 0 else said[0]
+    print(f"{name}: {fault or 'as it must be'} ({time.monotonic() - begun:.1f} s)", flush=True)
+    return not fault
+
+
+def main() -> int:
+    """Run the hazards asked for, all by default, or be one."""
+    if sys.argv[1:2] == ["--feed"]:
+        Program().feed(DEADLINE_S)
+        return 0
+    if sys.argv[1:2] == ["--inside"]:
+        fault = HAZARDS[sys.argv[2]](Program())
+        print(fault)
+        return 1 if fault else 0
+    good = [tell(name) for name in sys.argv[1:] or HAZARDS]
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""A short training in PyTorch, the same each time: prints a digest of what it learned and what a step took.
+
+python -m benchmarks.compute.torch_train
+"""
+
+import hashlib
+import json
+import time
+
+import torch
+from torch import nn
+
+STEPS = 150
+WIDTH = 1024
+
+
+def main() -> None:
+    """Train and tell."""
+    torch.manual_seed(1)
+    torch.use_deterministic_algorithms(mode=True)
+    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    data = torch.randn(512, WIDTH, device="cuda")
+    for step in range(2 * STEPS):
+        if step == STEPS:
+            torch.cuda.synchronize()
+            begun = time.monotonic()
+        optimizer.zero_grad()
+        loss = (model(data) - data).square().mean()
+        loss.backward()
+        optimizer.step()
+    torch.cuda.synchronize()
+    each = (time.monotonic() - begun) / STEPS
+    weights = b"".join(each.detach().cpu().numpy().tobytes() for each in model.parameters())
+    print(json.dumps({"digest": hashlib.sha256(weights).hexdigest(), "loss": loss.item(), "step_ms": each * 1000}))
+
+
+if __name__ == "__main__":
+    main()
