@@ -88,3 +88,12 @@ def test_threads_that_do_everything_at_once_do_not_race(container: Container, ra
 @pytest.mark.parametrize("seed", range(3))
 def test_a_region_that_is_written_over_meanwhile_hurts_nobody(container: Container, mix: Path, seed: int) -> None:
     run(container, mix, "4", "300", str(seed), "hostile")
+
+
+def test_threads_on_a_card_smaller_than_their_limit_spill(
+    make_world: Callable[..., World], make_container: Callable[..., Container], mix: Path
+) -> None:
+    make_world(simgpu.make_cards(1, memory_mib=40))
+    container = make_container("64MiB", memory_policy="spill")
+    run(container, mix, "4", "600", "1")
+    assert container.region().cards[0].spills > 0
