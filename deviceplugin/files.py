@@ -5,6 +5,7 @@
 <state>/regions/<id>                                      on a small tmpfs of its own where that can be mounted
 """
 
+import errno
 import hashlib
 import os
 import shutil
@@ -71,7 +72,12 @@ class Files:
 
         Raises OSError where its small file system is full.
         """
-        _create(self.region(allocation), region.new(), region.SIZE, 0o666)
+        try:
+            _create(self.region(allocation), region.new(), region.SIZE, 0o666)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise OSError(errno.ENOSPC, "no room for one more container's region: raise --regions-mib") from None
 
     def write_limits(self, allocation: str, new: Limits) -> None:
         """Put limits in force, in place: a running container sees them, its mount would not follow a rename."""
@@ -116,11 +122,12 @@ class Files:
 
         Only where a mount made here is seen by the container runtime too. Returns whether it is there.
         """
-        if os.path.ismount(self.regions):
-            return True
-        if not size_mib or not is_shared_mount(self.regions, Path("/proc/self/mountinfo").read_text()):
+        is_there = os.path.ismount(self.regions)
+        if not is_there and not is_shared_mount(self.regions, Path("/proc/self/mountinfo").read_text()):
             return False
-        options = f"size={size_mib}m,mode=0700,nosuid,nodev,noexec"
+        if not size_mib:
+            return is_there
+        options = f"{'remount,' * is_there}size={size_mib}m,mode=0700,nosuid,nodev,noexec"
         command = ["mount", "-t", "tmpfs", "-o", options, "vgpu-regions", str(self.regions)]
         try:
             return subprocess.run(command, check=False, capture_output=True).returncode == 0

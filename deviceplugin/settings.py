@@ -37,7 +37,9 @@ class Settings(BaseSettings):
         "envvar", description="how cards are named to the runtime: envvar or cdi"
     )
     cdi_kind: str = Field("nvidia.com/gpu", description="vendor and class of the cards' CDI names")
-    regions_mib: int = Field(256, ge=0, description="size of the regions' own tmpfs; 0: an ordinary directory")
+    regions_mib: int = Field(
+        1024, ge=0, description="size of the regions' own tmpfs, 0.7 MiB for each container; 0: an ordinary directory"
+    )
     health_period: float = Field(5.0, gt=0, description="seconds between two looks at every card")
     xid_quarantine: float = Field(60.0, ge=0, description="seconds for which an XID error takes a card out")
     log_level: str = Field("info", description="debug, info, warning or error")

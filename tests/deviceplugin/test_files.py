@@ -1,6 +1,8 @@
 """The files that containers see, and that they are never pulled from under them."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from tests.deviceplugin.builders import uuid
 from vgpu import limits, region
 from vgpu.limits import CardLimit, Limits
 
+ROOT = Path(files.__file__).parents[1]
 SOME = Limits((CardLimit(uuid(0), 1 << 30, 30),))
 
 
@@ -117,3 +120,31 @@ def test_a_mount_is_made_only_where_others_see_it(path: str, shared: bool) -> No
 def test_without_a_size_nothing_is_mounted(made: Files) -> None:
     assert made.mount_regions(0) is False
     assert not os.path.ismount(made.regions)
+
+
+FULL = """
+import sys
+from pathlib import Path
+from deviceplugin.files import Files
+made = Files(Path(sys.argv[1]))
+def more():
+    made.allocations.joinpath(str(len(list(made.allocations.iterdir())))).mkdir()
+    made.refresh_region(str(len(list(made.allocations.iterdir()))))
+assert made.mount_regions(1)
+more()
+try:
+    more()
+except OSError as error:
+    print(error.strerror)
+assert made.mount_regions(8)
+more()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_full_tmpfs_says_what_to_raise_and_grows_with_the_setting(tmp_path: Path) -> None:
+    """In a mount namespace of its own, which passes mounts on as a node's does."""
+    within = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount --make-rshared / && exec "$@"', "sh"]
+    command = [*within, sys.executable, "-c", FULL, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (0, "no room for one more container's region: raise --regions-mib\n"), done
