@@ -9,6 +9,7 @@
 #include "../../limiter/src/holdings.h"
 #include "../../limiter/src/identity.h"
 #include "../../limiter/src/limits.h"
+#include "../../limiter/src/tokens.h"
 
 static unsigned long long state;
 
@@ -45,6 +46,22 @@ static void hostile_region(void) {
         account_clear(region, (int)next(2000) - 500);
         account_used(region, (int)next(60) - 10);
         account_of_process(region, next(50) + 1, self.namespace + 1, (int)next(60) - 10, &(uint64_t){0});
+    }
+    region_close(region);
+}
+
+/* Whatever stands in a card's row, a turn comes, is waited for no longer than the largest debt takes, and ends. */
+static void hostile_turns(void) {
+    struct region *region = region_anonymous();
+    struct region_card *card = &region->cards[0];
+    uint32_t ticket = 0;
+    for (unsigned i = 0; i < 20000; i++) {
+        scribble(card, sizeof *card, next(30));
+        uint64_t now = (uint64_t)next(1000000) << next(32);
+        uint64_t wait = tokens_take(card, next(3), &ticket, 1 + next(99), now);
+        if (wait > 1000000 * TOKENS_NS_PER_MS + 1) abort();
+        if (next(2)) tokens_extend(card, next(3), state);
+        if (next(2)) tokens_charge(card, next(3), 1 + next(99), state, now);
     }
     region_close(region);
 }
@@ -104,6 +121,7 @@ static void histories(void) {
 int main(int count, char **arguments) {
     state = count > 1 ? strtoull(arguments[1], NULL, 10) : 1;
     hostile_region();
+    hostile_turns();
     hostile_limits();
     hostile_text();
     histories();
