@@ -69,10 +69,6 @@ void charge_spill(int card, uint64_t bytes);
 /* Takes back what waits for the lock, which the caller has. */
 void charge_catch_up(struct region *region, int slot);
 
-/* What a context on that card takes, as far as it is known, and to be known. */
-uint64_t charge_context_size(const uint8_t uuid[UUID_SIZE]);
-void charge_set_context_size(const uint8_t uuid[UUID_SIZE], uint64_t bytes);
-
 /* After an exec: the slot of this process's former image, whose memory the driver has freed, is cleared. */
 void charge_clear_former_image(void);
 

@@ -3,6 +3,7 @@
  * every pointer that we hold, and what it no longer knows is taken back. */
 #include <stdlib.h>
 
+#include "account.h"
 #include "cards.h"
 #include "charge.h"
 #include "growth.h"
@@ -11,7 +12,15 @@
 #include "local.h"
 #include "measure.h"
 #include "measured.h"
+#include "place.h"
 #include "settle.h"
+
+/* What the last context took, as far as it is known. */
+static uint64_t expected(const uint8_t uuid[UUID_SIZE]) {
+    const struct region *region = place_region();
+    int card = region ? account_find_card(region, uuid) : -1;
+    return card >= 0 ? __atomic_load_n(&region->cards[card].context, __ATOMIC_RELAXED) : 0;
+}
 
 static struct measured begin(const char *what, CUdevice device) {
     uint8_t uuid[UUID_SIZE];
@@ -19,14 +28,22 @@ static struct measured begin(const char *what, CUdevice device) {
     if (!charge_is_limited() || !cards_of_device(device, uuid)) return nothing;
     measure_start();
     settle_own(uuid, 0);
-    return measured_begin_on(what, device, charge_context_size(uuid));
+    return measured_begin_on(what, device, expected(uuid));
 }
 
-/* What it took is the next one's expectation. */
+/* Only what nothing else of this process was charged beside is surely the context's. */
+static void expect(const struct measured *call) {
+    struct region *region = place_region();
+    uint64_t bytes = measured_growth_alone(call);
+    if (!region || bytes == 0 || region_lock(region, CHARGE_LOCK_MS) != 0) return;
+    int card = account_card(region, call->uuid);
+    if (card >= 0) __atomic_store_n(&region->cards[card].context, bytes, __ATOMIC_RELAXED);
+    region_unlock(region);
+}
+
 static bool fits(struct measured *call, CUresult result) {
-    bool is_first = call->is_counted && !charge_context_size(call->uuid);
     bool kept = measured_fits(call, result);
-    if (is_first && result == CUDA_SUCCESS) charge_set_context_size(call->uuid, measured_growth(call));
+    if (result == CUDA_SUCCESS && call->is_counted) expect(call);
     return kept;
 }
 
@@ -76,8 +93,14 @@ EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters
     CREATE(cuCtxCreate_v4, REAL(cuCtxDestroy_v2)(*context), device, context, parameters, flags, device);
 }
 
+/* As large as what it is made of, so nobody's expectation. */
 EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *context, CUdevResourceDesc description, CUdevice device, unsigned flags) {
-    CREATE(cuGreenCtxCreate, REAL(cuGreenCtxDestroy)(*context), device, context, description, device, flags);
+    measure_start();
+    struct measured call = measured_begin_on("cuGreenCtxCreate", device, 0);
+    CUresult result = REAL(cuGreenCtxCreate)(context, description, device, flags);
+    if (measured_fits(&call, result)) return result;
+    REAL(cuGreenCtxDestroy)(*context);
+    return measured_undone(&call);
 }
 
 EXPORT CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green) {

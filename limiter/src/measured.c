@@ -15,6 +15,11 @@ static uint64_t own_charge(const struct measured *call) {
     return card >= 0 && slot >= 0 ? __atomic_load_n(&region->slots[slot].used[card], __ATOMIC_RELAXED) : 0;
 }
 
+static uint64_t own_calls(void) {
+    const struct region *region = place_region();
+    return region ? account_calls(region, place_slot(region)) : 0;
+}
+
 /* Only until NVML has shown that it follows us. */
 static uint64_t figure(const struct measured *call) {
     struct figures figures;
@@ -28,6 +33,7 @@ static void begin(struct measured *call, uint64_t expected) {
     charge_join(call->uuid);
     call->span = expected ? charge_enter() : -1;
     call->charged = own_charge(call);
+    call->calls = own_calls();
     call->figure = figure(call);
     if (expected == 0 || charge_reserve(call->what, call->uuid, expected, &call->claim)) return;
     call->is_refused = true;
@@ -55,6 +61,12 @@ struct measured measured_begin_on(const char *what, CUdevice device, uint64_t ex
 uint64_t measured_growth(const struct measured *call) {
     uint64_t now = own_charge(call);
     return now > call->charged ? now - call->charged : 0;
+}
+
+/* None was under way beside this one, which has left, and none has begun. */
+uint64_t measured_growth_alone(const struct measured *call) {
+    bool is_alone = own_calls() == call->calls - (call->span >= 0);
+    return is_alone ? measured_growth(call) : 0;
 }
 
 /* A refusal needs both: what was there before the call, or came by another's, is no reason to undo it. */

@@ -20,6 +20,7 @@ struct measured {
     struct claim claim;
     int span;
     uint64_t charged; /* to this process, before */
+    uint64_t calls;   /* of this process, before (account_calls) */
     uint64_t figure;  /* NVML's of this process before; only where it is not trusted yet */
     bool is_counted;
     bool is_light;
@@ -43,6 +44,9 @@ CUresult measured_undone(struct measured *call);
 
 /* How much more the process holds than before, as far as that was measured. */
 uint64_t measured_growth(const struct measured *call);
+
+/* The same; 0 where another call of this process has changed what it holds meanwhile. */
+uint64_t measured_growth_alone(const struct measured *call);
 
 /* After a call that gave back what only NVML can count: measures. */
 void measured_end(void);

@@ -3,25 +3,19 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "account.h"
 #include "capture.h"
-#include "cards.h"
-#include "charge.h"
 #include "hooks.h"
-#include "place.h"
 
-enum { PLACES = 256, DEVICES = 64 };
+enum { PLACES = 256 };
 
 /* Where a pool was that is destroyed: looking for another goes on behind it. */
 static struct CUmemPoolHandle_st *const GONE = (struct CUmemPoolHandle_st *)1;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct pool places[PLACES];    /* the handles atomically, under the mutex when written */
-static struct pool *listed[PLACES];   /* under the mutex when written: the places ever taken, in that order */
-static unsigned count;                /* atomically, under the mutex when written: places ever taken */
-static unsigned suspended;            /* under the mutex */
-static struct pool *current[DEVICES]; /* atomically; NULL: the driver is to be asked */
-static unsigned changes;              /* atomically: of what is current */
+static struct pool places[PLACES];  /* the handles atomically, under the mutex when written */
+static struct pool *listed[PLACES]; /* under the mutex when written: the places ever taken, in that order */
+static unsigned count;              /* atomically, under the mutex when written: places ever taken */
+static unsigned suspended;          /* under the mutex */
 
 void pools_lock(void) { pthread_mutex_lock(&mutex); }
 
@@ -58,7 +52,7 @@ static struct pool *place_of(CUmemoryPool handle) {
     return room;
 }
 
-static struct pool *known(CUmemoryPool handle) {
+struct pool *pools_known(CUmemoryPool handle) {
     struct pool *pool = place_of(handle);
     return pool && __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) == handle ? pool : NULL;
 }
@@ -69,7 +63,7 @@ static void list(struct pool *pool) {
     __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
 }
 
-static struct pool *add(const struct pool *made, CUmemoryPool handle) {
+struct pool *pools_add(CUmemoryPool handle, const struct pool *made) {
     pools_lock();
     struct pool *pool = place_of(handle);
     if (pool && pool->handle != handle) {
@@ -82,86 +76,7 @@ static struct pool *add(const struct pool *made, CUmemoryPool handle) {
     return pool;
 }
 
-/* A new pool has reserved nothing, and nothing is charged for it. Of one that was there before we heard of it a
- * measurement may have: it is charged by the next one. */
-static struct pool *add_on(CUmemoryPool handle, CUdevice device, bool is_managed, bool is_new) {
-    struct pool made = {.card = -1, .is_managed = is_managed};
-    struct region *region = place_region();
-    made.is_counted = cards_of_device(device, made.uuid);
-    if (made.is_counted) charge_join(made.uuid);
-    if (region) made.card = account_find_card(region, made.uuid);
-    if (region) made.settled = account_settled(region, place_slot(region), made.card) - !is_new;
-    return add(&made, handle);
-}
-
-void pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type, bool is_new) {
-    static const struct pool on_host = {.card = -1};
-    CUdevice device = location->id;
-    bool is_managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
-    bool is_on_card = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
-    if (known(handle)) return;
-    if (is_on_card || (is_managed && REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS))
-        add_on(handle, device, is_managed, is_new);
-    else
-        add(&on_host, handle);
-}
-
-static bool is_default_of(CUmemoryPool handle, CUdevice device) {
-    CUmemoryPool pool;
-    return REAL(cuDeviceGetDefaultMemPool)(&pool, device) == CUDA_SUCCESS && pool == handle;
-}
-
-static bool find_device(CUmemoryPool handle, CUdevice *device) {
-    int devices = 0;
-    if (REAL(cuDeviceGetCount)(&devices) != CUDA_SUCCESS) return false;
-    for (*device = 0; *device < devices; ++*device)
-        if (is_default_of(handle, *device)) return true;
-    return REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS;
-}
-
-struct pool *pools_find(CUmemoryPool handle) {
-    CUdevice device;
-    struct pool *pool = handle ? known(handle) : NULL;
-    if (pool || !handle || !find_device(handle, &device)) return pool;
-    return add_on(handle, device, false, false);
-}
-
 bool pools_any(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED) != 0; }
-
-void pools_current_changes(void) {
-    __atomic_fetch_add(&changes, 1, __ATOMIC_SEQ_CST);
-    for (int device = 0; device < DEVICES; device++) __atomic_store_n(&current[device], NULL, __ATOMIC_SEQ_CST);
-}
-
-/* What was asked for while it changed is not kept. */
-static struct pool *ask_current(CUdevice device) {
-    CUmemoryPool handle;
-    unsigned before = __atomic_load_n(&changes, __ATOMIC_SEQ_CST);
-    if (REAL(cuDeviceGetMemPool)(&handle, device) != CUDA_SUCCESS) return NULL;
-    struct pool *pool = known(handle);
-    if (!pool) pool = add_on(handle, device, false, false);
-    if (device >= DEVICES) return pool;
-    __atomic_store_n(&current[device], pool, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&changes, __ATOMIC_SEQ_CST) != before)
-        __atomic_store_n(&current[device], NULL, __ATOMIC_SEQ_CST);
-    return pool;
-}
-
-/* Where there is one device no context is on another; most containers have one. */
-static bool is_only_device(void) {
-    static int devices; /* atomically; 0: not asked yet */
-    int known = __atomic_load_n(&devices, __ATOMIC_RELAXED);
-    if (known == 0 && REAL(cuDeviceGetCount)(&known) == CUDA_SUCCESS)
-        __atomic_store_n(&devices, known, __ATOMIC_RELAXED);
-    return known == 1;
-}
-
-struct pool *pools_current(void) {
-    CUdevice device = 0;
-    if (!is_only_device() && (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0)) return NULL;
-    struct pool *pool = device < DEVICES ? __atomic_load_n(&current[device], __ATOMIC_ACQUIRE) : NULL;
-    return pool ? pool : ask_current(device);
-}
 
 void pools_suspend(void) {
     pools_lock();
@@ -184,7 +99,7 @@ static struct pool take(struct pool *pool) {
 
 struct pool pools_drop(CUmemoryPool handle) {
     pools_lock();
-    struct pool *pool = known(handle);
+    struct pool *pool = pools_known(handle);
     struct pool taken = pool ? take(pool) : (struct pool){0};
     pools_unlock();
     pools_current_changes();
@@ -226,7 +141,7 @@ void pools_adopt(int card, uint32_t settled) {
 }
 
 void pools_forget(void) {
+    pools_current_changes();
     memset(places, 0, sizeof places);
-    memset((void *)current, 0, sizeof current);
     count = suspended = 0;
 }

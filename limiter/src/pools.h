@@ -29,6 +29,12 @@ struct pool {
 uint64_t pools_reserved(const struct pool *pool);
 uint64_t pools_used(const struct pool *pool);
 
+/* The pool of that handle if it was added, else NULL. Needs no lock. */
+struct pool *pools_known(CUmemoryPool handle);
+
+/* Adds a pool, unless it was; NULL where the table is full. */
+struct pool *pools_add(CUmemoryPool handle, const struct pool *made);
+
 /* The current pool of the calling thread's device; NULL where there is none. */
 struct pool *pools_current(void);
 
