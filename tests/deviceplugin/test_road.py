@@ -12,6 +12,7 @@ from tests.deviceplugin.conftest import PODS, World
 from tests.strategies import container
 from vgpu import names, region
 from vgpu.limits import CardLimit
+from vgpu.policy import MemoryPolicy
 
 GIB = 1 << 30
 REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
@@ -35,6 +36,12 @@ async def test_a_pod_gets_its_card_its_limits_and_a_fresh_region(running: World)
     assert region.decode(running.kubelet.mount(pod, "/run/vgpu/region").read_bytes()).processes == ()
     envs = running.kubelet.answers[pod["metadata"]["uid"], "main"].envs
     assert envs == {"NVIDIA_VISIBLE_DEVICES": uuid(1)}
+
+
+@pytest.mark.parametrize("policy", MemoryPolicy)
+async def test_the_memory_policy_reaches_the_limits(running: World, policy: MemoryPolicy) -> None:
+    pod = await running.run("p", container(gpu_mem=1000), annotations={names.MEMORY_POLICY: policy})
+    assert running.limits(pod).memory_policy is policy
 
 
 async def test_a_burst_of_pods_each_gets_its_own(running: World) -> None:

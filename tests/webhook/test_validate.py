@@ -89,6 +89,7 @@ def test_state_is_not_a_users_to_write(limits: dict[str, str] | None) -> None:
         (names.NODE_POLICY, "tetris"),
         (names.GPU_POLICY, ""),
         (names.COMPUTE_POLICY, "always"),
+        (names.MEMORY_POLICY, "Spill"),
         (names.PRIORITY, "high"),
         (names.USE_GPU_UUID, "a,,b"),
         (f"{names.DOMAIN}/gpu-polcy", "binpack"),
