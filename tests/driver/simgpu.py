@@ -97,10 +97,10 @@ def write_cards(directory: Path, cards: Sequence[Card]) -> None:
     if len(cards) > MAX_CARDS:
         raise ValueError(f"{len(cards)} cards: the simulated driver knows {MAX_CARDS}")
     directory.mkdir(parents=True, exist_ok=True)
-    state = directory / "state"
-    if not state.exists():
-        state.touch()
-        state.chmod(0o666)
+    for ledger in (directory / "state", directory / "shares"):
+        if not ledger.exists():
+            ledger.touch()
+            ledger.chmod(0o666)
     _replace(directory / "cards", "".join(f"{card.line()}\n" for card in cards))
 
 

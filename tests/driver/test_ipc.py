@@ -253,6 +253,10 @@ def test_an_exported_pool_is_shared_with_all_it_reserves(pair: Pair) -> None:
     assert pair.used() == 0
 
 
+def test_the_file_of_descriptors_is_there_for_processes_of_any_user(world: World) -> None:
+    assert (world.state / "shares").stat().st_mode & 0o777 == 0o666
+
+
 def test_killing_an_exporter_at_work_leaves_what_is_open(make_world: Callable[..., World]) -> None:
     """Exporters that make and free shares without end, each killed at some instant."""
     chance = random.Random(5)
