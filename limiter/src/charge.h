@@ -48,6 +48,9 @@ void charge_leave(int span);
 /* Charges `bytes` if they fit at once. */
 bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim);
 
+/* Gives back what is kept on a card without use, and corrects what is charged too much. */
+void charge_trim(const uint8_t uuid[UUID_SIZE]);
+
 /* Charges `bytes`, after all that makes room; on refusal nothing is charged, and a line is logged that names `what`
  * asked. */
 bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim);

@@ -6,6 +6,7 @@
 #include "account.h"
 #include "cards.h"
 #include "charge.h"
+#include "graph_memory.h"
 #include "growth.h"
 #include "holdings.h"
 #include "hooks.h"
@@ -141,6 +142,7 @@ static CUresult end(int span, CUresult result, bool are_pools_gone) {
     if (result == CUDA_SUCCESS && are_pools_gone) drop_pools();
     pools_resume();
     if (result == CUDA_SUCCESS) take_back_lost();
+    if (result == CUDA_SUCCESS) graph_memory_correct(-1, false);
     charge_leave(span);
     if (result == CUDA_SUCCESS) settle_every_card(0);
     return result;

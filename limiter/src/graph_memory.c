@@ -3,10 +3,12 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "account.h"
 #include "cards.h"
 #include "graph_needs.h"
 #include "hooks.h"
-#include "settle.h"
+#include "place.h"
+#include "refusals.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged[REGION_CARDS]; /* under the mutex: bytes, of each device */
@@ -31,39 +33,14 @@ void graph_memory_look(const char *what, CUdevice device, struct graph_calls *ca
     call->attempt = attempt_begin_on(what, device, 0);
 }
 
-static bool would_fit(int device, uint64_t bytes) {
-    uint8_t uuid[UUID_SIZE];
-    if (!cards_of_device(device, uuid)) return false;
-    uint64_t limit = charge_limit(uuid);
-    uint64_t used = charge_used(uuid);
-    return used <= limit && bytes <= limit - used;
-}
-
-/* What is missing at the most: all of the need where what is there may be in use. Not sure where that does not fit. */
-static uint64_t missing(uint64_t need, struct graph_call *call) {
-    call->is_sure = true;
-    if (!graph_needs_any_left()) return need > call->before ? need - call->before : 0;
-    call->is_sure = would_fit(call->device, need);
-    return call->is_sure ? need : 0;
-}
-
-/* Gives back what no graph uses: what was charged for it. */
-static uint64_t trim(CUdevice device) {
-    REAL(cuDeviceGraphMemTrim)(device);
-    uint64_t now = held(device);
+/* Takes a device's charge to what its graphs hold, `claimed` of which is charged too: what is charged too much. Where
+ * it is too little, another thread has claimed that, or a measurement will say. */
+static uint64_t excess(CUdevice device, uint64_t claimed, uint64_t now) {
     graph_memory_lock();
-    uint64_t spare = charged[device] > now ? charged[device] - now : 0;
+    uint64_t all = charged[device] + claimed;
     charged[device] = now;
     graph_memory_unlock();
-    return spare;
-}
-
-static void trim_first(struct graph_call *call) {
-    struct attempt attempt = attempt_begin_on(call->attempt.what, call->device, 0);
-    uint64_t spare = trim(call->device);
-    if (spare) charge_release(attempt.claim.card, spare);
-    attempt_end(&attempt);
-    call->before = held(call->device);
+    return all > now ? all - now : 0;
 }
 
 static void give_back(struct attempt *attempt) {
@@ -71,20 +48,51 @@ static void give_back(struct attempt *attempt) {
     attempt_end(attempt);
 }
 
-/* Whether the device's part may go on. To have room for it, what was there may have been trimmed: then it is charged
- * anew, as nothing is left to be trimmed. */
-static bool begin(const char *what, uint64_t need, struct graph_call *call) {
+static uint64_t missing(uint64_t need, uint64_t there) { return need > there ? need - there : 0; }
+
+/* What is there is shared. To have room for the rest it may be trimmed: then more is missing, and that is charged. */
+static bool begin_shared(uint64_t need, struct graph_call *call) {
+    const char *what = call->attempt.what;
     for (int tries = 0; tries < 2; tries++) {
         call->before = held(call->device);
-        call->attempt = (struct attempt){.what = what};
-        uint64_t bytes = missing(need, call);
-        if (!call->is_sure) trim_first(call);
-        if (bytes == 0) return true;
-        call->attempt = attempt_begin_on(what, call->device, bytes);
+        if (need <= call->before) return true;
+        call->attempt = attempt_begin_on(what, call->device, missing(need, call->before));
         if (call->attempt.is_refused || held(call->device) >= call->before) break;
         if (tries == 0) give_back(&call->attempt);
     }
     return !call->attempt.is_refused;
+}
+
+/* In a span of the call. */
+static bool charge_now(struct graph_call *call, uint64_t bytes) {
+    struct claim claim;
+    if (!charge_try(call->attempt.uuid, bytes, &claim)) return false;
+    call->attempt.claim.bytes += bytes;
+    return true;
+}
+
+/* What is there may be in use: then all of the need is missing, else the difference. Where all does not fit even after
+ * what is idle was trimmed, it must be tried. */
+static bool begin_left(uint64_t need, struct graph_call *call) {
+    struct attempt *attempt = &call->attempt;
+    *attempt = attempt_begin_on(attempt->what, call->device, 0);
+    call->before = held(call->device);
+    if (!attempt->is_charged || charge_now(call, need)) return !attempt->is_refused;
+    charge_trim(attempt->uuid);
+    call->before = held(call->device);
+    if (charge_now(call, need)) return true;
+    call->is_sure = false;
+    if (charge_now(call, missing(need, call->before))) return true;
+    refusals_add(attempt->what, attempt->uuid, missing(need, call->before));
+    give_back(attempt);
+    return false;
+}
+
+/* Whether the device's part may go on. */
+static bool begin(const char *what, uint64_t need, struct graph_call *call) {
+    call->is_sure = true;
+    call->attempt = (struct attempt){.what = what};
+    return graph_needs_any_left() ? begin_left(need, call) : begin_shared(need, call);
 }
 
 bool graph_memory_is_sure(const struct graph_calls *calls) {
@@ -110,28 +118,12 @@ bool graph_memory_begin(const char *what, CUgraphExec graph, struct graph_calls 
     return true;
 }
 
-/* What was charged and is not held. At a context's end it is freed, and taken back, without a word to us. */
-static uint64_t excess(const struct graph_call *call, uint64_t now) {
-    graph_memory_lock();
-    uint64_t known = charged[call->device] < call->before ? charged[call->device] : call->before;
-    uint64_t all = known + call->attempt.claim.bytes;
-    charged[call->device] = now;
-    graph_memory_unlock();
-    return all > now ? all - now : 0;
-}
-
-/* What is measured takes the place of what was charged; without that, what the driver says. */
-static void correct(const struct graph_call *call, uint64_t now) {
-    uint64_t spare = excess(call, now);
-    if (!settle_own(call->attempt.uuid, 1) && spare) charge_release(call->attempt.claim.card, spare);
-}
-
-/* Whether what was taken can be charged. */
+/* Whether what was taken can be charged. Nothing has measured it meanwhile, for we are in a span. */
 static bool fits(struct graph_call *call) {
-    uint64_t now = held(call->device);
-    if (call->attempt.is_charged || now <= call->before) return true;
-    call->attempt = attempt_begin_on(call->attempt.what, call->device, now - call->before);
-    return !call->attempt.is_refused;
+    uint64_t more = missing(held(call->device), call->before + call->attempt.claim.bytes);
+    if (call->is_sure || charge_now(call, more)) return true;
+    refusals_add(call->attempt.what, call->attempt.uuid, more);
+    return false;
 }
 
 bool graph_memory_fits(struct graph_calls *calls) {
@@ -146,7 +138,8 @@ static void end(struct graph_call *call) {
     bool is_quiet = !call->attempt.is_charged && now == call->before;
     if (is_quiet) return;
     if (!call->attempt.is_charged) call->attempt = attempt_begin_on(call->attempt.what, call->device, 0);
-    correct(call, now);
+    uint64_t spare = excess(call->device, call->attempt.claim.bytes, now);
+    if (spare) charge_release(call->attempt.claim.card, spare);
     attempt_end(&call->attempt);
 }
 
@@ -154,17 +147,25 @@ void graph_memory_end(struct graph_calls *calls) {
     for (int i = 0; i < calls->count; i++) end(&calls->of[i]);
 }
 
-static bool is_of(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
-    uint8_t own[UUID_SIZE];
+static bool is_charged(CUdevice device) {
     graph_memory_lock();
     bool any = charged[device] != 0;
     graph_memory_unlock();
-    return any && cards_of_device(device, own) && memcmp(own, uuid, UUID_SIZE) == 0;
+    return any;
 }
 
-void graph_memory_trim_on(const uint8_t uuid[UUID_SIZE], int card) {
+/* The region's row of a device; -1 where there is none. */
+static int card_of(CUdevice device) {
+    uint8_t uuid[UUID_SIZE];
+    const struct region *region = place_region();
+    return region && cards_of_device(device, uuid) ? account_find_card(region, uuid) : -1;
+}
+
+void graph_memory_correct(int card, bool trim) {
     for (CUdevice device = 0; graph_needs_any() && device < REGION_CARDS; device++) {
-        uint64_t spare = is_of(device, uuid) ? trim(device) : 0;
-        if (spare) charge_release(card, spare);
+        if (!is_charged(device) || (card >= 0 && card_of(device) != card)) continue;
+        if (trim) REAL(cuDeviceGraphMemTrim)(device);
+        uint64_t spare = excess(device, 0, held(device));
+        if (spare) charge_release(card_of(device), spare);
     }
 }

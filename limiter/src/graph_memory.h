@@ -34,8 +34,9 @@ void graph_memory_look(const char *what, CUdevice device, struct graph_calls *ca
 /* After the call: charged is what they hold now. */
 void graph_memory_end(struct graph_calls *calls);
 
-/* Gives back what no graph uses of a card, in a span: the next launch takes it again. `card` is the region's row. */
-void graph_memory_trim_on(const uint8_t uuid[UUID_SIZE], int card);
+/* In a span: takes back what is held no more on a card, the region's row, or on all with -1; with `trim` after what no
+ * graph uses was given back, which the next launch takes again. */
+void graph_memory_correct(int card, bool trim);
 
 /* Around a fork, and in the child, which holds nothing. */
 void graph_memory_lock(void);

@@ -30,16 +30,16 @@ static void correct(const uint8_t uuid[UUID_SIZE]) {
     settle_all(uuid, 1);
 }
 
-static void trim(const uint8_t uuid[UUID_SIZE]) {
+void charge_trim(const uint8_t uuid[UUID_SIZE]) {
     growth_trim_on(uuid);
-    graph_memory_trim_on(uuid, account_find_card(place_region(), uuid));
+    graph_memory_correct(account_find_card(place_region(), uuid), true);
     correct(uuid);
 }
 
 /* Nothing is refused before the dead are taken off, what was charged too much is corrected, and what is kept without
  * use is given back. */
 static bool reserve(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t limit, struct claim *claim) {
-    static void (*const ways[])(const uint8_t[UUID_SIZE]) = {correct, trim};
+    static void (*const ways[])(const uint8_t[UUID_SIZE]) = {correct, charge_trim};
     if (try_reserve(region, uuid, claim, limit)) return true;
     claim->reaped = reaping_now(region, 1) > 0;
     if (claim->reaped && try_reserve(region, uuid, claim, limit)) return true;

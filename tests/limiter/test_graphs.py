@@ -140,6 +140,16 @@ def test_uploaded_at_once_it_is_held_to_the_limit_then(container: Container, pro
     process("cuda.cuDevicePrimaryCtxReset_v2(0)")
 
 
+def test_graphs_memory_ends_with_the_context(container: Container, process: Session) -> None:
+    for _ in range(2):
+        instance, _ = make(process, 100)
+        assert process(f"graphs.launch({instance})") == 0
+        assert container.used_mib() == taken(container) == 128
+        process("cuda.cuDevicePrimaryCtxReset_v2(0)")
+        assert container.used_mib() == taken(container) == 0
+        process("start()")
+
+
 def test_graphs_without_memory_are_the_drivers_alone(container: Container, process: Session) -> None:
     _, instance = process("graphs.instantiate(graphs.create())")
     assert process(f"graphs.launch({instance})") == 0
