@@ -178,6 +178,11 @@ bool account_of_process(const struct region *region, uint32_t pid, uint64_t name
     return false;
 }
 
+const uint32_t *account_settled_place(const struct region *region, int slot, int card) {
+    return is_slot(slot) && is_card(card) ? &region->slots[slot].settled[card] : NULL;
+}
+
 uint32_t account_settled(const struct region *region, int slot, int card) {
-    return is_slot(slot) && is_card(card) ? __atomic_load_n(&region->slots[slot].settled[card], __ATOMIC_ACQUIRE) : 0;
+    const uint32_t *place = account_settled_place(region, slot, card);
+    return place ? __atomic_load_n(place, __ATOMIC_ACQUIRE) : 0;
 }

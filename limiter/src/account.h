@@ -69,7 +69,9 @@ bool account_of_process(const struct region *region, uint32_t pid, uint64_t name
 /* Bytes charged on a card. Needs no lock. */
 uint64_t account_used(const struct region *region, int card);
 
-/* How often a measurement changed what was charged to a process on a card. Needs no lock. */
+/* How often a measurement changed what was charged to a process on a card; and where that stands, to be read
+ * atomically, NULL where the slot or the card is none. Needs no lock. */
 uint32_t account_settled(const struct region *region, int slot, int card);
+const uint32_t *account_settled_place(const struct region *region, int slot, int card);
 
 #endif

@@ -47,8 +47,7 @@ struct growth growth_begin(const char *what, struct pool *pool, uint64_t bytes, 
 }
 
 static uint32_t settled_now(const struct pool *pool) {
-    const struct region *region = place_region();
-    return region ? account_settled(region, place_slot(region), pool->card) : 0;
+    return pool->measured ? __atomic_load_n(pool->measured, __ATOMIC_ACQUIRE) : 0;
 }
 
 /* Whether nobody has measured this process otherwise since the pool was charged: only then is the difference to what is

@@ -51,11 +51,17 @@ static bool resolve(enum library library, bool load) {
     return true;
 }
 
-void *hooks_real(enum function function) {
+/* Only the first time is there anything to resolve. */
+static void *find_real(enum function function) {
     resolve(table[function].library, true);
     void *real = __atomic_load_n(&table[function].real, __ATOMIC_RELAXED);
     if (real) return real;
     return table[function].library == CUDA ? (void *)&cuda_lacks : (void *)&nvml_lacks;
+}
+
+void *hooks_real(enum function function) {
+    void *real = __atomic_load_n(&table[function].real, __ATOMIC_RELAXED);
+    return real ? real : find_real(function);
 }
 
 bool hooks_has(enum function function) {

@@ -16,13 +16,14 @@
 struct pool {
     CUmemoryPool handle; /* atomically, last; NULL: this place is free */
     uint8_t uuid[UUID_SIZE];
-    int card;           /* the region's row */
-    bool is_counted;    /* memory of a card */
-    bool is_managed;    /* which NVML does not count */
-    uint64_t reserved;  /* atomically, under the mutex when written: what is charged */
-    uint32_t settled;   /* atomically, likewise: `account_settled` as it was then */
-    uint64_t seen;      /* under the mutex: what was last seen reserved */
-    uint64_t used_most; /* atomically: at most so much of it is in use */
+    int card;                 /* the region's row */
+    bool is_counted;          /* memory of a card */
+    bool is_managed;          /* which NVML does not count */
+    uint64_t reserved;        /* atomically, under the mutex when written: what is charged */
+    uint32_t settled;         /* atomically, likewise: `*measured` as it was then */
+    const uint32_t *measured; /* in the region: how often this process was charged anew there */
+    uint64_t seen;            /* under the mutex: what was last seen reserved */
+    uint64_t used_most;       /* atomically: at most so much of it is in use */
 };
 
 /* What a pool has reserved, and of it in use, as the driver says now. */

@@ -19,7 +19,8 @@ static struct pool *add_on(CUmemoryPool handle, CUdevice device, bool is_managed
     made.is_counted = cards_of_device(device, made.uuid);
     if (made.is_counted) charge_join(made.uuid);
     if (region) made.card = account_find_card(region, made.uuid);
-    if (region) made.settled = account_settled(region, place_slot(region), made.card) - !is_new;
+    if (region) made.measured = account_settled_place(region, place_slot(region), made.card);
+    if (made.measured) made.settled = __atomic_load_n(made.measured, __ATOMIC_ACQUIRE) - !is_new;
     return pools_add(handle, &made);
 }
 
