@@ -5,6 +5,7 @@
 #include "cards.h"
 #include "holdings.h"
 #include "hooks.h"
+#include "log.h"
 #include "settle.h"
 
 /* How often and how long to wait for memory that the driver is still freeing after a process's death. */
@@ -83,7 +84,12 @@ bool claim_again(struct claim *claim, CUresult result) {
     return true;
 }
 
-bool attempt_again(struct attempt *attempt, CUresult result) { return claim_again(&attempt->claim, result); }
+bool attempt_again(struct attempt *attempt, CUresult result) {
+    bool again = claim_again(&attempt->claim, result);
+    if (!again && attempt->is_counted && result == CUDA_ERROR_OUT_OF_MEMORY)
+        log_debug("%s: the driver is out of memory, though the limit is not reached", attempt->what);
+    return again;
+}
 
 static bool keep_piece(struct attempt *attempt, CUdeviceptr pointer) {
     if (holdings_join(pointer)) return true;

@@ -79,6 +79,16 @@ def test_the_card_that_is_named_is_the_one_that_was_asked(make_container: Make, 
     assert [(card.gpu, card.refusals) for card in container.region().cards] == [(world.cards[1].uuid, 1)]
 
 
+@pytest.mark.parametrize("kind", ["alloc", "managed", "vmm", "array"])
+def test_the_drivers_own_refusal_is_told_apart_where_more_is_asked_for(container: Container, kind: str) -> None:
+    container.world.hold(81920)
+    done = ask(container, "alloc", "--kind", kind, "40", VGPU_LOG="debug")
+    is_refused = results(done) == [OUT_OF_MEMORY]
+    assert is_refused is (kind != "managed")
+    assert ("though the limit is not reached" in done.stderr) is is_refused
+    assert refusals(container) == 0
+
+
 def test_off_says_nothing_and_counts(container: Container) -> None:
     done = ask(container, "alloc", "80", "80", VGPU_LOG="off")
     assert done.stderr == ""
