@@ -15,7 +15,7 @@ from vgpu import limits, region
 OUT_OF_MEMORY = 2
 ANSWERS = {0, OUT_OF_MEMORY}
 SLOTS_HIGH_AT, LOCK_AT, LOCK_SIZE = 28, 56, 40
-PATIENCE_S = 5
+PATIENCE_S = 20
 
 Make = Callable[..., Container]
 
