@@ -74,8 +74,9 @@ void measure_free(struct figures *figures) {
     *figures = (struct figures){0};
 }
 
-uint64_t measure_of(const struct figures *figures, uint32_t pid) {
-    for (unsigned i = 0; i < figures->count; i++)
-        if (figures->list[i].pid == pid) return figures->list[i].usedGpuMemory;
-    return 0;
+bool measure_of(const struct figures *figures, uint32_t pid, uint64_t *bytes) {
+    *bytes = 0;
+    for (unsigned i = 0; i < figures->count && *bytes == 0; i++)
+        if (figures->list[i].pid == pid) *bytes = figures->list[i].usedGpuMemory;
+    return *bytes != (uint64_t)NVML_VALUE_NOT_AVAILABLE;
 }

@@ -24,8 +24,9 @@ bool measure_card(const uint8_t uuid[UUID_SIZE], struct figures *figures);
 
 void measure_free(struct figures *figures);
 
-/* What a process holds by those figures: 0 where they do not name it. */
-uint64_t measure_of(const struct figures *figures, uint32_t pid);
+/* What a process holds by those figures: 0 where they do not name it. False where they name it without a figure, as on
+ * a virtual GPU. */
+bool measure_of(const struct figures *figures, uint32_t pid, uint64_t *bytes);
 
 /* Whether NVML has been seen to follow this process's own memory. Until then its word is not taken for ours: it may not
  * see us, or by another pid. */

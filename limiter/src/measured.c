@@ -24,9 +24,10 @@ static uint64_t own_calls(void) {
 static uint64_t figure(const struct measured *call) {
     struct figures figures;
     if (call->is_light || measure_is_trusted() || !measure_card(call->uuid, &figures)) return 0;
-    uint64_t bytes = measure_of(&figures, place_self().pid);
+    uint64_t bytes;
+    bool is_known = measure_of(&figures, place_self().pid, &bytes);
     measure_free(&figures);
-    return bytes;
+    return is_known ? bytes : 0;
 }
 
 static void begin(struct measured *call, uint64_t expected) {

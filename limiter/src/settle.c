@@ -44,8 +44,9 @@ static bool begin(struct look *look, const uint8_t uuid[UUID_SIZE], unsigned own
 
 static bool set(const struct look *look, int slot, unsigned own) {
     const struct region_slot *of = &look->region->slots[slot];
-    uint64_t bytes = measure_of(&look->figures, of->pid);
-    return account_settle(look->region, slot, look->card, bytes, look->calls[slot], own);
+    uint64_t bytes;
+    return measure_of(&look->figures, of->pid, &bytes) &&
+           account_settle(look->region, slot, look->card, bytes, look->calls[slot], own);
 }
 
 /* What our pools have given back meanwhile, at another thread's synchronisation, is or is not in the figures. */
