@@ -82,6 +82,8 @@ class Accounts(RuleBasedStateMachine):
     )
     def settle(self, pid: int, gpu: str, said: int, before: int, meanwhile: str, own: int) -> None:
         """What NVML says is taken only if all calls under way are the caller's, and none begins or ends meanwhile."""
+        if self._used(gpu) > 2**63:
+            return  # sums saturate there, and are then no longer those of the slots
         slot, card = self._places(pid, gpu)
         for _ in range(before):
             self.pure.account_enter(self.region, slot)
