@@ -20,6 +20,7 @@ from vgpu.errors import KubeletError
 
 POLL_S: Final = 1.0
 _SETTLE_S: Final = 0.25  # by then the kubelet has written down what Get does not show, as an init container's IDs
+_ASK_S: Final = 0.05  # between two Gets: pod-resources answers 100 calls a second, of all its clients and all kinds
 _STUCK_S: Final = 2.0  # an Allocate that has not followed by then is not coming
 _QUIET_POLL_S: Final = 0.01
 
@@ -63,6 +64,7 @@ class Holders:
         self._lock = asyncio.Lock()
         self._busy_until = 0.0
         self._awaited: _Written | None = None
+        self._ask_at = 0.0
         self._poked = asyncio.Event()
         self._listed = asyncio.Condition()
         self.snapshot = Snapshot()
@@ -81,7 +83,7 @@ class Holders:
 
     def allocated(self, key: Name | None, ids: frozenset[str]) -> None:
         """Say that Allocate has been answered with these IDs, for a container of this pod where it is known."""
-        self._busy_until = self._clock() + _SETTLE_S
+        self._busy_until, self._ask_at = self._clock() + _SETTLE_S, self._clock() + _QUIET_POLL_S
         self._awaited = _Written(key, ids) if key else None
 
     def poke(self) -> None:
@@ -129,8 +131,9 @@ class Holders:
     async def _is_written(self) -> bool:
         """Whether the kubelet shows what it was given last."""
         awaited = self._awaited
-        if awaited is None:
+        if awaited is None or self._clock() < self._ask_at:
             return False
+        self._ask_at = self._clock() + _ASK_S
         try:
             containers = (await self._source.get(awaited.key)).values()
         except KubeletError:

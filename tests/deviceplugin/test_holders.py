@@ -22,6 +22,7 @@ class Source:
         self.lists = 0
         self.at_once = 0
         self.written: Holdings = {}
+        self.gets = 0
 
     async def list(self) -> Listing:
         self.lists += 1
@@ -33,6 +34,7 @@ class Source:
 
     async def get(self, key: Name) -> Holdings:
         assert key == ("ns", "p")
+        self.gets += 1
         return self.written
 
 
@@ -82,8 +84,9 @@ async def test_a_list_follows_as_soon_as_the_kubelet_shows_what_it_was_given(hol
     await asyncio.sleep(0.05)
     assert source.lists == listed
     source.written = {"main": {names.SLICE: IDS}}
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.08)
     assert source.lists > listed
+    assert source.gets <= 5, "pod-resources has a limit on calls, and GetPreferredAllocation lives by it"
 
 
 async def test_a_look_while_admitting_serves_those_who_wait(holders: Holders) -> None:
