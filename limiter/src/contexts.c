@@ -6,6 +6,7 @@
 #include "account.h"
 #include "cards.h"
 #include "charge.h"
+#include "gate.h"
 #include "graph_memory.h"
 #include "growth.h"
 #include "holdings.h"
@@ -151,6 +152,7 @@ static CUresult end(int span, CUresult result, bool are_pools_gone) {
 #define END(are_pools_gone, name, ...)                             \
     do {                                                           \
         if (!charge_is_limited()) return REAL(name)(__VA_ARGS__);  \
+        gate_end_contexts();                                       \
         int span = charge_enter();                                 \
         local_forget_all();                                        \
         pools_suspend();                                           \

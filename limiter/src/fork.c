@@ -5,6 +5,7 @@
 #include "backings.h"
 #include "bindings.h"
 #include "charge.h"
+#include "gate.h"
 #include "graph_memory.h"
 #include "graph_needs.h"
 #include "holdings.h"
@@ -44,6 +45,7 @@ static void in_parent(void) {
 
 static void in_child(void) {
     charge_forget();
+    gate_forget();
     measure_forget();
     place_forget();
     pools_forget();

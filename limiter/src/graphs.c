@@ -1,5 +1,6 @@
 /* Graphs: their kernels' local memory is taken when they are instantiated (local.h), the memory of their own
  * allocations when they are uploaded or launched (graph_memory.h). */
+#include "gate.h"
 #include "graph_memory.h"
 #include "graph_needs.h"
 #include "hooks.h"
@@ -128,10 +129,28 @@ EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec ready, CUstream stream) {
     RUN(cuGraphUpload_ptsz, cuGraphUpload_ptsz, ready, stream);
 }
 
-EXPORT CUresult cuGraphLaunch(CUgraphExec ready, CUstream stream) { RUN(cuGraphLaunch, cuGraphUpload, ready, stream); }
+static CUresult launch(CUgraphExec ready, CUstream stream) { RUN(cuGraphLaunch, cuGraphUpload, ready, stream); }
+
+static CUresult launch_ptsz(CUgraphExec ready, CUstream stream) {
+    RUN(cuGraphLaunch_ptsz, cuGraphUpload_ptsz, ready, stream);
+}
+
+/* A graph's launch may have to wait, as a kernel's (gate.h). */
+#define LAUNCH_GRAPH(launch, ready, stream, named)                   \
+    do {                                                             \
+        if (!gate_is_needed()) return launch(ready, stream);         \
+        struct pass pass = gate_enter(gate_graph_key(ready), named); \
+        CUresult result = launch(ready, stream);                     \
+        gate_leave(&pass);                                           \
+        return result;                                               \
+    } while (0)
+
+EXPORT CUresult cuGraphLaunch(CUgraphExec ready, CUstream stream) {
+    LAUNCH_GRAPH(launch, ready, stream, LEGACY(stream));
+}
 
 EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec ready, CUstream stream) {
-    RUN(cuGraphLaunch_ptsz, cuGraphUpload_ptsz, ready, stream);
+    LAUNCH_GRAPH(launch_ptsz, ready, stream, PER_THREAD(stream));
 }
 
 EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {

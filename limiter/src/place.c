@@ -54,6 +54,22 @@ enum memory_policy place_memory_policy(void) {
     return policy;
 }
 
+unsigned place_share(const uint8_t uuid[UUID_SIZE]) {
+    struct source *limits = get_source();
+    place_lock();
+    unsigned share = source_share(limits, uuid);
+    place_unlock();
+    return share;
+}
+
+bool place_has_shares(void) {
+    struct source *limits = get_source();
+    place_lock();
+    bool found = source_has_shares(limits);
+    place_unlock();
+    return found;
+}
+
 struct region *place_region(void) { return source_region(get_source()); }
 
 struct identity place_self(void) {

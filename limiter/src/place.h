@@ -14,6 +14,10 @@ struct card_limit place_limit(const uint8_t uuid[UUID_SIZE]);
 /* What becomes of allocations within the limit when a card is full, as it is now. */
 enum memory_policy place_memory_policy(void);
 
+/* The percentage of a card's time that this process is held to now, 0 for none; and whether there is such a card. */
+unsigned place_share(const uint8_t uuid[UUID_SIZE]);
+bool place_has_shares(void);
+
 /* The region, or NULL where there is none that can be used. */
 struct region *place_region(void);
 

@@ -47,6 +47,24 @@ struct card_limit source_limit(struct source *source, const uint8_t uuid[UUID_SI
 
 enum memory_policy source_memory_policy(struct source *source) { return current(source)->memory_policy; }
 
+static unsigned share_of(const struct limits_slot *limits, const struct card_limit *limit) {
+    bool is_share = limits->compute_policy == POLICY_FIXED && limit->cores > 0 && limit->cores < FULL_CORES;
+    return is_share ? limit->cores : 0;
+}
+
+unsigned source_share(struct source *source, const uint8_t uuid[UUID_SIZE]) {
+    const struct limits_slot *limits = current(source);
+    struct card_limit limit = limits_of(limits, uuid);
+    return share_of(limits, &limit);
+}
+
+bool source_has_shares(struct source *source) {
+    const struct limits_slot *limits = current(source);
+    for (uint32_t i = 0; i < limits->count; i++)
+        if (share_of(limits, &limits->cards[i])) return true;
+    return false;
+}
+
 struct region *source_region(const struct source *source) { return source->region; }
 
 struct region *source_open_region(void) {

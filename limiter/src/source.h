@@ -20,6 +20,13 @@ struct card_limit source_limit(struct source *source, const uint8_t uuid[UUID_SI
 /* What becomes of allocations within the limit when a card is full, as the file says now. */
 enum memory_policy source_memory_policy(struct source *source);
 
+/* The percentage of a card's time that this process is held to: 1 to 99, or 0 where nothing holds it. The policies that
+ * may use idle time are not held on a card that they have to themselves. */
+unsigned source_share(struct source *source, const uint8_t uuid[UUID_SIZE]);
+
+/* Whether that is so on any card. */
+bool source_has_shares(struct source *source);
+
 /* The region, or NULL where it cannot be used: then every allocation is refused. */
 struct region *source_region(const struct source *source);
 

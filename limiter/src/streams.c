@@ -1,5 +1,6 @@
 /* What a context takes beside memory that is asked for: half a MiB for a stream, and as much for every thread that the
  * card can hold as the stack is set to, at once (measured on an H200, driver 580: 64 KiB are 16 GiB). */
+#include "gate.h"
 #include "hooks.h"
 #include "local.h"
 #include "measured.h"
@@ -21,6 +22,17 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int
 
 EXPORT CUresult cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx context, unsigned flags, int priority) {
     CREATE(cuGreenCtxStreamCreate, stream, context, flags, priority);
+}
+
+/* What is still to be marked in a stream is marked before it ends (gate.h). */
+EXPORT CUresult cuStreamDestroy(CUstream stream) {
+    gate_end_stream(stream);
+    return REAL(cuStreamDestroy)(stream);
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
+    gate_end_stream(stream);
+    return REAL(cuStreamDestroy_v2)(stream);
 }
 
 EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {

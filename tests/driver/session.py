@@ -13,13 +13,25 @@ from typing import TYPE_CHECKING
 
 import pynvml
 
-from tests.driver import arrays, captures, external, graphs, green, ipc, kernels, multicast, pools, vmm
+from tests.driver import arrays, captures, external, graphs, green, ipc, kernels, launches, multicast, pools, vmm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 # For the expressions.
-__all__ = ("arrays", "captures", "external", "graphs", "green", "ipc", "kernels", "multicast", "pools", "vmm")
+__all__ = (
+    "arrays",
+    "captures",
+    "external",
+    "graphs",
+    "green",
+    "ipc",
+    "kernels",
+    "launches",
+    "multicast",
+    "pools",
+    "vmm",
+)
 
 cuda = ctypes.CDLL("libcuda.so.1")
 U64 = ctypes.c_uint64

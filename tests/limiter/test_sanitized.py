@@ -55,11 +55,13 @@ def racing_mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("racing") / "mix", "thread", *MIX, *ALL)
 
 
-@pytest.fixture
-def container(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Container:
+@pytest.fixture(params=[None, 60], ids=["whole card", "share"])
+def container(
+    request: pytest.FixtureRequest, make_world: Callable[..., World], make_container: Callable[..., Container]
+) -> Container:
     """On cards whose contexts and modules take memory, so that it is measured too."""
     make_world(tuple(replace(card, context_mib=4, module_kib=100) for card in simgpu.make_cards(1)))
-    return make_container("64MiB")
+    return make_container("64MiB", request.param)
 
 
 def run(container: Container, program: Path, *arguments: str) -> None:

@@ -1,0 +1,144 @@
+#include "gate_turns.h"
+
+#include <stdlib.h>
+
+#include "cards.h"
+#include "moment.h"
+
+#define NS_PER_MS 1000000ULL
+
+/* How long a turn's end waits for launches that are inside the driver, and for the card to be done: each time in vain
+ * twice as long, for a kernel may wait for the very launch that waits for it, or only be long. */
+#define PASSING_MOST  (100 * NS_PER_MS)
+#define PATIENCE      (1000 * NS_PER_MS)
+#define PATIENCE_MOST (64 * PATIENCE)
+
+/* Between two looks whether the card is done. */
+#define LOOK_LEAST (20 * 1000ULL)
+#define LOOK_MOST  (1 * NS_PER_MS)
+
+static struct gate *gates[GATES]; /* atomically */
+
+static bool is_device(int device) { return device >= 0 && device < GATES; }
+
+struct gate *gate_at(int device) {
+    return is_device(device) ? __atomic_load_n(&gates[device], __ATOMIC_ACQUIRE) : NULL;
+}
+
+static struct gate *make(int device) {
+    struct gate *gate = calloc(1, sizeof *gate);
+    if (gate) gate->device = device;
+    return gate;
+}
+
+struct gate *gate_made_at(int device) {
+    struct gate *gate = gate_at(device);
+    if (gate || !is_device(device)) return gate;
+    struct gate *made = make(device);
+    if (!made || __atomic_compare_exchange_n(&gates[device], &gate, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return made;
+    free(made);
+    return gate;
+}
+
+static void await_change(struct gate *gate, uint64_t ns) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t until = (uint64_t)now.tv_nsec + ns;
+    now.tv_sec += (time_t)(until / NS_PER_SECOND);
+    now.tv_nsec = (long)(until % NS_PER_SECOND);
+    pthread_cond_timedwait(&gate->changed, &gate->mutex, &now);
+}
+
+void gate_set_phase(struct gate *gate, enum phase phase) {
+    gate->phase = phase;
+    pthread_cond_broadcast(&gate->changed);
+}
+
+/* Whether no launch is inside the driver any more. */
+static bool await_passing(struct gate *gate) {
+    uint64_t until = moment_now() + PASSING_MOST;
+    pthread_mutex_lock(&gate->mutex);
+    while (gate->passing && moment_now() < until) await_change(gate, NS_PER_MS);
+    bool is_clear = gate->passing == 0;
+    pthread_mutex_unlock(&gate->mutex);
+    return is_clear;
+}
+
+/* Seldom while it cannot be done yet, then often. */
+static void pause_before(uint64_t drained) {
+    bool is_far = drained > moment_now() + 2 * LOOK_MOST;
+    struct timespec span = moment_span(is_far ? LOOK_MOST : LOOK_LEAST);
+    nanosleep(&span, NULL);
+}
+
+static bool await_drain(const struct gate *gate, uint64_t until) {
+    while (!marks_are_done(&gate->marks)) {
+        if (moment_now() > until) return false;
+        pause_before(gate->turn.drained);
+    }
+    return true;
+}
+
+static void learn(struct gate *gate, uint64_t cost) {
+    uint64_t sampled = marks_sampled(&gate->marks);
+    if (sampled) estimates_learn(&gate->estimates, gate->sample, sampled);
+    if (turn_tells(&gate->turn, cost)) estimates_fit(&gate->estimates, gate->turn.expected, cost);
+}
+
+static uint64_t patience(const struct gate *gate) {
+    uint64_t expected = 2 * gate->turn.expected;
+    uint64_t grown = PATIENCE << (gate->in_vain < 6 ? gate->in_vain : 6);
+    if (expected > PATIENCE_MOST) return PATIENCE_MOST;
+    return expected > grown ? expected : grown;
+}
+
+/* Where the card is not done in time, or nothing at all could be measured, all the time that has passed is charged. */
+static uint64_t settle(struct gate *gate) {
+    uint64_t marked = marks_end(&gate->marks, NULL) ? moment_now() : 0;
+    bool is_done = await_drain(gate, moment_now() + patience(gate));
+    gate->in_vain = is_done ? 0 : gate->in_vain + 1;
+    if (!is_done) return moment_now() - gate->turn.begun;
+    uint64_t cost = turn_cost(&gate->turn, marks_measured(&gate->marks), marked);
+    learn(gate, cost);
+    return cost ? cost : moment_now() - gate->turn.begun;
+}
+
+/* A launch that stays in the driver may be waiting for another one: then the turn goes on. */
+static enum phase close_turn(struct gate *gate) {
+    if (!await_passing(gate)) {
+        turn_stretch(&gate->turn, moment_now());
+        return OPEN;
+    }
+    lease_end(&gate->lease, settle(gate));
+    marks_reset(&gate->marks);
+    return SHUT;
+}
+
+static enum phase open_turn(struct gate *gate) {
+    cards_of_device(gate->device, gate->lease.uuid);
+    unsigned share = lease_take(&gate->lease);
+    gate->turn = turn_open(moment_now(), share);
+    return OPEN;
+}
+
+void gate_step(struct gate *gate) {
+    if (gate->phase == OPENING || gate->phase == CLOSING) {
+        await_change(gate, NS_PER_MS * 10);
+        return;
+    }
+    bool is_open = gate->phase == OPEN;
+    gate->phase = is_open ? CLOSING : OPENING;
+    pthread_mutex_unlock(&gate->mutex);
+    enum phase next = is_open ? close_turn(gate) : open_turn(gate);
+    pthread_mutex_lock(&gate->mutex);
+    gate_set_phase(gate, next);
+}
+
+bool gate_claim(struct gate *gate) {
+    uint64_t until = moment_now() + PATIENCE;
+    while (gate->phase == CLOSING && moment_now() < until) await_change(gate, NS_PER_MS * 10);
+    if (gate->phase != OPEN) return false;
+    gate->phase = CLOSING;
+    return true;
+}

@@ -1,0 +1,48 @@
+/* A gate's inside: one card's turns in this process. */
+#ifndef VGPU_GATE_TURNS_H
+#define VGPU_GATE_TURNS_H
+
+#include <pthread.h>
+
+#include "estimate.h"
+#include "lease.h"
+#include "marks.h"
+#include "turn.h"
+
+/* Who sets OPENING or CLOSING has the gate to himself until he sets another; while it is OPENING the marks are
+ * nobody's.
+ */
+enum phase { SHUT, OPENING, OPEN, CLOSING };
+
+/* The mutex guards the fields; it is never held across a call of the driver's, nor while waiting for the turn. */
+struct gate {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    enum phase phase;
+    int device;       /* a CUdevice, from the beginning on */
+    unsigned passing; /* launches between `gate_enter` and `gate_leave` */
+    uint64_t sample;  /* the key of the turn's first launch */
+    unsigned in_vain; /* how often in a row the card was not done in time */
+    struct lease lease;
+    struct turn turn;
+    struct estimates estimates;
+    struct marks marks;
+};
+
+enum { GATES = REGION_CARDS };
+
+/* The gate of a CUdevice as far as it has one; and with one made for it, NULL where there is no room. Never freed. */
+struct gate *gate_at(int device);
+struct gate *gate_made_at(int device);
+
+/* The functions below are called with the mutex held, which they may let go meanwhile. */
+
+/* One step towards a turn that has room. */
+void gate_step(struct gate *gate);
+
+/* Gives the caller an open turn to himself, which is then CLOSING; one that is being closed is waited for. */
+bool gate_claim(struct gate *gate);
+
+void gate_set_phase(struct gate *gate, enum phase phase);
+
+#endif

@@ -1,0 +1,187 @@
+#include "marks.h"
+
+#include "hooks.h"
+
+/* In a thread that is in no capture's way: what is forbidden while another thread captures is allowed. */
+#define RELAXED(call)                                              \
+    do {                                                           \
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED; \
+        REAL(cuThreadExchangeStreamCaptureMode)(&mode);            \
+        call;                                                      \
+        REAL(cuThreadExchangeStreamCaptureMode)(&mode);            \
+    } while (0)
+
+static const void *this_thread(void) {
+    static __thread char here;
+    return &here;
+}
+
+static bool is_per_thread(CUstream stream) { return stream == CU_STREAM_PER_THREAD; }
+
+bool marks_is_capturing(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static struct span *span_of(struct marks *marks, CUcontext context) {
+    for (int i = 0; i < MARKS_CONTEXTS; i++)
+        if (marks->spans[i].context == context || !marks->spans[i].context) return &marks->spans[i];
+    return NULL;
+}
+
+static struct mark *mark_of(struct span *span, CUstream stream) {
+    const void *thread = is_per_thread(stream) ? this_thread() : NULL;
+    for (unsigned i = 0; i < span->count; i++)
+        if (span->marks[i].stream == stream && span->marks[i].thread == thread) return &span->marks[i];
+    if (span->count == MARKS_STREAMS) return NULL;
+    struct mark *mark = &span->marks[span->count++];
+    *mark = (struct mark){.stream = stream, .thread = thread, .event = mark->event, .is_made = mark->is_made};
+    return mark;
+}
+
+bool marks_find(struct marks *marks, CUcontext context, CUstream stream, struct place *place) {
+    struct span *span = span_of(marks, context);
+    *place = (struct place){0};
+    if (!span) return false;
+    bool is_first = span->count == 0;
+    struct mark *mark = mark_of(span, stream);
+    if (!mark) return false;
+    span->context = context;
+    *place = (struct place){.span = span, .mark = mark, .is_first = is_first, .is_maker = !mark->is_made};
+    mark->is_made = true;
+    return true;
+}
+
+static bool is_due(const struct mark *mark) { return __atomic_load_n(&mark->is_due, __ATOMIC_RELAXED); }
+
+static void set_due(struct mark *mark, bool due) { __atomic_store_n(&mark->is_due, due, __ATOMIC_RELAXED); }
+
+static bool is_in(const struct mark *mark, CUstream stream) { return !stream || mark->stream == stream; }
+
+bool marks_is_due(const struct marks *marks, CUstream stream) {
+    for (int i = 0; i < MARKS_CONTEXTS; i++)
+        for (unsigned j = 0; j < marks->spans[i].count; j++)
+            if (marks->spans[i].marks[j].stream == stream && is_due(&marks->spans[i].marks[j])) return true;
+    return false;
+}
+
+static bool record(CUevent *event, CUstream stream) {
+    CUresult result = *event ? CUDA_SUCCESS : REAL(cuEventCreate)(event, CU_EVENT_DEFAULT);
+    return result == CUDA_SUCCESS && REAL(cuEventRecord)(*event, stream) == CUDA_SUCCESS;
+}
+
+/* The end's event is made here, in the launch's context: at the turn's end another may be current. */
+static void before(const struct place *place) {
+    if (place->is_first) record(&place->span->begin, place->mark->stream);
+    if (place->is_maker) REAL(cuEventCreate)(&place->mark->event, CU_EVENT_DEFAULT);
+}
+
+void marks_before(const struct place *place) {
+    if (place->span && (place->is_first || place->is_maker)) RELAXED(before(place));
+}
+
+static void end(struct mark *mark) {
+    mark->is_recorded = mark->event && REAL(cuEventRecord)(mark->event, mark->stream) == CUDA_SUCCESS;
+}
+
+/* What another thread's default stream is, that thread alone can say. */
+static void after(const struct place *place) {
+    if (place->is_sampled) place->span->is_sampled = record(&place->span->sample, place->mark->stream);
+    if (is_per_thread(place->mark->stream)) end(place->mark);
+}
+
+void marks_after(const struct place *place) {
+    if (!place->span) return;
+    if (place->is_sampled || is_per_thread(place->mark->stream)) RELAXED(after(place));
+    if (!place->is_sampled && !is_per_thread(place->mark->stream)) set_due(place->mark, true);
+}
+
+/* A stream that captures since its last launch has been drained into: it is left alone. */
+static bool end_of(struct span *span, CUstream stream) {
+    bool any = false;
+    REAL(cuCtxPushCurrent_v2)(span->context);
+    for (unsigned i = 0; i < span->count; i++) {
+        struct mark *mark = &span->marks[i];
+        if (!is_due(mark) || !is_in(mark, stream) || marks_is_capturing(mark->stream)) continue;
+        end(mark);
+        set_due(mark, false);
+        any = true;
+    }
+    CUcontext ours;
+    REAL(cuCtxPopCurrent_v2)(&ours);
+    return any;
+}
+
+bool marks_end(struct marks *marks, CUstream stream) {
+    bool any = false;
+    for (int i = 0; i < MARKS_CONTEXTS; i++)
+        if (marks->spans[i].count) RELAXED(any |= end_of(&marks->spans[i], stream));
+    return any;
+}
+
+static bool is_done(CUevent event) {
+    CUresult result = CUDA_SUCCESS;
+    RELAXED(result = REAL(cuEventQuery)(event));
+    return result != CUDA_ERROR_NOT_READY;
+}
+
+static bool is_span_done(const struct span *span) {
+    for (unsigned i = 0; i < span->count; i++)
+        if (span->marks[i].is_recorded && !is_done(span->marks[i].event)) return false;
+    return !span->is_sampled || is_done(span->sample);
+}
+
+bool marks_are_done(const struct marks *marks) {
+    for (int i = 0; i < MARKS_CONTEXTS; i++)
+        if (marks->spans[i].count && !is_span_done(&marks->spans[i])) return false;
+    return true;
+}
+
+static uint64_t between(CUevent begin, CUevent end) {
+    float ms = 0;
+    RELAXED(if (REAL(cuEventElapsedTime)(&ms, begin, end) != CUDA_SUCCESS) ms = 0);
+    return ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+}
+
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static uint64_t length_of(const struct span *span) {
+    uint64_t length = span->is_sampled ? between(span->begin, span->sample) : 0;
+    for (unsigned i = 0; i < span->count; i++)
+        if (span->marks[i].is_recorded) length = later(length, between(span->begin, span->marks[i].event));
+    return length;
+}
+
+uint64_t marks_measured(const struct marks *marks) {
+    uint64_t length = 0;
+    for (int i = 0; i < MARKS_CONTEXTS; i++)
+        if (marks->spans[i].count) length += length_of(&marks->spans[i]);
+    return length;
+}
+
+uint64_t marks_sampled(const struct marks *marks) {
+    for (int i = 0; i < MARKS_CONTEXTS; i++) {
+        const struct span *span = &marks->spans[i];
+        if (span->count && span->is_sampled) return between(span->begin, span->sample);
+    }
+    return 0;
+}
+
+void marks_reset(struct marks *marks) {
+    for (int i = 0; i < MARKS_CONTEXTS; i++) {
+        marks->spans[i].count = 0;
+        marks->spans[i].is_sampled = false;
+    }
+}
+
+static void destroy(CUevent event) {
+    if (event) RELAXED(REAL(cuEventDestroy_v2)(event));
+}
+
+void marks_destroy(const struct marks *marks) {
+    for (int i = 0; i < MARKS_CONTEXTS; i++) {
+        destroy(marks->spans[i].begin);
+        destroy(marks->spans[i].sample);
+        for (int j = 0; j < MARKS_STREAMS; j++) destroy(marks->spans[i].marks[j].event);
+    }
+}

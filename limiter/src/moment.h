@@ -1,0 +1,44 @@
+/* The clock of the turns, the same in all processes of a container. */
+#ifndef VGPU_MOMENT_H
+#define VGPU_MOMENT_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_SECOND 1000000000ULL
+
+/* CLOCK_MONOTONIC in ns. */
+static inline uint64_t moment_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* So much time as a timespec. */
+static inline struct timespec moment_span(uint64_t ns) {
+    return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_SECOND), .tv_nsec = (long)(ns % NS_PER_SECOND)};
+}
+
+/* The processor's own clock, which costs less to read: no unit, and apart by little between processors. */
+static inline uint64_t moment_ticks(void) {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#endif
+}
+
+/* So many of them as pass in some tenths of a second, by any processor's clock. */
+static inline uint64_t moment_ticks_between_looks(void) {
+#if defined(__x86_64__)
+    return 1ULL << 29;
+#else
+    uint64_t ticks_per_second;
+    __asm__("mrs %0, cntfrq_el0" : "=r"(ticks_per_second));
+    return ticks_per_second / 4;
+#endif
+}
+
+#endif

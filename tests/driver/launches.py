@@ -1,0 +1,101 @@
+"""Of a session: kernels of a given time, and how many run. Handles are numbers."""
+
+import ctypes
+import threading
+import time
+
+from tests.driver import kernels
+
+NON_BLOCKING = 1
+
+cuda = ctypes.CDLL("libcuda.so.1")
+P = ctypes.c_void_p
+
+
+def _made(function: str, *arguments: object) -> int:
+    out = P()
+    result = cuda[function](ctypes.byref(out), *arguments)
+    if result:
+        raise RuntimeError(f"{function}: {result}")
+    return out.value or 0
+
+
+def kernel(us: int) -> int:
+    """A kernel of so many microseconds."""
+    return kernels.load(f"spin_{us}")
+
+
+def stream() -> int:
+    """A stream."""
+    return _made("cuStreamCreate", NON_BLOCKING)
+
+
+def launch(function: int, into: int = 0, twin: str = "") -> int:
+    """Result."""
+    return int(cuda["cuLaunchKernel" + twin](P(function), 1, 1, 1, 1, 1, 1, 0, P(into), None, None))
+
+
+def end_stream(ended: int) -> int:
+    """Result."""
+    return int(cuda.cuStreamDestroy_v2(P(ended)))
+
+
+def feed(us: int, seconds: float, into: int = 0, twin: str = "") -> float:
+    """The share of the time that such kernels took, launched one after another."""
+    function, count, begun = kernel(us), 0, time.monotonic()
+    while time.monotonic() < begun + seconds and launch(function, into, twin) == 0:
+        count += 1
+    cuda.cuCtxSynchronize()
+    return count * us / 1e6 / (time.monotonic() - begun)
+
+
+def longest(us: int, count: int) -> float:
+    """The seconds that the slowest of so many launches took."""
+    function, worst = kernel(us), 0.0
+    for _ in range(count):
+        begun = time.monotonic()
+        launch(function)
+        worst = max(worst, time.monotonic() - begun)
+    return worst
+
+
+def feed_in_threads(us: int, seconds: float, count: int) -> list[float]:
+    """The shares of so many threads of the current context, each in its own default stream."""
+    context, shares = P(), list[float]()
+    cuda.cuCtxGetCurrent(ctypes.byref(context))
+
+    def one() -> None:
+        cuda.cuCtxSetCurrent(context)
+        shares.append(feed(us, seconds, 0, "_ptsz"))
+
+    every = [threading.Thread(target=one) for _ in range(count)]
+    for each in every:
+        each.start()
+    for each in every:
+        each.join()
+    return shares
+
+
+def end_context(function: int) -> list[int]:
+    """Results of launching in a context of its own and of ending that with the launches in flight."""
+    context, former = P(), P()
+    cuda.cuCtxGetCurrent(ctypes.byref(former))
+    results = [cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)]
+    other = kernel(300)
+    results += [launch(other) for _ in range(5)] + [cuda.cuCtxDestroy_v2(context), cuda.cuCtxSetCurrent(former)]
+    return [*results, launch(function)]
+
+
+def launch_elsewhere(function: int, into: int, count: int) -> list[int]:
+    """Results, different ones, of so many launches by another thread of the current context."""
+    context, results = P(), set[int]()
+    cuda.cuCtxGetCurrent(ctypes.byref(context))
+
+    def one() -> None:
+        cuda.cuCtxSetCurrent(context)
+        results.update(launch(function, into) for _ in range(count))
+
+    thread = threading.Thread(target=one)
+    thread.start()
+    thread.join()
+    return sorted(results)

@@ -1,0 +1,157 @@
+"""Launches under a share of the card's time, on the simulated driver, whose kernels take the time that they say.
+
+What is asserted of a share is that it is not passed, and roughly reached: the machine may be busy. `test_turns.py`
+holds the arithmetic to the point, `benchmarks.limiter_compute` the shares of a real card.
+"""
+
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.driver.conftest import Session
+from tests.limiter.conftest import Container
+from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.policy import ComputePolicy
+
+Make = Callable[..., Container]
+SECONDS = 0.5
+ALLOWANCE = 0.010 / SECONDS + 0.02  # 10 ms, and a kernel, as the share is defined
+REACHED = 0.3  # of the share, on a busy machine
+LONG_US = 500  # kernels that a busy machine can launch fast enough
+LIMIT = "4GiB"
+SEEN_S = 1.0  # after which a change of the limits holds
+
+
+def start(container: Container) -> Session:
+    session = container.session()
+    assert session("start()") == 0
+    return session
+
+
+@pytest.mark.parametrize("cores", [10, 30, 80])
+@pytest.mark.parametrize("us", [20, 500, 7000])
+def test_a_share_is_reached_and_not_passed(make_container: Make, cores: int, us: int) -> None:
+    session = start(make_container(LIMIT, cores))
+    share = session(f"launches.feed({us}, {SECONDS})")
+    assert share <= cores / 100 + ALLOWANCE
+    if us >= LONG_US:
+        assert share >= cores / 100 * REACHED
+
+
+@pytest.mark.parametrize(("kind", "twin"), [("0", ""), ("launches.stream()", ""), ("0", "_ptsz")])
+def test_every_kind_of_stream_is_held_to_it(make_container: Make, kind: str, twin: str) -> None:
+    session = start(make_container(LIMIT, 30))
+    stream = session(kind)
+    assert session(f"launches.feed(500, {SECONDS}, {stream}, {twin!r})") <= 0.3 + ALLOWANCE
+
+
+def test_threads_share_their_process_s_turn(make_container: Make) -> None:
+    session = start(make_container(LIMIT, 30))
+    shares = session(f"launches.feed_in_threads(500, {SECONDS}, 4)")
+    assert len(shares) == 4
+    assert sum(shares) <= 4 * (0.3 + ALLOWANCE)  # their kernels run side by side in the simulated card
+
+
+def test_the_processes_of_a_container_share_it(make_container: Make) -> None:
+    container = make_container(LIMIT, 30)
+    sessions = [start(container) for _ in range(3)]
+    begun = time.monotonic()
+    for session in sessions:
+        session.tell(f"launches.feed(500, {SECONDS})")
+    shares = [session.answer() for session in sessions]
+    used = container.region().cards[0].gpu_ns / 1e9
+    assert used <= 0.3 * (time.monotonic() - begun) + 0.03
+    assert min(shares) > 0.02
+
+
+@pytest.mark.parametrize("cores", [None, 0, 100])
+def test_without_a_share_nothing_waits(make_container: Make, cores: int | None) -> None:
+    container = make_container(LIMIT, cores)
+    session = start(container)
+    assert session("launches.longest(1000, 200)") < 0.1
+    assert container.region().cards[0].delayed_launches == 0
+
+
+@pytest.mark.parametrize("policy", [ComputePolicy.BURST, ComputePolicy.BEST_EFFORT])
+def test_who_may_use_idle_time_does_not_wait_alone(make_container: Make, policy: ComputePolicy) -> None:
+    container = make_container(LIMIT, 30)
+    container.limit(Limits((CardLimit(ANY_GPU, 1 << 32, 30),), policy))
+    assert start(container)("launches.longest(1000, 200)") < 0.1
+
+
+def test_a_changed_share_holds_within_a_second(make_container: Make) -> None:
+    container = make_container(LIMIT, 100)
+    session = start(container)
+    assert session("launches.longest(100, 50)") < 0.1
+    container.limit(Limits((CardLimit(ANY_GPU, 1 << 32, 10),)))
+    time.sleep(SEEN_S)
+    assert session(f"launches.feed(500, {SECONDS})") <= 0.1 + ALLOWANCE
+    container.limit(Limits((CardLimit(ANY_GPU, 1 << 32, 100),)))
+    time.sleep(SEEN_S)
+    assert session("launches.longest(100, 50)") < 0.1
+
+
+def test_what_is_used_and_waited_for_is_counted(make_container: Make) -> None:
+    container = make_container(LIMIT, 30)
+    session = start(container)
+    share = session(f"launches.feed(500, {SECONDS})")
+    card = container.region().cards[0]
+    assert card.gpu_ns >= 0.8 * share * SECONDS * 1e9
+    assert card.delayed_launches > 0
+    assert card.throttled_ns > 0.3 * SECONDS * 1e9
+    assert card.longest_wait_us > 1000
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGSTOP])
+def test_who_ends_in_his_turn_is_passed_over(make_container: Make, ending: signal.Signals) -> None:
+    container = make_container(LIMIT, 50)
+    other, session = start(container), start(container)
+    other.tell("launches.feed(500, 30)")
+    time.sleep(0.3)
+    other.process.send_signal(ending)
+    assert session("launches.longest(500, 40)") < 0.5
+
+
+def test_streams_and_contexts_end_with_launches_in_flight(make_container: Make) -> None:
+    session = start(make_container(LIMIT, 50))
+    kernel = session("launches.kernel(300)")
+    for _ in range(20):
+        stream = session("launches.stream()")
+        assert session(f"[launches.launch({kernel}, {stream}) for _ in range(3)]") == [0] * 3
+        assert session(f"launches.end_stream({stream})") == 0
+    assert set(session("launches.end_context(launches.kernel(300))")) == {0}
+    assert session(f"launches.feed(500, {SECONDS})") <= 0.5 + ALLOWANCE
+
+
+def test_what_is_captured_neither_waits_nor_costs(make_container: Make) -> None:
+    container = make_container(LIMIT, 5)
+    session = start(container)
+    kernel, stream = session("launches.kernel(5000)"), session("captures.stream()")
+    assert session(f"[launches.launch({kernel}) for _ in range(2)]") == [0, 0]
+    assert session(f"captures.begin({stream})") == 0
+    begun, before = time.monotonic(), container.region().cards[0]
+    assert session(f"{{captures.launch({kernel}, {stream}) for _ in range(200)}} == {{0}}")
+    assert session(f"captures.end({stream})")[0] == 0
+    assert time.monotonic() - begun < 1  # they would take a second, and twenty at that share
+    assert container.region().cards[0].delayed_launches == before.delayed_launches
+
+
+def test_a_capture_stands_while_another_thread_s_launches_are_measured(make_container: Make) -> None:
+    container = make_container(LIMIT, 50)
+    session = start(container)
+    kernel, other, stream = (
+        session(each) for each in ("launches.kernel(900)", "launches.stream()", "captures.stream()")
+    )
+    assert session(f"captures.begin({stream}, captures.GLOBAL)") == 0
+    assert session(f"launches.launch_elsewhere({kernel}, {other}, 40)") == [0]
+    assert container.region().cards[0].delayed_launches > 0
+    assert session(f"captures.end({stream})")[0] == 0
+
+
+def test_a_forked_child_has_no_turn(make_container: Make) -> None:
+    session = start(make_container(LIMIT, 50))
+    assert session("launches.launch(launches.kernel(500))") == 0
+    assert session("in_fork('1 + 1')") == 2
+    assert session(f"launches.feed(500, {SECONDS})") <= 0.5 + ALLOWANCE
