@@ -27,7 +27,8 @@ def take(kind, size):
     return result
 def give(kind):
     if not held[kind]: return 0
-    one = held[kind].pop(random.randrange(len(held[kind])))
+    last = kind == "context"  # the current one: whoever ends another is left with one that has ended
+    one = held[kind].pop(-1 if last else random.randrange(len(held[kind])))
     if kind == "module": return cuda.cuModuleUnload(U64(one))
     if kind == "context": return cuda.cuCtxDestroy_v2(U64(one))
     return free(one, "cuMemFreeAsync" if "Async" in kind else "cuMemFree_v2")
