@@ -147,4 +147,6 @@ def test_a_full_tmpfs_says_what_to_raise_and_grows_with_the_setting(tmp_path: Pa
     within = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount --make-rshared / && exec "$@"', "sh"]
     command = [*within, sys.executable, "-c", FULL, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    if "cannot change root" in done.stderr:
+        pytest.skip("the root is no mount point here, as in a chroot")
     assert (done.returncode, done.stdout) == (0, "no room for one more container's region: raise --regions-mib\n"), done
