@@ -118,17 +118,20 @@ class Cluster:
         if len(self._gone) > REMEMBERED_GONE:
             self._gone.popitem(last=False)
 
-    def upsert_inventory(self, inventory: Inventory) -> None:
-        """Take a node's cards as its device plugin reports them."""
-        old = self.inventories.get(inventory.node.name)
-        self.inventories[inventory.node.name] = inventory
-        self._states.pop(inventory.node.name, None)
-        if old is None or _claims(old) != _claims(inventory):
+    def upsert_inventories(self, *inventories: Inventory) -> None:
+        """Take nodes' cards as their device plugins report them."""
+        known = self.inventories
+        news = [each for each in inventories if _claims(known.get(each.node.name)) != _claims(each)]
+        for each in inventories:
+            known[each.node.name] = each
+            self._states.pop(each.node.name, None)
+        if news:
             self._settle_owners()
 
-    def delete_inventory(self, node: str) -> None:
-        """Forget a node's cards."""
-        self.inventories.pop(node, None)
+    def delete_inventories(self, *nodes: str) -> None:
+        """Forget nodes' cards."""
+        for node in nodes:
+            self.inventories.pop(node, None)
         self._settle_owners()
 
     def see_lease(self, lease: Lease) -> None:
@@ -195,8 +198,8 @@ class Cluster:
         return card if self._owners[card.uuid] == node else replace(card, healthy=False, reason=doubts.DUPLICATE)
 
 
-def _claims(inventory: Inventory) -> tuple[str, frozenset[str]]:
-    return inventory.created, frozenset(card.uuid for card in inventory.node.cards)
+def _claims(inventory: Inventory | None) -> tuple[str, frozenset[str]] | None:
+    return (inventory.created, frozenset(card.uuid for card in inventory.node.cards)) if inventory else None
 
 
 def trusted(pod: Pod) -> tuple[PodRequest, Assignment] | None:

@@ -72,21 +72,24 @@ class InventoryWatch:
 
     def replace(self, objects: list[Inventory]) -> None:
         """Take a full list."""
-        for name in self._cluster.inventories.keys() - {inventory.node.name for inventory in objects}:
-            self._cluster.delete_inventory(name)
-        for inventory in objects:
-            self.upsert(inventory)
+        self._cluster.delete_inventories(
+            *self._cluster.inventories.keys() - {inventory.node.name for inventory in objects}
+        )
+        self._take(*objects)
 
     def upsert(self, obj: Inventory) -> None:
         """Take one node's cards."""
-        self._cluster.upsert_inventory(obj)
-        for node, displaced in self._cluster.displaced.items():
-            about = self._cluster.inventories[node].reference
-            self._teller.tell(about, doubts.DUPLICATE, doubts.of_cards(displaced))
+        self._take(obj)
 
     def delete(self, obj: Inventory) -> None:
         """Forget one node's cards."""
-        self._cluster.delete_inventory(obj.node.name)
+        self._cluster.delete_inventories(obj.node.name)
+
+    def _take(self, *objects: Inventory) -> None:
+        self._cluster.upsert_inventories(*objects)
+        for node, displaced in self._cluster.displaced.items():
+            about = self._cluster.inventories[node].reference
+            self._teller.tell(about, doubts.DUPLICATE, doubts.of_cards(displaced))
 
 
 class LeaseWatch:

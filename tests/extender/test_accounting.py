@@ -45,7 +45,7 @@ class Accounting(RuleBasedStateMachine):
         self.clock = Clock()
         self.cluster = Cluster(256, self.clock)
         cards = (strategies.card(0, SLICES * 256),)
-        self.cluster.upsert_inventory(Inventory(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
+        self.cluster.upsert_inventories(Inventory(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
         self.cluster.nodes[NODE] = KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1})
         client: Any = None  # only the step that takes is tried here; it speaks to nobody
         self.binder = Binder(client, self.cluster, Defaults(), Leader())
