@@ -43,6 +43,10 @@ class World:
         assert done.returncode in {0, 1}, done
         return [json.loads(line) for line in done.stdout.splitlines()]
 
+    def mib_used(self) -> int:
+        """What all processes hold of all cards, by the driver's own account."""
+        return sum(simgpu.used(self.state).values()) >> 20
+
     def start(self, *command: str, **more: str) -> subprocess.Popen[str]:
         """Starts a program that is killed at the end of the test."""
         process = subprocess.Popen(
@@ -117,3 +121,10 @@ def make_world(built_driver: Path, tmp_path: Path) -> Iterator[Callable[..., Wor
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
     return make_world()
+
+
+@pytest.fixture
+def session(world: World) -> Session:
+    started = world.session()
+    assert started("start()") == 0
+    return started

@@ -26,14 +26,20 @@ static nvmlReturn_t fit(unsigned known, unsigned *count, const void *array) {
     return known > given || (known > 0 && array == NULL) ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_v1_t *infos) {
+/* The processes of a device, and room for them as `fit` says. */
+static nvmlReturn_t find(nvmlDevice_t device, const char *function, unsigned *count, const void *array,
+                         SimProcess found[]) {
     Card card;
-    SimProcess found[SIM_PROCESSES];
     nvmlReturn_t result = nvml_card(function, device, &card);
     if (result != NVML_SUCCESS || count == NULL) {
         return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
     }
-    result = fit(holders_of(&card, found), count, infos);
+    return fit(holders_of(&card, found), count, array);
+}
+
+static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_v1_t *infos) {
+    SimProcess found[SIM_PROCESSES];
+    nvmlReturn_t result = find(device, function, count, infos, found);
     for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
         infos[i] = (nvmlProcessInfo_v1_t){found[i].pid, found[i].bytes};
     }
@@ -41,13 +47,8 @@ static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned
 }
 
 static nvmlReturn_t list(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_t *infos) {
-    Card card;
     SimProcess found[SIM_PROCESSES];
-    nvmlReturn_t result = nvml_card(function, device, &card);
-    if (result != NVML_SUCCESS || count == NULL) {
-        return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
-    }
-    result = fit(holders_of(&card, found), count, infos);
+    nvmlReturn_t result = find(device, function, count, infos, found);
     for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
         infos[i] = (nvmlProcessInfo_t){found[i].pid, found[i].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE};
     }

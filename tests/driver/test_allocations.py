@@ -12,10 +12,6 @@ PAGE = 2 * MIB
 OUT_OF_MEMORY = 2
 
 
-def mib_used(world: World) -> int:
-    return sum(simgpu.used(world.state).values()) // MIB
-
-
 @pytest.mark.parametrize(
     ("count", "size", "mib"),
     [(200, 1, 2), (200, 4096, 2), (200, 307200, 68), (200, 716800, 200), (200, MIB, 200), (20, MIB + 1, 40)],
@@ -25,9 +21,9 @@ def test_small_allocations_share_pages(world: World, count: int, size: int, mib:
     session("start()")
     pointers = session(f"[alloc({size})[1] for _ in range({count})]")
     assert len({*pointers}) == count
-    assert mib_used(world) == mib
+    assert world.mib_used() == mib
     assert session(f"[free(p) for p in {pointers}]") == [0] * count
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 sizes = st.one_of(st.integers(1, 5000), st.integers(1, 6 * MIB))
@@ -61,20 +57,20 @@ def test_a_pool_holds_what_it_reserved_until_a_synchronisation(world: World) -> 
     session("start()")
     small = session(f"alloc({MIB}, 'cuMemAllocAsync')")[1]
     large = session(f"alloc({40 * MIB}, 'cuMemAllocAsync')")[1]
-    assert mib_used(world) == 64
+    assert world.mib_used() == 64
     assert session(f"[free({small}, 'cuMemFreeAsync'), free({large}, 'cuMemFreeAsync')]") == [0, 0]
-    assert mib_used(world) == 64
+    assert world.mib_used() == 64
     session("cuda.cuCtxSynchronize()")
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 def test_releasing_the_context_frees_its_memory(world: World) -> None:
     session = world.session()
     session("start()")
     session(f"[alloc({MIB}), alloc({9 * MIB}), alloc({MIB}, 'cuMemAllocAsync')]")
-    assert mib_used(world) == 2 + 10 + 32
+    assert world.mib_used() == 2 + 10 + 32
     assert session("cuda.cuDevicePrimaryCtxRelease_v2(0)") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
     assert session("alloc(4096)")[0] == 709
 
 
@@ -84,10 +80,10 @@ def test_a_pools_memory_outlives_a_context_but_the_primary_one(world: World) -> 
     _, context = session("made('cuCtxCreate_v2', 0, 0)")
     _, pointer = session(f"[alloc({9 * MIB}), alloc({MIB}, 'cuMemAllocAsync')][1]")
     assert session(f"cuda.cuCtxDestroy_v2(ctypes.c_void_p({context}))") == 0
-    assert mib_used(world) == 32
+    assert world.mib_used() == 32
     assert session(f"fill({pointer}, {MIB})") == 0
     assert session("cuda.cuDevicePrimaryCtxReset_v2(0)") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 @pytest.mark.parametrize(

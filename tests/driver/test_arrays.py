@@ -2,23 +2,11 @@
 
 import pytest
 
-from tests.driver import simgpu
 from tests.driver.conftest import Session, World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_HANDLE = 2, 1, 400
 DEFERRED, SPARSE, LAYERED = 0x80, 0x40, 0x01
-
-
-@pytest.fixture
-def session(world: World) -> Session:
-    started = world.session()
-    assert started("start()") == 0
-    return started
-
-
-def mib_used(world: World) -> int:
-    return sum(simgpu.used(world.state).values()) // MIB
 
 
 @pytest.mark.parametrize(
@@ -33,16 +21,16 @@ def mib_used(world: World) -> int:
 )
 def test_an_array_takes_its_texels(world: World, session: Session, call: str, mib: int) -> None:
     result, array = session(call)
-    assert (result, mib_used(world)) == (0, mib)
+    assert (result, world.mib_used()) == (0, mib)
     assert session(f"arrays.destroy({array})") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
     assert session(f"arrays.destroy({array})") == INVALID_HANDLE
 
 
 def test_an_array_that_does_not_fit_is_out_of_memory(world: World, session: Session) -> None:
     assert session("arrays.plain(131072, 65536)") == [OUT_OF_MEMORY, 0]
     assert session("arrays.cube(16384, 16384, 0, levels=9)[0]") == 0
-    assert mib_used(world) == 5462
+    assert world.mib_used() == 5462
 
 
 @pytest.mark.parametrize(
@@ -67,11 +55,11 @@ def test_an_array_says_what_it_is(session: Session) -> None:
 
 def test_a_mipmapped_array_is_one_memory_of_all_levels(world: World, session: Session) -> None:
     result, mipmap = session("arrays.cube(4096, 1024, 0, levels=3)")
-    assert (result, mib_used(world)) == (0, 64 + 16 + 4)
+    assert (result, world.mib_used()) == (0, 64 + 16 + 4)
     assert session(f"arrays.level({mipmap}, 2)") == [0, [1024, 256, 0]]
     assert session(f"arrays.level({mipmap}, 3)")[0] == INVALID_VALUE
     assert session(f"arrays.destroy({mipmap}, mipmapped=True)") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
     assert session(f"arrays.level({mipmap}, 0)")[0] == INVALID_HANDLE
 
 
@@ -88,13 +76,13 @@ def test_a_sparse_or_deferred_array_takes_nothing_until_memory_is_mapped(
 ) -> None:
     mipmapped = f"mipmapped={bool(levels)}"
     _, array = session(f"arrays.cube(512, 512, 0, {flags}, {levels})")
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
     _, handle = session(f"vmm.create({4 * MIB}, usage=arrays.TILE_POOL)")
     assert session(f"arrays.map_memory({array}, {handle}, {mipmapped})") == 0
     assert session(f"vmm.release({handle})") == 0
-    assert mib_used(world) == 4
+    assert world.mib_used() == 4
     assert session(f"arrays.map_memory({array}, 0, {mipmapped})") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 def test_mapped_memory_goes_with_the_last_of_its_arrays(world: World, session: Session) -> None:
@@ -104,11 +92,11 @@ def test_mapped_memory_goes_with_the_last_of_its_arrays(world: World, session: S
         assert [session(f"arrays.map_memory({array}, {handle}, tile={tile})") for tile in (0, 1)] == [0, 0]
     assert session(f"vmm.release({handle})") == 0
     assert session(f"arrays.destroy({made[0]})") == 0
-    assert mib_used(world) == 4
+    assert world.mib_used() == 4
     assert session(f"arrays.map_memory({made[1]}, 0, tile=1)") == 0
-    assert mib_used(world) == 4
+    assert world.mib_used() == 4
     assert session(f"arrays.destroy({made[1]})") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 @pytest.mark.parametrize("levels", [0, 3])
@@ -132,9 +120,9 @@ def test_memory_is_mapped_from_a_tile_pool_to_an_array_without(session: Session,
 def test_small_arrays_share_chunks_of_their_own(world: World, session: Session) -> None:
     session("alloc(4096)")
     made = session("[arrays.plain(256, 4)[1] for _ in range(40)]")
-    assert mib_used(world) == 4
+    assert world.mib_used() == 4
     session(f"[arrays.destroy(each) for each in {made}]")
-    assert mib_used(world) == 2
+    assert world.mib_used() == 2
 
 
 def test_arrays_go_with_their_context(world: World, session: Session) -> None:
@@ -144,4 +132,4 @@ def test_arrays_go_with_their_context(world: World, session: Session) -> None:
     assert session(f"arrays.map_memory({sparse}, {handle})") == 0
     assert session(f"vmm.release({handle})") == 0
     assert session("cuda.cuDevicePrimaryCtxRelease_v2(0)") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0

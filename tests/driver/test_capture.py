@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from tests.driver import simgpu
 from tests.driver.conftest import Session, World
 
 MIB = 1 << 20
@@ -15,19 +14,8 @@ NOT_CAPTURED, CAPTURED, INVALID = range(3)
 
 
 @pytest.fixture
-def session(world: World) -> Session:
-    started = world.session()
-    assert started("start()") == 0
-    return started
-
-
-@pytest.fixture
 def stream(session: Session) -> int:
     return int(session("captures.stream()"))
-
-
-def mib_used(world: World) -> int:
-    return sum(simgpu.used(world.state).values()) // MIB
 
 
 def kernel(session: Session, name: str) -> int:
@@ -49,11 +37,11 @@ def test_what_is_done_in_a_captured_stream_becomes_a_graph(world: World, session
     result, graph = session(f"captures.end({stream})")
     assert (status, result, captured) == (CAPTURED, 0, graph)
     assert session(f"graphs.types({graph})") == [ALLOCATES, FILLS, KERNEL, FREES]
-    assert (session(f"captures.status({stream})"), mib_used(world)) == (NOT_CAPTURED, 0)
+    assert (session(f"captures.status({stream})"), world.mib_used()) == (NOT_CAPTURED, 0)
     assert time.monotonic() - began < 0.2
     _, instance = session(f"graphs.instantiate({graph})")
     assert session(f"graphs.launch({instance})") == 0
-    assert mib_used(world) == 64
+    assert world.mib_used() == 64
     assert session("cuda.cuCtxSynchronize()") == 0
     assert time.monotonic() - began >= 0.2
 

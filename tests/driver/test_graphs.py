@@ -14,17 +14,6 @@ KERNEL, EMPTY, ALLOCATES, FREES = 0, 5, 10, 11
 MARKS = "[graphs.read(each) // 2**20 for each in range(4)]"
 
 
-@pytest.fixture
-def session(world: World) -> Session:
-    started = world.session()
-    assert started("start()") == 0
-    return started
-
-
-def mib_used(world: World) -> int:
-    return sum(simgpu.used(world.state).values()) // MIB
-
-
 def make(session: Session, *mib: int, freed: bool = True, flags: int = 0) -> tuple[int, list[int], int]:
     """Graph, addresses and instance of one that allocates so much, each freed before the next or not at all."""
     graph, pointers = session("graphs.create()"), []
@@ -44,14 +33,14 @@ def test_memory_is_taken_by_the_upload_or_the_first_launch_and_kept_until_a_trim
     world: World, session: Session, function: str
 ) -> None:
     _, _, instance = make(session, 100, 50)
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
     for _ in range(2):
         assert session(f"graphs.launch({instance}, '{function}')") == 0
-        assert mib_used(world) == 128
+        assert world.mib_used() == 128
     assert session(f"graphs.destroy({instance})") == 0
-    assert mib_used(world) == 128
+    assert world.mib_used() == 128
     assert session("cuda.cuDeviceGraphMemTrim(0)") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 def test_the_attributes_count_what_is_used_and_reserved(session: Session) -> None:
@@ -88,7 +77,7 @@ def test_graphs_one_after_another_use_the_same_memory(world: World, session: Ses
     for size in (100, 60):
         _, _, instance = make(session, size)
         assert session(f"graphs.launch({instance})") == 0
-        assert mib_used(world) == 128
+        assert world.mib_used() == 128
 
 
 def test_what_a_graph_leaves_is_used_until_it_is_freed(world: World, session: Session) -> None:
@@ -98,17 +87,17 @@ def test_what_a_graph_leaves_is_used_until_it_is_freed(world: World, session: Se
     assert session(f"graphs.launch({instance})") == INVALID_VALUE
     session(f"graphs.destroy({instance})")
     session("cuda.cuDeviceGraphMemTrim(0)")
-    assert mib_used(world) == 64
+    assert world.mib_used() == 64
     assert session(f"free({pointer})") == 0
     session("cuda.cuDeviceGraphMemTrim(0)")
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
     assert session(f"fill({pointer}, 1)") == INVALID_VALUE
 
 
 def test_an_instance_may_free_what_it_left_before_each_launch(world: World, session: Session) -> None:
     _, _, instance = make(session, 64, freed=False, flags=1)
     assert [session(f"graphs.launch({instance})") for _ in range(3)] == [0, 0, 0]
-    assert mib_used(world) == 64
+    assert world.mib_used() == 64
 
 
 def test_a_graph_may_free_what_another_left(world: World, session: Session) -> None:
@@ -118,14 +107,14 @@ def test_a_graph_may_free_what_another_left(world: World, session: Session) -> N
     _, freeing = session(f"graphs.instantiate({other})")
     assert [session(f"graphs.launch({each})") for each in (instance, freeing, freeing)] == [0, 0, INVALID_VALUE]
     session("cuda.cuDeviceGraphMemTrim(0)")
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 @pytest.mark.parametrize("call", ["graphs.launch({instance})", "graphs.launch({instance}, 'cuGraphUpload')"])
 def test_a_graph_that_does_not_fit_is_out_of_memory(world: World, session: Session, call: str) -> None:
     _, _, instance = make(session, CAPACITY_MIB + 2)
     assert session(call.format(instance=instance)) == OUT_OF_MEMORY
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
     _, _, smaller = make(session, CAPACITY_MIB)
     assert session(f"graphs.launch({smaller})") == 0
 
@@ -134,7 +123,7 @@ def test_an_instantiation_that_uploads_takes_the_memory(world: World, session: S
     graph = session("graphs.create()")
     session(f"graphs.alloc({graph}, {64 * MIB})")
     result, _ = session(f"graphs.instantiate({graph}, graphs.UPLOAD, 'cuGraphInstantiateWithParams')")
-    assert (result, mib_used(world)) == (0, 64)
+    assert (result, world.mib_used()) == (0, 64)
     larger = session("graphs.create()")
     session(f"graphs.alloc({larger}, {(CAPACITY_MIB + 2) * MIB})")
     arguments = f"{larger}, graphs.UPLOAD, 'cuGraphInstantiateWithParams'"
@@ -190,9 +179,9 @@ def test_memory_of_graphs_goes_with_the_context(world: World, session: Session) 
     for freed in (True, False):
         _, _, instance = make(session, 64, freed=freed)
         assert session(f"graphs.launch({instance})") == 0
-    assert mib_used(world) == 64
+    assert world.mib_used() == 64
     assert session("cuda.cuDevicePrimaryCtxRelease_v2(0)") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
     assert session(MARKS)[:3:2] == [0, 0]
 
 

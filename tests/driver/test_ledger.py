@@ -22,19 +22,15 @@ CAPACITY_MIB = 81920
 UNSHARE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child")
 
 
-def mib_used(world: World) -> int:
-    return sum(simgpu.used(world.state).values()) // MIB
-
-
 def test_used_is_the_sum_over_the_living(world: World) -> None:
     """Forty processes, half of them killed, then all."""
     sizes = [random.Random(7).randrange(1, 1500) * 2 for _ in range(40)]
     holders = [world.hold(size) for size in sizes]
-    assert mib_used(world) == sum(sizes)
+    assert world.mib_used() == sum(sizes)
     for process in holders[::2]:
         process.kill()
         process.wait()
-    assert mib_used(world) == sum(sizes[1::2])
+    assert world.mib_used() == sum(sizes[1::2])
     assert world.probe("info")[0]["cuda"][0]["free"] == (CAPACITY_MIB - sum(sizes[1::2])) * MIB
     for process in holders[1::2]:
         process.send_signal(signal.SIGTERM)
@@ -85,7 +81,7 @@ def test_killing_in_the_middle_of_allocations_leaves_nothing(world: World) -> No
         for victim in victims:
             victim.kill()
             victim.wait()
-        assert mib_used(world) == 1000
+        assert world.mib_used() == 1000
     assert keeper.poll() is None
     assert max(simgpu.peak(world.state).values()) <= CAPACITY_MIB * MIB
 
@@ -102,14 +98,14 @@ def test_containers_with_their_own_pids_are_told_apart(world: World) -> None:
     session = world.session()
     session("nvml('nvmlInit')")
     shown = {size // MIB: pid for pid, size in session("processes()")}
-    assert mib_used(world) == 7000
+    assert world.mib_used() == 7000
     assert shown.keys() == {1000, 2000, 4000}
     assert shown[4000] == outside.pid
     names = {Path(f"/proc/{pid}/comm").read_text().strip() for pid in shown.values()}
     assert names == {"gpuprobe"}
     os.kill(shown[1000], signal.SIGKILL)
     holders[0].wait()
-    assert mib_used(world) == 6000
+    assert world.mib_used() == 6000
 
 
 def test_nvml_names_a_process_to_itself_and_to_others(world: World) -> None:
@@ -129,10 +125,10 @@ def test_a_forked_child_has_no_driver_and_holds_nothing(world: World) -> None:
     session("start()")
     session(f"alloc({100 * MIB})")
     assert session("in_fork('[start(), alloc(4096)[0], info()[0]]')") == [3, 3, 3]
-    assert mib_used(world) == 100
+    assert world.mib_used() == 100
     child = session("fork_and_stay()")
     session.kill()
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
     os.kill(child, signal.SIGKILL)
 
 

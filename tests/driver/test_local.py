@@ -2,23 +2,11 @@
 
 import pytest
 
-from tests.driver import simgpu
 from tests.driver.conftest import Session, World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_HANDLE = 2, 400
 CAPACITY_MIB = 81920
-
-
-@pytest.fixture
-def session(world: World) -> Session:
-    started = world.session()
-    assert started("start()") == 0
-    return started
-
-
-def mib_used(world: World) -> int:
-    return sum(simgpu.used(world.state).values()) // MIB
 
 
 @pytest.mark.parametrize("by", ["cuLaunchKernel", "cuLaunchCooperativeKernel"])
@@ -27,10 +15,10 @@ def test_it_is_taken_once_and_for_the_largest(world: World, session: Session, by
         function = session(f"kernels.load('local{bytes_each}_10')")
         assert session(f"kernels.local_size({function})") == [0, bytes_each]
         assert session(f"kernels.launch({function}, '{by}')") == 0
-        assert mib_used(world) == mib
+        assert world.mib_used() == mib
     assert session("kernels.stack()") == 16384
     session("cuda.cuDevicePrimaryCtxReset_v2(0)")
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 def test_a_kernel_of_a_library_is_asked_as_such(session: Session) -> None:
@@ -44,16 +32,16 @@ def test_a_graph_takes_it_when_it_is_instantiated(world: World, session: Session
     function = session("kernels.load('local2048_10')")
     graph = session("graphs.create()")
     assert session(f"graphs.kernel({graph}, {function})") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
     result, instance = session(f"graphs.instantiate({graph})")
-    assert (result, mib_used(world)) == (0, 264)
+    assert (result, world.mib_used()) == (0, 264)
     assert session(f"graphs.launch({instance})") == 0
-    assert mib_used(world) == 264
+    assert world.mib_used() == 264
 
 
 def test_the_stack_size_takes_the_same(world: World, session: Session) -> None:
     assert session("[kernels.set_stack(65536), kernels.stack()]") == [0, 65536]
-    assert mib_used(world) == 16632
+    assert world.mib_used() == 16632
 
 
 def test_on_a_full_card_it_is_out_of_memory(session: Session) -> None:

@@ -13,30 +13,19 @@ INVALID_VALUE, NOT_SUPPORTED, INVALID_RESOURCE_TYPE = 1, 801, 914
 INVALID_RESOURCE_CONFIGURATION = 915
 
 
-@pytest.fixture
-def session(world: World) -> Session:
-    started = world.session()
-    assert started("start()") == 0
-    return started
-
-
-def mib_used(world: World) -> int:
-    return sum(simgpu.used(world.state).values()) // MIB
-
-
 def test_a_multicast_object_keeps_what_is_bound_to_it(world: World, session: Session) -> None:
     result, team = session(f"multicast.create({64 * MIB}, devices=2)")
-    assert (result, mib_used(world)) == (0, 0)
+    assert (result, world.mib_used()) == (0, 0)
     memories = [session(f"vmm.create({32 * MIB}, device={device})")[1] for device in (0, 1)]
     assert session(f"multicast.bind({team}, 0, {memories[0]}, {32 * MIB})") == INVALID_VALUE
     assert session(f"[multicast.add({team}, device) for device in (0, 1, 1)]") == [0, 0, INVALID_VALUE]
     assert [session(f"multicast.bind({team}, 0, {memory}, {32 * MIB})") for memory in memories] == [0, 0]
     assert [session(f"vmm.release({memory})") for memory in memories] == [0, 0]
-    assert mib_used(world) == 64
+    assert world.mib_used() == 64
     assert session(f"multicast.unbind({team}, 1, 0, {32 * MIB})") == 0
-    assert mib_used(world) == 32
+    assert world.mib_used() == 32
     assert session(f"vmm.release({team})") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 @pytest.mark.parametrize(
@@ -58,9 +47,9 @@ def test_memory_is_bound_by_its_address_too(world: World, session: Session) -> N
     assert session(f"multicast.bind_address({team}, 0, {address}, {32 * MIB})") == 0
     assert session(f"multicast.bind_address({team}, 0, {address}, {32 * MIB})") == INVALID_VALUE
     assert session(f"[vmm.unmap({address}, {32 * MIB}), vmm.release({memory})]") == [0, 0]
-    assert mib_used(world) == 32
+    assert world.mib_used() == 32
     session(f"vmm.release({team})")
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 def test_granularities(session: Session) -> None:
@@ -84,9 +73,9 @@ def test_external_memory_is_its_makers_until_that_is_gone(world: World, session:
     session.kill()
     assert importer("processes()") == [[importer.process.pid, 64 * MIB]]
     assert importer(f"external.destroy({memory})") == 0
-    assert mib_used(world) == 64
+    assert world.mib_used() == 64
     assert importer(f"free({pointer})") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 def test_a_buffer_of_ones_own_memory_is_shown_with_nobody(world: World, session: Session) -> None:
@@ -97,9 +86,9 @@ def test_a_buffer_of_ones_own_memory_is_shown_with_nobody(world: World, session:
     assert session(f"vmm.release({handle})") == 0
     assert session("processes()") == [[session.process.pid, 64 * MIB]]
     assert session(f"external.destroy({memory})") == 0
-    assert (mib_used(world), session("processes()")) == (64, [])
+    assert (world.mib_used(), session("processes()")) == (64, [])
     assert session(f"free({pointer})") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 @pytest.mark.parametrize(
@@ -131,15 +120,15 @@ def test_a_green_context_lives_in_the_primary_ones_memory(make_world: Callable[.
     session = world.session()
     assert session("cuda.cuInit(0)") == 0
     result, first, _ = session("green.create(16)")
-    assert (result, mib_used(world)) == (0, 500)
+    assert (result, world.mib_used()) == (0, 500)
     assert session("green.of_current()") == 16
     second = session("green.create(30)")[1]
-    assert (session("green.of_current()"), mib_used(world)) == (32, 500)
+    assert (session("green.of_current()"), world.mib_used()) == (32, 500)
     assert session(f"alloc({10 * MIB})")[0] == 0
     assert session(f"green.destroy({second})") == 0
-    assert mib_used(world) == 510
+    assert world.mib_used() == 510
     assert session(f"green.destroy({first})") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 def test_no_table_of_nvidias_own_is_there(session: Session) -> None:

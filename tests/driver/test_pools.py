@@ -2,23 +2,11 @@
 
 import pytest
 
-from tests.driver import simgpu
 from tests.driver.conftest import Session, World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE = 2, 1
 MARKS = "[pools.read({}, each) // 2**20 for each in (pools.RESERVED, pools.RESERVED_HIGH, pools.USED, pools.USED_HIGH)]"
-
-
-@pytest.fixture
-def session(world: World) -> Session:
-    started = world.session()
-    assert started("start()") == 0
-    return started
-
-
-def mib_used(world: World) -> int:
-    return sum(simgpu.used(world.state).values()) // MIB
 
 
 def test_a_pool_reserves_in_blocks_and_remembers_its_highest(world: World, session: Session) -> None:
@@ -29,7 +17,7 @@ def test_a_pool_reserves_in_blocks_and_remembers_its_highest(world: World, sessi
     assert session(MARKS.format(pool)) == [64, 64, 20, 50]
     session("cuda.cuCtxSynchronize()")
     assert session(MARKS.format(pool)) == [32, 64, 20, 50]
-    assert mib_used(world) == 32
+    assert world.mib_used() == 32
     assert session(f"[pools.write({pool}, each, 0) for each in (pools.RESERVED_HIGH, pools.USED_HIGH)]") == [0, 0]
     assert session(MARKS.format(pool)) == [32, 32, 20, 20]
     assert session(f"free({first}, 'cuMemFreeAsync')") == 0
@@ -48,14 +36,14 @@ def test_what_exceeds_the_threshold_goes_at_a_synchronisation(world: World, sess
     event = session("made('cuEventCreate', 0)")[1]
     session(f"cuda.cuEventRecord(ctypes.c_void_p({event}), None)")
     assert session(f"free({pointer}, 'cuMemFreeAsync')") == 0
-    assert mib_used(world) == 224
+    assert world.mib_used() == 224
     wait = {
         "context": "cuda.cuCtxSynchronize()",
         "stream": "cuda.cuStreamSynchronize(None)",
         "event": f"cuda.cuEventSynchronize(ctypes.c_void_p({event}))",
     }
     assert session(wait[what]) == 0
-    assert mib_used(world) == 64
+    assert world.mib_used() == 64
 
 
 def test_a_pool_is_trimmed_to_what_is_asked_and_used(world: World, session: Session) -> None:
@@ -64,16 +52,16 @@ def test_a_pool_is_trimmed_to_what_is_asked_and_used(world: World, session: Sess
     session(f"[free(pointer, 'cuMemFreeAsync') for pointer in {pointers[1:]}]")
     for keep, left in ((100 * MIB, 128), (96 * MIB, 96), (33 * MIB, 64), (0, 32)):
         assert session(f"pools.trim({pool}, {keep})") == 0
-        assert mib_used(world) == left
+        assert world.mib_used() == left
 
 
 def test_a_destroyed_pool_goes_with_its_last_allocation(world: World, session: Session) -> None:
     pool = session("pools.create()[1]")
     pointer = session(f"pools.alloc({20 * MIB}, {pool})")[1]
     assert session(f"pools.destroy({pool})") == 0
-    assert mib_used(world) == 32
+    assert world.mib_used() == 32
     assert session(f"free({pointer}, 'cuMemFreeAsync')") == 0
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 def test_the_devices_pool_can_be_changed_and_its_default_stays(session: Session) -> None:

@@ -15,10 +15,6 @@ OUT_OF_MEMORY = 2
 CAPACITY_MIB = 81920
 
 
-def mib_used(world: World) -> int:
-    return sum(simgpu.used(world.state).values()) // MIB
-
-
 @pytest.mark.parametrize(("program", "options"), [("gpuprobe", ()), ("gpuprobe", ("--proc",)), ("gpuprobe-linked", ())])
 def test_every_door_shows_the_cards_of_the_file(
     make_world: Callable[..., World], program: str, options: tuple[str, ...]
@@ -55,7 +51,7 @@ def test_managed_memory_takes_nothing_of_the_card(world: World) -> None:
 def test_a_context_takes_what_the_card_says(make_world: Callable[..., World]) -> None:
     world = make_world(tuple(replace(card, context_mib=500) for card in simgpu.make_cards(1)))
     assert world.probe("info")[0]["cuda"][0]["free"] == (CAPACITY_MIB - 500) * MIB
-    assert mib_used(world) == 0
+    assert world.mib_used() == 0
 
 
 def test_only_listed_cards_exist_in_a_container(world: World) -> None:
