@@ -1,5 +1,6 @@
 """What the limiter adds to each call: native and limited by turns in one run, medians over many rounds."""
 
+import contextlib
 import json
 import statistics
 import subprocess
@@ -9,6 +10,7 @@ from typing import Any
 
 from benchmarks.limiter import build
 from benchmarks.limiter.leaks import assert_limited
+from benchmarks.limiter.programs import Program
 from benchmarks.limiter.worker import MIB, Container, Worker, native_env
 
 LIMIT_MIB = 64 << 10  # in nobody's way
@@ -59,35 +61,19 @@ def measure(*, quick: bool) -> Iterator[Cost]:
             yield _together(envs, count, 1 if count > TOGETHER[1] else 3)
 
 
-class _Server:
-    """A `cost` that is asked for figures."""
-
-    def __init__(self, env: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [str(build.program("cost"))], env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def __call__(self, figure: str) -> float:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{figure}\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
-        if answer["result"]:
-            raise RuntimeError(f"{figure}: {answer}")
-        return float(answer["ns"])
-
-    def end(self) -> None:
-        self._process.communicate()
+def _ask(server: Program, figure: str) -> float:
+    answer = server.ask(figure)
+    if answer["result"]:
+        raise RuntimeError(f"{figure}: {answer}")
+    return float(answer["ns"])
 
 
 def _calls(envs: Sequence[Mapping[str, str]], rounds: int) -> Iterator[Cost]:
-    servers = [_Server(env) for env in envs]
-    for figure, goal in CALLS.items():
-        both = [[server(figure) for server in servers] for _ in range(rounds + 1)]
-        yield _cost(figure, both[1:], goal)  # the first turn warms up
-    for server in servers:
-        server.end()
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Program(env, "cost")) for env in envs]
+        for figure, goal in CALLS.items():
+            both = [[_ask(server, figure) for server in servers] for _ in range(rounds + 1)]
+            yield _cost(figure, both[1:], goal)  # the first turn warms up
 
 
 def _starts(envs: Sequence[Mapping[str, str]], rounds: int) -> Iterator[Cost]:

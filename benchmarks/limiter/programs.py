@@ -36,9 +36,18 @@ class Program:
 
     def go_on(self) -> None:
         """Say the line that it waits for."""
+        self.say("")
+
+    def say(self, line: str) -> None:
+        """Say a line that it waits for."""
         assert self._process.stdin is not None
-        self._process.stdin.write("\n")
+        self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
+
+    def ask(self, line: str) -> dict[str, Any]:
+        """Say a line and return the answer."""
+        self.say(line)
+        return self.hear()
 
     def wait(self) -> int:
         """Return its exit code."""

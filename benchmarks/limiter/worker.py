@@ -1,14 +1,12 @@
 """A process of `worker.c`, natively or under a limit, and the container it stands for."""
 
-import json
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
-from benchmarks.limiter import build
+from benchmarks.limiter.programs import Program
 from limiter import launch
 from vgpu import limits, region
 from vgpu.limits import ANY_GPU, CardLimit, Limits
@@ -71,23 +69,14 @@ class Container:
                 file.flush()
 
 
-class Worker:
+class Worker(Program):
     """The running program. Raises RuntimeError where it ends or cannot start."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [str(build.program("worker"))], env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        started = self._answer()
+        super().__init__(env, "worker")
+        started = self.hear()
         if started["result"]:
             raise RuntimeError(f"CUDA does not start: {started}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
 
     @property
     def pid(self) -> int:
@@ -110,9 +99,7 @@ class Worker:
 
     def become(self, program: str, argument: str) -> None:
         """Make the process go on as another program."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"exec {program} {argument}\n")
-        self._process.stdin.flush()
+        self.say(f"exec {program} {argument}")
 
     def kill(self) -> None:
         """Kill it, and wait for its end."""
@@ -122,21 +109,6 @@ class Worker:
     def free(self) -> int:
         """Return the bytes that cuMemGetInfo says are free."""
         return int(self.ask("info")["free"])
-
-    def ask(self, line: str) -> dict[str, Any]:
-        """Return the answer to one line of `worker.c`'s language."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the worker ended with {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
 
 
 def native_env() -> dict[str, str]:
