@@ -1,17 +1,30 @@
-/* The clock of the turns, the same in all processes of a container. */
+/* The clock of the limiter, the same in all processes of a container. */
 #ifndef VGPU_MOMENT_H
 #define VGPU_MOMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
 #define NS_PER_SECOND 1000000000ULL
 
-/* CLOCK_MONOTONIC in ns. */
-static inline uint64_t moment_now(void) {
+static inline uint64_t moment_by(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* CLOCK_MONOTONIC in ns. */
+static inline uint64_t moment_now(void) { return moment_by(CLOCK_MONOTONIC); }
+
+/* The same, a few ms late and cheaper to read. */
+static inline uint64_t moment_coarse(void) { return moment_by(CLOCK_MONOTONIC_COARSE); }
+
+/* Whether it is `due` (in ns, atomically): who hears that first puts it off by so much, and is the one to do it. */
+static inline bool moment_take_due(uint64_t *due, uint64_t pause) { /* NOLINT(readability-non-const-parameter) */
+    uint64_t then = __atomic_load_n(due, __ATOMIC_RELAXED), now = moment_coarse();
+    return now >= then &&
+           __atomic_compare_exchange_n(due, &then, now + pause, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* So much time as a timespec. */

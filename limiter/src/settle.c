@@ -5,6 +5,7 @@
 #include "account.h"
 #include "charge.h"
 #include "measure.h"
+#include "moment.h"
 #include "place.h"
 #include "pools.h"
 
@@ -138,27 +139,13 @@ void settle_every_card(unsigned own) {
         if (region->cards[card].taken) insist(region->cards[card].uuid, own, true);
 }
 
-static uint64_t now_ns(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static uint64_t due_ns; /* atomically: when the next one may be that nobody waits for */
 
-/* The first who asks is the one to measure. */
-static bool is_due(void) {
-    uint64_t due = __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
-    uint64_t now = now_ns(CLOCK_MONOTONIC_COARSE);
-    return now >= due && measure_is_trusted() &&
-           __atomic_compare_exchange_n(&due_ns, &due, now + LEAST_NS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-
 bool settle_if_due(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
-    if (!is_due()) return false;
-    uint64_t begun = now_ns(CLOCK_MONOTONIC);
+    if (!measure_is_trusted() || !moment_take_due(&due_ns, LEAST_NS)) return false;
+    uint64_t begun = moment_now();
     bool done = settle(uuid, own, others);
-    uint64_t ended = now_ns(CLOCK_MONOTONIC);
+    uint64_t ended = moment_now();
     uint64_t pause = PART * (ended - begun);
     __atomic_store_n(&due_ns, ended + (pause > LEAST_NS ? pause : LEAST_NS), __ATOMIC_RELAXED);
     return done;

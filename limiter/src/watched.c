@@ -5,18 +5,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "log.h"
+#include "moment.h"
 
-enum { LOOK_EVERY_MS = 10 };
-
-static uint64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
+#define LOOK_EVERY (NS_PER_SECOND / 100)
 
 static const struct limits_file *map(int fd, const struct stat *status) {
     if (status->st_size < (off_t)sizeof(struct limits_file)) return NULL;
@@ -45,7 +39,7 @@ static void close_file(const struct limits_file *file) {
 
 bool watched_open(struct watched *watched, const char *path, struct limits_slot *limits) {
     *watched = open_path(strdup(path)); /* the program may change its environment */
-    watched->due_ms = now_ms() + LOOK_EVERY_MS;
+    watched->due = moment_coarse() + LOOK_EVERY;
     return watched->file && limits_decode(watched->file, limits);
 }
 
@@ -65,14 +59,14 @@ static bool is_another(struct watched *watched) {
 
 /* One that cannot be read does not take the former one's place. */
 static bool is_replaced(struct watched *watched, struct limits_slot *limits) {
-    uint64_t now = now_ms();
-    if (now < watched->due_ms) return false;
-    watched->due_ms = now + LOOK_EVERY_MS;
+    uint64_t now = moment_coarse();
+    if (now < watched->due) return false;
+    watched->due = now + LOOK_EVERY;
     if (!is_another(watched)) return false;
     struct watched found = open_path(watched->path);
     bool is_good = found.file && limits_decode(found.file, limits);
     close_file(is_good ? watched->file : found.file);
-    found.due_ms = watched->due_ms;
+    found.due = watched->due;
     if (is_good) *watched = found;
     return is_good;
 }
