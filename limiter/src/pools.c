@@ -1,6 +1,7 @@
 #include "pools.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "capture.h"
@@ -63,12 +64,18 @@ static void list(struct pool *pool) {
     __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
 }
 
+/* All but its handle, which others may be comparing: a place taken anew stays GONE until it is filled. */
+static void fill(struct pool *pool, const struct pool *made) {
+    size_t behind = offsetof(struct pool, uuid);
+    memcpy((char *)pool + behind, (const char *)made + behind, sizeof *pool - behind);
+}
+
 struct pool *pools_add(CUmemoryPool handle, const struct pool *made) {
     pools_lock();
     struct pool *pool = place_of(handle);
     if (pool && pool->handle != handle) {
         bool is_first = !pool->handle;
-        *pool = *made;
+        fill(pool, made);
         __atomic_store_n(&pool->handle, handle, __ATOMIC_RELEASE);
         if (is_first) list(pool);
     }
