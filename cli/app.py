@@ -1,16 +1,17 @@
 """The commands, their options and what they say when something is wrong."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Annotated, Final, NoReturn
 
 import typer
 
 import vgpu
 from cli import spawn
-from limiter import LimiterError, launch
-from vgpu.policy import ComputePolicy, MemoryPolicy
+from limiter import LimiterError, launch, ondemand, state
+from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
 
 USAGE: Final = 2
 FAILED: Final = 125  # ours, as `timeout` and `docker run` have it: the command was never tried
@@ -38,27 +39,43 @@ def build(environment: Mapping[str, str]) -> typer.Typer:
         gpu_cores: Annotated[
             int | None, typer.Option(metavar="PERCENT", min=1, max=100, help="percent of each card's time")
         ] = None,
-        compute_policy: Annotated[ComputePolicy, typer.Option(help="how the percent are meant")] = ComputePolicy.FIXED,
+        compute_policy: Annotated[
+            ComputePolicy | None,
+            typer.Option(help="how the percent are meant; fixed where --gpu-cores is given, else burst"),
+        ] = None,
         memory_policy: Annotated[
             MemoryPolicy, typer.Option(help="where the card is full, but the limit is not reached")
         ] = MemoryPolicy.REFUSE,
+        priority: Annotated[
+            int, typer.Option(metavar="N", min=0, max=MAX_PRIORITY, help="who goes first where several wait for a card")
+        ] = 0,
     ) -> None:
         """Run a command with a limited share of the GPU, all its processes together.
 
         Exits as the command does; 127: not found, 126: not executable, 125: the limits cannot be set.
         """
-        if gpu_mem is None and gpu_cores is None:
-            _fail("run: nothing to limit; give --gpu-mem or --gpu-cores", USAGE)
-        limits = launch.environment(gpu_mem, gpu_cores, compute_policy, environment, memory_policy=memory_policy)
-        raise typer.Exit(_limited(command, limits))
+        if gpu_mem is None and gpu_cores is None and compute_policy is None:
+            _fail("run: nothing to limit; give --gpu-mem, --gpu-cores or --compute-policy", USAGE)
+        limits = launch.environment(
+            gpu_mem,
+            gpu_cores,
+            compute_policy,
+            environment,
+            memory_policy=memory_policy,
+            priority=priority,
+            command=command,
+        )
+        raise typer.Exit(_limited(command, limits, partial(ondemand.keep, state.place(environment))))
 
     return app
 
 
-def _limited(command: list[str], limits: AbstractContextManager[dict[str, str]]) -> int:
+def _limited(
+    command: list[str], limits: AbstractContextManager[dict[str, str]], keep_arbiter: Callable[[], object]
+) -> int:
     try:
         with limits as limited:
-            return spawn.run(command, limited)
+            return spawn.run(command, limited, keep_arbiter)
     except ValueError as error:
         _fail(f"run: {error}", USAGE)
     except LimiterError as error:

@@ -5,12 +5,13 @@ We have to stay beside it, because the files of its limits must be removed when 
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 KILLED: Final = 128  # and the signal's number: what shells say
+LOOK_S: Final = 1.0
 
 # What people and supervisors send. The kernel's own (SIGSEGV, ...) and job control are not ours to pass on.
 PASSED_ON: Final = frozenset(
@@ -39,8 +40,10 @@ class CannotStart(Exception):
 _PYTHONS: Final = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
 
 
-def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+def run(command: Sequence[str], environment: Mapping[str, str], look: Callable[[], object] = lambda: None) -> int:
     """Run a command to its end and return its exit code, or 128 and the number of the signal that ended it.
+
+    `look` is called about every second meanwhile, with the signals blocked that we pass on.
 
     Raises:
         CannotStart: there is no such command, or it cannot be executed.
@@ -51,7 +54,10 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         pid = _start(command, environment, before)
         while (code := _ended(pid)) is None:
-            _pass_on(signal.sigwaitinfo(waited_for), pid)
+            if sent := signal.sigtimedwait(waited_for, LOOK_S):
+                _pass_on(sent, pid)
+            else:
+                look()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return code if code >= 0 else KILLED - code

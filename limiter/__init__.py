@@ -11,6 +11,7 @@ from pathlib import Path
 from vgpu.errors import VgpuError
 
 LIBRARY = "libvgpushare.so"
+ARBITER = "vgpu-arbiter"
 
 
 class LimiterError(VgpuError):
@@ -22,6 +23,11 @@ def library_path() -> Path:
     return installed(LIBRARY)
 
 
+def arbiter_path() -> Path:
+    """Return where the arbiter's program lies. Raises LimiterError where it was not built."""
+    return installed(ARBITER)
+
+
 def installed(name: str) -> Path:
     """Return the path of a file that the build put beside this module. Raises LimiterError where it is not there."""
     path = Path(str(resources.files(__name__).joinpath(name)))
@@ -31,7 +37,11 @@ def installed(name: str) -> Path:
 
 
 def preload(
-    memory: str | None = None, cores: int | None = None, policy: str = "fixed", memory_policy: str = "refuse"
+    memory: str | None = None,
+    cores: int | None = None,
+    policy: str | None = None,
+    memory_policy: str = "refuse",
+    priority: int = 0,
 ) -> None:
     """Limit this process, and the children that it starts from now on.
 
@@ -39,10 +49,12 @@ def preload(
 
     Args:
         memory: on each card, `4GiB` or MiB as a plain number; `uuid=4GiB,uuid=2GiB` where they differ; None: no limit.
-        cores: percent of each card's time; None: no limit.
-        policy: `fixed`, `burst` or `best-effort`: what `cores` means.
+        cores: percent of each card's time; None: none is set aside.
+        policy: `fixed`: never more than `cores`; `burst`: `cores` are guaranteed, idle time may be used; `best-effort`:
+            idle time only. None: `fixed` where `cores` are given, else `burst`.
         memory_policy: where an allocation is within the limit, but the card is full: `refuse` it, or `spill` it into
             managed memory.
+        priority: 0 to 100; of two that wait for a card's time, the higher one goes first.
 
     Raises:
         LimiterError: CUDA is loaded already, limits are in force already, or there is no NVIDIA driver.
@@ -50,4 +62,4 @@ def preload(
     """
     from limiter import doors, launch  # noqa: PLC0415 - both need this module whole
 
-    doors.preload(launch.parse(memory, cores, policy, memory_policy), os.environ)
+    doors.preload(launch.parse(memory, cores, policy, memory_policy, priority), os.environ)

@@ -13,14 +13,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m limiter", description=__doc__)
     parser.add_argument("--memory", help="on each card: 4GiB, or MiB as a number; uuid=4GiB,... where they differ")
     parser.add_argument("--cores", type=int, help="percent of each card's time")
-    parser.add_argument("--policy", default="fixed", help="fixed, burst or best-effort")
+    parser.add_argument("--policy", help="fixed, burst or best-effort; default: fixed where cores are given")
+    parser.add_argument("--priority", type=int, default=0, help="0 to 100: who goes first where several wait")
     parser.add_argument("--memory-policy", default="refuse", help="on a full card, within the limit: refuse or spill")
     parser.add_argument("-m", dest="module", action="store_true", help="the script is a module's name")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     asked = parser.parse_args()
     try:
-        limiter.preload(asked.memory, asked.cores, asked.policy, asked.memory_policy)
+        limiter.preload(asked.memory, asked.cores, asked.policy, asked.memory_policy, asked.priority)
     except (limiter.LimiterError, ValueError) as error:
         parser.error(str(error))
     sys.argv = [asked.script, *asked.arguments]

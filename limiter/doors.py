@@ -9,7 +9,6 @@ for NVML, and for both under their names without a version. This must happen bef
 import atexit
 import ctypes
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import MutableMapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from limiter import LIBRARY, LimiterError, installed, launch, library_path
+from limiter.state import Allocation
 from vgpu.limits import Limits
 
 _CUDA: Final = "libcuda.so.1"
@@ -39,11 +39,11 @@ def preload(wanted: Limits, env: MutableMapping[str, str]) -> None:
     real = {soname: path for soname in _KINDS if (path := find_library(soname, env))}
     if _CUDA not in real:
         raise LimiterError(f"there is no NVIDIA driver here: {_CUDA} is not found")
-    folder = launch.write_files(wanted)
-    atexit.register(_remove, folder, os.getpid())
-    env.update(launch.variables(folder, env))
+    allocation = launch.allocate(wanted, env, sys.orig_argv)
+    atexit.register(_remove, allocation, os.getpid())
+    env.update(launch.variables(allocation.folder, env))
     for soname, path in real.items():
-        open_door(soname, path, folder)
+        open_door(soname, path, allocation.folder)
 
 
 def refuse_loaded() -> None:
@@ -83,7 +83,7 @@ def open_door(soname: str, real: Path, folder: Path) -> None:
     ctypes.CDLL(str(folder / names.name))
 
 
-def _remove(folder: Path, owner: int) -> None:
+def _remove(allocation: Allocation, owner: int) -> None:
     """Remove the files with the process that made them; a fork that ends before it leaves them."""
     if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
+        allocation.remove()

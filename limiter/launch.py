@@ -1,57 +1,76 @@
 """Limits for a program that is about to be started: the files that say them, and the environment that names those."""
 
 import contextlib
-import os
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from limiter import LimiterError, library_path
-from vgpu import limits, quantity, region
+from limiter import LimiterError, library_path, ondemand, state
+from limiter.state import Allocation
+from vgpu import limits, quantity
 from vgpu.limits import ANY_GPU, MAX_CORES, CardLimit, Limits
 from vgpu.policy import ComputePolicy, MemoryPolicy
 
 LIMITS_ENV: Final = "VGPU_LIMITS_FILE"
 REGION_ENV: Final = "VGPU_REGION_FILE"
+ARBITER_ENV: Final = "VGPU_ARBITER_SOCKET"
 PRELOAD_ENV: Final = "LD_PRELOAD"
 CONTAINER_LIMITS: Final = Path("/run/vgpu/limits")
 
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a private directory is made in it
 
-
-def parse(memory: str | None, cores: int | None, policy: str, memory_policy: str = MemoryPolicy.REFUSE) -> Limits:
+def parse(
+    memory: str | None,
+    cores: int | None,
+    policy: str | None,
+    memory_policy: str = MemoryPolicy.REFUSE,
+    priority: int = 0,
+) -> Limits:
     """Read limits as people write them (`limiter.preload` says how). Raises ValueError."""
-    percent = MAX_CORES if cores is None else cores
+    chosen = ComputePolicy(policy) if policy else default_policy(cores)
+    percent = _no_cores(chosen) if cores is None else cores
     cards = tuple(_card(entry.strip(), percent) for entry in (memory or "").split(",") if memory)
-    parsed = Limits(
-        cards or (CardLimit(ANY_GPU, None, percent),), ComputePolicy(policy), memory_policy=MemoryPolicy(memory_policy)
-    )
+    parsed = Limits(cards or (CardLimit(ANY_GPU, None, percent),), chosen, priority, MemoryPolicy(memory_policy))
     limits.encode(parsed)  # refuses what is out of range
     return parsed
+
+
+def default_policy(cores: int | None) -> ComputePolicy:
+    """What is meant where nobody says: a share is a limit; who asks for none takes what is idle."""
+    return ComputePolicy.FIXED if cores else ComputePolicy.BURST
 
 
 @contextlib.contextmanager
 def environment(
     memory: str | None,
     cores: int | None,
-    policy: str,
+    policy: str | None,
     base_env: Mapping[str, str],
     *,
     memory_policy: str = MemoryPolicy.REFUSE,
+    priority: int = 0,
+    command: Sequence[str] = (),
 ) -> Iterator[dict[str, str]]:
     """Yield the environment in which a command runs under limits; all its processes share one account.
 
     The files behind it are removed on leaving: leave when the command has ended. Raises ValueError and LimiterError.
     """
-    wanted = parse(memory, cores, policy, memory_policy)
+    wanted = parse(memory, cores, policy, memory_policy, priority)
     refuse_limited(base_env)
-    folder = write_files(wanted)
+    allocation = allocate(wanted, base_env, command)
     try:
-        yield {**base_env, **variables(folder, base_env)}
+        yield {**base_env, **variables(allocation.folder, base_env)}
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        allocation.remove()
+
+
+def allocate(wanted: Limits, env: Mapping[str, str], command: Sequence[str]) -> Allocation:
+    """Make the files of a program that is started with `env`, and see to an arbiter. Raises LimiterError."""
+    home = state.place(env)
+    state.ensure(home)
+    allocation = state.add(home, wanted, command)
+    ondemand.await_socket(allocation.folder)
+    return allocation
 
 
 def refuse_limited(env: Mapping[str, str]) -> None:
@@ -63,13 +82,9 @@ def refuse_limited(env: Mapping[str, str]) -> None:
 
 
 def write_files(wanted: Limits) -> Path:
-    """Make a private directory with the files `limits` and `region`, for the caller to remove."""
-    shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix="vgpu-", dir=shared))
-    (folder / "limits").write_bytes(limits.encode(wanted))
-    with (folder / "region").open("wb") as file:
-        file.write(region.new())
-        file.truncate(region.SIZE)
+    """Make a private directory with an allocation's files, for the caller to remove; no arbiter looks at it."""
+    folder = Path(tempfile.mkdtemp(prefix="vgpu-", dir=state.shared_memory()))
+    state.fill(folder, wanted)
     return folder
 
 
@@ -82,8 +97,13 @@ def variables(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     return {
         LIMITS_ENV: str(folder / "limits"),
         REGION_ENV: str(folder / "region"),
+        ARBITER_ENV: str(state.socket_of(folder)),
         PRELOAD_ENV: f"{before}:{library}" if before else library,
     }
+
+
+def _no_cores(policy: ComputePolicy) -> int:
+    return MAX_CORES if policy is ComputePolicy.FIXED else 0
 
 
 def _card(entry: str, cores: int) -> CardLimit:

@@ -1,6 +1,10 @@
 """Settings of the whole suite."""
 
+import atexit
+import os
+import shutil
 import signal
+import tempfile
 
 from hypothesis import HealthCheck, settings
 
@@ -13,3 +17,7 @@ _INHERITED = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.S
 for number, usual in _INHERITED.items():
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+
+# A state directory of the suite's own (limiter/state.py): in the user's there may be programs of his.
+os.environ["VGPU_STATE_DIR"] = tempfile.mkdtemp(prefix="vgpu-")
+atexit.register(shutil.rmtree, os.environ["VGPU_STATE_DIR"], ignore_errors=True)

@@ -125,7 +125,9 @@ def test_what_was_preloaded_before_stays() -> None:
         assert env["LD_PRELOAD"] == f"/lib/libjemalloc.so:{limiter.library_path()}"
         assert env["HOME"] == "/"
         written = limits.decode(Path(env["VGPU_LIMITS_FILE"]).read_bytes())
-        assert Path(env["VGPU_LIMITS_FILE"]).parent.stat().st_mode & 0o777 == 0o700
+        folder = Path(env["VGPU_LIMITS_FILE"]).parent
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert env["VGPU_ARBITER_SOCKET"] == str(folder / "arbiter" / "socket")
     assert written == Limits((CardLimit(ANY_GPU, 1 << 30, 30),), ComputePolicy.BURST)
 
 
@@ -145,9 +147,32 @@ def test_limits_are_read_as_people_write_them() -> None:
     )
     assert launch.parse(None, 30, "fixed").cards == (CardLimit(ANY_GPU, None, 30),)
     assert launch.parse("4Gi", None, "fixed", "spill").memory_policy is MemoryPolicy.SPILL
+    assert launch.parse("4Gi", None, None, priority=7).priority == 7
+
+
+@pytest.mark.parametrize(
+    ("cores", "policy", "meant"),
+    [
+        (30, None, (30, ComputePolicy.FIXED)),
+        (None, None, (0, ComputePolicy.BURST)),
+        (None, "best-effort", (0, ComputePolicy.BEST_EFFORT)),
+        (20, "burst", (20, ComputePolicy.BURST)),
+        (None, "fixed", (100, ComputePolicy.FIXED)),
+    ],
+)
+def test_who_asks_for_no_cores_has_none_set_aside(
+    cores: int | None, policy: str | None, meant: tuple[int, ComputePolicy]
+) -> None:
+    parsed = launch.parse("4Gi", cores, policy)
+    assert (parsed.cards[0].cores, parsed.compute_policy) == meant
 
 
 @pytest.mark.parametrize(("memory", "cores", "policy"), [("x", 1, "fixed"), ("1", 101, "fixed"), ("1", 1, "greedy")])
 def test_limits_that_make_no_sense_are_refused(memory: str, cores: int, policy: str) -> None:
     with pytest.raises(ValueError, match=r"amount|range|greedy"):
         launch.parse(memory, cores, policy)
+
+
+def test_a_priority_out_of_range_is_refused() -> None:
+    with pytest.raises(ValueError, match="priority out of range: 101"):
+        launch.parse("1Gi", None, None, priority=101)

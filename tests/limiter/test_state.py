@@ -1,0 +1,153 @@
+"""The directory of a user's allocations: whose it is, and what becomes of what the dead leave behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import limiter
+from limiter import LimiterError, launch, state
+from vgpu import limits, region
+
+ROOT = Path(limiter.__file__).parents[1]
+WANTED = launch.parse("64MiB", 30, None)
+
+HOLD = """
+import os, sys, time
+from pathlib import Path
+from limiter import launch, state
+made = state.add(Path(sys.argv[1]), launch.parse("64MiB", None, None), ["hold", "on & off"])
+print(made.folder, flush=True)
+if sys.argv[2] == "fork" and os.fork():
+    os._exit(0)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="vgpu-") as folder:  # a socket's path has 107 characters at most
+        yield Path(folder) / "state"
+
+
+@pytest.fixture
+def made(home: Path) -> Path:
+    state.ensure(home)
+    return home
+
+
+def allocations(home: Path) -> set[Path]:
+    return {*(home / "allocations").iterdir(), *(home / "fresh").iterdir()}
+
+
+def holder(home: Path, then: str = "stay") -> tuple["subprocess.Popen[str]", Path]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(home), then],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_an_allocation_has_what_programs_and_people_read(made: Path) -> None:
+    allocation = state.add(made, WANTED, ["python", "a b.py"])
+    folder = allocation.folder
+    assert folder.parent == made / "allocations"
+    assert limits.decode((folder / "limits").read_bytes()) == WANTED
+    assert region.decode((folder / "region").read_bytes()).cards == ()
+    assert (folder / "command").read_text() == "python 'a b.py'"
+    assert (folder / "arbiter").is_dir()
+    assert {path.stat().st_mode & 0o777 for path in (made, folder)} == {0o700}
+    assert state.is_owned(folder)
+    allocation.remove()
+    assert allocations(made) == set()
+
+
+def test_what_the_dead_left_goes_and_what_the_living_have_stays(made: Path) -> None:
+    (dead, left), (living, kept) = holder(made), holder(made)
+    dead.kill()
+    dead.communicate()
+    assert left.exists()
+    (made / "fresh" / "half").mkdir()
+    allocation = state.add(made, WANTED, [])
+    try:
+        assert allocations(made) == {kept, allocation.folder}
+    finally:
+        living.kill()
+        living.communicate()
+
+
+def test_a_fork_keeps_what_its_parent_made(made: Path) -> None:
+    """As the workers of a program that limits itself do."""
+    parent, folder = holder(made, "fork")
+    assert parent.wait() == 0
+    assert state.is_owned(folder)
+    os.killpg(parent.pid, signal.SIGKILL)
+    parent.communicate()  # the fork's end closes the pipe
+    assert not state.is_owned(folder)
+
+
+def test_allocations_are_made_by_many_at_once(made: Path) -> None:
+    found: list[state.Allocation] = []
+    threads = [threading.Thread(target=lambda: found.append(state.add(made, WANTED, []))) for _ in range(16)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert allocations(made) == {each.folder for each in found}
+    assert len(found) == 16
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702])
+def test_a_directory_that_others_may_write_is_refused(home: Path, mode: int) -> None:
+    home.mkdir()
+    home.chmod(mode)
+    with pytest.raises(LimiterError, match="may be written by others"):
+        state.ensure(home)
+
+
+def test_a_link_to_a_directory_is_refused(home: Path, tmp_path: Path) -> None:
+    home.symlink_to(tmp_path)
+    with pytest.raises(LimiterError, match="is no directory"):
+        state.ensure(home)
+
+
+def test_a_file_in_its_place_is_refused(home: Path) -> None:
+    home.write_bytes(b"")
+    with pytest.raises(LimiterError, match="File exists"):
+        state.ensure(home)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_directory_of_somebody_else_is_refused(home: Path) -> None:
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    with pytest.raises(LimiterError, match=r"belongs to another user.*VGPU_STATE_DIR"):
+        state.ensure(home)
+
+
+def test_a_path_too_long_for_sockets_is_refused(home: Path) -> None:
+    with pytest.raises(LimiterError, match="too long a path"):
+        state.ensure(home / ("x" * 80))
+
+
+def test_each_user_has_his_own_unless_he_chooses() -> None:
+    assert state.place({}).name == f"vgpu-{os.geteuid()}"
+    assert state.place({"VGPU_STATE_DIR": "/chosen"}) == Path("/chosen")
+
+
+def test_a_lock_that_is_never_given_back_is_not_waited_for_without_end(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "_LOCK_WAIT_S", 0.05)
+    with state._locked(made / "lock"), pytest.raises(LimiterError, match="does not go on"):
+        state.add(made, WANTED, [])
