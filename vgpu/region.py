@@ -1,7 +1,7 @@
 """The region: memory that a container's processes share, in which the limiter keeps its accounts.
 
     256 bytes       header: magic, version, size, the lock (the limiter's alone), counters
-    32 x 256 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size, what was spilled, GPU time used
+    32 x 256 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size, spilled, GPU time used and shares
     1024 x 704      process slots: pid, start time, pid namespace, calls under way; bytes used and managed on each card
 
 The container's processes write it, so to everybody outside it is untrusted: read it by `pread`, never map it, never
@@ -21,7 +21,7 @@ MAX_PROCESSES: Final = 1024
 
 _MAGIC: Final = b"VGPUREGN"
 _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
-_CARD: Final = struct.Struct("<16sQQQQIIQ48xQQ40xQQII64x")
+_CARD: Final = struct.Struct("<16sQQQQIIQ48xQQ24xQ8xQQII16xQQIIQQII")
 _SLOT: Final = struct.Struct("<IIQQQ32x")
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
@@ -29,6 +29,23 @@ SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
 SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
 SIZE: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE
 _UNLIMITED: Final = 2**64 - 1
+_NS_PER_MS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """GPU time over a while, written at the first charge after that while.
+
+    Attributes:
+        begun_ns: when the window that is not full yet began, by CLOCK_MONOTONIC; 0 where nothing was ever charged.
+        gpu_ns: the card's `gpu_ns` then.
+        permille: the share of the card's time in the last full window, which took `took_ms`; both 0 without one.
+    """
+
+    begun_ns: int = 0
+    gpu_ns: int = 0
+    permille: int = 0
+    took_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +61,13 @@ class CardUse:
         context_bytes: what a CUDA context took when one was last made; 0 while none was.
         spilled_bytes: what was ever served from managed memory because the card was full.
         spills: in how many allocations.
-        gpu_ns: GPU time that the container used, where its share is limited.
+        leased_until_ns: when what was launched last is done, as far as is known, and a millisecond; CLOCK_MONOTONIC.
+        gpu_ns: GPU time that the container used in turns, which it takes where its share is limited or others want it.
         throttled_ns: what its launches waited, all together.
         delayed_launches: launches that waited.
         longest_wait_us: the longest of these waits.
+        second: the share of GPU time over about 1 s; `lately` says it as of now.
+        ten_seconds: the same over about 10 s.
     """
 
     gpu: str
@@ -58,10 +78,13 @@ class CardUse:
     context_bytes: int
     spilled_bytes: int = 0
     spills: int = 0
+    leased_until_ns: int = 0
     gpu_ns: int = 0
     throttled_ns: int = 0
     delayed_launches: int = 0
     longest_wait_us: int = 0
+    second: Window = Window()
+    ten_seconds: Window = Window()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +144,25 @@ def decode(data: bytes) -> Region:
     )
 
 
+def lately(card: CardUse, window: Window, now_ns: int) -> float:
+    """Return the share of the card's time, 0 to 1, that a container had over a `window` of `card` at `now_ns`.
+
+    `now_ns` is CLOCK_MONOTONIC (`time.monotonic_ns`) on the container's machine. A window that is longer than the last
+    full one says more than that: nobody has charged anything since it should have ended. What is charged comes at a
+    turn's end, so the figure lags by one turn.
+    """
+    open_ns = max(0, now_ns - window.begun_ns) if window.begun_ns else 0
+    if window.took_ms and open_ns < window.took_ms * _NS_PER_MS:
+        return min(1.0, window.permille / 1000)
+    used = max(0, card.gpu_ns - window.gpu_ns)
+    return min(1.0, used / open_ns) if open_ns else 0.0
+
+
 def _card(row: tuple[Any, ...]) -> CardUse:
     uuid, used, limit, peak, refusals, _, _, *more = row
-    return CardUse(uuid_text(uuid), used, None if limit == _UNLIMITED else limit, peak, refusals, *more)
+    counters, second, ten_seconds = more[:-8], Window(*more[-8:-4]), Window(*more[-4:])
+    held_to = None if limit == _UNLIMITED else limit
+    return CardUse(uuid_text(uuid), used, held_to, peak, refusals, *counters, second, ten_seconds)
 
 
 def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:

@@ -16,6 +16,7 @@
 #define REGION_VERSION 1
 #define REGION_CARDS   32
 #define REGION_SLOTS   1024
+#define REGION_WINDOWS 2
 #define UUID_SIZE      16
 #define UNLIMITED      UINT64_MAX
 
@@ -44,6 +45,14 @@ struct region_header {
     uint8_t reserved[136];
 };
 
+/* GPU time over a while: 1 s, or 10 s, and what lies between two charges. Under the lock. */
+struct region_window {
+    uint64_t begun;    /* 0 = never */
+    uint64_t gpu_ns;   /* of the card, then */
+    uint32_t permille; /* the card's share of time in the last full one */
+    uint32_t took_ms;  /* how long that was; 0 = there was none */
+};
+
 struct region_card {
     uint8_t uuid[UUID_SIZE]; /* under the lock, once */
     uint64_t used;           /* under the lock: the sum over the slots */
@@ -70,7 +79,7 @@ struct region_card {
     uint32_t tickets;         /* given out so far to processes that wait for a turn */
     uint32_t served;          /* the last one that had its turn, or did not come for it */
     uint64_t free_since;      /* since when its successor is waited for, 0 = it is not */
-    uint8_t reserved1[48];
+    struct region_window windows[REGION_WINDOWS];
 };
 
 struct region_slot {
@@ -101,6 +110,8 @@ static_assert(offsetof(struct region_card, context) == 56, "layout");
 static_assert(offsetof(struct region_card, spilled) == 112, "layout");
 static_assert(offsetof(struct region_card, tokens) == 128, "layout");
 static_assert(offsetof(struct region_card, gpu_ns) == 168, "layout");
+static_assert(offsetof(struct region_card, windows) == 208, "layout");
+static_assert(sizeof(struct region_window) == 24, "layout");
 static_assert(offsetof(struct region_slot, calls) == 24, "layout");
 static_assert(offsetof(struct region_slot, used) == 64, "layout");
 static_assert(offsetof(struct region_slot, managed) == 320, "layout");

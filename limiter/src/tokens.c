@@ -1,5 +1,7 @@
 #include "tokens.h"
 
+#include "windows.h"
+
 enum { FULL = 100 };
 
 /* Debts and pauses beyond these are of no use, and keep the arithmetic small whatever stands in the region. */
@@ -96,6 +98,7 @@ void tokens_charge(struct region_card *card, uint32_t who, unsigned share, uint6
     card->tokens -= fresh < (uint64_t)OWED_MOST ? (int64_t)fresh : OWED_MOST;
     cap(card);
     __atomic_store_n(&card->gpu_ns, card->gpu_ns + fresh, __ATOMIC_RELAXED);
+    windows_turn(card, now);
     if (card->holder == who) card->holder = 0;
     __atomic_fetch_add(&card->turns, 1, __ATOMIC_RELEASE);
 }

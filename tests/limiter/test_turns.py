@@ -58,9 +58,11 @@ class Card:
     def charge(self, who: int, cost: int, now: int) -> None:
         self.pure.tokens_charge(self.row, who, self.share, U64(cost), U64(now))
 
+    def seen(self) -> region.CardUse:
+        return region.decode(ctypes.string_at(self.region.value or 0, region.SIZE)).cards[0]
+
     def used(self) -> int:
-        data = ctypes.string_at(self.region.value or 0, region.SIZE)
-        return region.decode(data).cards[0].gpu_ns
+        return self.seen().gpu_ns
 
     def take_when_due(self, who: int, now: int) -> int:
         while wait := self.take(who, now):
@@ -160,6 +162,19 @@ def test_time_that_two_processes_used_together_is_charged_once(compute: ctypes.C
     card.charge(2, 10 * MS, START + 10 * MS)
     card.charge(3, 8 * MS, START + 12 * MS)
     assert card.used() == 12 * MS
+
+
+def test_the_share_of_the_last_second_and_of_ten_is_said(compute: ctypes.CDLL) -> None:
+    card, now = Card(compute, 50), START
+    for share, seconds in ((0.3, 12), (0.6, 3)):
+        for _ in range(seconds * 100):
+            now += 10 * MS
+            card.charge(2, int(share * 10 * MS), now)
+    seen = card.seen()
+    assert region.lately(seen, seen.second, now) == pytest.approx(0.6, abs=0.01)
+    assert region.lately(seen, seen.ten_seconds, now) == pytest.approx(0.3, abs=0.01)
+    later = now + 60 * SECOND
+    assert max(region.lately(seen, each, later) for each in (seen.second, seen.ten_seconds)) < 0.05
 
 
 @given(

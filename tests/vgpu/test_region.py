@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from vgpu import region
 from vgpu.errors import MalformedRegion
 from vgpu.limits import uuid_bytes
-from vgpu.region import CardUse, ProcessUse
+from vgpu.region import CardUse, ProcessUse, Window
 
 GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
+MS = 1_000_000
 
 
 def fresh() -> bytearray:
@@ -26,12 +27,15 @@ def test_a_fresh_region_is_empty() -> None:
 def test_cards_and_processes_are_read() -> None:
     data = fresh()
     struct.pack_into("<16sQQQQIIQ", data, 256 + 256, uuid_bytes(GPU), 100, 200, 150, 3, 1, 0, 518)
+    struct.pack_into("<Q", data, 256 + 256 + 152, 77)
     struct.pack_into("<QQII", data, 256 + 256 + 168, 9000, 70000, 12, 40)
+    struct.pack_into("<QQIIQQII", data, 256 + 256 + 208, 5, 100, 300, 1000, 6, 101, 301, 10_000)
     struct.pack_into("<IIQQ", data, 8448 + 5 * 704, 42, 0, 7, 4026531836)
     struct.pack_into("<QQ", data, 8448 + 5 * 704 + 64, 999, 100)
     struct.pack_into("<QQ", data, 8448 + 5 * 704 + 320, 0, 30)
     seen = region.decode(bytes(data))
-    assert seen.cards == (CardUse(GPU, 100, 200, 150, 3, 518, 0, 0, 9000, 70000, 12, 40),)
+    windows = Window(5, 100, 300, 1000), Window(6, 101, 301, 10_000)
+    assert seen.cards == (CardUse(GPU, 100, 200, 150, 3, 518, 0, 0, 77, 9000, 70000, 12, 40, *windows),)
     assert seen.processes == (ProcessUse(42, 7, 4026531836, ((GPU, 100),), ((GPU, 30),)),)
 
 
@@ -60,3 +64,22 @@ def test_foreign_bytes_are_refused(data: bytes) -> None:
         region.decode(data)
     with pytest.raises(MalformedRegion):
         region.decode(data.ljust(region.SIZE, b"\0"))
+
+
+@pytest.mark.parametrize(
+    ("window", "gpu_ns", "after_ms", "share"),
+    [
+        (Window(), 0, 0, 0.0),
+        (Window(1, 0, 300, 1000), 100 * MS, 500, 0.3),  # the last full one
+        (Window(1, 0, 300, 1000), 100 * MS, 2000, 0.05),  # which is over, and nobody has charged anything since
+        (Window(1, 0, 300, 4000), 300 * MS, 3000, 0.3),
+        (Window(1, 0), 250 * MS, 500, 0.5),  # none was ever full
+        (Window(1, 2**64 - 1, 2**32 - 1, 2**32 - 1), 0, 1, 1.0),  # whatever stands there
+        (Window(2**64 - 1, 0, 300, 1000), 0, 1, 0.3),
+    ],
+)
+def test_the_share_lately_is_the_last_full_window_s_while_that_is_fresh(
+    window: Window, gpu_ns: int, after_ms: int, share: float
+) -> None:
+    card = CardUse(GPU, 0, None, 0, 0, 0, gpu_ns=gpu_ns)
+    assert region.lately(card, window, 1 + after_ms * MS) == pytest.approx(share)
