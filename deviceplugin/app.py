@@ -17,9 +17,11 @@ from adapters.kubernetes.client import Client
 from adapters.kubernetes.reflector import Reflector
 from deviceplugin import cluster as clusters
 from deviceplugin import pods as bound
+from deviceplugin import watermarks
 from deviceplugin.admission import Admission
 from deviceplugin.allocate import DeviceList, Outfit
 from deviceplugin.allocations import Allocations
+from deviceplugin.arbiter import Arbiter
 from deviceplugin.cleaning import Cleaner
 from deviceplugin.cluster import Cluster
 from deviceplugin.files import Files
@@ -37,6 +39,7 @@ from deviceplugin.registration import Registration, Stream
 from deviceplugin.reports import Reports
 from deviceplugin.settings import Settings
 from deviceplugin.status import Status
+from deviceplugin.watermarks import Watermarks
 from vgpu import names
 
 _SYNC_S: Final = 0.5
@@ -124,6 +127,15 @@ class Plugin:
         self._status = Status(cluster, self._inventory, vgpu.__version__, clocks.monotonic)
         lease = NodeLease(client, settings.namespace, settings.node_name, clocks.now)
         self._presence = Presence(lease, self._is_registered, clocks.monotonic)
+        self._arbiter = Arbiter(settings.arbiter_path(), files.watermarks, files.allocations, clocks.monotonic)
+        self._watermarks = Reflector(
+            client,
+            names.GPUNODES_PATH,
+            Watermarks(files.watermarks, settings.watermark),
+            params={"fieldSelector": f"metadata.name={settings.node_name}"},
+            decode=watermarks.decode,
+        )
+        self._has_turns = settings.turns
         self._cleaner = Cleaner(
             pods, self._holders, allocations, files, library, synced=self._watch.synced, wall_clock=clocks.wall
         )
@@ -134,6 +146,9 @@ class Plugin:
         try:
             async with asyncio.TaskGroup() as group:
                 start = partial(_start, group)
+                if self._has_turns:
+                    start(self._watermarks.run())
+                    start(self._arbiter.run())
                 start(self._watch.run())
                 await self._wait_for_watch()
                 self._occupancy.recount()

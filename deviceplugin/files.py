@@ -3,6 +3,7 @@
 <state>/lib/<sha256-12>/libvgpushare.so, ld.so.preload    never overwritten: running processes have them mapped
 <state>/allocations/<id>/limits, arbiter/, region         the region is a link into the next
 <state>/regions/<id>                                      on a small tmpfs of its own where that can be mounted
+<state>/watermarks                                        what the arbiter is told of each card; mounted nowhere
 """
 
 import errno
@@ -33,6 +34,7 @@ class Files:
         self.allocations = state / "allocations"
         self.regions = state / "regions"
         self.libraries = state / "lib"
+        self.watermarks = state / "watermarks"
         for directory in (self.allocations, self.regions, self.libraries):
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -45,7 +47,7 @@ class Files:
         return self.regions / allocation
 
     def arbiter(self, allocation: str) -> Path:
-        """The directory in which a socket may appear later; mounts cannot be added to a running container."""
+        """The directory in which the arbiter puts its socket; mounts cannot be added to a running container."""
         return self.allocations / allocation / "arbiter"
 
     def library(self, name: str) -> Path:

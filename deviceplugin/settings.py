@@ -2,13 +2,16 @@
 
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from deviceplugin.files import LIBRARY
+from deviceplugin.watermarks import Watermark
 from vgpu import names
+
+_ARBITER = "vgpu-arbiter"
 
 
 class Settings(BaseSettings):
@@ -42,7 +45,27 @@ class Settings(BaseSettings):
     )
     health_period: float = Field(5.0, gt=0, description="seconds between two looks at every card")
     xid_quarantine: float = Field(60.0, ge=0, description="seconds for which an XID error takes a card out")
+    turns: bool = Field(True, description="whether containers of one card take turns: an arbiter is run for them")
+    arbiter: Path | None = Field(None, description=f"the program {_ARBITER} (default: the packaged one)")
+    watermark_high: int = Field(
+        90, description="percent of a card's time that others may use before best-effort containers get less of it"
+    )
+    watermark_low: int = Field(70, description="percent below which they get more; GPUNodes may say both by card")
     log_level: str = Field("info", description="debug, info, warning or error")
+
+    @model_validator(mode="after")
+    def _check_watermark(self) -> Self:
+        Watermark(self.watermark_high, self.watermark_low)  # raises ValueError
+        return self
+
+    @property
+    def watermark(self) -> Watermark:
+        """What holds for cards of which the GPUNode says nothing."""
+        return Watermark(self.watermark_high, self.watermark_low)
+
+    def arbiter_path(self) -> Path:
+        """The program to run."""
+        return self.arbiter or Path(str(resources.files("limiter") / _ARBITER))
 
     def library_path(self) -> Path:
         """The limiter to mount."""

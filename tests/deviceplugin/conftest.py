@@ -171,11 +171,15 @@ async def running(world: World) -> World:
 def _world(folder: Path, client: Client) -> World:
     library = folder / "libvgpushare.so"
     library.write_bytes(b"library")
+    arbiter = folder / "vgpu-arbiter"  # a stand-in; the real one is tried in tests/arbiter and on the cluster
+    arbiter.write_text(f"#!/bin/sh\necho $$ >> {folder}/arbiter-pids\nexec sleep 1000\n")
+    arbiter.chmod(0o755)
     settings = Settings(
         node_name=NODE,
         kubelet_dir=folder / "kubelet",
         state_dir=folder / "state",
         library=library,
+        arbiter=arbiter,
         regions_mib=0,
         health_period=0.05,
         xid_quarantine=0.3,

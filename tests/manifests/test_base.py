@@ -9,6 +9,7 @@ import pytest
 import yaml
 from pydantic_settings import CliApp
 
+from deviceplugin.watermarks import Watermark
 from extender.settings import Settings as ExtenderSettings
 from vgpu import __version__, aliases, names
 from webhook.settings import Settings as WebhookSettings
@@ -183,3 +184,14 @@ def test_the_inventory_is_what_the_code_reads_and_says_what_kubectl_shows() -> N
         at = schema
         for key in column["jsonPath"].removeprefix(".").split("."):
             at = at["properties"][key]
+
+
+def test_an_admin_s_watermarks_are_held_to_what_the_plugin_takes() -> None:
+    (version,) = one("CustomResourceDefinition", f"gpunodes.{names.DOMAIN}")["spec"]["versions"]
+    cards = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["cards"]
+    schema = cards["items"]["properties"]["watermark"]
+    assert schema["required"] == ["high", "low"]
+    assert [each["rule"] for each in schema["x-kubernetes-validations"]] == ["self.high > self.low"]
+    low, high = schema["properties"]["low"], schema["properties"]["high"]
+    assert Watermark(high["minimum"], low["minimum"])
+    assert Watermark(high["maximum"], low["maximum"])
