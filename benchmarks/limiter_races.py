@@ -1,6 +1,6 @@
 """The limiter under many processes on a GPU: races for the last bytes, kills, stops, shared memory, exec.
 
-    python -m benchmarks.limiter_races [race|kills|locks|shared|exec] ... --json FILE --quick
+    python -m benchmarks.limiter_races [race|kills|locks|shared|exec] ... --json FILE --quick --processes N
 
 Ends with 1 where a figure is not as it must be.
 """
@@ -8,20 +8,28 @@ Ends with 1 where a figure is not as it must be.
 import argparse
 import json
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import provenance
-from benchmarks.limiter import deaths, races
+from benchmarks.limiter import deaths, killing, races
+from benchmarks.limiter.killing import Plan
 from benchmarks.limiter.races import Outcome
 from benchmarks.limiter.watcher import Watcher
 
 RACES = {2: 6000, 8: 3500, 64: 500}  # processes: rounds
-QUICK_RACES = {2: 100, 8: 50}
+QUICK_RACES = {2: 100, 8: 50, 64: 2}
+RACE_S = 100  # at most, each
 FAR = 100_000  # more instructions than the lock is held for
 SEED = 1
 
-Campaign = Callable[[Watcher, bool], Iterator[Outcome]]
+KILLS = Plan(workers=16, kills=1000, looks=5, seconds=150, seed=SEED)
+QUICK_KILLS = Plan(workers=4, kills=30, looks=3, seconds=50, seed=SEED)
+NATIVE_KILLS = 100
+
+Campaign = Callable[[Watcher, Namespace], Iterator[Outcome]]
 
 
 def main() -> int:
@@ -30,13 +38,12 @@ def main() -> int:
     parser.add_argument("campaigns", nargs="*", metavar="campaign", help=f"of {', '.join(CAMPAIGNS)}; all by default")
     parser.add_argument("--json", type=Path, help="every figure, into this file")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--processes", type=int, choices=RACES, help="of the race; all of these by default")
     asked = parser.parse_args()
     if set(asked.campaigns) - set(CAMPAIGNS):
         parser.error(f"campaigns are {', '.join(CAMPAIGNS)}")
     with Watcher() as watcher:
-        outcomes = [
-            tell(each) for name in asked.campaigns or CAMPAIGNS for each in CAMPAIGNS[name](watcher, asked.quick)
-        ]
+        outcomes = [tell(each) for name in asked.campaigns or CAMPAIGNS for each in CAMPAIGNS[name](watcher, asked)]
         result = provenance.of_this_machine() | watcher.describe() | {"outcomes": [each.as_json() for each in outcomes]}
     print(f"{result['gpu']}, driver {result['driver']}; {result['machine']}; commit {result['commit']}")
     if asked.json:
@@ -51,32 +58,33 @@ def tell(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def run_races(watcher: Watcher, quick: bool) -> Iterator[Outcome]:
+def run_races(watcher: Watcher, asked: Namespace) -> Iterator[Outcome]:
     """Race for the last bytes."""
-    for processes, rounds in (QUICK_RACES if quick else RACES).items():
-        yield races.race(watcher, processes, rounds, SEED)
+    for processes, rounds in (QUICK_RACES if asked.quick else RACES).items():
+        if asked.processes in {None, processes}:
+            yield races.race(watcher, processes, rounds, RACE_S, SEED)
 
 
-def run_kills(watcher: Watcher, quick: bool) -> Iterator[Outcome]:
+def run_kills(watcher: Watcher, asked: Namespace) -> Iterator[Outcome]:
     """Kill among workers, also without limits."""
-    workers, kills = (3, 30) if quick else (12, 1000)
-    yield races.kill(watcher, workers, kills, SEED)
-    yield races.kill_natively(workers, min(kills, 100), SEED)
+    plan = QUICK_KILLS if asked.quick else KILLS
+    yield killing.kill(watcher, plan)
+    yield killing.kill_natively(replace(plan, kills=min(plan.kills, NATIVE_KILLS), looks=1))
 
 
-def run_locks(_: Watcher, quick: bool) -> Iterator[Outcome]:
+def run_locks(_: Watcher, asked: Namespace) -> Iterator[Outcome]:
     """Kill and stop inside the lock."""
-    yield deaths.inside_the_lock("kill", range(0, FAR, 7 if quick else 4))
-    yield deaths.inside_the_lock("stop", range(0, 200, 40 if quick else 10))
+    yield deaths.inside_the_lock("kill", range(0, FAR, 7 if asked.quick else 4))
+    yield deaths.inside_the_lock("stop", range(0, 200, 40 if asked.quick else 10))
 
 
-def run_shared(watcher: Watcher, _: bool) -> Iterator[Outcome]:
+def run_shared(watcher: Watcher, _: Namespace) -> Iterator[Outcome]:
     """Kill exporters."""
     for how in deaths.WAYS:
         yield deaths.exporter_killed(watcher, how)
 
 
-def run_exec(_: Watcher, __: bool) -> Iterator[Outcome]:
+def run_exec(_: Watcher, __: Namespace) -> Iterator[Outcome]:
     """Become another program."""
     yield deaths.becomes_another_program()
 

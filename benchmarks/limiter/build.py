@@ -20,7 +20,7 @@ CLASSES = (
 PROGRAMS = {
     "worker": (*CLASSES, "worker.c"),
     "race": (*CLASSES, "race.c"),
-    "kills": (*CLASSES, "kills.c"),
+    "kills": (*CLASSES, "kills_worker.c", "kills.c"),
     "step": (*CLASSES, "step.c"),
     "cost": ("calls.c", "processes.c", "cost.c"),
     "feed": ("calls.c", "../compute/feed.c"),
