@@ -70,12 +70,22 @@ def ensure(state: Path) -> None:
         raise LimiterError(f"{state}: too long a path for sockets below it; set {STATE_ENV} to a shorter one")
     try:
         state.mkdir(mode=0o700, exist_ok=True)
-        if doubt := _doubt(state.lstat()):
-            raise LimiterError(f"{state} {doubt}: remove it, or set {STATE_ENV} to a directory of your own")
+        if found := doubt(state):
+            raise LimiterError(f"{state} {found}: remove it, or set {STATE_ENV} to a directory of your own")
         for name in (ALLOCATIONS, _FRESH):
             (state / name).mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise LimiterError(f"{state}: {error.strerror}; {STATE_ENV} can name another directory") from error
+
+
+def doubt(state: Path) -> str:
+    """Say why a directory is not surely this user's own, empty for no reason. Raises OSError where nothing is there."""
+    status = state.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        return "is no directory"
+    if status.st_uid != os.geteuid():
+        return "belongs to another user"
+    return "may be written by others" if status.st_mode & _OTHERS_WRITE else ""
 
 
 def add(state: Path, wanted: Limits, command: Sequence[str]) -> Allocation:
@@ -120,14 +130,6 @@ def is_owned(folder: Path) -> bool:
     finally:
         os.close(owner)
     return False
-
-
-def _doubt(status: os.stat_result) -> str:
-    if not stat.S_ISDIR(status.st_mode):
-        return "is no directory"
-    if status.st_uid != os.geteuid():
-        return "belongs to another user"
-    return "may be written by others" if status.st_mode & _OTHERS_WRITE else ""
 
 
 def _make(state: Path, wanted: Limits, command: Sequence[str]) -> Allocation:

@@ -1,0 +1,95 @@
+"""What is read of others' files: everything may stand in them, and nothing may be there."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cli import sight
+from cli.rows import Look, rows
+from cli.sight import CannotLook
+from cli.table import table
+from tests.cli.conftest import CARD_AT, GIB, GPU, OTHER, Make, card_bytes
+from vgpu import region
+
+
+def test_a_users_command_and_a_pod_are_named(home: Path, make: Make) -> None:
+    make("b", card_bytes(used=GIB), card_bytes(OTHER), command="python train.py")
+    make("a", pod=("default", "notebook", "main"))
+    make("c")
+    seen = sight.look(home)
+    assert [each.name for each in seen] == ["?", "default/notebook/main", "python train.py"]
+    assert [card.gpu for card in seen[2].cards] == [GPU, OTHER]
+    assert seen[1].cards == ()
+
+
+@pytest.mark.parametrize("record", ["{}", "[]", "null", "x", '{"holder": null}', '{"holder": {"name": 1}}'])
+def test_a_record_that_names_nobody(home: Path, make: Make, record: str) -> None:
+    (make("a") / "record.json").write_text(record)
+    assert sight.look(home)[0].name == "?"
+
+
+def test_what_would_move_a_terminal_s_cursor_is_not_shown(home: Path, make: Make) -> None:
+    make("a", command="evil \x1b[2J\r\n\x9b[red]")
+    assert sight.look(home)[0].name == "evil ?[2J???[red]"
+
+
+def test_what_is_no_regular_file_is_not_waited_for(home: Path, make: Make) -> None:
+    folder = make("a", command="x")
+    for name in ("region", "command"):
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+    (seen,) = sight.look(home)
+    assert (seen.name, seen.cards) == ("?", ())
+
+
+@pytest.mark.parametrize("size", [0, 100, region.SIZE - 1])
+def test_a_region_cut_short_counts_as_unused(home: Path, make: Make, size: int) -> None:
+    os.truncate(make("a", card_bytes()) / "region", size)
+    assert sight.look(home)[0].cards == ()
+
+
+def test_a_huge_region_is_read_no_further_than_regions_go(home: Path, make: Make) -> None:
+    os.truncate(make("a", card_bytes()) / "region", 1 << 40)
+    assert len(sight.look(home)[0].cards) == 1
+
+
+def test_limits_that_are_torn_or_gone(home: Path, make: Make) -> None:
+    (make("a") / "limits").write_bytes(b"torn")
+    (make("b") / "limits").unlink()
+    (seen,) = sight.look(home)
+    assert seen.limits is None
+    assert rows([seen], Look(), 0)[0].policy is None
+
+
+@given(data=st.binary(min_size=256, max_size=1024), now=st.integers(0, 2**64 - 1))
+@settings(max_examples=50)
+def test_whatever_stands_in_a_region_can_be_shown(data: bytes, now: int) -> None:
+    content = bytearray(region.new().ljust(region.SIZE, b"\0"))
+    content[CARD_AT : CARD_AT + len(data)] = data
+    cards = region.decode(bytes(content)).cards
+    seen = [sight.Sight(Path("a"), "name", None, cards)]
+    assert table(rows(seen, Look(), now)).row_count == max(1, len(cards))
+
+
+def test_where_to_look(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sight, "NODE", tmp_path / "node")
+    mine = {"VGPU_STATE_DIR": str(home)}
+    assert sight.places(mine, None) == [home]
+    (tmp_path / "node" / "allocations").mkdir(parents=True)
+    assert sight.places(mine, None) == [home, tmp_path / "node"]
+    assert sight.places(mine, tmp_path / "node") == [tmp_path / "node"]
+    assert sight.places({"VGPU_STATE_DIR": "/none"}, None) == [tmp_path / "node"]
+
+
+def test_a_directory_that_others_may_write_is_not_looked_at(home: Path) -> None:
+    home.chmod(0o777)
+    assert home not in sight.places({"VGPU_STATE_DIR": str(home)}, None)
+
+
+def test_a_chosen_place_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(CannotLook, match=r"--state: .*allocations cannot be read"):
+        sight.places({}, tmp_path)
+    assert sight.look(tmp_path) == []
