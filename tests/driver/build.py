@@ -28,8 +28,9 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
 
 Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. What an
 allocation takes of a card, and what odd calls return, is as measured on an H200 with driver 580; what arrays, graphs
-and pools take is as documented. A kernel keeps its stream busy for the microseconds its name ends with. Not there:
-textures, semaphores, peers, fabric handles.
+and pools take is as documented. A kernel keeps the card busy for the microseconds its name ends with, after all that
+its context launched before; contexts of all processes share it by time slices (timeline.h), and events and
+synchronisation go by that. Not there: textures, semaphores, peers, fabric handles.
 """
 
 import subprocess
@@ -40,7 +41,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 OUTPUTS = ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked")
-SHARED = ("cards.c", "card_line.c", "ledger.c", "ledger_accounts.c", "ledger_shares.c", "faults.c")
+SHARED = (
+    *("cards.c", "card_line.c", "faults.c", "timeline.c"),
+    *("ledger.c", "ledger_accounts.c", "ledger_shares.c", "ledger_time.c"),
+)
 CUDA = (
     "cuda_start.c",
     "cuda_errors.c",
@@ -69,6 +73,7 @@ CUDA = (
     "cuda_arrays.c",
     "cuda_mipmaps.c",
     "cuda_sparse.c",
+    "cuda_queue.c",
     "cuda_stream.c",
     "cuda_event.c",
     "cuda_launch.c",

@@ -73,6 +73,7 @@ void context_destroy(CUcontext context) {
         link = &(*link)->next;
     }
     *link = context->next;
+    queue_end(context);
     arrays_free_of(context);
     allocations_free_of(context);
     streams_free_of(context);
@@ -199,7 +200,7 @@ static CUresult synchronise(CUcontext context) {
     CUresult forbidden = capture_forbids();
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     CUdevice device = context->device;
-    sleep_until(context->busy_until);
+    queue_await(context->queue, context->submitted);
     pools_trim(device);
     LEAVE(CUDA_SUCCESS);
 }

@@ -27,8 +27,11 @@ struct CUctx_st {
     bool primary;
     CUcontext owner; /* of what a green context makes: the primary context; NULL in any other */
     uint64_t overhead;
-    uint64_t stack;      /* bytes for a thread; 0 = as at first */
-    uint64_t busy_until; /* latest end of any of its streams, CLOCK_MONOTONIC ns */
+    uint64_t stack;     /* bytes for a thread; 0 = as at first */
+    SimQueue queue;     /* its work on the card; none until there is some */
+    uint64_t submitted; /* position behind all of it */
+    uint64_t told;      /* runs of the queue before which every event's time is known */
+    CUevent events;     /* those whose time is not */
     struct CUstream_st *streams;
 };
 
@@ -198,7 +201,10 @@ void modules_free_of(CUcontext context);
 CUfunction function_named(CUfunction *list, const char *name);
 void functions_free(CUfunction *list);
 
-uint64_t now_ns(void);
+/* Its work is gone, and its events have passed. */
+void queue_end(CUcontext context);
+/* Sleeps until that position has passed, without the lock. */
+void queue_await(SimQueue queue, uint64_t position);
 /* Gives the lock back, sleeps until then, takes it again. */
 void sleep_until(uint64_t ns);
 

@@ -15,8 +15,12 @@ SIM_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned
         hStream->capture = hEvent->capture; /* it joins */
         LEAVE(CUDA_SUCCESS);
     }
-    uint64_t *clock = clock_of(hStream, context);
-    *clock = hEvent->at > *clock ? hEvent->at : *clock;
+    if (hEvent->queue.id != context->queue.id || hEvent->queue.place != context->queue.place) {
+        queue_await(hEvent->queue, hEvent->position); /* another context's: this thread waits instead */
+        LEAVE(CUDA_SUCCESS);
+    }
+    uint64_t *position = position_of(hStream, context);
+    *position = hEvent->position > *position ? hEvent->position : *position;
     LEAVE(CUDA_SUCCESS);
 }
 
@@ -31,6 +35,7 @@ SIM_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
 SIM_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
     ENTER();
     REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
+    event_forget(hEvent);
     free(hEvent);
     LEAVE(CUDA_SUCCESS);
 }
@@ -42,13 +47,14 @@ SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
     CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
-    uint64_t now = now_ns();
-    uint64_t done = *clock_of(hStream, context);
-    hEvent->at = done > now ? done : now;
-    hEvent->device = context->device;
     const Capture *capture = capture_of(hStream);
+    hEvent->device = context->device;
     hEvent->capture = capture != NULL ? capture->number : 0;
-    LEAVE(CUDA_SUCCESS);
+    if (capture != NULL) {
+        event_forget(hEvent);
+        LEAVE(CUDA_SUCCESS);
+    }
+    LEAVE(event_mark(hEvent, context, *position_of(hStream, context)));
 }
 
 SIM_EXPORT CUresult cuEventQuery(CUevent hEvent) {
@@ -57,7 +63,7 @@ SIM_EXPORT CUresult cuEventQuery(CUevent hEvent) {
     REQUIRE(capture_numbered(hEvent->capture) == NULL, CUDA_ERROR_CAPTURED_EVENT);
     CUresult forbidden = capture_forbids();
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
-    LEAVE(hEvent->at <= now_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+    LEAVE(hEvent->queue.id == 0 || event_passed(hEvent) != 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
 
 SIM_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
@@ -65,15 +71,16 @@ SIM_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
     REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
     REQUIRE(capture_numbered(hEvent->capture) == NULL, CUDA_ERROR_CAPTURED_EVENT);
     CUdevice device = hEvent->device;
-    sleep_until(hEvent->at);
+    queue_await(hEvent->queue, hEvent->position);
     pools_trim(device);
     LEAVE(CUDA_SUCCESS);
 }
 
 static CUresult elapsed(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
     REQUIRE(pMilliseconds != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(hStart != NULL && hEnd != NULL && hStart->at != 0 && hEnd->at != 0, CUDA_ERROR_INVALID_HANDLE);
-    REQUIRE(hEnd->at <= now_ns(), CUDA_ERROR_NOT_READY);
+    REQUIRE(hStart != NULL && hEnd != NULL, CUDA_ERROR_INVALID_HANDLE);
+    REQUIRE(hStart->queue.id != 0 && hEnd->queue.id != 0, CUDA_ERROR_INVALID_HANDLE);
+    REQUIRE(event_passed(hStart) != 0 && event_passed(hEnd) != 0, CUDA_ERROR_NOT_READY);
     *pMilliseconds = (float)((double)hEnd->at - (double)hStart->at) / 1e6F;
     LEAVE(CUDA_SUCCESS);
 }

@@ -30,12 +30,6 @@ CUresult driver_leave(CUresult result) {
     return result;
 }
 
-uint64_t now_ns(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 void sleep_until(uint64_t ns) {
     struct timespec until = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
     (void)pthread_mutex_unlock(&driver_lock);

@@ -1,4 +1,5 @@
-/* Streams. A kernel computes nothing: it keeps its stream busy for its time. */
+/* Streams. A kernel computes nothing: it keeps the card busy for its time, after all that its context launched before,
+ * in whatever stream. */
 #define _GNU_SOURCE
 #include "cuda_stream.h"
 
@@ -72,7 +73,7 @@ SIM_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
     CUresult forbidden = capture_forbids_in(hStream);
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     CUdevice device = context->device;
-    sleep_until(*clock_of(hStream, context));
+    queue_await(context->queue, *position_of(hStream, context));
     pools_trim(device);
     LEAVE(CUDA_SUCCESS);
 }
@@ -83,7 +84,8 @@ SIM_EXPORT CUresult cuStreamQuery(CUstream hStream) {
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
     CUresult forbidden = capture_forbids_in(hStream);
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
-    LEAVE(*clock_of(hStream, context) <= now_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+    bool passed = queue_passed(context->queue, *position_of(hStream, context));
+    LEAVE(passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
 
 CUresult stream_run(CUstream stream, uint64_t duration_ns) {
@@ -95,12 +97,7 @@ CUresult stream_run(CUstream stream, uint64_t duration_ns) {
     if (!device_card(context->device, &card)) {
         return CUDA_ERROR_UNKNOWN;
     }
-    uint64_t *clock = clock_of(stream, context);
-    uint64_t now = now_ns();
-    *clock = (*clock > now ? *clock : now) + duration_ns;
-    context->busy_until = *clock > context->busy_until ? *clock : context->busy_until;
-    ledger_busy_until(card.uuid, context->busy_until);
-    return CUDA_SUCCESS;
+    return context_work(context, duration_ns, position_of(stream, context));
 }
 
 static CUresult get_context(CUstream stream, CUcontext *context) {

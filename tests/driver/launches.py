@@ -35,6 +35,40 @@ def launch(function: int, into: int = 0, twin: str = "") -> int:
     return int(cuda["cuLaunchKernel" + twin](P(function), 1, 1, 1, 1, 1, 1, 0, P(into), None, None))
 
 
+def recorded() -> int:
+    """An event, in the default stream."""
+    event = _made("cuEventCreate", 0)
+    if cuda.cuEventRecord(P(event), None):
+        raise RuntimeError("cuEventRecord")
+    return event
+
+
+def between(first: int, last: int) -> float:
+    """The ms between two events that have passed."""
+    elapsed = ctypes.c_float()
+    result = cuda.cuEventElapsedTime(ctypes.byref(elapsed), P(first), P(last))
+    return -result if result else elapsed.value
+
+
+def timed(us: int) -> float:
+    """The ms between events around such a kernel."""
+    function = kernel(us)
+    first = recorded()
+    launch(function)
+    last = recorded()
+    cuda.cuEventSynchronize(P(last))
+    return between(first, last)
+
+
+def feed_waited_for(us: int, count: int) -> float:
+    """The share of the time that so many kernels took, each of which was waited for."""
+    function, begun = kernel(us), time.monotonic()
+    for _ in range(count):
+        launch(function)
+        cuda.cuCtxSynchronize()
+    return count * us / 1e6 / (time.monotonic() - begun)
+
+
 def end_stream(ended: int) -> int:
     """Result."""
     return int(cuda.cuStreamDestroy_v2(P(ended)))

@@ -23,7 +23,7 @@
 #define LIVE_BASE  (INT64_C(1) << 32)
 #define OWNER_BASE (INT64_C(1) << 33)
 
-static const char MAGIC[8] = "simgpu3";
+static const char MAGIC[8] = "simgpu4";
 
 static pthread_mutex_t ledger_lock = PTHREAD_MUTEX_INITIALIZER; /* outer; the file's lock is taken inside it */
 State *state;
@@ -123,6 +123,7 @@ static int take_slot(void) {
         }
         state->slot[slot] = (Slot){0};
         shares_forget((uint32_t)slot);
+        time_forget((uint32_t)slot);
         if (lock_byte(F_OFD_SETLK, LIVE_BASE + slot, F_WRLCK) != 0) {
             return -errno;
         }

@@ -3,6 +3,7 @@
 #define LEDGER_H
 
 #include "simgpu.h"
+#include "timeline.h"
 
 #define SLOTS       SIM_PROCESSES
 #define CARDS       32
@@ -12,7 +13,7 @@
 /* One process. Written by it alone, under the file's lock; cleared by a reaper once the process is gone. */
 typedef struct {
     uint64_t bytes[CARDS];
-    uint64_t busy_until[CARDS]; /* CLOCK_MONOTONIC, ns */
+    uint64_t busy_until[CARDS]; /* CLOCK_MONOTONIC, ns, as last told (ledger_time.c); UINT64_MAX = has work */
 } Slot;
 
 /* Memory that several processes may hold, in none of their slots. Written under the file's lock. */
@@ -26,6 +27,13 @@ typedef struct {
     uint64_t imported[SLOTS / 64]; /* those that it counts it with once no descriptor is open */
 } Share;
 
+/* What a card does when. `lock` is of it alone, for it is taken at every launch. */
+typedef struct {
+    uint64_t lock;   /* times given back, and who has it: its slot + 1; 0 = nobody */
+    uint64_t looked; /* when it was last seen who lives; CLOCK_MONOTONIC, ns */
+    Timeline timeline;
+} CardTime;
+
 typedef struct {
     char magic[8];
     uint32_t high; /* slots ever used: no scan goes further */
@@ -38,6 +46,7 @@ typedef struct {
     uint64_t share_high; /* shares ever used */
     uint64_t share_ids;  /* given so far, in rounds of SHARES */
     Share share[SHARES];
+    CardTime time[CARDS];
 } State;
 
 _Static_assert(sizeof(Slot) == 512 && offsetof(State, slot) == 2072 && sizeof(Share) == 1560,
@@ -62,6 +71,16 @@ int ledger_place(const char *uuid);
 /* Whether all processes together stay within `capacity` with so many bytes more; looks for the dead where they would
  * make a difference. Under the file's lock. */
 bool ledger_has_room(int place, uint64_t bytes, uint64_t capacity);
+
+/* The card's place, -1 when nobody holds anything there. */
+int ledger_place_of(const char *uuid);
+
+/* --- ledger_time.c --- */
+
+/* The slot's process is gone, and its work. */
+void time_forget(uint32_t slot);
+/* Leaves in the slots until when each process keeps the card busy. */
+void time_tell(int place);
 
 /* --- ledger_shares.c, under the file's lock --- */
 

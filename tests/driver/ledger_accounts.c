@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The card's place, -1 when nobody holds anything there. */
-static int place_of(const char *uuid) {
+int ledger_place_of(const char *uuid) {
     uint32_t cards = __atomic_load_n(&state->cards, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < cards; i++) {
         if (strcmp(state->uuid[i], uuid) == 0) {
@@ -19,7 +18,7 @@ static int place_of(const char *uuid) {
 
 /* Under the file's lock. */
 int ledger_place(const char *uuid) {
-    int place = place_of(uuid);
+    int place = ledger_place_of(uuid);
     if (place >= 0 || state->cards == CARDS) {
         return place;
     }
@@ -122,7 +121,7 @@ void ledger_release(const char *uuid, uint64_t bytes) {
         return;
     }
     ledger_enter();
-    int place = place_of(uuid);
+    int place = ledger_place_of(uuid);
     if (place >= 0) {
         uint64_t *held = &state->slot[own_slot].bytes[place];
         __atomic_store_n(held, *held - (bytes < *held ? bytes : *held), __ATOMIC_RELAXED);
@@ -134,7 +133,7 @@ uint64_t ledger_used(const char *uuid) {
     if (ledger_attached() != 0) {
         return 0;
     }
-    int place = place_of(uuid);
+    int place = ledger_place_of(uuid);
     return place < 0 ? 0 : sum_of_living(place);
 }
 
@@ -157,7 +156,10 @@ unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity) 
         return 0;
     }
     bool entered = enter_for_shares();
-    int place = place_of(uuid);
+    int place = ledger_place_of(uuid);
+    if (place >= 0) {
+        time_tell(place);
+    }
     for (uint32_t slot = 0; place >= 0 && slot < state->high; slot++) {
         if (!describe(slot, place, &found)) {
             continue;
@@ -169,29 +171,6 @@ unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity) 
     }
     leave_if(entered);
     return count;
-}
-
-void ledger_busy_until(const char *uuid, uint64_t ns) {
-    if (own_slot < 0) {
-        return;
-    }
-    ledger_enter();
-    int place = ledger_place(uuid);
-    if (place >= 0) {
-        __atomic_store_n(&state->slot[own_slot].busy_until[place], ns, __ATOMIC_RELAXED);
-    }
-    ledger_leave();
-}
-
-bool ledger_is_busy(const char *uuid, uint64_t now_ns) {
-    int place = ledger_attached() == 0 ? place_of(uuid) : -1;
-    for (uint32_t slot = 0; place >= 0 && slot < state->high; slot++) {
-        uint64_t until = __atomic_load_n(&state->slot[slot].busy_until[place], __ATOMIC_RELAXED);
-        if (until > now_ns && ledger_alive((int)slot)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 bool ledger_count_fault(uint64_t version, unsigned line, unsigned limit) {

@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define CPUS_PER_NUMA_NODE 16
 
@@ -58,10 +57,7 @@ static nvmlMemory_v2_t memory_of(const Card *card) {
 }
 
 static nvmlUtilization_t utilisation_of(const Card *card) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    bool busy = ledger_is_busy(card->uuid, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
-    return (nvmlUtilization_t){.gpu = busy ? 100 : 0};
+    return (nvmlUtilization_t){.gpu = ledger_is_busy(card->uuid) ? 100 : 0};
 }
 
 static nvmlPciInfo_t pci_of(const Card *card) {

@@ -57,6 +57,9 @@ void sim_path(char out[SIM_PATH_SIZE], const char *name);
 /* Identity of a file's content, 0 when it does not exist; `settled` is false while it is too young to be sure. */
 uint64_t sim_file_version(const char *path, bool *settled);
 
+/* CLOCK_MONOTONIC */
+uint64_t now_ns(void);
+
 /* The injected result of an entry point, 0 when none is asked for. */
 int sim_fault(const char *function);
 
@@ -65,7 +68,7 @@ int sim_fault(const char *function);
 typedef struct {
     unsigned pid; /* in the reader's PID namespace */
     uint64_t bytes;
-    uint64_t busy_until; /* CLOCK_MONOTONIC ns; 0 = launched nothing */
+    uint64_t busy_until; /* CLOCK_MONOTONIC ns; 0 = no context of it did anything, UINT64_MAX = has work */
 } SimProcess;
 
 /* Takes this process's place in the ledger; 0 or a negative errno. Safe to call again. */
@@ -100,9 +103,27 @@ bool ledger_share_is_own(uint64_t id); /* made by this process */
 int ledger_share_descriptor(uint64_t id);
 uint64_t ledger_share_of_descriptor(int fd); /* 0 when it is none */
 
-/* This process's kernels keep the card busy until that CLOCK_MONOTONIC nanosecond. */
-void ledger_busy_until(const char *uuid, uint64_t ns);
-bool ledger_is_busy(const char *uuid, uint64_t now_ns);
+/* --- a card's time: what the contexts of all processes do on it, in turn (see timeline.h) --- */
+
+/* A context's work on a card. */
+typedef struct {
+    int place; /* of the card */
+    uint32_t number;
+    uint64_t id; /* 0 = none was opened */
+} SimQueue;
+
+/* False when there is no room. */
+bool ledger_queue_open(const char *uuid, SimQueue *out);
+/* What is not done then never is. */
+void ledger_queue_close(SimQueue queue);
+/* More work; its position. `runs` says how often the queue's work began again so far. */
+uint64_t ledger_queue_add(SimQueue queue, uint64_t ns, uint64_t *runs);
+/* The position of an event behind that one. */
+uint64_t ledger_queue_mark(SimQueue queue, uint64_t after);
+/* When that position passed, CLOCK_MONOTONIC ns; 0 = not yet, and `earliest` is the first moment to look again. All of
+ * a queue that is gone has passed. */
+uint64_t ledger_queue_passed(SimQueue queue, uint64_t position, uint64_t *earliest);
+bool ledger_is_busy(const char *uuid);
 /* Counts one use of line `line` of the fault file `version`; true while no more than `limit` were counted. */
 bool ledger_count_fault(uint64_t version, unsigned line, unsigned limit);
 /* True in a child of fork whose parent had joined: its driver is unusable, as the real one is. */
