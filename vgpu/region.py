@@ -160,9 +160,9 @@ def lately(card: CardUse, window: Window, now_ns: int) -> float:
 
 def _card(row: tuple[Any, ...]) -> CardUse:
     uuid, used, limit, peak, refusals, _, _, *more = row
-    counters, second, ten_seconds = more[:-8], Window(*more[-8:-4]), Window(*more[-4:])
+    counters, windows = more[:-8], (Window(*more[-8:-4]), Window(*more[-4:]))
     held_to = None if limit == _UNLIMITED else limit
-    return CardUse(uuid_text(uuid), used, held_to, peak, refusals, *counters, second, ten_seconds)
+    return CardUse(uuid_text(uuid), used, held_to, peak, refusals, *counters, *windows)
 
 
 def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:
