@@ -160,9 +160,9 @@ def lately(card: CardUse, window: Window, now_ns: int) -> float:
 
 def _card(row: tuple[Any, ...]) -> CardUse:
     uuid, used, limit, peak, refusals, _, _, *more = row
-    counters, windows = more[:-8], (Window(*more[-8:-4]), Window(*more[-4:]))
+    counters = [*more[:-8], Window(*more[-8:-4]), Window(*more[-4:])]
     held_to = None if limit == _UNLIMITED else limit
-    return CardUse(uuid_text(uuid), used, held_to, peak, refusals, *counters, *windows)
+    return CardUse(uuid_text(uuid), used, held_to, peak, refusals, *counters)
 
 
 def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:
