@@ -37,7 +37,7 @@ State = Annotated[
 
 def build(environment: Mapping[str, str]) -> typer.Typer:
     """Return the command line program; `environment` is what commands are started with."""
-    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
     @app.callback()
     def vgpu_() -> None:
