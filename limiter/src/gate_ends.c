@@ -4,6 +4,7 @@
 
 #include "gate.h"
 #include "gate_turns.h"
+#include "moment.h"
 
 static void end_stream(struct gate *gate, CUstream stream) {
     pthread_mutex_lock(&gate->mutex);
@@ -40,6 +41,7 @@ static void end_turn(struct gate *gate) {
     if (marks) marks_destroy(marks);
     free(marks);
     if (!is_mine) return;
+    lease_stop(&gate->lease, turn_rest(&gate->turn, moment_now()));
     lease_end(&gate->lease, gate->turn.expected);
     pthread_mutex_lock(&gate->mutex);
     gate_set_phase(gate, SHUT);
@@ -52,14 +54,16 @@ void gate_end_contexts(void) {
         if (gate_at(i)) end_turn(gate_at(i));
 }
 
-static void forget(struct gate *gate, int device) {
+static void forget(struct gate *gate) {
+    struct lease lease = {0};
+    memcpy(lease.uuid, gate->lease.uuid, sizeof lease.uuid);
+    link_forget(&gate->lease.link);
     memset(gate, 0, sizeof *gate);
-    gate->device = device;
+    gate->lease = lease;
 }
 
 void gate_forget(void) {
-    if (!gate_is_used()) return;
     for (int i = 0; i < GATES; i++)
-        if (gate_at(i)) forget(gate_at(i), i);
+        if (gate_at(i)) forget(gate_at(i));
     gate_forget_judgement();
 }

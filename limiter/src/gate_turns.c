@@ -27,8 +27,9 @@ struct gate *gate_at(int device) {
 
 static struct gate *make(int device) {
     struct gate *gate = calloc(1, sizeof *gate);
-    if (gate) gate->device = device;
-    return gate;
+    if (!gate || cards_of_device(device, gate->lease.uuid)) return gate;
+    free(gate);
+    return NULL;
 }
 
 struct gate *gate_made_at(int device) {
@@ -104,33 +105,59 @@ static uint64_t settle(struct gate *gate) {
     return cost ? cost : moment_now() - gate->turn.begun;
 }
 
+/* The end is told before the card is done, so that who is next has his work there when it is; but not where nobody
+ * knows when that is. */
+static void stop(struct gate *gate, bool is_kept) {
+    if (is_kept && !lease_is_called_back(&gate->lease)) return;
+    if (gate->turn.is_unknown) await_drain(gate, moment_now() + PATIENCE);
+    lease_stop(&gate->lease, turn_rest(&gate->turn, moment_now()));
+    lease_ask(&gate->lease, gate->turn.expected);
+}
+
 /* A launch that stays in the driver may be waiting for another one: then the turn goes on. */
-static enum phase close_turn(struct gate *gate) {
+static enum phase close_turn(struct gate *gate, bool is_kept) {
     if (!await_passing(gate)) {
         turn_stretch(&gate->turn, moment_now());
         return OPEN;
     }
+    stop(gate, is_kept);
     lease_end(&gate->lease, settle(gate));
     marks_reset(&gate->marks);
     return SHUT;
 }
 
 static enum phase open_turn(struct gate *gate) {
-    cards_of_device(gate->device, gate->lease.uuid);
-    unsigned share = lease_take(&gate->lease);
-    gate->turn = turn_open(moment_now(), share);
+    struct terms terms = lease_take(&gate->lease);
+    gate->turn = turn_open(moment_now(), terms);
     return OPEN;
 }
 
-void gate_step(struct gate *gate) {
+/* The arbiter's turn goes on where only ours is to be measured. */
+static bool is_kept(const struct gate *gate, enum verdict verdict) {
+    return verdict == VERDICT_UNMEASURED || lease_is_endless(&gate->lease, gate->turn.expected);
+}
+
+/* Until there is room for a launch among those in flight: but a while, for who called the turn back says so meanwhile.
+ */
+static void await_room(struct gate *gate) {
+    uint64_t rest = turn_rest(&gate->turn, moment_now()), depth = gate->turn.terms.depth;
+    uint64_t wait = rest > depth ? rest - depth : 0;
+    await_change(gate, wait < LOOK_MOST ? wait : LOOK_MOST);
+}
+
+void gate_step(struct gate *gate, enum verdict verdict) {
     if (gate->phase == OPENING || gate->phase == CLOSING) {
         await_change(gate, NS_PER_MS * 10);
+        return;
+    }
+    if (gate->phase == OPEN && verdict == VERDICT_DEEP) {
+        await_room(gate);
         return;
     }
     bool is_open = gate->phase == OPEN;
     gate->phase = is_open ? CLOSING : OPENING;
     pthread_mutex_unlock(&gate->mutex);
-    enum phase next = is_open ? close_turn(gate) : open_turn(gate);
+    enum phase next = is_open ? close_turn(gate, is_kept(gate, verdict)) : open_turn(gate);
     pthread_mutex_lock(&gate->mutex);
     gate_set_phase(gate, next);
 }

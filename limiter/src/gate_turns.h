@@ -19,10 +19,11 @@ struct gate {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     enum phase phase;
-    int device;       /* a CUdevice, from the beginning on */
     unsigned passing; /* launches between `gate_enter` and `gate_leave` */
     uint64_t sample;  /* the key of the turn's first launch */
     unsigned in_vain; /* how often in a row the card was not done in time */
+    uint64_t due;     /* atomically: when it is to be looked at again, in ticks; 0 = at once */
+    bool is_shared;   /* atomically: the container is held to a share of it, as of the last look */
     struct lease lease;
     struct turn turn;
     struct estimates estimates;
@@ -37,8 +38,8 @@ struct gate *gate_made_at(int device);
 
 /* The functions below are called with the mutex held, which they may let go meanwhile. */
 
-/* One step towards a turn that has room. */
-void gate_step(struct gate *gate);
+/* One step towards a turn that has room for a launch that the open one has not. */
+void gate_step(struct gate *gate, enum verdict verdict);
 
 /* Gives the caller an open turn to himself, which is then CLOSING; one that is being closed is waited for. */
 bool gate_claim(struct gate *gate);

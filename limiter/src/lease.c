@@ -10,8 +10,15 @@
 #include "place.h"
 #include "tokens.h"
 
-/* The limits are looked at again at least as often. */
+/* The limits are looked at again at least as often; and whether the arbiter is there. */
 #define NAP_MOST (100 * TOKENS_NS_PER_MS)
+#define NAP      (20 * TOKENS_NS_PER_MS)
+
+/* A turn that does not come in this time, though the arbiter lives, is taken. */
+#define PATIENCE (5000 * TOKENS_NS_PER_MS)
+
+/* What is not worth a turn of its own. */
+#define LEFT_LEAST (TOKENS_NS_PER_MS / 2)
 
 static uint32_t name_of(int slot) { return slot < 0 ? 1 : (uint32_t)slot + 2; }
 
@@ -25,12 +32,34 @@ static void find(struct lease *lease) {
     lease->card = card < 0 ? NULL : &region->cards[card];
 }
 
-/* How long to wait; 0: the turn is ours, or nobody can say whose it is. */
+bool lease_is_needed(const struct lease *lease, bool is_shared) { return is_shared || link_is_contended(&lease->link); }
+
+/* Without turns nobody would see that the card is used. */
+static void show_use(const struct lease *lease) {
+    struct region *region = place_region();
+    charge_join(lease->uuid);
+    int card = region ? account_find_card(region, lease->uuid) : -1;
+    if (card >= 0) tokens_show(&region->cards[card], moment_now() + ARBITRATION_GRACE_NS);
+}
+
+void lease_look(struct lease *lease) {
+    link_look(&lease->link, lease->uuid);
+    if (link_is_up(&lease->link)) show_use(lease);
+}
+
+static unsigned share_of(const struct lease *lease, enum standing standing) {
+    unsigned own = place_share(lease->uuid);
+    if (own || standing == STANDING_ALONE) return own;
+    return standing == STANDING_CONTENDED ? FULL_CORES : terms_fallback(link_page(&lease->link));
+}
+
+/* How long to wait; 0: the container's turn is ours, or nobody can say whose it is. */
 static uint64_t try(struct lease *lease) {
     uint64_t wait = 0;
     if (!lock()) return 0;
     find(lease);
-    if (lease->card) wait = tokens_take(lease->card, lease->who, &lease->ticket, lease->share, moment_now());
+    bool is_held = lease->card && lease->share < FULL_CORES;
+    if (is_held) wait = tokens_take(lease->card, lease->who, &lease->ticket, lease->share, moment_now());
     region_unlock(place_region());
     return wait;
 }
@@ -45,21 +74,104 @@ static uint32_t turns_of(const struct lease *lease) {
     return lease->card ? __atomic_load_n(&lease->card->turns, __ATOMIC_ACQUIRE) : 0;
 }
 
-unsigned lease_take(struct lease *lease) {
-    while ((lease->share = place_share(lease->uuid)) != 0) {
+static void give_back(struct lease *lease, uint64_t rest) {
+    if (lease->turn) link_done(&lease->link, lease->turn, rest);
+    lease->turn = 0;
+}
+
+/* With the one that was asked for too early. */
+static void give_back_all(struct lease *lease) {
+    give_back(lease, 0);
+    lease->turn = link_turn(&lease->link);
+    give_back(lease, 0);
+}
+
+bool lease_is_called_back(const struct lease *lease) {
+    return lease->turn && link_is_called_back(&lease->link, lease->turn);
+}
+
+static bool has_turn(struct lease *lease) {
+    if (lease_is_called_back(lease)) give_back(lease, 0);
+    return lease->turn != 0;
+}
+
+/* Those who wait for the container's turn see that it is not left alone. */
+static void await_grant(struct lease *lease) {
+    uint64_t until = moment_now() + PATIENCE;
+    while (!link_turn(&lease->link) && moment_now() < until) {
+        lease_extend(lease, moment_now() + 2 * NAP);
+        link_want(&lease->link);
+        link_nap(&lease->link, NAP);
+        if (link_look(&lease->link, lease->uuid) != STANDING_CONTENDED) return;
+    }
+}
+
+/* The arbiter has one process on the card at a time: what another one of the container has left there is being drained.
+ */
+static bool take_granted(struct lease *lease) {
+    const struct arbitration_page *page = link_page(&lease->link);
+    lease->turn = link_turn(&lease->link);
+    if (!lease->turn) return false;
+    lease->left = __atomic_load_n(&page->budget_ns, __ATOMIC_RELAXED);
+    if (!lock()) return true;
+    if (lease->card) tokens_seize(lease->card, lease->who, moment_now());
+    region_unlock(place_region());
+    return true;
+}
+
+static struct terms arbitrated(struct lease *lease) {
+    if (!has_turn(lease)) await_grant(lease);
+    if (!lease->turn && !take_granted(lease)) return terms_away(lease->share);
+    uint64_t depth = __atomic_load_n(&link_page(&lease->link)->depth_ns, __ATOMIC_RELAXED);
+    return terms_granted(lease->share, lease->left, depth);
+}
+
+static struct terms agree(struct lease *lease, enum standing standing) {
+    if (standing == STANDING_CONTENDED) return arbitrated(lease);
+    give_back(lease, 0);
+    return standing == STANDING_AWAY ? terms_away(lease->share) : terms_alone(lease->share);
+}
+
+struct terms lease_take(struct lease *lease) {
+    enum standing standing = link_look(&lease->link, lease->uuid);
+    while ((lease->share = share_of(lease, standing)) != 0) {
         uint32_t turns = turns_of(lease);
         uint64_t wait = try(lease);
         if (wait == 0) break;
+        give_back_all(lease);
         nap(lease, turns, wait);
+        standing = link_look(&lease->link, lease->uuid);
     }
-    return lease->share;
+    return agree(lease, standing);
 }
 
 void lease_extend(struct lease *lease, uint64_t until) {
     if (lease->card) tokens_extend(lease->card, lease->who, until);
 }
 
+static bool has_tokens(const struct lease *lease, uint64_t expected) {
+    return lease->share >= FULL_CORES || (lease->card && tokens_suffice(lease->card, expected));
+}
+
+bool lease_is_endless(const struct lease *lease, uint64_t expected) {
+    return lease->left == UINT64_MAX && has_tokens(lease, expected);
+}
+
+void lease_stop(struct lease *lease, uint64_t rest) { give_back(lease, rest); }
+
+void lease_ask(struct lease *lease, uint64_t expected) {
+    bool is_due = link_standing(&lease->link) == STANDING_CONTENDED && has_tokens(lease, expected);
+    if (is_due) link_want(&lease->link);
+}
+
+static void spend(struct lease *lease, uint64_t cost) {
+    if (lease->left == UINT64_MAX) return;
+    lease->left -= cost < lease->left ? cost : lease->left;
+    if (lease->left < LEFT_LEAST) give_back(lease, 0);
+}
+
 void lease_end(struct lease *lease, uint64_t cost) {
+    spend(lease, cost);
     if (!lease->card || lease->share == 0) return;
     lease->unpaid += cost;
     if (!lock()) return;

@@ -1,27 +1,53 @@
-/* The container's turn on one card, as this process asks for it: waits until the tokens and the other processes allow
- * it. Who grants turns is known here alone. */
+/* The container's turn on one card, as this process asks for it: waits until the tokens, the other processes of the
+ * container, and the node's arbiter (link.h) allow it. Who grants turns is known here alone. */
 #ifndef VGPU_LEASE_H
 #define VGPU_LEASE_H
 
+#include "link.h"
 #include "region.h"
+#include "terms.h"
 
+/* Between lease_take and lease_end the fields are the caller's who took it. */
 struct lease {
-    uint8_t uuid[UUID_SIZE];
+    uint8_t uuid[UUID_SIZE];  /* from the beginning on */
     struct region_card *card; /* NULL until the first turn, or where the region has no row left */
     uint32_t who;
     uint32_t ticket; /* for a turn that is waited for */
-    unsigned share;  /* percent, as of the turn's beginning */
+    unsigned
+        share; /* percent, as of the turn's beginning; the whole where it is the arbiter's turns alone that count */
     uint64_t unpaid; /* used, and not yet charged: the region's lock could not be had */
+    uint32_t turn;   /* the arbiter's, 0 = none is held */
+    uint64_t left;   /* of its budget */
+    struct link link;
 };
 
-/* Waits for the turn. Returns the share in percent, or 0 where nothing limits this process on the card any more: then
- * there is no turn. Where the region's lock is stuck the turn is taken without it. */
-unsigned lease_take(struct lease *lease);
+/* Whether launches need turns on the card now, by what it was told last; costs a load from memory. And a look at what
+ * is so: connects, and shows that the card is used. */
+bool lease_is_needed(const struct lease *lease, bool is_shared);
+void lease_look(struct lease *lease);
+
+/* Waits for the turn. Where nothing limits this process on the card any more, or nobody can say who has the turn, it is
+ * taken all the same. */
+struct terms lease_take(struct lease *lease);
+
+/* Whether the arbiter wants the turn back, or has taken it. */
+bool lease_is_called_back(const struct lease *lease);
 
 /* The turn will be needed until then. */
 void lease_extend(struct lease *lease, uint64_t until);
 
-/* Ends the turn, which used so many ns of the card. */
+/* Whether the arbiter's turn may go on when this one ends, which is expected to be charged so much. */
+bool lease_is_endless(const struct lease *lease, uint64_t expected);
+
+/* Nothing more is launched in the turn; what was launched is expected to be done in `rest` ns. */
+void lease_stop(struct lease *lease, uint64_t rest);
+
+/* Asks the arbiter for the next turn before this one is charged with what it is expected to take, where it is no debt
+ * that is to be waited for. */
+void lease_ask(struct lease *lease, uint64_t expected);
+
+/* Ends the turn, which used so many ns of the card. Without lease_stop before, what is left of the arbiter's turn is
+ * kept for the next one. */
 void lease_end(struct lease *lease, uint64_t cost);
 
 /* Counts a launch that waited so long. */

@@ -72,6 +72,8 @@ bool place_has_shares(void) {
 
 struct region *place_region(void) { return source_region(get_source()); }
 
+const char *place_arbiter(void) { return source_arbiter(get_source()); }
+
 struct identity place_self(void) {
     if (__atomic_load_n(&is_self_known, __ATOMIC_ACQUIRE)) return self;
     place_lock();

@@ -21,6 +21,9 @@ bool place_has_shares(void);
 /* The region, or NULL where there is none that can be used. */
 struct region *place_region(void);
 
+/* The path of the socket to the node's arbiter, or NULL where nobody named one. */
+const char *place_arbiter(void);
+
 /* Who this process is. */
 struct identity place_self(void);
 

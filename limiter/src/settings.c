@@ -16,9 +16,14 @@ static bool is_container(void) {
 
 struct settings settings_read(void) {
     struct settings settings = {0};
-    if (is_container()) return (struct settings){ORIGIN_FILE, VGPU_RUN "/limits", VGPU_RUN "/region", {0}};
+    if (is_container())
+        return (struct settings){.origin = ORIGIN_FILE,
+                                 .limits = VGPU_RUN "/limits",
+                                 .region = VGPU_RUN "/region",
+                                 .arbiter = VGPU_RUN "/arbiter/socket"};
     settings.region = secure_getenv("VGPU_REGION_FILE");
     settings.limits = secure_getenv("VGPU_LIMITS_FILE");
+    settings.arbiter = secure_getenv("VGPU_ARBITER_SOCKET");
     settings.text = (struct limits_text){.memory = secure_getenv("VGPU_MEMORY_LIMIT"),
                                          .cores = secure_getenv("VGPU_CORES_LIMIT"),
                                          .compute_policy = secure_getenv("VGPU_COMPUTE_POLICY"),

@@ -14,11 +14,13 @@ struct settings {
     enum origin origin;
     const char *limits;      /* path of the limits file */
     const char *region;      /* path of the region; NULL: one of the process's own */
+    const char *arbiter;     /* path of the socket to the node's arbiter; NULL: there is none */
     struct limits_text text; /* of the environment */
 };
 
-/* Inside a container of ours /run/vgpu/limits decides and the environment is not looked at. Elsewhere VGPU_LIMITS_FILE
- * and VGPU_REGION_FILE (set by `vgpu run`), then the limits as text. A setuid program sees no environment. */
+/* Inside a container of ours /run/vgpu/limits decides and the environment is not looked at. Elsewhere VGPU_LIMITS_FILE,
+ * VGPU_REGION_FILE and VGPU_ARBITER_SOCKET (set by `vgpu run`), then the limits as text. A setuid program sees no
+ * environment. */
 struct settings settings_read(void);
 
 #endif

@@ -11,6 +11,7 @@ struct source {
     struct watched file;       /* none: the environment's limits */
     struct limits_slot limits; /* the last good copy; empty denies */
     struct region *region;
+    const char *arbiter;
 };
 
 static void read_limits(struct source *source, const struct settings *settings) {
@@ -28,6 +29,7 @@ struct source *source_open(void) {
     source.is_limited = settings.origin != ORIGIN_NONE;
     if (!source.is_limited) return &source;
     read_limits(&source, &settings);
+    source.arbiter = settings.arbiter;
     source.region = settings.region ? region_open(settings.region) : region_anonymous();
     if (!source.region)
         log_warn("%s is no region: no GPU memory may be used", settings.region ? settings.region : "memory");
@@ -66,6 +68,8 @@ bool source_has_shares(struct source *source) {
 }
 
 struct region *source_region(const struct source *source) { return source->region; }
+
+const char *source_arbiter(const struct source *source) { return source->arbiter; }
 
 struct region *source_open_region(void) {
     struct settings settings = settings_read();

@@ -30,6 +30,9 @@ bool source_has_shares(struct source *source);
 /* The region, or NULL where it cannot be used: then every allocation is refused. */
 struct region *source_region(const struct source *source);
 
+/* The path of the socket to the node's arbiter; NULL where the settings name none. */
+const char *source_arbiter(const struct source *source);
+
 /* The region's file mapped a second time, for the caller to close; NULL where the settings name none. */
 struct region *source_open_region(void);
 

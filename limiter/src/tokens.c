@@ -66,6 +66,11 @@ static uint64_t until_free(struct region_card *card, uint32_t who, unsigned shar
     return until_repaid(card, share);
 }
 
+static void hand(struct region_card *card, uint32_t who, uint64_t now) {
+    __atomic_store_n(&card->holder, who, __ATOMIC_RELAXED);
+    __atomic_store_n(&card->leased_until, now + FIRST_LEASE, __ATOMIC_RELAXED);
+}
+
 uint64_t tokens_take(struct region_card *card, uint32_t who, uint32_t *ticket, unsigned share, uint64_t now) {
     draw(card, ticket);
     uint64_t wait = until_free(card, who, share, now);
@@ -74,9 +79,24 @@ uint64_t tokens_take(struct region_card *card, uint32_t who, uint32_t *ticket, u
     if (wait) return wait;
     card->served = *ticket;
     *ticket = 0;
-    card->holder = who;
-    __atomic_store_n(&card->leased_until, now + FIRST_LEASE, __ATOMIC_RELAXED);
+    hand(card, who, now);
     return 0;
+}
+
+void tokens_seize(struct region_card *card, uint32_t who, uint64_t now) {
+    card->free_since = 0;
+    hand(card, who, now);
+}
+
+bool tokens_suffice(const struct region_card *card, uint64_t expected) {
+    uint32_t tickets = __atomic_load_n(&card->tickets, __ATOMIC_RELAXED);
+    bool is_awaited = tickets != __atomic_load_n(&card->served, __ATOMIC_RELAXED);
+    return !is_awaited && __atomic_load_n(&card->tokens, __ATOMIC_RELAXED) > (int64_t)expected;
+}
+
+void tokens_show(struct region_card *card, uint64_t until) {
+    if (__atomic_load_n(&card->leased_until, __ATOMIC_RELAXED) < until)
+        __atomic_store_n(&card->leased_until, until, __ATOMIC_RELAXED);
 }
 
 void tokens_extend(struct region_card *card, uint32_t who, uint64_t until) {

@@ -18,6 +18,16 @@
  * is this one's, 0 at first; who does not come for his turn is passed over too. `share` is 1 to 99 percent. */
 uint64_t tokens_take(struct region_card *card, uint32_t who, uint32_t *ticket, unsigned share, uint64_t now);
 
+/* Takes the turn for `who` whoever has it. */
+void tokens_seize(struct region_card *card, uint32_t who, uint64_t now);
+
+/* Whether the holder may have the next turn too when `expected` ns more have been charged: nothing is owed then, and
+ * nobody waits. Needs no lock. */
+bool tokens_suffice(const struct region_card *card, uint64_t expected);
+
+/* Shows that the card is used until then. Needs no lock. */
+void tokens_show(struct region_card *card, uint64_t until);
+
 /* The holder's word that it will need the turn until then. */
 void tokens_extend(struct region_card *card, uint32_t who, uint64_t until);
 

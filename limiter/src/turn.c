@@ -1,34 +1,31 @@
 #include "turn.h"
 
-#define NS_PER_MS  1000000ULL
-#define BUDGET     (5 * NS_PER_MS)
-#define CYCLE_MOST (18 * NS_PER_MS)
-#define AGE_MOST   (20 * NS_PER_MS)
+#define NS_PER_MS 1000000ULL
+#define UNKNOWN   (5 * NS_PER_MS) /* what a launch is given that was never measured */
+#define AGE_MOST  (20 * NS_PER_MS)
 
-enum { FULL = 100, DENSE_LEAST = 4 };
+enum { DENSE_LEAST = 4 };
 
 /* Between a launch and its start on an idle card. */
 #define LATENCY 10000ULL
 
-static uint64_t budget(unsigned share) {
-    uint64_t fits = CYCLE_MOST * share / FULL;
-    if (share == 0) return UINT64_MAX;
-    return fits < BUDGET ? fits : BUDGET;
-}
+struct turn turn_open(uint64_t now, struct terms terms) { return (struct turn){.begun = now, .terms = terms}; }
 
-struct turn turn_open(uint64_t now, unsigned share) { return (struct turn){.begun = now, .budget = budget(share)}; }
+uint64_t turn_rest(const struct turn *turn, uint64_t now) { return turn->drained > now ? turn->drained - now : 0; }
 
-bool turn_fits(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now) {
-    if (turn->launches == 0) return true;
-    if (now > turn->begun + AGE_MOST) return false;
-    if (turn->budget == UINT64_MAX) return true;
-    if (turn->is_unknown || !is_known) return false;
-    return expected <= turn->budget && turn->expected <= turn->budget - expected;
+enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now) {
+    uint64_t budget = turn->terms.budget;
+    if (turn->launches == 0) return VERDICT_FITS;
+    if (now > turn->begun + turn->terms.age) return VERDICT_FULL;
+    if (budget == UINT64_MAX) return VERDICT_FITS;
+    if (turn->is_unknown || !is_known) return VERDICT_UNMEASURED;
+    if (expected > budget || turn->expected > budget - expected) return VERDICT_FULL;
+    return turn_rest(turn, now) > turn->terms.depth ? VERDICT_DEEP : VERDICT_FITS;
 }
 
 void turn_stretch(struct turn *turn, uint64_t now) {
     turn->begun = now;
-    turn->budget = UINT64_MAX;
+    turn->terms = (struct terms){UINT64_MAX, UINT64_MAX, AGE_MOST};
 }
 
 /* Nobody knows how long an idle card has been idle by how late the next launch is, but for the time that a launch needs
@@ -41,7 +38,7 @@ static uint64_t idle_before(const struct turn *turn, uint64_t now) {
 void turn_add(struct turn *turn, bool is_known, uint64_t expected, uint64_t now) {
     turn->idle += idle_before(turn, now);
     if (turn->drained < now) turn->drained = now;
-    turn->drained += is_known ? expected : BUDGET;
+    turn->drained += is_known ? expected : UNKNOWN;
     turn->expected += is_known ? expected : 0;
     turn->is_unknown |= !is_known;
     turn->launches++;

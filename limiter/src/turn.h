@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "terms.h"
+
 /* All times in ns. */
 struct turn {
     uint64_t begun;
-    uint64_t budget;   /* GPU time that fits into it */
+    struct terms terms;
     uint64_t expected; /* GPU time of what has been launched */
     uint64_t drained;  /* when that is done, as far as is known */
     uint64_t idle;     /* how long nothing ran since the first launch, as far as is known */
@@ -16,12 +18,20 @@ struct turn {
     bool is_unknown; /* it holds a launch that was never measured: nothing follows before it has been */
 };
 
-/* A turn at `share` percent, 0 where nothing is limited any more. It is so short that, with what follows it until it is
- * repaid, it takes 18 ms at most. */
-struct turn turn_open(uint64_t now, unsigned share);
+enum verdict {
+    VERDICT_FITS,
+    VERDICT_DEEP,       /* so much is in flight that it waits for a while */
+    VERDICT_UNMEASURED, /* what was launched is to be measured first */
+    VERDICT_FULL,       /* the turn ends */
+};
+
+struct turn turn_open(uint64_t now, struct terms terms);
 
 /* Whether a launch fits; the first always does, whatever it takes: it is repaid. */
-bool turn_fits(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now);
+enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now);
+
+/* How long what was launched will take yet, as far as is known. */
+uint64_t turn_rest(const struct turn *turn, uint64_t now);
 
 /* Lets everything in for the next 20 ms. */
 void turn_stretch(struct turn *turn, uint64_t now);

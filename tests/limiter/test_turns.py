@@ -14,12 +14,17 @@ SECOND = 1000 * MS
 U64 = ctypes.c_uint64
 GPU = limits.uuid_text(bytes([7]) * 16)
 START = 1000 * SECOND
+FITS, DEEP, UNMEASURED, FULL = range(4)
+
+
+class Terms(ctypes.Structure):
+    _fields_ = (("budget", U64), ("depth", U64), ("age", U64))
 
 
 class Turn(ctypes.Structure):
     _fields_ = (
         ("begun", U64),
-        ("budget", U64),
+        ("terms", Terms),
         ("expected", U64),
         ("drained", U64),
         ("idle", U64),
@@ -31,9 +36,11 @@ class Turn(ctypes.Structure):
 @pytest.fixture(scope="module")
 def compute(pure: ctypes.CDLL) -> ctypes.CDLL:
     pure.turn_open.restype = Turn
-    for name in ("turn_cost", "tokens_take", "estimates_key"):
+    for name in ("terms_alone", "terms_granted", "terms_away"):
+        getattr(pure, name).restype = Terms
+    for name in ("turn_cost", "turn_rest", "tokens_take", "estimates_key"):
         getattr(pure, name).restype = U64
-    for name in ("turn_fits", "turn_tells", "estimates_of"):
+    for name in ("turn_tells", "estimates_of"):
         getattr(pure, name).restype = ctypes.c_bool
     return pure
 
@@ -72,8 +79,7 @@ class Card:
 
 def run_turn(card: Card, now: int, kernel: int, late: int = 0) -> tuple[int, int]:
     """One turn of a process that launches such kernels without end: what it used, and when it had ended."""
-    turn = card.pure.turn_open(U64(now), card.share)
-    used = max(1, turn.budget // kernel) * kernel
+    used = max(1, card.pure.terms_alone(card.share).budget // kernel) * kernel
     card.charge(2, used, now + used + late)
     return used, now + used + late
 
@@ -164,6 +170,17 @@ def test_time_that_two_processes_used_together_is_charged_once(compute: ctypes.C
     assert card.used() == 12 * MS
 
 
+def test_a_turn_that_the_arbiter_gave_is_taken_from_whoever_has_it(compute: ctypes.CDLL) -> None:
+    card = Card(compute, 50)
+    assert card.take(2, START) == 0
+    compute.tokens_seize(card.row, 3, U64(START))
+    assert card.take(2, START) > 0
+    card.charge(2, MS, START + MS)  # of what was his
+    assert card.take(2, START + MS) > 0
+    card.charge(3, MS, START + 2 * MS)
+    assert card.take_when_due(2, START + 2 * MS) <= START + 5 * MS
+
+
 def test_the_share_of_the_last_second_and_of_ten_is_said(compute: ctypes.CDLL) -> None:
     card, now = Card(compute, 50), START
     for share, seconds in ((0.3, 12), (0.6, 3)):
@@ -198,29 +215,53 @@ def test_whatever_stands_in_the_region_nobody_waits_for_ever(
     compute.region_close(card.region)
 
 
+def opened(compute: ctypes.CDLL, share: int) -> Turn:
+    turn = compute.turn_open(U64(START), compute.terms_alone(share))
+    assert isinstance(turn, Turn)
+    return turn
+
+
+def judged(compute: ctypes.CDLL, turn: Turn, expected: int, now: int = START, *, known: bool = True) -> int:
+    return int(compute.turn_judge(ctypes.byref(turn), known, U64(expected), U64(now)))
+
+
 def add(compute: ctypes.CDLL, turn: Turn, expected: int, now: int, *, known: bool = True) -> None:
     compute.turn_add(ctypes.byref(turn), known, U64(expected), U64(now))
 
 
 def test_the_first_launch_always_passes_and_an_unknown_one_stays_alone(compute: ctypes.CDLL) -> None:
-    turn = compute.turn_open(U64(START), 30)
-
-    def fits(expected: int, *, known: bool = True) -> bool:
-        return bool(compute.turn_fits(ctypes.byref(turn), known, U64(expected), U64(START)))
-
-    assert fits(900 * MS)
-    assert fits(0, known=False)
+    turn = opened(compute, 30)
+    assert judged(compute, turn, 900 * MS) == FITS
+    assert judged(compute, turn, 0, known=False) == FITS
     add(compute, turn, MS, START)
-    assert fits(4 * MS)  # 5 ms in all
-    assert not fits(4 * MS + 1)
-    assert not fits(0, known=False)
-    turn = compute.turn_open(U64(START), 30)
+    assert judged(compute, turn, 4 * MS) == FITS  # 5 ms in all
+    assert judged(compute, turn, 4 * MS + 1) == FULL
+    assert judged(compute, turn, 0, known=False) == UNMEASURED
+    turn = opened(compute, 30)
     add(compute, turn, 0, START, known=False)
-    assert not fits(1)
+    assert judged(compute, turn, 1) == UNMEASURED
+
+
+def test_what_is_in_flight_is_no_more_than_the_depth_and_a_kernel(compute: ctypes.CDLL) -> None:
+    turn = compute.turn_open(U64(START), Terms(10 * MS, MS, 20 * MS))
+    for now in (START, START, START):
+        assert judged(compute, turn, MS // 2, now) == FITS
+        add(compute, turn, MS // 2, now)
+    assert judged(compute, turn, MS // 2, START) == DEEP
+    assert judged(compute, turn, MS // 2, START + MS // 2) == FITS
+    assert compute.turn_rest(ctypes.byref(turn), U64(START + MS)) == MS // 2
+    assert compute.turn_rest(ctypes.byref(turn), U64(START + 5 * MS)) == 0
+
+
+def test_a_turn_ends_by_its_age(compute: ctypes.CDLL) -> None:
+    turn = compute.turn_open(U64(START), Terms(10 * MS, MS, 20 * MS))
+    add(compute, turn, 1, START)
+    assert judged(compute, turn, 1, START + 20 * MS) == FITS
+    assert judged(compute, turn, 1, START + 20 * MS + 1) == FULL
 
 
 def test_time_without_work_is_not_charged_and_time_with_it_is(compute: ctypes.CDLL) -> None:
-    turn = compute.turn_open(U64(START), 30)
+    turn = opened(compute, 30)
     add(compute, turn, MS, START)
     assert compute.turn_cost(ctypes.byref(turn), U64(MS), U64(0)) == MS
     add(compute, turn, MS, START + 4 * MS)  # the card was idle from 1 to 4 ms
@@ -232,7 +273,7 @@ def test_time_without_work_is_not_charged_and_time_with_it_is(compute: ctypes.CD
 @given(st.lists(st.tuples(st.integers(0, 2 * MS), st.integers(1, 3 * MS)), min_size=1, max_size=30))
 def test_what_is_charged_is_what_the_card_was_busy(compute: ctypes.CDLL, launches: list[tuple[int, int]]) -> None:
     """Any pauses between any kernels of known length: an exact twin of the card says when it was busy."""
-    turn = compute.turn_open(U64(START), 0)
+    turn = opened(compute, 0)
     now = begun = START
     done, busy = START, 0
     for pause, kernel in launches:

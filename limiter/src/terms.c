@@ -1,0 +1,64 @@
+#include "terms.h"
+
+#include <stddef.h>
+
+#define NS_PER_US 1000ULL
+#define NS_PER_MS 1000000ULL
+
+#define ALONE_MOST (5 * NS_PER_MS)
+#define CYCLE_MOST (18 * NS_PER_MS)
+#define AGE_MOST   (20 * NS_PER_MS)
+
+/* With turns of 10 ms two containers lose 2 % of a card (measured on an H100); of those with little, a cycle is to be
+ * 50 ms. */
+#define GRANTED_MOST       (10 * NS_PER_MS)
+#define GRANTED_CYCLE_MOST (50 * NS_PER_MS)
+#define ENDLESS_MOST       (50 * NS_PER_MS)
+#define ENDLESS_DEPTH      (10 * NS_PER_MS)
+#define GRANTED_LEAST      (500 * NS_PER_US)
+#define DEPTH_LEAST        (100 * NS_PER_US)
+
+/* Below the driver's time slice of 2 ms a span reads true beside neighbours (measured on an H100). */
+#define AWAY_MOST (1500 * NS_PER_US)
+
+enum { FULL = 100 };
+
+static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static bool is_beating(const struct arbitration_page *page, uint64_t now) {
+    uint64_t beat = __atomic_load_n(&page->beat, __ATOMIC_RELAXED);
+    return (beat < now ? now - beat : beat - now) <= ARBITRATION_AWAY_NS;
+}
+
+enum standing terms_standing(const struct arbitration_page *page, bool is_joined, uint64_t now) {
+    if (!page || !__atomic_load_n(&page->contended, __ATOMIC_RELAXED)) return STANDING_ALONE;
+    return is_joined && is_beating(page, now) ? STANDING_CONTENDED : STANDING_AWAY;
+}
+
+struct terms terms_alone(unsigned share) {
+    uint64_t budget = share ? lesser(ALONE_MOST, CYCLE_MOST * share / FULL) : UINT64_MAX;
+    return (struct terms){.budget = budget, .depth = UINT64_MAX, .age = AGE_MOST};
+}
+
+struct terms terms_granted(unsigned share, uint64_t left, uint64_t depth) {
+    uint64_t most = lesser(GRANTED_MOST, GRANTED_CYCLE_MOST * share / FULL);
+    struct terms terms = {
+        .budget = greater(GRANTED_LEAST, lesser(most, left)), .depth = greater(DEPTH_LEAST, depth), .age = AGE_MOST};
+    bool is_endless = left == UINT64_MAX && share >= FULL;
+    if (is_endless) terms = (struct terms){ENDLESS_MOST, lesser(terms.depth, ENDLESS_DEPTH), ENDLESS_MOST};
+    return terms;
+}
+
+struct terms terms_away(unsigned share) {
+    struct terms terms = terms_alone(share);
+    if (share) terms.budget = lesser(terms.budget, AWAY_MOST);
+    return terms;
+}
+
+unsigned terms_fallback(const struct arbitration_page *page) {
+    uint32_t percent = __atomic_load_n(&page->fallback, __ATOMIC_RELAXED);
+    if (percent >= FULL) return 0;
+    return percent ? percent : 1;
+}

@@ -1,0 +1,192 @@
+"""An arbiter under a test's hand: it says what it is told to, true or absurd, and keeps what it hears.
+
+Honest, it gives turns to those who ask, one at a time. A test may change a page's fields at any moment.
+"""
+
+import contextlib
+import ctypes
+import mmap
+import os
+import socket
+import struct
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+VERSION = 1
+ACCEPTED, OTHER_VERSION, NO_SUCH_CARD = range(3)
+WANT, DONE = 1, 2
+ANY = 2**64 - 1
+MS = 1_000_000
+BEAT_S = 0.02
+LONGEST_S = 0.1  # of a turn that somebody else waits for
+
+_MAGIC = b"VGPUTURN"
+_HELLO = struct.Struct("<8sII16s")
+_WELCOME = struct.Struct("<8sII")
+_MESSAGE = struct.Struct("<IIQ")
+_FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]
+_FUTEX_WAKE = 1
+
+
+class Page(ctypes.Structure):
+    """A client's page, limiter/src/arbitration.h."""
+
+    _fields_ = (
+        ("turn", ctypes.c_uint32),
+        ("asked_back", ctypes.c_uint32),
+        ("budget_ns", ctypes.c_uint64),
+        ("depth_ns", ctypes.c_uint64),
+        ("beat", ctypes.c_uint64),
+        ("contended", ctypes.c_uint32),
+        ("fallback", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint8 * 24),
+    )
+
+
+@dataclass(eq=False)
+class Client:
+    """One connection, and all that it said: (kind, turn, ns)."""
+
+    connection: socket.socket
+    uuid: bytes
+    page: Page
+    heard: list[tuple[int, int, int]] = field(default_factory=list)
+
+    @property
+    def wants(self) -> int:
+        return sum(kind == WANT for kind, _, _ in self.heard)
+
+    @property
+    def done(self) -> list[tuple[int, int]]:
+        return [(turn, ns) for kind, turn, ns in self.heard if kind == DONE]
+
+    def give(self, turn: int) -> None:
+        self.page.turn = turn
+        ctypes.CDLL(None).syscall(_FUTEX, ctypes.byref(self.page), _FUTEX_WAKE, 1)
+
+
+class Arbiter:
+    """Listens on a container's socket until it is closed.
+
+    Attributes:
+        clients: in the order of their connections; those that ended stay.
+        gives: whether who asks is given a turn: at once, where nobody has one.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        contended: bool = True,
+        budget_ns: int = 5 * MS,
+        depth_ns: int = ANY,
+        fallback: int = 50,
+        gives: bool = True,
+        result: int = ACCEPTED,
+        beats: bool = True,
+    ) -> None:
+        self.clients: list[Client] = []
+        self.gives, self.beats = gives, beats
+        self._terms = (budget_ns, depth_ns, int(contended), fallback)
+        self._result = result
+        self._connections: list[socket.socket] = []
+        self._last, self._given_at, self._queue = 0, 0.0, list[Client]()
+        self._holder: Client | None = None
+        self._open = True
+        path.unlink(missing_ok=True)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(str(path))
+        self._listener.listen(64)
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._accept, self._beat)]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """Goes, as when it is killed. Once more does nothing."""
+        self._open = False
+        for each in (self._listener, *self._connections):
+            with contextlib.suppress(OSError):  # closed already
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def client(self, number: int = 0) -> Client:
+        """Waits for the connection of that number."""
+        until = time.monotonic() + 10
+        while len(self.clients) <= number:
+            assert time.monotonic() < until, "nobody connected"
+            time.sleep(0.01)
+        return self.clients[number]
+
+    def _accept(self) -> None:
+        while self._open:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        hello = connection.recv(64)
+        if not hello:
+            return
+        magic, version, _, uuid = _HELLO.unpack(hello)
+        assert (magic, version) == (_MAGIC, VERSION)
+        file = os.memfd_create("page")
+        os.ftruncate(file, mmap.PAGESIZE)
+        client = Client(connection, uuid, Page.from_buffer(mmap.mmap(file, mmap.PAGESIZE)))
+        page = client.page
+        page.budget_ns, page.depth_ns, page.contended, page.fallback = self._terms
+        page.beat = time.monotonic_ns()
+        accepted = self._result == ACCEPTED
+        welcome = _WELCOME.pack(_MAGIC, VERSION, self._result)
+        socket.send_fds(connection, [welcome], [file] if accepted else [])
+        os.close(file)
+        if accepted:
+            self.clients.append(client)
+        self._listen(client)
+
+    def _listen(self, client: Client) -> None:
+        while self._open:
+            try:
+                message = client.connection.recv(64)
+            except OSError:
+                message = b""
+            if not message:
+                break
+            client.heard.append(_MESSAGE.unpack(message))
+            self._arbitrate(client, *client.heard[-1][:2])
+        self._arbitrate(client, DONE, client.page.turn)
+
+    def _arbitrate(self, client: Client, kind: int, turn: int) -> None:
+        with self._lock:
+            if kind == WANT and client not in self._queue and not client.page.turn:
+                self._queue.append(client)
+            if kind == DONE and turn == client.page.turn:
+                self._take(client)
+            self._give()
+
+    def _take(self, client: Client) -> None:
+        client.give(0)
+        if client is self._holder:
+            self._holder = None
+
+    def _give(self) -> None:
+        if self.gives and not self._holder and self._queue:
+            self._last += 1
+            self._holder, self._given_at = self._queue.pop(0), time.monotonic()
+            self._holder.give(self._last)
+
+    def _beat(self) -> None:
+        while self._open:
+            if self.beats:
+                for client in list(self.clients):
+                    client.page.beat = time.monotonic_ns()
+            with self._lock:
+                if self.gives and self._holder and self._queue and time.monotonic() > self._given_at + LONGEST_S:
+                    self._take(self._holder)
+                self._give()
+            time.sleep(BEAT_S)

@@ -1,0 +1,277 @@
+"""The limiter beside an arbiter: one that a test leads by the hand, on the simulated driver.
+
+What is asserted of time is loose, for the machine may be busy; what is said and heard is asserted exactly.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.driver.conftest import Session
+from tests.limiter.arbiters import ANY, MS, NO_SUCH_CARD, OTHER_VERSION, Arbiter
+from tests.limiter.conftest import Container
+from vgpu.limits import ANY_GPU, CardLimit, Limits, uuid_bytes
+from vgpu.policy import ComputePolicy
+
+Make = Callable[..., Container]
+MakeArbiter = Callable[..., Arbiter]
+LIMIT = "4GiB"
+SOCKET = "VGPU_ARBITER_SOCKET"
+SEEN_S = 1.0  # after which what changed holds
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "socket"
+
+
+@pytest.fixture
+def arbiter(path: Path) -> Iterator[MakeArbiter]:
+    made: list[Arbiter] = []
+
+    def make(**how: object) -> Arbiter:
+        made.append(Arbiter(path, **how))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def start(path: Path) -> Callable[[Container], Session]:
+    def started(container: Container) -> Session:
+        session = container.session(**{SOCKET: str(path)})
+        assert session("start()") == 0
+        return session
+
+    return started
+
+
+Start = Callable[[Container], Session]
+
+
+def join(session: Session, arbiter: Arbiter, number: int = 0) -> None:
+    """Launches until the arbiter's welcome has been read."""
+    assert session("launches.longest(10, 5)") < 2
+    arbiter.client(number)
+    for _ in range(3):
+        time.sleep(0.3)
+        assert session("launches.longest(10, 2)") < 2
+
+
+def test_who_is_alone_joins_and_asks_for_nothing(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+    container, other = make_container(LIMIT), arbiter(contended=False)
+    session = start(container)
+    join(session, other)
+    assert other.client().uuid == uuid_bytes(container.world.cards[0].uuid)
+    assert session("launches.longest(1000, 200)") < 0.1
+    assert other.client().heard == []
+    assert container.region().cards[0].delayed_launches == 0
+    assert time.monotonic_ns() - container.region().cards[0].leased_until_ns < 3e9
+
+
+@pytest.mark.parametrize("cores", [None, 60])
+def test_where_others_are_each_turn_is_asked_for_and_given_back(
+    make_container: Make, start: Start, arbiter: MakeArbiter, cores: int | None
+) -> None:
+    container, other = make_container(LIMIT, cores), arbiter()
+    session = start(container)
+    join(session, other)
+    heard = len(other.client().heard)
+    assert session("launches.feed(500, 0.5)") <= (cores or 100) / 100 + 0.05
+    client = other.client()
+    done = [turn for turn, _ in client.done]
+    assert len(client.heard) > heard
+    assert done == sorted(set(done))  # each once
+    assert any(ns > 0 for _, ns in client.done)  # before the card is done with it
+    assert max(ns for _, ns in client.done) <= 10 * MS + 500_000
+    assert container.region().cards[0].gpu_ns > 0.1e9 * (cores or 100) / 100
+
+
+def test_it_is_seen_at_the_next_launch_that_others_came(
+    make_container: Make, start: Start, arbiter: MakeArbiter
+) -> None:
+    container, other = make_container(LIMIT), arbiter(contended=False, gives=False)
+    session = start(container)
+    join(session, other)
+    other.client().page.contended = 1
+    session.tell("launches.launch(launches.kernel(10))")
+    time.sleep(0.3)
+    assert other.client().wants > 0
+    other.client().give(7)
+    assert session.answer() == 0
+
+
+def test_a_turn_without_an_end_goes_on_until_it_is_asked_back(
+    make_container: Make, start: Start, arbiter: MakeArbiter
+) -> None:
+    container, other = make_container(LIMIT), arbiter(budget_ns=ANY)
+    session = start(container)
+    join(session, other)
+    before = list(other.client().done)
+    assert session("launches.feed(500, 0.4)") > 0.3
+    assert other.client().done == before
+    other.gives = False
+    turn = other.client().page.turn
+    other.client().page.asked_back = turn
+    session.tell("launches.feed(500, 0.2)")
+    time.sleep(0.1)
+    assert other.client().done[-1][0] == turn
+    other.gives = True
+    other.client().give(turn + 100)
+    assert session.answer() > 0
+
+
+def test_a_turn_that_was_taken_is_asked_for_anew(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+    container, other = make_container(LIMIT), arbiter(budget_ns=ANY)
+    session = start(container)
+    join(session, other)
+    assert session("launches.longest(100, 3)") < 2
+    other.gives = False
+    other.client().give(0)
+    wants = other.client().wants
+    session.tell("launches.longest(100, 3)")
+    time.sleep(0.2)
+    assert other.client().wants > wants
+    other.client().give(1000)
+    assert session.answer() < 2
+
+
+def test_no_more_is_in_flight_than_the_arbiter_allows(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+    container, other = make_container(LIMIT), arbiter(budget_ns=ANY, depth_ns=MS)
+    session = start(container)
+    join(session, other)
+    assert session("launches.feed(500, 0.3)") > 0.1
+    begun = time.monotonic()
+    assert session("launches.longest(500, 40)") < 0.5
+    assert time.monotonic() - begun > 0.010  # 20 ms of kernels; without a bound no launch waits
+
+
+@pytest.mark.parametrize("fallback", [30, 100])
+@pytest.mark.parametrize("how", ["close", "stop"])
+def test_without_its_arbiter_a_container_goes_on_at_what_it_was_told(
+    make_container: Make, start: Start, arbiter: MakeArbiter, how: str, fallback: int
+) -> None:
+    container, other = make_container(LIMIT), arbiter(fallback=fallback)
+    session = start(container)
+    join(session, other)
+    session.tell("launches.feed(500, 1.5)")
+    time.sleep(0.3)
+    if how == "close":
+        other.close()
+    else:
+        other.gives = other.beats = False
+    assert session.answer() > 0.2
+    share = session("launches.feed(500, 0.5)")
+    assert 0.3 * fallback / 100 <= share <= fallback / 100 + 0.05
+
+
+def test_an_arbiter_that_comes_back_is_joined_again(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+    session = start(make_container(LIMIT))
+    for _ in range(3):
+        other = arbiter()
+        assert session("launches.feed(500, 1.2)") > 0.1
+        assert other.client().done
+        other.close()
+
+
+def test_one_that_stood_still_is_listened_to_again(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+    session, other = start(make_container(LIMIT)), arbiter()
+    join(session, other)
+    other.beats = other.gives = False
+    assert session("launches.feed(500, 0.4)") > 0.05
+    other.beats = other.gives = True
+    heard = len(other.client().done)
+    assert session("launches.feed(500, 0.4)") > 0.05
+    assert len(other.client().done) > heard + 5
+
+
+@pytest.mark.parametrize("result", [OTHER_VERSION, NO_SUCH_CARD, 77])
+def test_who_is_refused_goes_on_by_himself(
+    make_container: Make, start: Start, arbiter: MakeArbiter, result: int
+) -> None:
+    session = start(make_container(LIMIT, 50))
+    arbiter(result=result)
+    share = session("launches.feed(500, 1)")
+    assert 0.15 < share <= 0.55
+
+
+def test_a_forked_child_leaves_its_parent_s_connection_alone(
+    make_container: Make, start: Start, arbiter: MakeArbiter
+) -> None:
+    session, other = start(make_container(LIMIT)), arbiter(budget_ns=ANY)
+    join(session, other)
+    assert session("in_fork('1 + 1')") == 2
+    done = len(other.client().done)
+    assert session("launches.longest(100, 5)") < 1
+    assert len(other.clients) == 1
+    assert len(other.client().done) == done
+
+
+def test_what_is_captured_asks_for_no_turn(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+    session, other = start(make_container(LIMIT)), arbiter()
+    join(session, other)
+    kernel, stream = session("launches.kernel(5000)"), session("captures.stream()")
+    assert session(f"captures.begin({stream})") == 0
+    heard = len(other.client().heard)
+    assert session(f"{{captures.launch({kernel}, {stream}) for _ in range(50)}} == {{0}}")
+    assert len(other.client().heard) == heard
+    assert session(f"captures.end({stream})")[0] == 0
+
+
+def test_a_context_that_ends_gives_its_turn_back(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+    session, other = start(make_container(LIMIT)), arbiter(budget_ns=ANY)
+    join(session, other)
+    turn = other.client().page.turn
+    assert set(session("launches.end_context(launches.kernel(300))")) == {0}
+    assert turn in [given for given, _ in other.client().done]
+    assert session("launches.feed(500, 0.3)") > 0.05
+
+
+def test_processes_of_a_container_take_their_turns(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+    container, other = make_container(LIMIT, 60), arbiter()
+    sessions = [start(container) for _ in range(4)]
+    for number, session in enumerate(sessions):
+        join(session, other, number)
+    for session in sessions:
+        session.tell("launches.feed(500, 1)")
+    shares = [session.answer() for session in sessions]
+    assert min(shares) > 0.02
+    assert sum(shares) <= 0.6 + 0.1
+
+
+def test_a_change_of_policy_holds_within_a_second(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+    container, other = make_container(LIMIT, 20), arbiter()
+    session = start(container)
+    join(session, other)
+    assert session("launches.feed(500, 0.5)") <= 0.25
+    container.limit(Limits((CardLimit(ANY_GPU, 1 << 32, 20),), ComputePolicy.BURST))
+    time.sleep(SEEN_S)
+    assert session("launches.feed(500, 0.5)") > 0.3
+    container.limit(Limits((CardLimit(ANY_GPU, 1 << 32, 20),), ComputePolicy.FIXED))
+    time.sleep(SEEN_S)
+    session("launches.feed(500, 0.1)")
+    assert session("launches.feed(500, 0.5)") <= 0.25
+
+
+def test_absurd_pages_hurt_nobody(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+    session, other = start(make_container(LIMIT)), arbiter()
+    join(session, other)
+    page, absurd = other.client().page, (0, 1, 2**31, ANY >> 32, 0x5A5A5A5A)
+    session.tell("launches.feed(200, 1.5)")
+    until, number = time.monotonic() + 1.4, 0
+    while time.monotonic() < until:
+        number += 1
+        word = absurd[number % len(absurd)]
+        page.budget_ns, page.depth_ns = word << 32 | word, word * number % ANY
+        page.beat, page.fallback = word << (number % 33), word
+        page.asked_back, page.contended = word, number % 3
+        other.client().give(word ^ number)
+        time.sleep(0.0005)
+    assert session.answer() > 0
+    page.contended = 0
+    time.sleep(0.1)
+    assert session("launches.longest(100, 100)") < 2

@@ -1,0 +1,94 @@
+"""What a turn may take, by the share and by what stands in the arbiter's page, whatever that is."""
+
+import ctypes
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.limiter.test_turns import MS, SECOND, U64, Terms
+
+ALONE, CONTENDED, AWAY = range(3)
+ANY = 2**64 - 1
+PAGE = struct.Struct("<IIQQQII24x")  # limiter/src/arbitration.h
+NOW = 1000 * SECOND
+
+
+@pytest.fixture(scope="module")
+def terms(pure: ctypes.CDLL) -> ctypes.CDLL:
+    for name in ("terms_alone", "terms_granted", "terms_away"):
+        getattr(pure, name).restype = Terms
+    return pure
+
+
+def standing(terms: ctypes.CDLL, *, joined: bool, contended: int, beat: int, now: int = NOW) -> int:
+    page = PAGE.pack(0, 0, 0, 0, beat, contended, 0)
+    return int(terms.terms_standing(page, joined, U64(now)))
+
+
+def granted(terms: ctypes.CDLL, share: int, left: int, depth: int = ANY) -> tuple[int, int, int]:
+    found = terms.terms_granted(share, U64(left), U64(depth))
+    return found.budget, found.depth, found.age
+
+
+@pytest.mark.parametrize(
+    ("joined", "contended", "age_ms", "expected"),
+    [
+        (True, 0, 0, ALONE),
+        (True, 0, 9999, ALONE),  # nobody has to write it then
+        (True, 1, 100, CONTENDED),
+        (True, 1, 101, AWAY),
+        (True, 1, -5, CONTENDED),  # written since the clock was read
+        (True, 1, -5000, AWAY),
+        (False, 1, 0, AWAY),
+        (False, 0, 0, ALONE),
+    ],
+)
+def test_how_a_card_stands_is_what_the_page_says_while_it_is_fresh(
+    terms: ctypes.CDLL, joined: bool, contended: int, age_ms: int, expected: int
+) -> None:
+    assert standing(terms, joined=joined, contended=contended, beat=NOW - age_ms * MS) == expected
+
+
+def test_without_a_page_a_card_is_alone(terms: ctypes.CDLL) -> None:
+    assert terms.terms_standing(None, True, U64(NOW)) == ALONE
+
+
+@pytest.mark.parametrize(
+    ("share", "left", "budget"),
+    [(100, 6 * MS, 6 * MS), (100, 400 * MS, 10 * MS), (10, 6 * MS, 5 * MS), (10, 3 * MS, 3 * MS), (100, 0, MS // 2)],
+)
+def test_a_granted_turn_is_as_long_as_share_and_arbiter_allow(
+    terms: ctypes.CDLL, share: int, left: int, budget: int
+) -> None:
+    assert granted(terms, share, left)[0] == budget
+
+
+def test_a_turn_without_an_end_is_charged_every_50_ms_and_keeps_10_ms_in_flight(terms: ctypes.CDLL) -> None:
+    assert granted(terms, 100, ANY) == (50 * MS, 10 * MS, 50 * MS)
+    assert granted(terms, 100, ANY, MS)[1] == MS
+    assert granted(terms, 30, ANY)[0] == 10 * MS  # a share of its own ends it
+
+
+def test_while_the_arbiter_is_away_turns_are_short_enough_to_be_measured_beside_others(terms: ctypes.CDLL) -> None:
+    assert terms.terms_away(50).budget == 1.5 * MS
+    assert terms.terms_away(5).budget == 0.9 * MS
+    assert terms.terms_away(0).budget == ANY
+
+
+@pytest.mark.parametrize(("said", "percent"), [(0, 1), (1, 1), (40, 40), (99, 99), (100, 0), (2**32 - 1, 0)])
+def test_the_fallback_is_a_percentage_or_none(terms: ctypes.CDLL, said: int, percent: int) -> None:
+    assert terms.terms_fallback(PAGE.pack(0, 0, 0, 0, 0, 1, said)) == percent
+
+
+@given(st.binary(min_size=64, max_size=64), st.booleans(), st.integers(1, 100), st.integers(0, ANY))
+def test_no_page_makes_a_turn_useless_or_without_a_bound(
+    terms: ctypes.CDLL, page: bytes, joined: bool, share: int, now: int
+) -> None:
+    assert terms.terms_standing(page, joined, U64(now)) in {ALONE, CONTENDED, AWAY}
+    assert 0 <= terms.terms_fallback(page) < 100
+    left, depth = struct.unpack_from("<QQ", page, 8)
+    budget, deep, age = granted(terms, share, left, depth)
+    assert MS // 2 <= budget <= age <= 50 * MS
+    assert deep >= MS // 10
