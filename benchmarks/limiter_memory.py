@@ -15,9 +15,9 @@ from typing import Any
 
 from benchmarks import provenance
 from benchmarks.limiter import costs, leaks, native, pairs
-from benchmarks.limiter.costs import Cost
 from benchmarks.limiter.native import Native
 from benchmarks.limiter.trials import Row
+from benchmarks.limiter.turns import Cost
 from benchmarks.limiter.watcher import Watcher
 from benchmarks.limiter.worker import MIB
 

@@ -8,12 +8,11 @@ from typing import Any, Self
 from benchmarks.limiter import build
 
 
-class Program:
-    """One of `build.PROGRAMS` with its arguments, ended when it is left."""
+class Speaker:
+    """A command that hears and says lines, ended when it is left."""
 
-    def __init__(self, env: Mapping[str, str], name: str, *arguments: object) -> None:
-        self._name = name
-        command = [str(build.program(name)), *map(str, arguments)]
+    def __init__(self, env: Mapping[str, str], *command: str) -> None:
+        self._name = " ".join(command)
         self._process = subprocess.Popen(
             command, env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -52,3 +51,10 @@ class Program:
     def wait(self) -> int:
         """Return its exit code."""
         return self._process.wait()
+
+
+class Program(Speaker):
+    """One of `build.PROGRAMS` with its arguments."""
+
+    def __init__(self, env: Mapping[str, str], name: str, *arguments: object) -> None:
+        super().__init__(env, str(build.program(name)), *map(str, arguments))
