@@ -41,12 +41,12 @@ def main() -> int:
     parts = asked.parts or PARTS
     with Watcher() as watcher:
         result = provenance.of_this_machine() | watcher.describe() | {"limit_mib": asked.limit_mib, "faults": 0}
+        result["commit"] = asked.commit or result["commit"]
+        print(f"{result['gpu']}, driver {result['driver']}; {result['machine']}; commit {result['commit']}", flush=True)
         if not set(parts) <= set(COSTS):
             result |= run(watcher, parts, asked.limit_mib * MIB, quick=asked.quick)
     for part in [part for part in COSTS if part in parts]:  # when nobody watches: that takes the driver's locks
         result[part] = cost_table(COSTS[part](quick=asked.quick))
-    result["commit"] = asked.commit or result["commit"]
-    print(f"{result['gpu']}, driver {result['driver']}; {result['machine']}; commit {result['commit']}")
     if asked.json:
         asked.json.write_text(json.dumps(result, indent=1))
     return 1 if result["faults"] else 0

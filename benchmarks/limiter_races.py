@@ -43,9 +43,10 @@ def main() -> int:
     if set(asked.campaigns) - set(CAMPAIGNS):
         parser.error(f"campaigns are {', '.join(CAMPAIGNS)}")
     with Watcher() as watcher:
+        result = provenance.of_this_machine() | watcher.describe()
+        print(f"{result['gpu']}, driver {result['driver']}; {result['machine']}; commit {result['commit']}", flush=True)
         outcomes = [tell(each) for name in asked.campaigns or CAMPAIGNS for each in CAMPAIGNS[name](watcher, asked)]
-        result = provenance.of_this_machine() | watcher.describe() | {"outcomes": [each.as_json() for each in outcomes]}
-    print(f"{result['gpu']}, driver {result['driver']}; {result['machine']}; commit {result['commit']}")
+    result["outcomes"] = [each.as_json() for each in outcomes]
     if asked.json:
         asked.json.write_text(json.dumps(result, indent=1))
     return 1 if any(each.faults for each in outcomes) else 0

@@ -55,7 +55,7 @@ class Step:
 
 
 def watch(allocator: str) -> Iterator[Step]:
-    """Run the program under the limiter with that PYTORCH_CUDA_ALLOC_CONF; its steps."""
+    """Run the program under the limiter with that PYTORCH_CUDA_ALLOC_CONF; its steps. RuntimeError if it dies."""
     pynvml: Any = importlib.import_module("pynvml")
     pynvml.nvmlInit()
     card = pynvml.nvmlDeviceGetHandleByIndex(0)
@@ -82,6 +82,8 @@ def watch(allocator: str) -> Iterator[Step]:
                 )
                 process.stdin.write("\n")
                 process.stdin.flush()
+        if process.returncode:
+            raise RuntimeError(f"it ended with {process.returncode} after that")
 
 
 def program() -> None:
@@ -129,16 +131,25 @@ def program() -> None:
         sys.stdin.readline()
 
 
-def main() -> int:
-    """Print a table for each allocator; 1 where a figure is apart."""
+def tell(allocator: str) -> bool:
+    """Print a table; whether all was well."""
     good = True
-    for allocator in ALLOCATORS:
-        sys.stdout.write(f"\n{allocator or 'native allocator'}, MiB\n{'':24}{HEAD}\n")
+    sys.stdout.write(f"\n{allocator or 'native allocator'}, MiB\n{'':24}{HEAD}\n")
+    try:
         for step in watch(allocator):
             sys.stdout.write(f"{step}\n")
             sys.stdout.flush()
             good = good and step.is_good
-    return 0 if good else 1
+    except RuntimeError as death:
+        sys.stdout.write(f"{death}\n")
+        return False
+    return good
+
+
+def main() -> int:
+    """Print a table for each allocator; 1 where a figure is apart, or the program dies."""
+    good = [tell(allocator) for allocator in ALLOCATORS]
+    return 0 if all(good) else 1
 
 
 if __name__ == "__main__":

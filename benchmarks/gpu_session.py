@@ -1,0 +1,201 @@
+"""One session on a GPU machine: its steps one after another, each held to its time, and a table of them at the end.
+
+    python3 -m benchmarks.gpu_session LIST --out DIR [--seconds N] [--quick] [STEP ...]
+
+LIST is one of `benchmarks.gpu_steps.LISTS`; some of its steps may be named, in the order in which they are to run. In
+DIR, `session.txt` has everything that the steps said, as they said it, and the table; `session.json` the same table and
+the steps' own figures, and is whole after each step. Ends with 1 where a step found something wrong, or did not end.
+
+A step is a process group of its own, and killed with all of it at its limit; what the steps before it left on the
+cards is waited for, but not for long. Where the seconds are over, the steps that are left are not begun.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self, TextIO
+
+from benchmarks import provenance
+from benchmarks.gpu_steps import LISTS, Step
+
+LEAST_S = 10  # less than that is not worth to begin a step with
+END_S = 20  # a killed process on a GPU needs a while to go; one that does not is left behind
+SIGKILLED = -signal.SIGKILL
+NOT_BEGUN = "not begun"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a step: a word, its seconds, the last line it said, and its figures, where it wrote any."""
+
+    name: str
+    verdict: str
+    seconds: float = 0.0
+    last: str = ""
+    figures: Any = None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it ran to its end and found nothing wrong."""
+        return self.verdict == "good"
+
+
+class Session:
+    """Runs steps into a folder."""
+
+    def __init__(self, out: Path, seconds: float, settle: Callable[[], None]) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        self._out = out
+        self._ends = time.monotonic() + seconds
+        self._settle = settle
+        self._log = (out / "session.txt").open("a", encoding="utf-8")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._log.close()
+
+    def run(self, steps: Sequence[Step]) -> list[Result]:
+        """Run them, and return what became of each."""
+        results = [Result(step.name, NOT_BEGUN) for step in steps]
+        for place, step in enumerate(steps):
+            left = self._ends - time.monotonic()
+            if left < min(LEAST_S, step.limit_s):
+                break
+            results[place] = self._step(replace(step, limit_s=min(step.limit_s, left)))
+            self._settle()
+            self._keep(results)
+        self._keep(results)
+        self.say("\n" + table(results))
+        return results
+
+    def say(self, text: str) -> None:
+        """Write a line here and into the folder."""
+        print(text, flush=True)
+        self._log.write(f"{text}\n")
+        self._log.flush()
+
+    def _step(self, step: Step) -> Result:
+        figures = self._out / "figures.json"
+        figures.unlink(missing_ok=True)
+        self.say(f"\n=== {step.name}, {step.limit_s:.0f} s at most ===")
+        begun, start = time.monotonic(), self._log.tell()
+        code = execute([*step.command, *(("--json", str(figures)) if step.has_figures else ())], step, self._log)
+        said = _read(self._out / "session.txt", start)
+        sys.stdout.write(said)
+        result = Result(step.name, _verdict(code), round(time.monotonic() - begun, 1), _last_line(said), _load(figures))
+        figures.unlink(missing_ok=True)
+        self.say(f"=== {result.name}: {result.verdict}, {result.seconds} s ===")
+        return result
+
+    def _keep(self, results: Sequence[Result]) -> None:
+        fresh = self._out / "session.new"
+        told = provenance.of_this_machine() | {"steps": [asdict(result) for result in results]}
+        fresh.write_text(json.dumps(told, indent=1))
+        fresh.rename(self._out / "session.json")
+
+
+def execute(command: Sequence[str], step: Step, log: TextIO) -> int | None:
+    """Run a command in a process group of its own; its exit code, None where there is no such program.
+
+    What is left of the group is killed, at the limit or at its end.
+    """
+    env = {**os.environ, **step.env, "PYTHONUNBUFFERED": "1"}
+    try:
+        process = subprocess.Popen(
+            command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    except OSError as error:
+        log.write(f"{error}\n")
+        log.flush()
+        return None
+    try:
+        return process.wait(step.limit_s)
+    except subprocess.TimeoutExpired:
+        return SIGKILLED
+    finally:
+        _kill_group(process)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(END_S)
+    except (ProcessLookupError, subprocess.TimeoutExpired):
+        return
+
+
+def _verdict(code: int | None) -> str:
+    if code is None:
+        return "cannot be run"
+    words = {0: "good", 1: "WRONG", SIGKILLED: "KILLED at its limit"}
+    return words.get(code, f"ENDED with {code}")
+
+
+def _read(path: Path, start: int) -> str:
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read().decode(errors="replace")
+
+
+def _last_line(said: str) -> str:
+    return (said.strip().splitlines() or [""])[-1][:100]
+
+
+def _load(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def table(results: Sequence[Result]) -> str:
+    """Return a line for each step."""
+    rows = [f"{each.name:16} {each.verdict:20} {each.seconds:6.1f} s  {each.last}".rstrip() for each in results]
+    return "\n".join([*rows, f"{sum(each.is_good for each in results)} of {len(results)} steps are good"])
+
+
+def settled() -> Callable[[], None]:
+    """Return what waits until the first card is as it is now, where anybody can say."""
+    try:
+        from benchmarks.limiter.watcher import Watcher  # noqa: PLC0415 - needs NVML
+
+        return Watcher().settle
+    except Exception as error:  # noqa: BLE001 - whatever it is, the steps are to run
+        print(f"nothing is waited for between steps: {error}")
+        return lambda: None
+
+
+def choose(steps: Mapping[str, Step], names: Sequence[str], *, quick: bool) -> list[Step]:
+    """Return the steps of those names, or all that are not for the asking. Raises KeyError."""
+    chosen = [steps[name] for name in names] or [step for step in steps.values() if not step.on_demand]
+    return [replace(step, command=(*step.command, *step.quick)) for step in chosen] if quick else chosen
+
+
+def main() -> int:
+    """Read the command line and run the steps."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("list", choices=LISTS)
+    parser.add_argument("steps", nargs="*", metavar="step", help="of the list; all but those on demand by default")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=570, help="for all of them; a call of the machine has 600")
+    parser.add_argument("--quick", action="store_true", help="smaller numbers, to see whether the steps run")
+    asked = parser.parse_args()
+    steps = {step.name: step for step in LISTS[asked.list]}
+    if unknown := set(asked.steps) - set(steps):
+        parser.error(f"{asked.list} has {', '.join(steps)}, and not {', '.join(sorted(unknown))}")
+    with Session(asked.out, asked.seconds, settled()) as session:
+        results = session.run(choose(steps, asked.steps, quick=asked.quick))
+    return 0 if all(result.is_good for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

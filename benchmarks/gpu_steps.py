@@ -1,0 +1,69 @@
+"""What a session on a GPU machine runs, the most owed first: see `benchmarks.gpu_session`."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command and the seconds it may take.
+
+    Attributes:
+        name: in the table.
+        limit_s: after which it is killed.
+        command: what is run, at the tree's root.
+        quick: the arguments more with which it shows only whether it runs.
+        has_figures: whether it knows `--json FILE`.
+        on_demand: whether it runs only where it is named.
+        env: what is added to the environment.
+    """
+
+    name: str
+    limit_s: float
+    command: tuple[str, ...]
+    quick: tuple[str, ...] = ()
+    has_figures: bool = False
+    on_demand: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def _benchmark(name: str, limit_s: float, module: str, *arguments: str, on_demand: bool = False) -> Step:
+    command = (sys.executable, "-m", f"benchmarks.{module}", *arguments)
+    return Step(name, limit_s, command, quick=("--quick",), has_figures=True, on_demand=on_demand)
+
+
+def _test(name: str, limit_s: float, *arguments: str, on_demand: bool = False) -> Step:
+    module = arguments[0] if arguments else name
+    return Step(
+        name, limit_s, (sys.executable, "-m", f"tests.limiter.gpu_{module}", *arguments[1:]), on_demand=on_demand
+    )
+
+
+MEMORY: Final = (
+    _benchmark("leaks", 90, "limiter_memory", "leaks"),
+    _benchmark("kills", 200, "limiter_races", "kills"),
+    _benchmark("races of 64", 130, "limiter_races", "race", "--processes", "64"),
+    _benchmark("costs", 240, "limiter_memory", "twins", "costs"),
+    _benchmark("torch step", 120, "limiter.torch_step"),
+    _benchmark("pairs", 240, "limiter_memory", "pairs"),
+    _test("classes", 60),
+    _test("overhead", 120),
+    _benchmark("exporters", 60, "limiter_races", "shared", "exec"),
+    _benchmark("locks", 120, "limiter_races", "locks"),
+    _test("doors", 180),
+    _test("resize", 60),
+    _test("view", 30),
+    _test("visible", 120),
+    _test("frameworks", 400, on_demand=True),
+    _benchmark("races", 250, "limiter_races", "race", on_demand=True),
+    _test("spill", 60, on_demand=True),  # asks for more managed memory than the card has free, which may hang a card
+)
+
+TWO_CARDS: Final = (
+    _test("visible", 240),
+    _test("NCCL", 200, "frameworks", "torch DDP, NCCL"),
+)
+
+LISTS: Final = {"memory": MEMORY, "two-cards": TWO_CARDS}
