@@ -1,4 +1,4 @@
-"""Makes the shared library from `src`: `python -m limiter.build`, and `check`, `format`.
+"""Makes the shared library and the arbiter: `python -m limiter.build`, and `check`, `format`.
 
 The compiler is the one in the `ziglang` wheel, because it links for an old glibc and for arm64 from any machine. The
 headers come from NVIDIA's wheels (see `limiter.headers`). None of them is needed to run what is built.
@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from importlib import util
 from pathlib import Path
 
-from limiter import LIBRARY, elf, headers, table
+from limiter import ARBITER, LIBRARY, elf, headers, table
 
 GLIBC = (2, 17)
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -21,10 +21,13 @@ DOORS = {"libcuda.so.1": "cuda", "libnvidia-ml.so.1": "nvml"}  # soname: which l
 
 _HERE = Path(__file__).parent
 _SOURCES = _HERE / "src"
+_ARBITER_SOURCES = _HERE / "arbiter"
+_SHARED_WITH_ARBITER = ("grammar", "limits", "log")  # of the library's modules
 _WARNINGS = (
     *("-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wvla", "-Wconversion", "-Wsign-conversion"),
     *("-Wstrict-prototypes", "-Wmissing-prototypes"),
 )
+_LINK_ARBITER = ("-pie", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-s")
 _LINK = ("-Wl,-z,defs", "-Wl,-z,nodelete", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-Bsymbolic")
 _NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 _LIBC_HEADERS = ("x86-linux-gnu", "generic-glibc", "x86-linux-any", "any-linux-any")  # as zig cc -v lists them
@@ -44,7 +47,7 @@ def names_name(kind: str) -> str:
 def outputs(folder: Path = _HERE) -> list[Path]:
     """Every file that a build makes."""
     doors = [folder / name(kind) for kind in DOORS.values() for name in (door_name, names_name)]
-    return [folder / LIBRARY, *doors]
+    return [folder / LIBRARY, *doors, folder / ARBITER]
 
 
 def flags() -> list[str]:
@@ -59,7 +62,7 @@ def compiler(architecture: str) -> list[str]:
 
 
 def build(architecture: str, folder: Path = _HERE) -> None:
-    """Compile the library and its doors into `folder`, and check what came out."""
+    """Compile the library, its doors and the arbiter into `folder`, and check what came out."""
     sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
     exports = f"-Wl,--version-script={_SOURCES / 'exports.map'}"
     options = ["-O2", "-g0", "-fvisibility=hidden", "-shared", f"-Wl,-soname,{LIBRARY}", exports, *_LINK]
@@ -68,6 +71,18 @@ def build(architecture: str, folder: Path = _HERE) -> None:
     for soname, kind in DOORS.items():
         _build_door(architecture, soname, kind, folder)
     check_library(folder / LIBRARY)
+    _build_arbiter(architecture, folder)
+
+
+def arbiter_sources() -> list[Path]:
+    """What the arbiter is compiled from."""
+    return [*sorted(_ARBITER_SOURCES.glob("*.c")), *(_SOURCES / f"{name}.c" for name in _SHARED_WITH_ARBITER)]
+
+
+def _build_arbiter(architecture: str, folder: Path) -> None:
+    command = [*compiler(architecture), *flags(), "-O2", "-g0", *_LINK_ARBITER, *map(str, arbiter_sources())]
+    _run([*command, "-o", str(folder / ARBITER)])
+    _check_needs(folder / ARBITER)
 
 
 def _build_door(architecture: str, soname: str, kind: str, folder: Path) -> None:
@@ -98,15 +113,17 @@ def _link_empty(architecture: str, path: Path, soname: str | None = None, needed
 def check_library(library: Path) -> None:
     """Stop unless the library exports exactly the table, needs only the C library, and none newer than ours."""
     seen = elf.read(library.read_bytes())
-    wrong = []
     if differing := seen.exports ^ (table.hooked() | {"dlsym", "dlvsym"}):
-        wrong.append(f"exports differ from functions.h: {sorted(differing)}")
-    if seen.needed - _NEEDED:
-        wrong.append(f"needs {sorted(seen.needed - _NEEDED)}")
+        raise SystemExit(f"{library.name}: exports differ from functions.h: {sorted(differing)}")
+    _check_needs(library)
+
+
+def _check_needs(program: Path) -> None:
+    seen = elf.read(program.read_bytes())
+    if strange := seen.needed - _NEEDED:
+        raise SystemExit(f"{program.name}: needs {sorted(strange)}")
     if newer := [version for version in seen.glibc if version > GLIBC]:
-        wrong.append(f"needs glibc {newer}")
-    if wrong:
-        raise SystemExit(f"{library.name}: {'; '.join(wrong)}")
+        raise SystemExit(f"{program.name}: needs glibc {newer}")
 
 
 def check_list(listed: Collection[str]) -> None:
@@ -126,8 +143,8 @@ def check_list(listed: Collection[str]) -> None:
 def check() -> None:
     """Everything that reads the C code: the list, format, clang-tidy, both architectures' builds, the ELF checks."""
     check_list(table.read())
-    _run(["clang-format", "--dry-run", "-Werror", *_c_files()])
-    sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
+    _run(["clang-format", "--dry-run", "-Werror", *map(str, _c_files())])
+    sources = [str(path) for path in _c_files() if path.suffix == ".c"]
     _run(["clang-tidy", "--quiet", f"--config-file={_TIDY_CONFIG}", *sources, "--", *flags(), *_libc_headers()])
     with tempfile.TemporaryDirectory() as scratch:
         for architecture in ARCHITECTURES:
@@ -143,8 +160,8 @@ def _libc_headers() -> list[str]:
     return ["--target=x86_64-linux-gnu", "-nostdlibinc", f"-D__GLIBC_MINOR__={GLIBC[1]}", *options]
 
 
-def _c_files() -> list[str]:
-    return [str(path) for path in sorted(_SOURCES.glob("*.[ch]"))]
+def _c_files() -> list[Path]:
+    return [path for folder in (_SOURCES, _ARBITER_SOURCES) for path in sorted(folder.glob("*.[ch]"))]
 
 
 def _run(command: Sequence[str]) -> None:
@@ -164,7 +181,7 @@ def main() -> None:
     if arguments.verb == "check":
         check()
     elif arguments.verb == "format":
-        _run(["clang-format", "-i", *_c_files()])
+        _run(["clang-format", "-i", *map(str, _c_files())])
     else:
         build(arguments.target)
 

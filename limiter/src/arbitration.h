@@ -7,6 +7,12 @@
  * arbiter answers by writing the page and waking the futex in it, never through the socket. A connection that ends
  * gives up its turn.
  *
+ * A client whose page says that nobody contends with it launches as it likes. Where it asks all the same it is answered
+ * at once, by a turn that binds nobody and is worth nothing once somebody contends: `turn` is 0 again then. A client
+ * that did nothing for two seconds reads that it is contended, for it may not be alone when it begins again: it asks.
+ * One that has more to launch when its turn ends asks for the next one at once, not when its work has drained: else the
+ * next in line, who may have less of a claim, is served.
+ *
  * Nothing in a page can hurt its client, and nothing that a client sends or leaves unsaid can hurt others: a turn ends
  * by the arbiter's own clock.
  */

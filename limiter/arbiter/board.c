@@ -1,0 +1,137 @@
+#include "board.h"
+
+#include <string.h>
+
+#include "config.h"
+#include "container.h"
+#include "page.h"
+
+enum { BOARDS = 128 };
+
+/* A fifth of what its readers take for silence. */
+#define BEAT_EVERY (ARBITRATION_AWAY_NS / 5)
+
+static struct board boards[BOARDS];
+
+static struct board *find(const uint8_t uuid[UUID_SIZE]) {
+    for (unsigned i = 0; i < BOARDS; i++)
+        if (boards[i].schedule && memcmp(boards[i].uuid, uuid, UUID_SIZE) == 0) return &boards[i];
+    return NULL;
+}
+
+static struct board *open_board(struct board *board, const uint8_t uuid[UUID_SIZE]) {
+    struct levels levels = config_levels(uuid);
+    board->schedule = schedule_open(levels.high, levels.low);
+    board->due = 0;
+    memcpy(board->uuid, uuid, UUID_SIZE);
+    return board->schedule ? board : NULL;
+}
+
+struct board *board_of(const uint8_t uuid[UUID_SIZE]) {
+    struct board *found = find(uuid);
+    for (unsigned i = 0; !found && i < BOARDS; i++)
+        if (!boards[i].schedule) return open_board(&boards[i], uuid);
+    return found;
+}
+
+int board_add(struct board *board, struct container *container, const struct ask *ask, uint64_t now) {
+    int tenant = schedule_add(board->schedule, ask, now);
+    if (tenant != SCHEDULE_NONE) board->containers[tenant] = container;
+    return tenant;
+}
+
+void board_change(struct board *board, int tenant, const struct ask *ask, uint64_t now) {
+    schedule_change(board->schedule, tenant, ask, now);
+    board_touch(board);
+}
+
+void board_close_unused(struct board *board) {
+    if (!board->schedule || !schedule_is_empty(board->schedule)) return;
+    schedule_close(board->schedule);
+    board->schedule = NULL;
+}
+
+void board_remove(struct board *board, int tenant) {
+    schedule_remove(board->schedule, tenant);
+    board_touch(board);
+    board_close_unused(board);
+}
+
+void board_touch(struct board *board) { board->due = 0; }
+
+static void beat(const struct board *board, uint64_t now) {
+    for (int client = 0; client < SCHEDULE_CLIENTS; client++)
+        if (board->pages[client]) page_beat(board->pages[client], now);
+}
+
+static void show(struct board *board, uint64_t now) {
+    int client;
+    while ((client = schedule_next_changed(board->schedule)) != SCHEDULE_NONE) {
+        page_beat(board->pages[client], now);
+        page_show(board->pages[client], schedule_page(board->schedule, client));
+    }
+}
+
+static void look(struct board *board, uint64_t now) {
+    int tenant = schedule_wonders(board->schedule, now);
+    if (tenant == SCHEDULE_NONE) return;
+    struct container *container = board->containers[tenant];
+    struct seat *seat = container_seat(container, board, now);
+    schedule_hear(board->schedule, container_leased_until(container, board->uuid, &seat->row), now);
+}
+
+static void run(struct board *board, uint64_t now) {
+    look(board, now);
+    board->due = schedule_run(board->schedule, now);
+    show(board, now);
+}
+
+/* Who is not waited upon does not look at the beat. */
+static void keep_beating(struct board *board, uint64_t now) {
+    if (!schedule_is_watched(board->schedule)) {
+        board->beats_at = UINT64_MAX;
+        return;
+    }
+    bool is_late = board->beats_at == UINT64_MAX || now >= board->beats_at;
+    if (!is_late) return;
+    beat(board, now);
+    run(board, now);
+    board->beats_at = now + BEAT_EVERY;
+}
+
+int board_join(struct board *board, int tenant, struct arbitration_page *page, uint64_t now) {
+    int client = schedule_join(board->schedule, tenant);
+    if (client == SCHEDULE_NONE) return client;
+    board->pages[client] = page;
+    run(board, now);
+    keep_beating(board, now);
+    return client;
+}
+
+void board_leave(struct board *board, int client, uint64_t now) {
+    schedule_leave(board->schedule, client, now);
+    page_close(board->pages[client]);
+    board->pages[client] = NULL;
+    board_touch(board);
+}
+
+uint64_t boards_run(uint64_t now) {
+    uint64_t next = UINT64_MAX;
+    for (unsigned i = 0; i < BOARDS; i++) {
+        struct board *board = &boards[i];
+        if (!board->schedule) continue;
+        if (board->due <= now) run(board, now);
+        keep_beating(board, now);
+        if (board->due < next) next = board->due;
+        if (board->beats_at < next) next = board->beats_at;
+    }
+    return next;
+}
+
+void boards_set_watermarks(void) {
+    for (unsigned i = 0; i < BOARDS; i++) {
+        if (!boards[i].schedule) continue;
+        struct levels levels = config_levels(boards[i].uuid);
+        schedule_set_watermark(boards[i].schedule, levels.high, levels.low);
+    }
+}

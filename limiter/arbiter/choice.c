@@ -1,0 +1,92 @@
+#include "parts.h"
+
+/* Classes are strict, but for a turn in so long a time. */
+#define FLOOR_EVERY (300 * TENANT_NS_PER_MS)
+
+/* Who was kept waiting by its betters catches up with others of its rank by no more. */
+#define BEHIND_MOST (1000 * TENANT_NS_PER_MS)
+
+static bool has_room(const struct schedule *schedule) { return watermark_has_room(&schedule->watermark); }
+
+static bool waits(const struct tenant *tenant) { return tenant->is_taken && tenant->waits_since != 0; }
+
+static void bring_up(struct schedule *schedule, struct tenant *tenant, uint64_t now) {
+    tenant_refill(tenant, now);
+    tenant_keep_pace(tenant, schedule->pace, tenant_paced(BEHIND_MOST, FULL_CORES));
+}
+
+static int best(struct schedule *schedule, uint64_t now) {
+    int found = SCHEDULE_NONE;
+    for (int32_t i = 0; i < schedule->tenants_high; i++) {
+        struct tenant *tenant = &schedule->tenants[i];
+        if (!waits(tenant)) continue;
+        bring_up(schedule, tenant, now);
+        if (order_class(tenant, has_room(schedule)) == CLASS_NONE) continue;
+        if (found == SCHEDULE_NONE || order_is_before(tenant, &schedule->tenants[found], has_room(schedule))) found = i;
+    }
+    return found;
+}
+
+/* What a fixed share lacks because it held more than is its due, it has had. */
+static bool is_starved(const struct schedule *schedule, const struct tenant *tenant, uint64_t now) {
+    enum class class = order_class(tenant, has_room(schedule));
+    return waits(tenant) && class != CLASS_WITHIN && class != CLASS_OVER && tenant->waits_since + FLOOR_EVERY <= now;
+}
+
+static int most_starved(const struct schedule *schedule, uint64_t now) {
+    int found = SCHEDULE_NONE;
+    if (schedule->floor_at + FLOOR_EVERY > now) return found;
+    for (int32_t i = 0; i < schedule->tenants_high; i++) {
+        const struct tenant *tenant = &schedule->tenants[i];
+        if (!is_starved(schedule, tenant, now)) continue;
+        if (found == SCHEDULE_NONE || tenant->waits_since < schedule->tenants[found].waits_since) found = i;
+    }
+    return found;
+}
+
+struct choice choice_make(struct schedule *schedule, uint64_t now) {
+    int starved = most_starved(schedule, now);
+    if (starved != SCHEDULE_NONE) return (struct choice){starved, true};
+    return (struct choice){best(schedule, now), false};
+}
+
+/* A handover for it alone is worth while only where it is behind what it was promised, or the other has no claim. */
+static bool is_urgent(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding) {
+    bool room = has_room(schedule);
+    if (waiting == holding || !tenant_is_hasty(waiting) || order_outranks(holding, waiting, room)) return false;
+    return order_class(waiting, room) == CLASS_WITHIN || order_outranks(waiting, holding, room);
+}
+
+bool choice_is_due(struct schedule *schedule, uint64_t now) {
+    struct tenant *holding = &schedule->tenants[schedule->turn.tenant];
+    struct choice choice = choice_make(schedule, now);
+    if (choice.tenant == SCHEDULE_NONE) return false;
+    const struct tenant *waiting = &schedule->tenants[choice.tenant];
+    bring_up(schedule, holding, now);
+    if (is_urgent(schedule, waiting, holding)) {
+        schedule->urgent = choice.tenant;
+        return true;
+    }
+    if (now < schedule->turn.began + schedule->turn.budget) return false;
+    return choice.is_starved || waiting == holding || !order_is_before(holding, waiting, has_room(schedule));
+}
+
+bool choice_is_above_all(const struct schedule *schedule, int tenant) {
+    const struct tenant *one = &schedule->tenants[tenant];
+    for (int32_t i = 0; i < schedule->tenants_high; i++) {
+        const struct tenant *other = &schedule->tenants[i];
+        if (waits(other) && (other == one || !order_outranks(one, other, has_room(schedule)))) return false;
+    }
+    return true;
+}
+
+bool choice_is_hurried(const struct schedule *schedule, int tenant, uint64_t now) {
+    bool is_lent = schedule->tenants[tenant].ask.policy == POLICY_BEST_EFFORT;
+    for (int32_t i = 0; i < schedule->tenants_high; i++) {
+        const struct tenant *other = &schedule->tenants[i];
+        if (i == tenant || !other->is_taken || !other->clients) continue;
+        bool has_claim = other->ask.guarantee > 0 || is_lent;
+        if (has_claim && tenant_is_hasty(other) && tenant_is_active(other, now)) return true;
+    }
+    return false;
+}

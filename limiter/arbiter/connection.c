@@ -1,0 +1,139 @@
+#include "connection.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "../src/log.h"
+#include "../src/moment.h"
+#include "board.h"
+#include "page.h"
+#include "rate.h"
+#include "welcome.h"
+
+enum { CONNECTIONS = SCHEDULE_CLIENTS, OF_A_CONTAINER = 256, AT_ONCE = 16 };
+
+struct connection {
+    struct source source;        /* first: what is ready is the connection */
+    struct container *container; /* NULL: the place is free */
+    struct board *board;         /* NULL: it has not said hello */
+    int client;
+    struct rate rate;
+};
+
+static struct connection connections[CONNECTIONS];
+static int free_from; /* all before it are taken */
+
+static struct connection *free_place(void) {
+    while (free_from < CONNECTIONS && connections[free_from].container) free_from++;
+    return free_from < CONNECTIONS ? &connections[free_from] : NULL;
+}
+
+static void end(struct connection *connection, uint64_t now) {
+    if (connection->board) board_leave(connection->board, connection->client, now);
+    events_remove(&connection->source);
+    connection->container->connections--;
+    connection->container = NULL;
+    if (connection - connections < free_from) free_from = (int)(connection - connections);
+}
+
+static enum arbitration_result seat(struct connection *connection, const uint8_t uuid[UUID_SIZE],
+                                    struct arbitration_page *page, uint64_t now) {
+    struct ask ask;
+    struct container *container = connection->container;
+    if (!ask_of(&container->limits, uuid, &ask)) return ARBITRATION_NO_SUCH_CARD;
+    struct board *board = board_of(uuid);
+    if (!board) return ARBITRATION_TOO_MANY;
+    struct seat *taken = container_seat(container, board, now);
+    connection->client = taken ? board_join(board, taken->tenant, page, now) : SCHEDULE_NONE;
+    board_close_unused(board);
+    if (connection->client == SCHEDULE_NONE) return ARBITRATION_TOO_MANY;
+    connection->board = board;
+    return ARBITRATION_ACCEPTED;
+}
+
+/* The page is ready before its client can see it. */
+static bool admit(struct connection *connection, const struct arbitration_hello *hello, uint64_t now) {
+    int fd = -1;
+    struct arbitration_page *page = page_make(&fd);
+    if (!page) return welcome_send(connection->source.fd, ARBITRATION_TOO_MANY, -1) && false;
+    container_open_region(connection->container);
+    container_read_limits(connection->container);
+    enum arbitration_result result = seat(connection, hello->uuid, page, now);
+    bool is_sent = welcome_send(connection->source.fd, result, result == ARBITRATION_ACCEPTED ? fd : -1);
+    if (result != ARBITRATION_ACCEPTED) page_close(page);
+    welcome_close(fd);
+    return is_sent && result == ARBITRATION_ACCEPTED;
+}
+
+static bool greet(struct connection *connection, const void *bytes, size_t size, uint64_t now) {
+    const struct arbitration_hello *hello = bytes;
+    if (!welcome_is_hello(hello, size)) return false;
+    if (hello->version == ARBITRATION_VERSION) return admit(connection, hello, now);
+    welcome_send(connection->source.fd, ARBITRATION_OTHER_VERSION, -1);
+    return false;
+}
+
+static bool obey(struct connection *connection, const void *bytes, size_t size, uint64_t now) {
+    const struct arbitration_message *message = bytes;
+    struct schedule *schedule = connection->board->schedule;
+    if (size != sizeof *message || !rate_allows(&connection->rate, now)) return false;
+    if (message->kind == ARBITRATION_WANT)
+        schedule_want(schedule, connection->client, now);
+    else if (message->kind == ARBITRATION_DONE)
+        schedule_done(schedule, connection->client, message->turn, message->ns, now);
+    else
+        return false;
+    board_touch(connection->board);
+    return true;
+}
+
+/* Whether it may stay. A message of a wrong size, or that we do not know, ends it: such a client is none of ours. */
+static bool hear(struct connection *connection, uint64_t now) {
+    union {
+        struct arbitration_hello hello;
+        struct arbitration_message message;
+        char bytes[64];
+    } heard;
+    ssize_t size = recv(connection->source.fd, &heard, sizeof heard, MSG_DONTWAIT);
+    if (size < 0) return errno == EAGAIN || errno == EINTR;
+    if (size == 0) return false;
+    return connection->board ? obey(connection, &heard, (size_t)size, now)
+                             : greet(connection, &heard, (size_t)size, now);
+}
+
+static void hear_all(struct source *source) {
+    struct connection *connection = (struct connection *)source;
+    uint64_t now = moment_now();
+    if (!hear(connection, now)) end(connection, now);
+}
+
+static void let_in(struct container *container, struct connection *place, int fd) {
+    *place = (struct connection){.source = {.ready = hear_all, .fd = fd},
+                                 .container = container,
+                                 .client = SCHEDULE_NONE,
+                                 .rate = rate_made(moment_now())};
+    container->connections++;
+    if (!events_add(&place->source)) end(place, moment_now());
+}
+
+void connection_knocked(struct source *door) {
+    struct container *container = (struct container *)door;
+    if (container->admissions-- <= 0) {
+        events_mute(door, true);
+        return;
+    }
+    int fd = accept4(door->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) container->admissions = 0;
+    if (fd < 0) return;
+    struct connection *place = container->connections < OF_A_CONTAINER ? free_place() : NULL;
+    if (place)
+        let_in(container, place, fd);
+    else
+        welcome_refuse(fd);
+}
+
+void connections_close(struct container *container) {
+    for (int i = 0; i < CONNECTIONS; i++)
+        if (connections[i].container == container) end(&connections[i], moment_now());
+}

@@ -1,0 +1,108 @@
+#include "container.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../src/log.h"
+#include "ask.h"
+#include "board.h"
+#include "door.h"
+
+static ino_t inode_of(int parent, const char *name) {
+    struct stat status;
+    return fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_ino : 0;
+}
+
+bool container_open(struct container *container, int parent, const char *name) {
+    int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0 || strlen(name) > NAME_MAX) return false;
+    *container = (struct container){.is_taken = true, .door = {.fd = -1}, .folder = folder, .region = -1};
+    strcpy(container->name, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): its length was looked at */
+    container->inode = inode_of(parent, name);
+    container_read_limits(container);
+    return true;
+}
+
+bool container_is_same(const struct container *container, int parent) {
+    return inode_of(parent, container->name) == container->inode;
+}
+
+void container_mend_door(struct container *container, void (*knocked)(struct source *door)) {
+    if (container->door.fd >= 0 && door_inode(container->folder) == container->door_inode) return;
+    events_remove(&container->door);
+    container->door = (struct source){.ready = knocked, .fd = door_open(container->folder)};
+    if (container->door.fd < 0) return;
+    container->door_inode = door_inode(container->folder);
+    if (!events_add(&container->door)) events_remove(&container->door);
+}
+
+static bool read_at(int fd, void *bytes, size_t size, off_t offset) {
+    return fd >= 0 && pread(fd, bytes, size, offset) == (ssize_t)size;
+}
+
+void container_read_limits(struct container *container) {
+    struct limits_file file;
+    int fd = openat(container->folder, "limits", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    bool is_read = read_at(fd, &file, sizeof file, 0);
+    if (fd >= 0) close(fd);
+    if (!is_read) return;
+    bool is_first = container->limits.sequence == 0;
+    if (!is_first || !limits_decode(&file, &container->limits)) limits_follow(&file, &container->limits);
+}
+
+void container_open_region(struct container *container) {
+    if (container->region >= 0) close(container->region);
+    container->region = openat(container->folder, "region", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+static bool is_row_of(const struct region_card *row, const uint8_t uuid[UUID_SIZE]) {
+    return row->taken && memcmp(row->uuid, uuid, UUID_SIZE) == 0;
+}
+
+static bool read_row(const struct container *container, unsigned place, struct region_card *row) {
+    off_t offset = (off_t)(offsetof(struct region, cards) + place * sizeof *row);
+    return read_at(container->region, row, sizeof *row, offset);
+}
+
+uint64_t container_leased_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *row) {
+    struct region_card card;
+    if (read_row(container, *row, &card) && is_row_of(&card, uuid)) return card.leased_until;
+    for (unsigned place = 0; place < REGION_CARDS; place++) {
+        if (!read_row(container, place, &card)) return 0;
+        if (!is_row_of(&card, uuid)) continue;
+        *row = place;
+        return card.leased_until;
+    }
+    return 0;
+}
+
+static struct seat *free_seat(struct container *container) {
+    for (unsigned i = 0; i < LIMITS_CARDS; i++)
+        if (!container->seats[i].board) return &container->seats[i];
+    return NULL;
+}
+
+struct seat *container_seat(struct container *container, struct board *board, uint64_t now) {
+    struct ask ask;
+    for (unsigned i = 0; i < LIMITS_CARDS; i++)
+        if (container->seats[i].board == board) return &container->seats[i];
+    struct seat *seat = free_seat(container);
+    if (!seat || !ask_of(&container->limits, board->uuid, &ask)) return NULL;
+    int tenant = board_add(board, container, &ask, now);
+    if (tenant == SCHEDULE_NONE) return NULL;
+    *seat = (struct seat){.board = board, .tenant = tenant};
+    return seat;
+}
+
+void container_close(struct container *container) {
+    for (unsigned i = 0; i < LIMITS_CARDS; i++)
+        if (container->seats[i].board) board_remove(container->seats[i].board, container->seats[i].tenant);
+    if (container->door.fd >= 0) door_unlink(container->folder, container->door_inode);
+    events_remove(&container->door);
+    if (container->region >= 0) close(container->region);
+    close(container->folder);
+    container->is_taken = false;
+    log_debug("container %s is gone", container->name);
+}

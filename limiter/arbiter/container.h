@@ -1,0 +1,59 @@
+/* One container: its directory, the limits in it, the region, and the door that its processes come through. */
+#ifndef VGPU_CONTAINER_H
+#define VGPU_CONTAINER_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+#include "../src/limits.h"
+#include "events.h"
+
+struct board;
+
+/* The container on one card. */
+struct seat {
+    struct board *board; /* NULL: none */
+    int tenant;
+    unsigned row; /* of the card in the region, when it was last found */
+};
+
+struct container {
+    struct source door; /* first: what is ready is the container's door */
+    bool is_taken;
+    bool is_seen; /* by the scan that is under way */
+    char name[NAME_MAX + 1];
+    int folder;
+    ino_t inode; /* of the folder, for a name may come again */
+    ino_t door_inode;
+    int region;
+    int connections;
+    int admissions; /* that may still be made until the next tick */
+    struct limits_slot limits;
+    struct seat seats[LIMITS_CARDS];
+};
+
+/* Opens what is there; the door is made when there is a directory for it. False where that is no container's. */
+bool container_open(struct container *container, int parent, const char *name);
+
+/* Whether the name still means the same directory. */
+bool container_is_same(const struct container *container, int parent);
+
+/* Makes the door, or makes it anew where its socket is gone. */
+void container_mend_door(struct container *container, void (*knocked)(struct source *door));
+
+/* Brings the limits up to date. */
+void container_read_limits(struct container *container);
+
+/* The region that a process which is connecting now will use. */
+void container_open_region(struct container *container);
+
+/* `leased_until` of a card, as the region says, which says anything; 0 where it says nothing. */
+uint64_t container_leased_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *row);
+
+/* The seat on a board, taken where there is none; NULL where there are too many, or the limits do not name the card. */
+struct seat *container_seat(struct container *container, struct board *board, uint64_t now);
+
+/* Closes all but the connections. */
+void container_close(struct container *container);
+
+#endif

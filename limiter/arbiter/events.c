@@ -1,0 +1,58 @@
+#include "events.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "../src/moment.h"
+
+enum { BATCH = 64 };
+
+static int queue = -1;
+static uint64_t timer_set; /* for when; 0 = it is not known */
+
+static void hear_timer(struct source *timer) {
+    uint64_t expirations;
+    if (read(timer->fd, &expirations, sizeof expirations) > 0) timer_set = 0;
+}
+
+static struct source timer = {.ready = hear_timer, .fd = -1};
+
+bool events_open(void) {
+    queue = epoll_create1(EPOLL_CLOEXEC);
+    timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    return queue >= 0 && timer.fd >= 0 && events_add(&timer);
+}
+
+static bool control(int verb, struct source *source, uint32_t events) {
+    struct epoll_event event = {.events = events, .data = {.ptr = source}};
+    return epoll_ctl(queue, verb, source->fd, &event) == 0;
+}
+
+bool events_add(struct source *source) { return control(EPOLL_CTL_ADD, source, EPOLLIN); }
+
+void events_mute(struct source *source, bool is_muted) { control(EPOLL_CTL_MOD, source, is_muted ? 0 : EPOLLIN); }
+
+void events_remove(struct source *source) {
+    if (source->fd >= 0) close(source->fd); /* which takes it off the queue: nobody else has it */
+    source->fd = -1;
+}
+
+/* A timer costs no more than a time-out, and is exact. At 0 it would never go off. */
+static void set_timer(uint64_t until) {
+    if (until == 0) until = 1;
+    if (until == timer_set) return;
+    struct itimerspec when = {.it_value = moment_span(until)};
+    timer_set = timerfd_settime(timer.fd, TFD_TIMER_ABSTIME, &when, NULL) == 0 ? until : 0;
+}
+
+void events_wait(uint64_t until) {
+    struct epoll_event ready[BATCH];
+    set_timer(until);
+    int count = epoll_wait(queue, ready, BATCH, -1);
+    for (int i = 0; i < count; i++) {
+        struct source *source = ready[i].data.ptr;
+        source->ready(source);
+    }
+}

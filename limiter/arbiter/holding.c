@@ -1,0 +1,111 @@
+#include "parts.h"
+#include "terms.h"
+
+/* After a grant, to launch something. */
+#define TIME_TO_BEGIN TENANT_NS_PER_MS
+
+/* A turn that takes no longer is a short one. */
+#define SHORT (3 * TENANT_NS_PER_MS)
+
+static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
+
+/* Of all who wait or have the turn. */
+static uint32_t weights(const struct schedule *schedule) {
+    uint32_t sum = 0;
+    for (int32_t i = 0; i < schedule->tenants_high; i++) {
+        const struct tenant *tenant = &schedule->tenants[i];
+        if (tenant->is_taken && (tenant->waits_since || i == schedule->turn.tenant)) sum += tenant->ask.weight;
+    }
+    return sum;
+}
+
+static void charge(struct schedule *schedule, uint64_t until) {
+    struct tenant *tenant = &schedule->tenants[schedule->turn.tenant];
+    uint64_t ns = until - schedule->counted_until;
+    tenant_refill(tenant, until);
+    tenant_charge(tenant, ns, clients_others_wait(schedule, schedule->turn.tenant));
+    watermark_charge(&schedule->watermark, ns, tenant->ask.policy == POLICY_BEST_EFFORT);
+    schedule->pace += tenant_paced(ns, weights(schedule));
+    tenant->seen_at = until;
+}
+
+void holding_count(struct schedule *schedule, uint64_t now) {
+    if (now <= schedule->counted_until) return;
+    if (schedule->turn.number) charge(schedule, now);
+    schedule->counted_until = now;
+}
+
+/* A turn that only those of lower rank wait for goes on until the clock says that one of them is due. */
+static void show(struct schedule *schedule, uint64_t now) {
+    struct holding *turn = &schedule->turn;
+    bool is_bounded = !choice_is_above_all(schedule, turn->tenant);
+    bool is_hurried = choice_is_hurried(schedule, turn->tenant, now);
+    shown_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX,
+               terms_depth(is_hurried, is_bounded));
+}
+
+void holding_begin(struct schedule *schedule, int client, uint64_t budget, uint64_t now) {
+    int32_t place = schedule->clients[client].tenant;
+    struct tenant *tenant = &schedule->tenants[place];
+    holding_count(schedule, now);
+    clients_wait_no_more(schedule, client);
+    if (tenant->waits_since) tenant->waits_since = now;
+    if (schedule->urgent == place) tenant_charge_handover(tenant);
+    schedule->urgent = SCHEDULE_NONE;
+    schedule->turn = (struct holding){.number = shown_new_number(schedule),
+                                      .tenant = place,
+                                      .client = client,
+                                      .began = schedule->counted_until,
+                                      .budget = budget};
+    show(schedule, now);
+    holding_contest(schedule, now);
+}
+
+void holding_contest(struct schedule *schedule, uint64_t now) {
+    struct holding *turn = &schedule->turn;
+    if (!turn->number) return;
+    if (!schedule->waiting) turn->contested = 0;
+    if (!schedule->waiting || turn->contested) return;
+    turn->contested = later(now, turn->began);
+    turn->look_at = later(now, turn->began + TIME_TO_BEGIN);
+}
+
+uint64_t holding_limit(const struct schedule *schedule) {
+    const struct holding *turn = &schedule->turn;
+    return turn->contested ? turn->contested + turn->budget + schedule->tenants[turn->tenant].patience : UINT64_MAX;
+}
+
+void holding_ask_to_yield(struct schedule *schedule) {
+    struct holding *turn = &schedule->turn;
+    turn->is_asked_to_yield = true;
+    schedule->clients[turn->client].page.yield = turn->number;
+    clients_mark(schedule, turn->client);
+}
+
+/* A turn that was cut short by us says nothing about its tenant, unless it was a long one all the same; nor does one
+ * that nobody waited for. */
+static void judge(struct tenant *tenant, const struct holding *turn, uint64_t ended, uint64_t idle_since) {
+    if (!turn->contested) return;
+    uint64_t busy_until = idle_since < ended ? idle_since : ended;
+    uint64_t busy = busy_until > turn->contested ? busy_until - turn->contested : 0;
+    bool is_by_itself = !turn->is_asked_to_yield || idle_since < ended;
+    if (is_by_itself)
+        tenant_judge(tenant, busy < SHORT && 2 * busy < terms_own_budget(&tenant->ask, turn->budget));
+    else if (ended > turn->began + SHORT)
+        tenant_judge(tenant, false);
+}
+
+static void note_overrun(struct tenant *tenant, const struct holding *turn, uint64_t ended) {
+    uint64_t allowed = turn->contested + turn->budget;
+    if (turn->contested && ended > allowed) tenant_overrun(tenant, ended - allowed);
+}
+
+void holding_end(struct schedule *schedule, uint64_t ended, uint64_t idle_since) {
+    struct holding *turn = &schedule->turn;
+    struct tenant *tenant = &schedule->tenants[turn->tenant];
+    holding_count(schedule, ended);
+    judge(tenant, turn, ended, idle_since);
+    note_overrun(tenant, turn, ended);
+    if (schedule->clients[turn->client].page.turn == turn->number) shown_turn(schedule, turn->client, 0, 0, 0);
+    *turn = (struct holding){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};
+}

@@ -1,0 +1,89 @@
+/* vgpu-arbiter: gives turns on this machine's cards to the containers below a directory, until SIGTERM. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "../src/log.h"
+#include "../src/moment.h"
+#include "board.h"
+#include "config.h"
+#include "containers.h"
+#include "events.h"
+#include "options.h"
+
+#define TICK (NS_PER_SECOND / 2)
+
+static bool is_ending;
+
+static void hear_signal(struct source *signals) {
+    struct signalfd_siginfo said;
+    if (read(signals->fd, &said, sizeof said) > 0) is_ending = true;
+}
+
+static bool watch_signals(void) {
+    static struct source signals = {.ready = hear_signal};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return signals.fd >= 0 && events_add(&signals);
+}
+
+/* Each connection is a descriptor. */
+static void raise_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void tick(const struct options *options, uint64_t now) {
+    containers_tick(now);
+    if (options->config && config_read(options->config)) boards_set_watermarks();
+}
+
+/* Whether nothing was left to do for so long as it is told to wait for that. */
+static bool is_unused(const struct options *options, uint64_t now) {
+    static uint64_t used_at;
+    if (containers_count() > 0 || used_at == 0) used_at = now;
+    return options->idle_exit_ns && now >= used_at + options->idle_exit_ns;
+}
+
+static void serve(const struct options *options) {
+    uint64_t ticks_at = 0, next = 0;
+    while (!is_ending) {
+        events_wait(next < ticks_at ? next : ticks_at);
+        uint64_t now = moment_now();
+        containers_follow();
+        if (now >= ticks_at) {
+            tick(options, now);
+            ticks_at = now + TICK;
+            is_ending |= is_unused(options, now);
+        }
+        next = boards_run(moment_now());
+    }
+}
+
+int main(int count, char **arguments) {
+    struct options options;
+    if (!options_read(count, arguments, &options)) return EXIT_FAILURE;
+    raise_descriptors();
+    if (!events_open() || !watch_signals()) {
+        perror("vgpu-arbiter");
+        return EXIT_FAILURE;
+    }
+    if (!containers_open(options.allocations)) {
+        (void)fprintf(stderr, "vgpu-arbiter: %s: %s\n", options.allocations, strerror(errno));
+        return EXIT_FAILURE;
+    }
+    serve(&options);
+    containers_close();
+    return EXIT_SUCCESS;
+}

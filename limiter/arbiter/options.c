@@ -1,0 +1,41 @@
+#include "options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../src/moment.h"
+
+static const char usage[] = "usage: vgpu-arbiter [--config FILE] [--idle-exit SECONDS] DIRECTORY";
+
+enum { SECONDS_MOST = 86400 };
+
+static bool read_seconds(const char *text, uint64_t *ns) {
+    char *end;
+    unsigned long seconds = strtoul(text, &end, 10);
+    *ns = seconds * NS_PER_SECOND;
+    return *end == 0 && seconds > 0 && seconds <= SECONDS_MOST;
+}
+
+static bool read_option(const char *name, const char *value, struct options *out) {
+    if (strcmp(name, "--idle-exit") == 0) return read_seconds(value, &out->idle_exit_ns);
+    if (strcmp(name, "--config") != 0) return false;
+    out->config = value;
+    return true;
+}
+
+static bool read_all(int count, char **arguments, struct options *out) {
+    int at = 1;
+    for (; at + 1 < count && strncmp(arguments[at], "--", 2) == 0; at += 2)
+        if (!read_option(arguments[at], arguments[at + 1], out)) return false;
+    if (at + 1 != count || arguments[at][0] == '-') return false;
+    out->allocations = arguments[at];
+    return true;
+}
+
+bool options_read(int count, char **arguments, struct options *out) {
+    *out = (struct options){0};
+    if (read_all(count, arguments, out)) return true;
+    (void)fprintf(stderr, "%s\n", usage);
+    return false;
+}

@@ -1,0 +1,25 @@
+/* Who goes before whom. Pure. */
+#ifndef VGPU_ORDER_H
+#define VGPU_ORDER_H
+
+#include "tenant.h"
+
+/* Strict: one of a later class goes only where none of an earlier one waits, but for the floor in schedule.h. */
+enum class {
+    CLASS_WITHIN, /* behind its guarantee */
+    CLASS_BEYOND, /* may use what is left */
+    CLASS_OVER,   /* a fixed share that held more than it: only to save the card from standing idle */
+    CLASS_LENT,   /* best effort, within the watermark */
+    CLASS_NONE,   /* best effort beyond it */
+};
+
+/* `has_room`: best effort is within the watermark. */
+enum class order_class(const struct tenant *tenant, bool has_room);
+
+/* Whether one's class or, within it, priority is higher. */
+bool order_outranks(const struct tenant *one, const struct tenant *other, bool has_room);
+
+/* Whether it comes before the other in every respect: rank, then pace, then who waits for longer. */
+bool order_is_before(const struct tenant *one, const struct tenant *other, bool has_room);
+
+#endif

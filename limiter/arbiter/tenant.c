@@ -1,0 +1,77 @@
+#include "tenant.h"
+
+enum { FULL = 100, PATIENCE_PERCENT = 4 };
+
+/* A tenth more than the guarantee (percent by thousands), for handovers are in the time that is held. */
+enum { REFILL = 11 };
+
+#define DUE_MOST      ((int64_t)(20 * TENANT_NS_PER_MS))
+#define OWED_MOST     ((int64_t)(10000 * TENANT_NS_PER_MS))
+#define PATIENCE_MOST (250 * TENANT_NS_PER_MS)
+#define PAUSE_MOST    (1000000 * TENANT_NS_PER_MS)
+#define HANDOVER      (TENANT_NS_PER_MS / 5)
+
+/* Four short turns make a tenant hasty, a long one ends it. */
+enum { SHORTS_HASTY = 4, SHORTS_MOST = 8 };
+
+static int64_t clamp(int64_t value, int64_t least, int64_t most) {
+    if (value < least) return least;
+    return value > most ? most : value;
+}
+
+struct tenant tenant_made(const struct ask *ask, uint64_t now) {
+    return (struct tenant){.is_taken = true,
+                           .ask = *ask,
+                           .first = -1,
+                           .last = -1,
+                           .due = DUE_MOST,
+                           .refilled_at = now,
+                           .patience = PATIENCE_MOST,
+                           .shorts = SHORTS_HASTY};
+}
+
+static uint64_t since(uint64_t then, uint64_t now) {
+    uint64_t passed = now > then ? now - then : 0;
+    return passed < PAUSE_MOST ? passed : PAUSE_MOST;
+}
+
+void tenant_refill(struct tenant *tenant, uint64_t now) {
+    uint64_t passed = since(tenant->refilled_at, now);
+    int64_t earned = (int64_t)(passed * tenant->ask.guarantee * REFILL / 1000);
+    tenant->due = clamp(tenant->due + earned, -OWED_MOST, DUE_MOST);
+    tenant->patience += passed * PATIENCE_PERCENT / FULL;
+    if (tenant->patience > PATIENCE_MOST) tenant->patience = PATIENCE_MOST;
+    if (now > tenant->refilled_at) tenant->refilled_at = now;
+}
+
+void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
+    uint64_t owed = ns < (uint64_t)OWED_MOST ? ns : (uint64_t)OWED_MOST;
+    if (others_wait) tenant->due = clamp(tenant->due - (int64_t)owed, -OWED_MOST, DUE_MOST);
+    tenant->pace += tenant_paced(ns, tenant->ask.weight);
+    tenant->held_ns += ns;
+}
+
+void tenant_charge_handover(struct tenant *tenant) { tenant->due -= (int64_t)HANDOVER; }
+
+void tenant_overrun(struct tenant *tenant, uint64_t ns) {
+    tenant->patience -= ns < tenant->patience ? ns : tenant->patience;
+}
+
+void tenant_judge(struct tenant *tenant, bool was_short) {
+    if (!was_short)
+        tenant->shorts = 0;
+    else if (tenant->shorts < SHORTS_MOST)
+        tenant->shorts++;
+}
+
+bool tenant_is_hasty(const struct tenant *tenant) { return tenant->shorts >= SHORTS_HASTY; }
+
+bool tenant_is_active(const struct tenant *tenant, uint64_t now) {
+    return tenant->seen_at != 0 && now < tenant->seen_at + TENANT_ACTIVE_NS;
+}
+
+uint64_t tenant_paced(uint64_t ns, uint32_t weight) { return ns * FULL / (weight ? weight : 1); }
+
+void tenant_keep_pace(struct tenant *tenant, uint64_t pace, uint64_t behind) {
+    if (tenant->pace + behind < pace) tenant->pace = pace - behind;
+}

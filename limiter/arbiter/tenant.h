@@ -1,0 +1,61 @@
+/* A container on one card: what it may hold the card for, what it did, and whether it is in a hurry. Pure: the clock is
+ * an argument, in ns. What counts is time that it held the card by the arbiter's clock. */
+#ifndef VGPU_TENANT_H
+#define VGPU_TENANT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ask.h"
+
+#define TENANT_NS_PER_MS 1000000ULL
+
+/* Who did nothing for so long does not count as using the card. */
+#define TENANT_ACTIVE_NS (2000 * TENANT_NS_PER_MS)
+
+struct tenant {
+    bool is_taken;
+    bool is_contended; /* as its clients were told */
+    struct ask ask;
+    uint32_t clients;     /* connected */
+    int32_t first, last;  /* of its clients that wait, in the order in which they asked; -1 = none */
+    int64_t due;          /* it may hold the card for so long within its guarantee; below 0: owed */
+    uint64_t refilled_at; /* up to when the guarantee has been counted in */
+    uint64_t pace;        /* what it held, over its weight: who is behind the others goes first */
+    uint64_t seen_at;     /* when it last wanted or held the card */
+    uint64_t waits_since; /* or since when it had no turn; 0 = it does not wait */
+    uint64_t patience;    /* so far its turns may still run over their budget while others wait */
+    uint32_t shorts;      /* how surely its turns are short */
+    uint64_t held_ns;     /* in all */
+};
+
+struct tenant tenant_made(const struct ask *ask, uint64_t now);
+
+/* Counts the guarantee in, up to now. */
+void tenant_refill(struct tenant *tenant, uint64_t now);
+
+/* It held the card for so long; what it held while nobody else waited is not owed. */
+void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait);
+
+/* Owes a handover that was made for it alone. */
+void tenant_charge_handover(struct tenant *tenant);
+
+/* A turn of it ran over its budget by so much while others waited. */
+void tenant_overrun(struct tenant *tenant, uint64_t ns);
+
+/* A turn of it ended; whether that was a short one. */
+void tenant_judge(struct tenant *tenant, bool was_short);
+
+/* Whether its turns are short and end by themselves, so that it is worth a handover to let it in at once. A new one
+ * counts as such. */
+bool tenant_is_hasty(const struct tenant *tenant);
+
+bool tenant_is_active(const struct tenant *tenant, uint64_t now);
+
+/* Time over weight: the unit of `pace`. */
+uint64_t tenant_paced(uint64_t ns, uint32_t weight);
+
+/* Who was away, or was kept waiting by its betters, is behind by so much at most. */
+void tenant_keep_pace(struct tenant *tenant, uint64_t pace, uint64_t behind);
+
+#endif

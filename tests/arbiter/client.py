@@ -1,0 +1,136 @@
+"""A process as the arbiter sees it: what it says, and the page that it reads."""
+
+import ctypes
+import mmap
+import os
+import platform
+import socket
+import struct
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Self
+
+MAGIC: Final = b"VGPUTURN"
+VERSION: Final = 1
+HELLO: Final = struct.Struct("<8sII16s")
+WELCOME: Final = struct.Struct("<8sII")
+MESSAGE: Final = struct.Struct("<IIQ")
+PAGE: Final = struct.Struct("<IIQQQII24x")
+WANT, DONE = 1, 2
+ACCEPTED, OTHER_VERSION, NO_SUCH_CARD, TOO_MANY = range(4)
+ANY = 2**64 - 1
+
+_FUTEX: Final = {"x86_64": 202, "aarch64": 98}[platform.machine()]
+
+
+class Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("ns", ctypes.c_long))
+
+
+class Client:
+    """One process on one card, connected; speaks the protocol, and nothing that is not said to it."""
+
+    def __init__(self, path: Path, uuid: bytes, hello: bytes | None = None) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(10)
+        self.page: mmap.mmap | None = None
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)  # a socket's path is short
+        self.socket.connect(f"/proc/self/fd/{folder}/{path.name}")
+        os.close(folder)
+        with suppress(BrokenPipeError):  # it may have been refused already
+            self.socket.send(HELLO.pack(MAGIC, VERSION, 0, uuid) if hello is None else hello)
+        self.result = self._read_welcome()
+
+    def _read_welcome(self) -> int | None:
+        data, fds, _, _ = socket.recv_fds(self.socket, 64, 4)
+        if not data:
+            return None
+        magic, version, result = WELCOME.unpack(data)
+        assert (magic, version) == (MAGIC, VERSION)
+        assert len(fds) == (result == ACCEPTED)
+        if fds:
+            self.fd = fds[0]
+            self.page = mmap.mmap(self.fd, PAGE.size, mmap.MAP_SHARED, mmap.PROT_READ)
+        return int(result)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.socket.close()
+        if self.page is not None:
+            self.page.close()
+            os.close(self.fd)
+            self.page = None
+
+    def read(self) -> tuple[int, ...]:
+        assert self.page is not None
+        return PAGE.unpack(self.page[: PAGE.size])
+
+    @property
+    def turn(self) -> int:
+        return self.read()[0]
+
+    @property
+    def yields(self) -> int:
+        return self.read()[1]
+
+    @property
+    def budget(self) -> int:
+        return self.read()[2]
+
+    @property
+    def beat(self) -> int:
+        return self.read()[4]
+
+    @property
+    def contended(self) -> int:
+        return self.read()[5]
+
+    @property
+    def fallback(self) -> int:
+        return self.read()[6]
+
+    def want(self) -> None:
+        self.socket.send(MESSAGE.pack(WANT, 0, 0))
+
+    def done(self, turn: int | None = None, rest: int = 0) -> None:
+        self.socket.send(MESSAGE.pack(DONE, self.turn if turn is None else turn, rest))
+
+    def wait(self, seconds: float = 10) -> int:
+        """Waits on the futex, as the limiter does, until it has a turn."""
+        until = time.monotonic() + seconds
+        while (turn := self.turn) == 0:
+            assert time.monotonic() < until, "no turn came"
+            self._sleep()
+        return turn
+
+    def _sleep(self) -> None:
+        """Returns when the page's first word is not 0, when it is woken, or after 50 ms."""
+        assert self.page is not None
+        libc = ctypes.CDLL(None, use_errno=True)
+        span = Timespec(0, 50_000_000)
+        libc.syscall(_FUTEX, ctypes.c_void_p(self.address), 0, 0, ctypes.byref(span), None, 0)
+
+    @property
+    def address(self) -> int:
+        """Where the page lies; a read-only map gives no buffer to ctypes, so it is mapped by the C library."""
+        if not hasattr(self, "_address"):
+            libc = ctypes.CDLL(None, use_errno=True)
+            libc.mmap.restype = ctypes.c_void_p
+            self._address: int = libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_SHARED, self.fd, ctypes.c_long(0))
+        return self._address
+
+    def has_ended(self, seconds: float = 5) -> bool:
+        """Whether the arbiter ends the connection."""
+        self.socket.settimeout(seconds)
+        try:
+            return self.socket.recv(64) == b""
+        except ConnectionResetError:
+            return True
+        except TimeoutError:
+            return False

@@ -1,0 +1,134 @@
+"""The arbiter as a process, over a directory of containers."""
+
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import limiter
+from limiter import build
+from tests.arbiter.client import Client
+from vgpu import limits, region
+from vgpu.limits import CardLimit, Limits
+from vgpu.policy import ComputePolicy
+
+CARD = bytes(range(1, 17))
+GPU = limits.uuid_text(CARD)
+ROW = 256  # of the first card, in a region
+
+
+def until(condition: Callable[[], object], seconds: float = 10) -> None:
+    """Waits for what must come."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.001)
+
+
+@dataclass
+class Container:
+    """A container's directory as the device plugin makes it."""
+
+    folder: Path
+    clients: list[Client] = field(default_factory=list)
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "arbiter" / "socket"
+
+    def connect(self, uuid: bytes = CARD, hello: bytes | None = None) -> Client:
+        until(self.socket.exists)
+        self.clients.append(Client(self.socket, uuid, hello))
+        return self.clients[-1]
+
+    def limit(self, wanted: Limits) -> None:
+        """Rewrites the limits in place."""
+        with (self.folder / "limits").open("r+b") as file:
+            for offset, piece in limits.rewrite(file.read(), wanted):
+                os.pwrite(file.fileno(), piece, offset)
+
+    def lease(self, until_ns: int) -> None:
+        """Writes `leased_until` of the card as a process of the container does."""
+        with (self.folder / "region").open("r+b") as file:
+            os.pwrite(file.fileno(), CARD, ROW)
+            os.pwrite(file.fileno(), b"\1", ROW + 48)
+            os.pwrite(file.fileno(), until_ns.to_bytes(8, "little"), ROW + 152)
+
+
+def asked(cores: int = 100, policy: str = "fixed", priority: int = 0) -> Limits:
+    return Limits((CardLimit(GPU, None, cores),), ComputePolicy(policy), priority)
+
+
+class Node:
+    """A directory of containers with its arbiter."""
+
+    def __init__(self, allocations: Path) -> None:
+        self.allocations = allocations
+        self.containers: list[Container] = []
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self, *options: str, **env: str) -> subprocess.Popen[str]:
+        command = [str(limiter.arbiter_path()), *options, str(self.allocations)]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **env})
+        return self.process
+
+    def add(self, wanted: Limits | None = None) -> Container:
+        folder = self.allocations / f"c{len(self.containers)}"
+        folder.mkdir()
+        (folder / "limits").write_bytes(limits.encode(wanted or asked()))
+        with (folder / "region").open("wb") as file:
+            file.write(region.new())
+            file.truncate(region.SIZE)
+        (folder / "arbiter").mkdir()
+        self.containers.append(Container(folder))
+        return self.containers[-1]
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Ends the arbiter; its exit code, and what it said."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        try:
+            said = self.process.communicate(timeout=10)[1]
+        finally:
+            self.process.kill()
+        return self.process.returncode, said
+
+    def close(self) -> None:
+        for container in self.containers:
+            for client in container.clients:
+                client.close()
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+
+
+@pytest.fixture(scope="session")
+def built_arbiter() -> Path:
+    if not all(path.is_file() for path in build.outputs()):
+        build.build(platform.machine())
+    return limiter.arbiter_path()
+
+
+@pytest.fixture
+def idle_node(tmp_path: Path, built_arbiter: Path) -> Iterator[Node]:
+    """Its arbiter is not started yet."""
+    assert built_arbiter.is_file()
+    (tmp_path / "allocations").mkdir()
+    node = Node(tmp_path / "allocations")
+    yield node
+    node.close()
+    shutil.rmtree(tmp_path / "allocations")
+
+
+@pytest.fixture
+def node(idle_node: Node) -> Node:
+    idle_node.start()
+    return idle_node
