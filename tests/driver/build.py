@@ -90,7 +90,7 @@ CUDA = (
     "cuda_twins.c",
     "cuda_resolve.c",
 )
-PROBE = ("gpuprobe.c", "gpuprobe_cuda.c", "gpuprobe_info.c", "gpuprobe_kinds.c", "gpuprobe_ipc.c")
+PROBE = ("gpuprobe.c", "gpuprobe_cuda.c", "gpuprobe_info.c", "gpuprobe_kinds.c", "gpuprobe_ipc.c", "gpuprobe_spin.c")
 NVML = ("nvml_system.c", "nvml_device.c", "nvml_processes.c", "nvml_links.c", "nvml_events.c")
 WARNINGS = (
     "-Wall",

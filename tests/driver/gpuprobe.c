@@ -5,6 +5,7 @@
  *   gpuprobe fill [OPTIONS] STEP_MIB       {"mib":8192,"result":2} the sum of the steps that succeeded, and the refusal
  *   gpuprobe export [OPTIONS] MIB          {"handle":"00ff...","result":0} memory that others may open
  *   gpuprobe import [OPTIONS] HANDLE       {"result":0}
+ *   gpuprobe spin [OPTIONS] US             launches kernels of so many microseconds until SIGTERM
  *     --device N       CUDA ordinal, 0 by default
  *     --kind KIND      alloc (default) or another of gpuprobe_kinds.c; a context or a module is one, whatever the MIB
  *     --hold SECONDS   keep them that long; 0 = until SIGTERM
@@ -116,7 +117,7 @@ static int import(const Options *options, const char *handle) {
 static int usage(void) {
     (void)fprintf(stderr,
                   "usage: gpuprobe info | alloc [OPTIONS] MIB... | fill [OPTIONS] STEP_MIB | export [OPTIONS] MIB |\n"
-                  "       import [OPTIONS] HANDLE\n"
+                  "       import [OPTIONS] HANDLE | spin [OPTIONS] US\n"
                   "OPTIONS: --device N --kind KIND --hold SECONDS --proc\n"
                   "KIND: %s\n",
                   KINDS);
@@ -169,6 +170,9 @@ static int run(const Options *options, const char *verb, char **rest) {
     }
     if (strcmp(verb, "import") == 0 && *rest != NULL) {
         return import(options, *rest);
+    }
+    if (strcmp(verb, "spin") == 0 && number > 0) {
+        return start_device(options) != 0 ? 1 : spin((unsigned)number);
     }
     return usage();
 }

@@ -2,6 +2,8 @@
 
 import json
 import re
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from tests.driver import build, simgpu
 from tests.driver.conftest import World
 
 MIB = 1 << 20
-OUT_OF_MEMORY, INVALID_VALUE = 2, 1
+OUT_OF_MEMORY, INVALID_VALUE, NO_DEVICE = 2, 1, 100
 CAPACITY_MIB = 81920
 DOORS = (("gpuprobe", ()), ("gpuprobe", ("--proc",)), ("gpuprobe-linked", ()))
 KINDS = tuple(re.findall(r'KINDS "(.*)"', (Path(build.__file__).parent / "gpuprobe.h").read_text())[0].split())
@@ -44,3 +46,13 @@ def test_memory_is_handed_to_another_probe(world: World) -> None:
     exporter.kill()
     exporter.wait()
     assert world.probe("import", line["handle"]) == [{"result": INVALID_VALUE}]
+
+
+def test_a_card_is_kept_at_work_until_told_to_stop(world: World) -> None:
+    spinning = world.start(str(world.bin / "gpuprobe"), "spin", "500")
+    time.sleep(0.3)
+    assert spinning.poll() is None
+    spinning.terminate()
+    assert spinning.wait(5) == -signal.SIGTERM
+    (line,) = world.probe("spin", "500", CUDA_VISIBLE_DEVICES="")
+    assert line["result"] == NO_DEVICE
