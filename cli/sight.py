@@ -83,13 +83,19 @@ def _cards(folder: Path) -> tuple[CardUse, ...]:
 
 
 def _name(folder: Path) -> str:
-    for name, read in ((state.COMMAND, bytes.decode), (_RECORD, _holder)):
+    for name, read in ((state.COMMAND, _command), (_RECORD, _holder)):
         try:
             text = read(_read(folder / name, _MAX_TEXT))
         except (OSError, ValueError, LookupError, TypeError):
             continue
         return "".join(each if each.isprintable() else "?" for each in text)
     return "?"
+
+
+def _command(written: bytes) -> str:
+    """The command line without the folders of its program."""
+    program, space, rest = written.decode().partition(" ")
+    return program.rpartition("/")[2] + space + rest
 
 
 def _holder(record: bytes) -> str:

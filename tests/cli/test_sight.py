@@ -16,11 +16,11 @@ from vgpu import region
 
 
 def test_a_users_command_and_a_pod_are_named(home: Path, make: Make) -> None:
-    make("b", card_bytes(used=GIB), card_bytes(OTHER), command="python train.py")
+    make("b", card_bytes(used=GIB), card_bytes(OTHER), command="/usr/bin/python /a/train.py")
     make("a", pod=("default", "notebook", "main"))
     make("c")
     seen = sight.look(home)
-    assert [each.name for each in seen] == ["?", "default/notebook/main", "python train.py"]
+    assert [each.name for each in seen] == ["?", "default/notebook/main", "python /a/train.py"]
     assert [card.gpu for card in seen[2].cards] == [GPU, OTHER]
     assert seen[1].cards == ()
 

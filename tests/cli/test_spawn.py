@@ -68,3 +68,10 @@ def test_signals_sent_to_us_reach_the_command(number: signal.Signals) -> None:
             process.kill()
             raise
     assert process.returncode == 7
+
+
+def test_meanwhile_somebody_may_look_after_other_things(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spawn, "LOOK_S", 0.02)
+    looks: list[int] = []
+    assert spawn.run([SHELL, "-c", "sleep 0.5; exit 3"], os.environ, lambda: looks.append(1)) == 3
+    assert len(looks) > 2

@@ -151,6 +151,9 @@ def test_the_inventory_refuses_what_is_not_built_and_shows_itself(cluster: Clust
     path = f"{names.GPUNODES_PATH}/{node.name}"
     with pytest.raises(api.Refused, match="mode mps is not built yet"):
         cluster.api.patch(path, {"spec": {"cards": [{"uuid": node.cards[0].uuid, "mode": "mps"}]}})
+    watermark = {"high": 70, "low": 70}
+    with pytest.raises(api.Refused, match="high must be above low"):
+        cluster.api.patch(path, {"spec": {"cards": [{"uuid": node.cards[0].uuid, "watermark": watermark}]}})
     with pytest.raises(api.Refused, match="Duplicate"):
         cluster.api.patch(path, {"spec": {"cards": [{"uuid": "GPU-1"}, {"uuid": "GPU-1"}]}})
     (header, row, *_) = cluster.kubectl("get", "gpunodes").splitlines()

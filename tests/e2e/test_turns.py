@@ -8,7 +8,9 @@ import pytest
 
 from cli import sight
 from tests.e2e import nodes, wait
+from tests.e2e.cluster import Cluster
 from tests.e2e.space import Space, container, pod
+from vgpu import names
 
 pytestmark = pytest.mark.e2e
 
@@ -67,3 +69,13 @@ def test_two_pods_at_work_on_one_card_go_on_when_the_arbiter_is_killed(space: Sp
     os.kill(killed, signal.SIGKILL)
     wait.until(lambda: arbiter(node) not in (0, killed), "the arbiter is back", BACK_S)
     both_go_on(node, space)
+
+
+def test_an_admin_s_watermark_reaches_the_node_at_once(cluster: Cluster) -> None:
+    node = cluster.nodes[0]
+    path, card = f"{names.GPUNODES_PATH}/{node.name}", node.cards[0].uuid
+    file = root(node) / "var/lib/vgpu/watermarks"
+    cluster.api.patch(path, {"spec": {"cards": [{"uuid": card, "watermark": {"high": 60, "low": 30}}]}})
+    wait.until(lambda: f"{card} 60 30\n" in file.read_text(), "the watermark", 5)
+    cluster.api.patch(path, {"spec": {"cards": []}})
+    wait.until(lambda: file.read_text() == "* 90 70\n", "no watermark", 5)
