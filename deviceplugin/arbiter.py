@@ -5,6 +5,7 @@ Nothing waits for it: without it every container goes on by its own limits, and 
 
 import asyncio
 import logging
+import os
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -38,7 +39,8 @@ class Arbiter:
 
     def __init__(self, program: Path, config: Path, allocations: Path, clock: Callable[[], float]) -> None:
         """`clock` gives seconds that never go back."""
-        self._command = (str(program), "--config", str(config), str(allocations))
+        parent = str(os.getpid())  # with which it ends, should we be killed
+        self._command = (str(program), "--parent", parent, "--config", str(config), str(allocations))
         self._clock = clock
         self._backoff = Backoff()
         self._complaint = ""

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -35,6 +36,9 @@ static bool watch_signals(void) {
     signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     return signals.fd >= 0 && events_add(&signals);
 }
+
+/* However the parent ends, that is SIGTERM to us; one that has ended already is not ours any more. */
+static bool follow(pid_t parent) { return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent; }
 
 /* Each connection is a descriptor. */
 static void raise_descriptors(void) {
@@ -74,6 +78,7 @@ static void serve(const struct options *options) {
 int main(int count, char **arguments) {
     struct options options;
     if (!options_read(count, arguments, &options)) return EXIT_FAILURE;
+    if (options.parent && !follow(options.parent)) return EXIT_FAILURE;
     raise_descriptors();
     if (!events_open() || !watch_signals()) {
         perror("vgpu-arbiter");

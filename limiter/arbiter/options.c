@@ -6,7 +6,7 @@
 
 #include "../src/moment.h"
 
-static const char usage[] = "usage: vgpu-arbiter [--config FILE] [--idle-exit SECONDS] DIRECTORY";
+static const char usage[] = "usage: vgpu-arbiter [--config FILE] [--idle-exit SECONDS] [--parent PID] DIRECTORY";
 
 enum { SECONDS_MOST = 86400 };
 
@@ -17,8 +17,16 @@ static bool read_seconds(const char *text, uint64_t *ns) {
     return *end == 0 && seconds > 0 && seconds <= SECONDS_MOST;
 }
 
+static bool read_pid(const char *text, pid_t *pid) {
+    char *end;
+    long number = strtol(text, &end, 10);
+    *pid = (pid_t)number;
+    return *end == 0 && number > 0 && number == *pid;
+}
+
 static bool read_option(const char *name, const char *value, struct options *out) {
     if (strcmp(name, "--idle-exit") == 0) return read_seconds(value, &out->idle_exit_ns);
+    if (strcmp(name, "--parent") == 0) return read_pid(value, &out->parent);
     if (strcmp(name, "--config") != 0) return false;
     out->config = value;
     return true;

@@ -5,16 +5,19 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
+import limiter
 from deviceplugin import arbiter
 from deviceplugin.arbiter import Arbiter, Backoff
 from tests.deviceplugin.conftest import World
 
+ROOT = Path(limiter.__file__).parents[1]
 Start = Callable[[str], Path]
 
 
@@ -69,7 +72,7 @@ async def test_it_is_told_where_to_look_and_its_words_are_in_our_log(
     async with asyncio.timeout(5):
         while "got" not in caplog.text:
             await asyncio.sleep(0.005)
-    assert f"got --config {tmp_path}/config {tmp_path}/allocations" in caplog.text
+    assert f"got --parent {os.getpid()} --config {tmp_path}/config {tmp_path}/allocations" in caplog.text
 
 
 async def test_it_is_started_again_when_it_ends(start: Start, caplog: pytest.LogCaptureFixture) -> None:
@@ -127,3 +130,24 @@ async def test_it_can_be_switched_off(world: World) -> None:
     world.start_plugin()
     await world.until_registered()
     assert not (world.directory / "arbiter-pids").exists()
+
+
+async def test_killed_we_take_it_with_us(tmp_path: Path) -> None:
+    """The real one, which asks the kernel for that."""
+    program = (
+        "import asyncio, sys, time; from pathlib import Path; from deviceplugin.arbiter import Arbiter\n"
+        "folder = Path(sys.argv[1])\n"
+        "asyncio.run(Arbiter(folder / 'program', folder / 'config', folder, time.monotonic).run())"
+    )
+    (tmp_path / "config").write_text("* 90 70\n")
+    (tmp_path / "program").write_text(f'#!/bin/sh\necho $$ >> {tmp_path}/pids\nexec {limiter.arbiter_path()} "$@"\n')
+    (tmp_path / "program").chmod(0o755)
+    us = await asyncio.create_subprocess_exec(sys.executable, "-c", program, tmp_path, env={"PYTHONPATH": str(ROOT)})
+    (pid,) = await lives(tmp_path / "pids")
+    await asyncio.sleep(0.3)
+    assert is_running(pid)
+    us.kill()
+    await us.wait()
+    async with asyncio.timeout(5):
+        while is_running(pid):
+            await asyncio.sleep(0.01)
