@@ -17,6 +17,7 @@ from vgpu.errors import VgpuError
 from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
 
 USAGE: Final = 2
+PIPE_COLUMNS: Final = 160
 FAILED: Final = 125  # ours, as `timeout` and `docker run` have it: the command was never tried
 
 T = TypeVar("T")
@@ -91,7 +92,7 @@ def build(environment: Mapping[str, str]) -> typer.Typer:
         no limit and no neighbour is not measured.
         """
         places = _or_fail("top", lambda: sight.places(environment, state_dir))
-        top.run(places, output, 1 if once else looks, refresh, Console())
+        top.run(places, output, 1 if once else looks, refresh, _console(environment))
 
     @app.command("set")
     def set_(
@@ -112,6 +113,11 @@ def build(environment: Mapping[str, str]) -> typer.Typer:
         )
 
     return app
+
+
+def _console(environment: Mapping[str, str]) -> Console:
+    """Where tables go: a pipe has room for long names, unless it is told otherwise."""
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in environment else PIPE_COLUMNS)
 
 
 def _or_fail(verb: str, work: Callable[[], T]) -> T:

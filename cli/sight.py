@@ -30,7 +30,8 @@ class Sight:
 
     Attributes:
         folder: its directory, whose name is its ID.
-        name: the command, or NAMESPACE/POD/CONTAINER; printable whatever was written.
+        name: the command, or NAMESPACE/POD/CONTAINER; printable whatever was written. `(left)` stands before one whose
+            `vgpu run` was killed: the next `vgpu run` removes it.
         limits: what is in force; None where that cannot be read.
         cards: what it used, card by card; empty before the first use, or where the region cannot be read.
     """
@@ -88,7 +89,8 @@ def _name(folder: Path) -> str:
             text = read(_read(folder / name, _MAX_TEXT))
         except (OSError, ValueError, LookupError, TypeError):
             continue
-        return "".join(each if each.isprintable() else "?" for each in text)
+        left = "(left) " if name == state.COMMAND and not state.is_owned(folder) else ""
+        return left + "".join(each if each.isprintable() else "?" for each in text)
     return "?"
 
 

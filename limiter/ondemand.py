@@ -20,8 +20,7 @@ _LOCK: Final = "arbiter.lock"
 _LOG: Final = "arbiter.log"
 _IDLE_EXIT_S: Final = 10
 _MAX_LOG: Final = 1 << 20  # bytes
-_TRIES: Final = 3  # one may be about to give up when it is asked for
-_ANSWERS_S: Final = 0.2
+_TRIES_S: Final = (0.1, 0.4, 1.5)  # one that is there may be about to give up, or the machine busy
 _LOOK_S: Final = 0.002
 # Neither our child, whom somebody would have to wait for, nor of our terminal's session.
 _DETACHED: Final = ("/bin/sh", "-c", '"$@" &', "sh")
@@ -32,10 +31,10 @@ log = logging.getLogger(__name__)
 def await_socket(folder: Path) -> bool:
     """Have an arbiter listen for an allocation's programs; whether one does. That none can be had is logged."""
     home, socket = folder.parents[1], state.socket_of(folder)
-    for _ in range(_TRIES):
+    for within_s in _TRIES_S:
         if not keep(home):
             break
-        if _appears(socket):
+        if _appears(socket, within_s):
             return True
     log.warning("vgpu: no arbiter: programs on one card are not kept apart in time; see %s", home / _LOG)
     return False
@@ -78,8 +77,8 @@ def _start(program: Path, home: Path, lock: int) -> None:
         )
 
 
-def _appears(path: Path) -> bool:
-    until = time.monotonic() + _ANSWERS_S
+def _appears(path: Path, within_s: float) -> bool:
+    until = time.monotonic() + within_s
     while not path.exists():
         if time.monotonic() > until:
             return False

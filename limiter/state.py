@@ -29,9 +29,9 @@ from vgpu.limits import Limits
 STATE_ENV: Final = "VGPU_STATE_DIR"
 ALLOCATIONS: Final = "allocations"
 COMMAND: Final = "command"
+OWNER: Final = "owner"
 
 _FRESH: Final = "fresh"  # allocations in the making, which whoever watches the others shall not see
-_OWNER: Final = "owner"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - what is found there is checked
 _LOCK_WAIT_S: Final = 5.0
 _LOOK_S: Final = 0.005
@@ -120,7 +120,7 @@ def socket_of(folder: Path) -> Path:
 def is_owned(folder: Path) -> bool:
     """Whether the process that made an allocation lives."""
     try:
-        owner = os.open(folder / _OWNER, os.O_RDONLY | os.O_NOFOLLOW)
+        owner = os.open(folder / OWNER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
     try:
@@ -137,7 +137,7 @@ def _make(state: Path, wanted: Limits, command: Sequence[str]) -> Allocation:
     name = secrets.token_hex(4)
     fresh = state / _FRESH / name
     fresh.mkdir(mode=0o700)
-    owner = os.open(fresh / _OWNER, os.O_RDONLY | os.O_CREAT, 0o600)
+    owner = os.open(fresh / OWNER, os.O_RDONLY | os.O_CREAT, 0o600)
     fcntl.flock(owner, fcntl.LOCK_EX)
     fill(fresh, wanted)
     (fresh / COMMAND).write_text(shlex.join(command))

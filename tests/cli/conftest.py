@@ -1,5 +1,6 @@
 """A state directory with allocations that say what a test wants."""
 
+import fcntl
 import json
 import shutil
 import struct
@@ -57,8 +58,9 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture
-def make(home: Path) -> Make:
+def make(home: Path) -> Iterator[Make]:
     """Makes an allocation as `vgpu run` does, or as the device plugin with a pod's name."""
+    owners = []
 
     def make(
         name: str,
@@ -73,12 +75,16 @@ def make(home: Path) -> Make:
         write_cards(folder, *rows)
         if command:
             (folder / "command").write_text(command)
+            owners.append((folder / "owner").open("w"))
+            fcntl.flock(owners[-1], fcntl.LOCK_EX)
         if pod:
             holder = dict(zip(("namespace", "name", "container"), pod, strict=True))
             (folder / "record.json").write_text(json.dumps({"v": 1, "holder": holder}))
         return folder
 
-    return make
+    yield make
+    for owner in owners:
+        owner.close()
 
 
 def limits_of(folder: Path) -> Limits:

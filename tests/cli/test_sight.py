@@ -25,6 +25,12 @@ def test_a_users_command_and_a_pod_are_named(home: Path, make: Make) -> None:
     assert seen[1].cards == ()
 
 
+def test_what_a_killed_vgpu_run_left_is_told_apart(home: Path, make: Make) -> None:
+    (make("a", command="train") / "owner").unlink()
+    os.mkfifo(home / "allocations" / "a" / "owner")
+    assert sight.look(home)[0].name == "(left) train"
+
+
 @pytest.mark.parametrize("record", ["{}", "[]", "null", "x", '{"holder": null}', '{"holder": {"name": 1}}'])
 def test_a_record_that_names_nobody(home: Path, make: Make, record: str) -> None:
     (make("a") / "record.json").write_text(record)
@@ -38,7 +44,7 @@ def test_what_would_move_a_terminal_s_cursor_is_not_shown(home: Path, make: Make
 
 def test_what_is_no_regular_file_is_not_waited_for(home: Path, make: Make) -> None:
     folder = make("a", command="x")
-    for name in ("region", "command"):
+    for name in ("region", "command", "owner"):
         (folder / name).unlink()
         os.mkfifo(folder / name)
     (seen,) = sight.look(home)
