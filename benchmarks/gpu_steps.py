@@ -66,4 +66,11 @@ TWO_CARDS: Final = (
     _test("NCCL", 200, "frameworks", "torch DDP, NCCL"),
 )
 
-LISTS: Final = {"memory": MEMORY, "two-cards": TWO_CARDS}
+COMPUTE: Final = (
+    _benchmark("tenants", 120, "limiter_compute", "tenants", "burst", "inference"),
+    _benchmark("arbiter", 90, "limiter_compute", "arbiter"),
+    _benchmark("same", 240, "limiter_compute", "same"),
+    _benchmark("alone", 180, "limiter_compute", "stall", "curve", "shapes", "costs"),
+)
+
+LISTS: Final = {"compute": COMPUTE, "memory": MEMORY, "two-cards": TWO_CARDS}

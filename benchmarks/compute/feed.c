@@ -2,36 +2,30 @@
  *
  *   feed KIND US STREAMS SECONDS [IDLE_US]
  *
- * KIND is kernel, cooperative, graph (of a thousand kernels, US all together), thread (in the thread's own default
- * stream), sync (each launch waited for, then IDLE_US of nothing), or launch (what a launch costs the host). Says
- * {"ready":...}, waits for a line, feeds for a second and then for SECONDS, and says how many were completed in how
- * many ns, and the longest that one launch took. A kernel fills the card, so that no two run at once. */
+ * KIND is kernel, work (a kernel that works: true where others interrupt it), cooperative, graph (of a thousand
+ * kernels, US all together), thread (in the thread's own default stream), sync (each launch waited for, then IDLE_US of
+ * nothing), or launch (what a launch costs the host). Says {"ready":...}, waits for a line, feeds for a second and then
+ * for SECONDS, and says how many were completed in how many ns, and the longest that one launch took. A kernel fills
+ * the card, so that no two run at once. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "../limiter/calls.h"
+#include "kernels.h"
 
-enum { TEXT_SIZE = 1024, RING = 8, MOST_STREAMS = 64, NODES = 1000, BATCH_US = 2500, BATCH_MOST = 64 };
-enum { BLOCKS_PER_SM = 2, THREADS = 1024, NAME_SIZE = 64, LAUNCHES = 500 };
+enum { RING = 8, MOST_STREAMS = 64, NODES = 1000, BATCH_US = 2500, BATCH_MOST = 64, LAUNCHES = 500, NAME_SIZE = 64 };
 
 #define TAIL_NS 200000000ULL
-
-static const char text[] =
-    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry spin_%u()\n{\n.reg .u64 %%t<3>;\n.reg .pred %%p;\n"
-    "mov.u64 %%t0, %%globaltimer;\nAGAIN:\nmov.u64 %%t1, %%globaltimer;\nsub.u64 %%t2, %%t1, %%t0;\n"
-    "setp.lt.u64 %%p, %%t2, %u000;\n@%%p bra AGAIN;\nret;\n}\n";
 
 static struct {
     const char *kind;
     unsigned us, streams, idle_us;
     double seconds;
-    unsigned blocks;
-    CUfunction function;
+    struct kernel kernel;
+    enum way way;
     CUgraphExec graph;
     CUstream stream[MOST_STREAMS];
     CUevent ring[RING];
@@ -39,24 +33,10 @@ static struct {
     uint64_t count, longest;
 } feed;
 
-static uint64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000ULL + (uint64_t)time.tv_nsec;
-}
-
 static bool is_kind(const char *kind) { return strcmp(feed.kind, kind) == 0; }
 
-static bool launch_kernel(CUstream stream) {
-    if (is_kind("thread"))
-        return DO(cuLaunchKernel_ptsz, feed.function, feed.blocks, 1, 1, THREADS, 1, 1, 0, NULL, NULL, NULL);
-    if (is_kind("cooperative"))
-        return DO(cuLaunchCooperativeKernel, feed.function, feed.blocks, 1, 1, THREADS, 1, 1, 0, stream, NULL);
-    return DO(cuLaunchKernel, feed.function, feed.blocks, 1, 1, THREADS, 1, 1, 0, stream, NULL, NULL);
-}
-
 static bool launch(CUstream stream) {
-    return is_kind("graph") ? DO(cuGraphLaunch, feed.graph, stream) : launch_kernel(stream);
+    return is_kind("graph") ? DO(cuGraphLaunch, feed.graph, stream) : kernel_launch(&feed.kernel, stream, feed.way);
 }
 
 static bool timed(CUstream stream) {
@@ -102,35 +82,22 @@ static bool feed_for(double seconds) {
 static bool capture(void) {
     CUgraph graph;
     if (!DO(cuStreamBeginCapture_v2, feed.stream[0], CU_STREAM_CAPTURE_MODE_GLOBAL)) return false;
-    for (int i = 0; i < NODES; i++) launch_kernel(feed.stream[0]);
+    for (int i = 0; i < NODES; i++) kernel_launch(&feed.kernel, feed.stream[0], ORDINARY);
     return DO(cuStreamEndCapture, feed.stream[0], &graph) && DO(cuGraphInstantiateWithFlags, &feed.graph, graph, 0);
 }
 
 static bool load(void) {
-    char code[TEXT_SIZE];
-    char name[NAME_SIZE];
-    CUmodule module;
-    unsigned us = is_kind("graph") ? feed.us / NODES : feed.us;
-    (void)snprintf(code, sizeof code, text, us, us);
-    (void)snprintf(name, sizeof name, "spin_%u", us);
-    return DO(cuModuleLoadData, &module, code) && DO(cuModuleGetFunction, &feed.function, module, name);
+    feed.way = is_kind("thread") ? PER_THREAD : is_kind("cooperative") ? COOPERATIVE : ORDINARY;
+    if (is_kind("work")) return kernel_work(&feed.kernel, feed.us);
+    return kernel_spin(&feed.kernel, is_kind("graph") ? feed.us / NODES : feed.us);
 }
 
 static bool prepare(void) {
-    int units = 1;
     for (unsigned i = 0; i < feed.streams; i++)
         if (!DO(cuStreamCreate, &feed.stream[i], CU_STREAM_NON_BLOCKING)) return false;
     for (int i = 0; i < RING; i++)
         if (!DO(cuEventCreate, &feed.ring[i], CU_EVENT_DISABLE_TIMING)) return false;
-    (void)DO(cuDeviceGetAttribute, &units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
-    feed.blocks = (unsigned)units * BLOCKS_PER_SM;
     return load() && (!is_kind("graph") || capture());
-}
-
-static bool start(void) {
-    CUcontext context;
-    return calls_open() && DO(cuInit, 0) && DO(cuDevicePrimaryCtxRetain, &context, 0) && DO(cuCtxSetCurrent, context) &&
-           prepare();
 }
 
 static void say(uint64_t ns) {
@@ -148,11 +115,11 @@ static bool await_line(void) {
 
 /* For each line, the host's time of so many launches. */
 static void time_launches(void) {
-    feed.blocks = 1;
+    feed.kernel.blocks = 1;
     do {
         feed.count = LAUNCHES;
         uint64_t begun = now();
-        for (int i = 0; i < LAUNCHES; i++) launch_kernel(feed.stream[0]);
+        for (int i = 0; i < LAUNCHES; i++) kernel_launch(&feed.kernel, feed.stream[0], ORDINARY);
         uint64_t taken = now() - begun;
         DO(cuCtxSynchronize);
         say(taken);
@@ -186,10 +153,11 @@ int main(int argc, char **argv) {
     feed.seconds = strtod(argv[4], NULL);
     feed.idle_us = argc > 5 ? (unsigned)strtoul(argv[5], NULL, 10) : 0;
     if (feed.streams < 1 || feed.streams > MOST_STREAMS) return 2;
-    bool started = start();
+    bool started = kernels_start() && prepare();
     if (started) (void)DO(cuDeviceGetName, gpu, sizeof gpu, 0);
-    printf("{\"ready\":%s,\"gpu\":\"%s\",\"result\":%d,\"function\":\"%s\"}\n", started ? "true" : "false", gpu,
-           (int)failure.result, failure.function);
+    printf("{\"ready\":%s,\"gpu\":\"%s\",\"turns\":%llu,\"result\":%d,\"function\":\"%s\"}\n",
+           started ? "true" : "false", gpu, (unsigned long long)feed.kernel.turns, (int)failure.result,
+           failure.function);
     (void)fflush(stdout);
     if (!started || !await_line()) return 1;
     if (is_kind("launch"))

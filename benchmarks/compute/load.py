@@ -1,10 +1,11 @@
-"""Loads of the card: `feed.c` natively or in a container with a share, one process or several."""
+"""Loads of the card: the programs `feed.c` and `timed.c` in containers, one process or several."""
 
+import functools
 import json
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from limiter import launch
 from vgpu import region
 
 WARM_NS = 1_000_000_000
+TAIL_NS = 200_000_000  # as in feed.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,18 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Timed:
+    """What one process does whose every piece of work is timed, as in timed.c."""
+
+    kind: str
+    us: int
+
+    def command(self, seconds: float) -> list[str]:
+        """Return the command that does it."""
+        return [str(build.program("timed")), self.kind, str(self.us), str(seconds)]
+
+
+@dataclass(frozen=True, slots=True)
 class Fed:
     """What came of it: what the kernels took together over the time, the longest launch, the whole time."""
 
@@ -41,7 +55,7 @@ class Fed:
 
 
 class Container:
-    """Limits and a region of their own, as files."""
+    """Limits and a region of their own, as files; no arbiter."""
 
     def __init__(self, cores: int | None) -> None:
         self._folder = launch.write_files(launch.parse("64GiB", cores, "fixed"))
@@ -60,14 +74,17 @@ class Container:
 
 
 class Feeder:
-    """A started `feed.c` that waits to be told. Raises RuntimeError where it cannot start."""
+    """A program that starts, and then waits to be told. What it says raises RuntimeError where something failed."""
 
-    def __init__(self, load: Load, seconds: float, env: Mapping[str, str]) -> None:
+    def __init__(self, load: Load | Timed, seconds: float, env: Mapping[str, str]) -> None:
         command = load.command(seconds)
         self._process = subprocess.Popen(
             command, env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        self.started = self.answer()
+
+    def await_start(self) -> dict[str, Any]:
+        """Return what it says once it is ready."""
+        return self.answer()
 
     def go(self, begin_ns: int | None = None) -> None:
         """Let it feed, and count from that moment of the monotonic clock; where none is named, after a second."""
@@ -90,15 +107,64 @@ class Feeder:
 
 
 def feed(load: Load, seconds: float, env: Mapping[str, str], processes: int = 1) -> Fed:
-    """Feed the card from so many processes at once; their shares are added."""
-    feeders = [Feeder(load, seconds, env) for _ in range(processes)]
-    begin_ns = time.monotonic_ns() + WARM_NS if processes > 1 else None
+    """Feed the card from so many processes of a container at once; their shares are added."""
+    if processes > 1:
+        each = feed_together([(load, env)] * processes, seconds)
+        spent = seconds + (WARM_NS + TAIL_NS) / 1e9
+        return Fed(sum(fed.share for fed in each), max(fed.longest_ms for fed in each), spent)
+    feeder = Feeder(load, seconds, _knowing(load, env))
+    feeder.await_start()
     begun = time.monotonic()
+    feeder.go()
+    answer, spent = feeder.answer(), time.monotonic() - begun
+    feeder.end()
+    return _fed(load, answer, spent)
+
+
+def feed_together(
+    loads: Sequence[tuple[Load, Mapping[str, str]]],
+    seconds: float,
+    meanwhile: Callable[[int], None] = lambda _begin_ns: None,
+) -> list[Fed]:
+    """Feed the card from several containers at once, for the same time; `meanwhile` is called with its beginning."""
+    answers = run_together(loads, seconds, meanwhile)
+    return [_fed(load, answer, seconds) for (load, _), answer in zip(loads, answers, strict=True)]
+
+
+def run_together(
+    loads: Sequence[tuple[Load | Timed, Mapping[str, str]]],
+    seconds: float,
+    meanwhile: Callable[[int], None] = lambda _begin_ns: None,
+) -> list[dict[str, Any]]:
+    """Start all, let all begin, and return what each says in the end."""
+    feeders = [Feeder(load, seconds, _knowing(load, env)) for load, env in loads]
+    for feeder in feeders:
+        feeder.await_start()
+    begin_ns = time.monotonic_ns() + WARM_NS
     for feeder in feeders:
         feeder.go(begin_ns)
+    meanwhile(begin_ns)
     answers = [feeder.answer() for feeder in feeders]
-    seconds = time.monotonic() - begun
     for feeder in feeders:
         feeder.end()
-    share = sum(answer["count"] * load.us * 1000 / answer["ns"] for answer in answers)
-    return Fed(share, max(answer["longest_ns"] for answer in answers) / 1e6, seconds)
+    return answers
+
+
+def _knowing(load: Load | Timed, env: Mapping[str, str]) -> Mapping[str, str]:
+    """Tell what works how much takes how long, so that none finds it out while others do."""
+    works = isinstance(load, Timed) or load.kind == "work"
+    return {**env, "BENCH_TURNS": str(turns_of_ms())} if works else env
+
+
+@functools.cache
+def turns_of_ms() -> float:
+    """Return how many turns of its loop a kernel that works does in a millisecond, alone."""
+    feeder = Feeder(Load("work", 1000), 0, native_env())
+    turns = float(feeder.await_start()["turns"])
+    feeder.end()
+    return turns
+
+
+def _fed(load: Load, answer: Mapping[str, Any], seconds: float) -> Fed:
+    share = answer["count"] * load.us * 1000 / answer["ns"]
+    return Fed(share, answer["longest_ns"] / 1e6, seconds)

@@ -23,14 +23,16 @@ PROGRAMS = {
     "kills": (*CLASSES, "kills_worker.c", "kills.c"),
     "step": (*CLASSES, "step.c"),
     "cost": ("calls.c", "processes.c", "cost.c"),
-    "feed": ("calls.c", "../compute/feed.c"),
+    "feed": ("calls.c", "../compute/kernels.c", "../compute/feed.c"),
+    "timed": ("calls.c", "../compute/kernels.c", "../compute/timed.c"),
 }
 
 
 def program(name: str) -> Path:
     """Return the path of a built program; builds it where a compiler is at hand and the sources are newer."""
     path = OUT / name
-    newest = max(source.stat().st_mtime for source in HERE.iterdir() if source.suffix in {".c", ".h"})
+    folders = HERE, HERE.parent / "compute"
+    newest = max(file.stat().st_mtime for each in folders for file in each.iterdir() if file.suffix in {".c", ".h"})
     if util.find_spec("ziglang") and not (path.is_file() and path.stat().st_mtime > newest):
         build(name)
     return path

@@ -98,6 +98,9 @@
     X(cuLaunchCooperativeKernel)          \
     X(cuStreamSynchronize)                \
     X(cuEventCreate)                      \
+    X(cuEventDestroy_v2)                  \
+    X(cuEventElapsedTime)                 \
+    X(cuEventQuery)                       \
     X(cuEventRecord)                      \
     X(cuEventSynchronize)
 

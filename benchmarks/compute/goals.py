@@ -1,0 +1,140 @@
+"""What a measurement must show, and the table of what it showed: natively, and with us as often as asked."""
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.compute.node import Native, Node, Place
+
+Figures = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The bounds of a figure; `asked` is the percent of the card's time that it is the share of, if it is one."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    asked: float | None = None
+
+    def beyond(self, value: float) -> float:
+        """Return how far it is out of bounds; negative within them."""
+        return max(self.least - value, value - self.most)
+
+    def __str__(self) -> str:
+        if self.asked is not None:
+            return f"{self.asked:g} within {self.most - self.asked:g}"
+        return f">= {self.least:g}" if self.least > -math.inf else f"<= {self.most:g}" if self.most < math.inf else ""
+
+
+SHOWN = Goal()
+
+
+def near(asked: float, points: float) -> Goal:
+    """A share, in percent."""
+    return Goal(asked - points, asked + points, asked)
+
+
+def at_least(value: float) -> Goal:
+    """No less."""
+    return Goal(least=value)
+
+
+def at_most(value: float) -> Goal:
+    """No more."""
+    return Goal(most=value)
+
+
+class SkippedError(Exception):
+    """This machine cannot show it; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Something to measure: the goal of each figure, and what tells the figures for the containers of a place."""
+
+    part: str
+    name: str
+    goals: Mapping[str, Goal]
+    measure: Callable[[Place], Figures]
+    has_native: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure: as it was natively, if that was asked, and in each round with us."""
+
+    part: str
+    name: str
+    figure: str
+    goal: Goal
+    native: float | None
+    rounds: Sequence[float]
+    seconds: float
+    fault: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        missed = self.goal.beyond(self.median) > 0
+        object.__setattr__(self, "fault", f"{self.goal.beyond(self.median):.2f} off" if missed else "")
+
+    @property
+    def median(self) -> float:
+        """Return the middle one of the rounds."""
+        return statistics.median(self.rounds)
+
+    @property
+    def worst(self) -> float:
+        """Return the one that is furthest out of bounds, or nearest to being."""
+        return max(self.rounds, key=self.goal.beyond)
+
+    def line(self) -> str:
+        """Return its line of the table."""
+        native = "" if self.native is None else f"{self.native:.2f}"
+        goal, fault = str(self.goal), self.fault or ("none" if self.goal != SHOWN else "")
+        what = f"| {self.part} | {self.name} | {self.figure} | {goal} | {native} "
+        return f"{what}| {self.median:.2f} | {self.worst:.2f} | {fault} | {self.seconds:.0f} |"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A scenario that did not come to its end."""
+
+    part: str
+    name: str
+    fault: str
+
+
+HEAD = "| part | what | figure | goal | native | median | worst | fault | s |\n" + "|---" * 9 + "|"
+
+
+def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Row | Failure]:
+    """Print and yield the rows as they are measured; what this machine cannot show is printed with the reason."""
+    print(HEAD, flush=True)
+    for scenario in scenarios:
+        try:
+            for row in rows(scenario, rounds):
+                print(row.line(), flush=True)
+                yield row
+        except SkippedError as reason:
+            print(f"| {scenario.part} | {scenario.name} | skipped: {reason} |" + " |" * 6, flush=True)
+        except (RuntimeError, OSError) as error:
+            print(f"| {scenario.part} | {scenario.name} | FAILED: {error} |" + " |" * 6, flush=True)
+            yield Failure(scenario.part, scenario.name, str(error))
+
+
+def rows(scenario: Scenario, rounds: int) -> list[Row]:
+    """Measure a scenario. The seconds are those of all its rounds."""
+    begun = time.monotonic()
+    with Native() as place:
+        native = scenario.measure(place) if scenario.has_native else {}
+    ours = []
+    for _ in range(rounds):
+        with Node() as place:
+            ours.append(scenario.measure(place))
+    seconds = time.monotonic() - begun
+    return [
+        Row(scenario.part, scenario.name, name, goal, native.get(name), [each[name] for each in ours], seconds)
+        for name, goal in scenario.goals.items()
+    ]

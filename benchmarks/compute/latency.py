@@ -1,0 +1,96 @@
+"""What a container waits for beside a burner: a short inference, and one that comes back from idleness."""
+
+import functools
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.compute.goals import SHOWN, Figures, Scenario, at_least, at_most
+from benchmarks.compute.load import Timed, run_together
+from benchmarks.compute.node import Place
+from benchmarks.compute.tenants import WORK
+from benchmarks.limiter.worker import native_env
+
+INFER = Timed("infer", 450)  # two of them each 10 ms
+P50, P99 = 1.25, 2.0  # over alone
+BURNER = 85.0
+TAKEN_MS, GIVEN_MS = 100.0, 20.0
+RATE_MS = 20  # over which what is done is counted
+NEARLY = 0.9  # of the whole card
+AFTER_MS = 300  # that one who is back is looked at
+PAUSE_S = 2.4  # a third each: at work, idle, at work
+
+
+def inference(seconds: float) -> list[Scenario]:
+    """Beside a burner that may burst, and one that has idle time only."""
+    return [
+        _inference("two kernels each 10 ms beside a burner, burst 50 and 50", (50, "burst"), (50, "burst"), seconds),
+        _inference("the same, fixed 30 beside best-effort", (30, "fixed"), (None, "best-effort"), seconds),
+    ]
+
+
+def returns() -> list[Scenario]:
+    """One of two that may burst goes idle and comes back, with short kernels and the longest promised for."""
+    return [_return(us) for us in (1000, 5000)]
+
+
+def _inference(name: str, mine: tuple[int | None, str], others: tuple[int | None, str], seconds: float) -> Scenario:
+    def measure(place: Place) -> Figures:
+        envs = place.container(*mine), place.container(*others)
+        told, burnt = run_together([(INFER, envs[0]), (WORK, envs[1])], seconds)
+        p50, p99 = _percentiles(told["told_us"])
+        alone50, alone99 = _alone(seconds)
+        burner = 100 * burnt["count"] * WORK.us * 1000 / burnt["ns"]
+        return {"p50 over alone": p50 / alone50, "p99 over alone": p99 / alone99, "p50 ms": p50, "burner %": burner}
+
+    goals = {"p50 over alone": at_most(P50), "p99 over alone": at_most(P99), "p50 ms": SHOWN}
+    return Scenario("inference", name, {**goals, "burner %": at_least(BURNER)}, measure)
+
+
+@functools.cache
+def _alone(seconds: float) -> tuple[float, float]:
+    (told,) = run_together([(INFER, native_env())], seconds)
+    return _percentiles(told["told_us"])
+
+
+def _percentiles(told_us: Sequence[int]) -> tuple[float, float]:
+    """Return the middle one and the 99th of a hundred, in ms."""
+    cuts = statistics.quantiles(told_us, n=100)
+    return cuts[49] / 1000, cuts[98] / 1000
+
+
+def _return(us: int) -> Scenario:
+    def measure(place: Place) -> Figures:
+        envs = [place.container(50, "burst") for _ in range(2)]
+        stays, returns = run_together([(Timed("steady", us), envs[0]), (Timed("pause", us), envs[1])], PAUSE_S)
+        return {
+            "idle share taken within ms": taken_ms(stays, returns, us),
+            "first kernel back within ms": first_ms(returns, us),
+            "most behind when back, ms": behind_ms(returns, us),
+        }
+
+    goals = {"idle share taken within ms": at_most(TAKEN_MS), "first kernel back within ms": at_most(GIVEN_MS)}
+    name = f"one of two goes idle and comes back, kernels of {us // 1000} ms"
+    return Scenario("burst", name, {**goals, "most behind when back, ms": SHOWN}, measure)
+
+
+def taken_ms(stays: dict[str, Any], returns: dict[str, Any], us: int) -> float:
+    """Return how long after the neighbour's last kernel the one that stays had nearly the whole card, first."""
+    last = max(end for end in returns["told_us"] if end < returns["back_us"])
+    ends = [end for end in stays["told_us"] if end >= last]
+    enough = NEARLY * RATE_MS * 1000
+    full = (end for end in ends if us * sum(end < each <= end + RATE_MS * 1000 for each in ends) >= enough)
+    return float(next(full, returns["back_us"]) - last) / 1000
+
+
+def first_ms(returns: dict[str, Any], us: int) -> float:
+    """Return how long after it was back its first kernel began."""
+    first = min(end for end in returns["told_us"] if end > returns["back_us"])
+    return float(first - us - returns["back_us"]) / 1000
+
+
+def behind_ms(returns: dict[str, Any], us: int) -> float:
+    """Return the most that it was behind half of the card's time since it was back, just before a kernel's end."""
+    back = returns["back_us"]
+    ends = [end - back for end in returns["told_us"] if back < end < back + AFTER_MS * 1000]
+    return float(max(end / 2 - number * us for number, end in enumerate(ends)) / 1000)

@@ -1,0 +1,86 @@
+"""Clients of the arbiter that launch nothing, and speak to it as no client of ours does, until they are killed.
+
+    python -m benchmarks.compute.liar flood|keep|ask SOCKET CLIENTS
+
+They claim the first card. `flood`: anything, as fast as it goes; `keep`: turns, none of which is ever ended; `ask`:
+each of the clients for a turn, again and again. The layouts are those of arbitration.h.
+"""
+
+import array
+import os
+import random
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+
+import pynvml
+
+from vgpu import limits
+
+MAGIC, VERSION = b"VGPUTURN", 1
+WANT, DONE = 1, 2
+HELLO = struct.Struct("<8sII16s")
+WELCOME = struct.Struct("<8sII")
+MESSAGE = struct.Struct("<IIQ")
+TRY_S, FULL_S = 0.01, 0.0001
+ASK_S = 0.05
+
+
+def first_card() -> bytes:
+    """Return the card's UUID."""
+    pynvml.nvmlInit()
+    uuid = pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(0))
+    return limits.uuid_bytes(uuid)
+
+
+def connect(path: str, card: bytes) -> socket.socket:
+    """Connect and be accepted; the page is not looked at. Raises OSError."""
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    client.settimeout(1)
+    client.connect(path)
+    client.send(HELLO.pack(MAGIC, VERSION, 0, card))
+    _, descriptors, _, _ = client.recvmsg(WELCOME.size, socket.CMSG_SPACE(4))
+    for _, _, data in descriptors:
+        for descriptor in array.array("i", data):
+            os.close(descriptor)
+    client.setblocking(False)
+    return client
+
+
+def flood(clients: list[socket.socket]) -> None:
+    """Say anything until it refuses."""
+    said = MESSAGE.pack(random.choice((WANT, DONE, 7)), random.getrandbits(32), random.getrandbits(64))
+    for client in clients:
+        client.send(said[: random.choice((MESSAGE.size, MESSAGE.size, 5))])
+
+
+def ask(clients: list[socket.socket]) -> None:
+    """Ask for a turn each, and again."""
+    for client in clients:
+        client.send(MESSAGE.pack(WANT, 0, 0))
+    time.sleep(ASK_S)
+
+
+KINDS: dict[str, Callable[[list[socket.socket]], None]] = {"flood": flood, "keep": ask, "ask": ask}
+
+
+def main() -> None:
+    """Lie."""
+    kind, path, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    card, clients = first_card(), list[socket.socket]()
+    while True:
+        try:
+            clients += [connect(path, card) for _ in range(count - len(clients))]
+            KINDS[kind](clients)
+        except BlockingIOError:  # it does not keep up, and need not
+            time.sleep(FULL_S)
+        except OSError:
+            while clients:
+                clients.pop().close()
+            time.sleep(TRY_S)
+
+
+if __name__ == "__main__":
+    main()
