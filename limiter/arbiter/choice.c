@@ -67,7 +67,7 @@ bool choice_is_due(struct schedule *schedule, uint64_t now) {
         schedule->urgent = choice.tenant;
         return true;
     }
-    if (now < schedule->turn.began + schedule->turn.budget) return false;
+    if (now < schedule->turn.yields_at) return false;
     return choice.is_starved || waiting == holding || !order_is_before(holding, waiting, has_room(schedule));
 }
 

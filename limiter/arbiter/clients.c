@@ -86,6 +86,12 @@ void clients_wait_no_more(struct schedule *schedule, int client) {
     if (tenant->first == SCHEDULE_NONE) tenant->waits_since = 0;
     gone->is_waiting = false;
     schedule->waiting--;
+    if (clients_is_away(schedule, tenant)) tenant_leave(tenant, schedule->pace);
+}
+
+bool clients_is_away(const struct schedule *schedule, const struct tenant *tenant) {
+    bool has_turn = schedule->turn.number && &schedule->tenants[schedule->turn.tenant] == tenant;
+    return !tenant->waits_since && !has_turn;
 }
 
 bool clients_others_wait(const struct schedule *schedule, int tenant) {

@@ -1,8 +1,11 @@
+#include "allowance.h"
 #include "parts.h"
-#include "terms.h"
 
 /* After a grant, to launch something. */
 #define TIME_TO_BEGIN TENANT_NS_PER_MS
+
+/* For what lies between the arbiter's word and its client's, where it has no patience left. */
+#define TIME_TO_ANSWER TENANT_NS_PER_MS
 
 /* A turn that takes no longer is a short one. */
 #define SHORT (3 * TENANT_NS_PER_MS)
@@ -40,8 +43,10 @@ static void show(struct schedule *schedule, uint64_t now) {
     struct holding *turn = &schedule->turn;
     bool is_bounded = !choice_is_above_all(schedule, turn->tenant);
     bool is_hurried = choice_is_hurried(schedule, turn->tenant, now);
-    shown_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX,
-               terms_depth(is_hurried, is_bounded));
+    uint64_t depth = allowance_depth(is_hurried, is_bounded);
+    uint64_t left = is_bounded || depth > turn->budget ? 0 : depth;
+    turn->yields_at = turn->began + turn->budget - left;
+    shown_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, depth);
 }
 
 void holding_begin(struct schedule *schedule, int client, uint64_t budget, uint64_t now) {
@@ -72,14 +77,23 @@ void holding_contest(struct schedule *schedule, uint64_t now) {
 
 uint64_t holding_limit(const struct schedule *schedule) {
     const struct holding *turn = &schedule->turn;
-    return turn->contested ? turn->contested + turn->budget + schedule->tenants[turn->tenant].patience : UINT64_MAX;
+    bool is_pressed = schedule->waiting && turn->overdue_at;
+    return is_pressed ? turn->overdue_at + TIME_TO_ANSWER + schedule->tenants[turn->tenant].patience : UINT64_MAX;
 }
 
-void holding_ask_to_yield(struct schedule *schedule) {
+/* What is in flight when it is asked may pass. */
+void holding_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct holding *turn = &schedule->turn;
     turn->is_asked_to_yield = true;
+    turn->overdue_at = later(turn->began + turn->budget, now + allowance_depth(false, false));
     schedule->clients[turn->client].page.yield = turn->number;
     clients_mark(schedule, turn->client);
+}
+
+void holding_finish(struct schedule *schedule, uint64_t ends_at, uint64_t now) {
+    struct holding *turn = &schedule->turn;
+    turn->ends_at = ends_at;
+    if (!turn->overdue_at) turn->overdue_at = later(turn->began + turn->budget, now);
 }
 
 /* A turn that was cut short by us says nothing about its tenant, unless it was a long one all the same; nor does one
@@ -90,14 +104,14 @@ static void judge(struct tenant *tenant, const struct holding *turn, uint64_t en
     uint64_t busy = busy_until > turn->contested ? busy_until - turn->contested : 0;
     bool is_by_itself = !turn->is_asked_to_yield || idle_since < ended;
     if (is_by_itself)
-        tenant_judge(tenant, busy < SHORT && 2 * busy < terms_own_budget(&tenant->ask, turn->budget));
+        tenant_judge(tenant, busy < SHORT && 2 * busy < allowance_own_budget(&tenant->ask, turn->budget));
     else if (ended > turn->began + SHORT)
         tenant_judge(tenant, false);
 }
 
 static void note_overrun(struct tenant *tenant, const struct holding *turn, uint64_t ended) {
-    uint64_t allowed = turn->contested + turn->budget;
-    if (turn->contested && ended > allowed) tenant_overrun(tenant, ended - allowed);
+    if (turn->contested && turn->overdue_at && ended > turn->overdue_at)
+        tenant_overrun(tenant, ended - turn->overdue_at);
 }
 
 void holding_end(struct schedule *schedule, uint64_t ended, uint64_t idle_since) {
@@ -108,4 +122,5 @@ void holding_end(struct schedule *schedule, uint64_t ended, uint64_t idle_since)
     note_overrun(tenant, turn, ended);
     if (schedule->clients[turn->client].page.turn == turn->number) shown_turn(schedule, turn->client, 0, 0, 0);
     *turn = (struct holding){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};
+    if (clients_is_away(schedule, tenant)) tenant_leave(tenant, schedule->pace);
 }

@@ -26,9 +26,11 @@ struct holding {
     int32_t client;
     uint64_t began;
     uint64_t budget;
-    uint64_t contested; /* since when somebody waits for its end, 0 = nobody does */
-    uint64_t look_at;   /* when the region is to be read, to see whether the card is idle */
-    uint64_t ends_at;   /* it is done, but for what the card does until then; 0 = it is not */
+    uint64_t yields_at;  /* where others wait; what it may have in flight then is within the budget */
+    uint64_t contested;  /* since when somebody waits for its end, 0 = nobody does */
+    uint64_t look_at;    /* when the region is to be read, to see whether the card is idle */
+    uint64_t overdue_at; /* others wait, and it is to be over by then; 0 = nobody said so yet */
+    uint64_t ends_at;    /* it is done, but for what the card does until then; 0 = it is not */
     bool is_asked_to_yield;
 };
 
@@ -58,6 +60,7 @@ struct schedule {
 bool clients_is_one(const struct schedule *schedule, int client);
 void clients_wait(struct schedule *schedule, int client, uint64_t now);
 void clients_wait_no_more(struct schedule *schedule, int client);
+bool clients_is_away(const struct schedule *schedule, const struct tenant *tenant);
 bool clients_others_wait(const struct schedule *schedule, int tenant);
 void clients_mark(struct schedule *schedule, int client);
 
@@ -89,7 +92,8 @@ void holding_count(struct schedule *schedule, uint64_t now);
 void holding_begin(struct schedule *schedule, int client, uint64_t budget, uint64_t now);
 void holding_contest(struct schedule *schedule, uint64_t now);
 void holding_end(struct schedule *schedule, uint64_t ended, uint64_t idle_since);
-void holding_ask_to_yield(struct schedule *schedule);
+void holding_ask_to_yield(struct schedule *schedule, uint64_t now);
+void holding_finish(struct schedule *schedule, uint64_t ends_at, uint64_t now);
 
 /* When a turn is over at the latest, whatever its client says. */
 uint64_t holding_limit(const struct schedule *schedule);

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
+#include "allowance.h"
 #include "parts.h"
-#include "terms.h"
 
 /* The next turn is given so long before the card falls free, for its work needs that to get there. */
 #define EARLY (3 * TENANT_NS_PER_MS / 10)
@@ -50,7 +50,7 @@ int schedule_add(struct schedule *schedule, const struct ask *ask, uint64_t now)
     int place = free_place(schedule);
     if (place == SCHEDULE_NONE) return SCHEDULE_NONE;
     schedule->tenants[place] = tenant_made(ask, now);
-    schedule->tenants[place].pace = schedule->pace;
+    schedule->tenants[place].pace = schedule->tenants[place].left_pace = schedule->pace;
     return place;
 }
 
@@ -60,7 +60,7 @@ void schedule_change(struct schedule *schedule, int tenant, const struct ask *as
     holding_count(schedule, now);
     tenant_refill(changed, now);
     changed->ask = *ask;
-    changed->pace = schedule->pace; /* what it held was counted by another weight */
+    changed->pace = changed->left_pace = schedule->pace; /* what it held was counted by another weight */
     schedule->is_stale = true;
 }
 
@@ -91,7 +91,7 @@ void schedule_want(struct schedule *schedule, int client, uint64_t now) {
         return;
     }
     if (has_turn) return;
-    if (!tenant->waits_since) tenant_keep_pace(tenant, schedule->pace, 0);
+    if (clients_is_away(schedule, tenant)) tenant_return(tenant, schedule->pace);
     clients_wait(schedule, client, now);
     holding_contest(schedule, now);
 }
@@ -101,7 +101,7 @@ void schedule_done(struct schedule *schedule, int client, uint32_t number, uint6
     if (schedule->clients[client].page.turn == number) shown_turn(schedule, client, 0, 0, 0);
     if (!turn->number || turn->number != number || turn->client != client || turn->ends_at) return;
     holding_count(schedule, now);
-    turn->ends_at = later(now, turn->began) + lesser(rest, REST_MOST);
+    holding_finish(schedule, later(now, turn->began) + lesser(rest, REST_MOST), now);
 }
 
 static bool is_held(const struct schedule *schedule) { return schedule->turn.number && !schedule->turn.ends_at; }
@@ -146,7 +146,7 @@ static void end_if_over(struct schedule *schedule, uint64_t now) {
 static void begin_next(struct schedule *schedule, uint64_t now) {
     struct choice choice = choice_make(schedule, now);
     if (choice.tenant == SCHEDULE_NONE) return;
-    uint64_t budget = terms_budget(shown_active(schedule, now));
+    uint64_t budget = allowance_budget(shown_active(schedule, now));
     if (choice.is_starved) {
         schedule->floor_at = now;
         budget = lesser(budget, FLOOR_BUDGET);
@@ -168,7 +168,7 @@ static uint64_t next_moment(const struct schedule *schedule, uint64_t now) {
     if (!schedule->waiting) return UINT64_MAX;
     if (!turn->number) return now + LOOK_AGAIN;
     uint64_t next = lesser(turn->look_at, end_of_turn(schedule));
-    uint64_t yields_at = turn->is_asked_to_yield ? UINT64_MAX : turn->began + turn->budget;
+    uint64_t yields_at = turn->is_asked_to_yield ? UINT64_MAX : turn->yields_at;
     return lesser(next, later(yields_at, now + LOOK_AGAIN));
 }
 
@@ -180,7 +180,7 @@ uint64_t schedule_run(struct schedule *schedule, uint64_t now) {
     if (!schedule->turn.number && schedule->waiting) begin_next(schedule, now);
     holding_contest(schedule, now);
     if (is_held(schedule) && schedule->waiting && !schedule->turn.is_asked_to_yield && choice_is_due(schedule, now))
-        holding_ask_to_yield(schedule);
+        holding_ask_to_yield(schedule, now);
     return next_moment(schedule, now);
 }
 

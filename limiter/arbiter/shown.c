@@ -1,5 +1,5 @@
+#include "allowance.h"
 #include "parts.h"
-#include "terms.h"
 
 struct census {
     unsigned active, guaranteed, open;
@@ -44,7 +44,8 @@ static void show(struct schedule *schedule, int client, const struct census *cen
     struct arbitration_page *page = &schedule->clients[client].page;
     bool has_turn = schedule->turn.number && schedule->turn.client == client && schedule->turn.ends_at == 0;
     page->contended = tenant->is_contended;
-    page->fallback = tenant->is_contended ? terms_fallback(&tenant->ask, census->guaranteed, census->open) : FULL_CORES;
+    page->fallback =
+        tenant->is_contended ? allowance_fallback(&tenant->ask, census->guaranteed, census->open) : FULL_CORES;
     if (tenant->is_contended && !has_turn) page->turn = 0;
     clients_mark(schedule, client);
 }

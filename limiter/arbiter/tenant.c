@@ -72,6 +72,10 @@ bool tenant_is_active(const struct tenant *tenant, uint64_t now) {
 
 uint64_t tenant_paced(uint64_t ns, uint32_t weight) { return ns * FULL / (weight ? weight : 1); }
 
+void tenant_leave(struct tenant *tenant, uint64_t pace) { tenant->left_pace = pace; }
+
+void tenant_return(struct tenant *tenant, uint64_t pace) { tenant->pace += pace - tenant->left_pace; }
+
 void tenant_keep_pace(struct tenant *tenant, uint64_t pace, uint64_t behind) {
     if (tenant->pace + behind < pace) tenant->pace = pace - behind;
 }

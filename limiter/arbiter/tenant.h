@@ -22,6 +22,7 @@ struct tenant {
     int64_t due;          /* it may hold the card for so long within its guarantee; below 0: owed */
     uint64_t refilled_at; /* up to when the guarantee has been counted in */
     uint64_t pace;        /* what it held, over its weight: who is behind the others goes first */
+    uint64_t left_pace;   /* how far a tenant that always had its due was when it last neither waited nor had a turn */
     uint64_t seen_at;     /* when it last wanted or held the card */
     uint64_t waits_since; /* or since when it had no turn; 0 = it does not wait */
     uint64_t patience;    /* so far its turns may still run over their budget while others wait */
@@ -55,7 +56,11 @@ bool tenant_is_active(const struct tenant *tenant, uint64_t now);
 /* Time over weight: the unit of `pace`. */
 uint64_t tenant_paced(uint64_t ns, uint32_t weight);
 
-/* Who was away, or was kept waiting by its betters, is behind by so much at most. */
+/* It is away, while one that always has its due is at `pace`; or back: it has lost nothing then, and won nothing. */
+void tenant_leave(struct tenant *tenant, uint64_t pace);
+void tenant_return(struct tenant *tenant, uint64_t pace);
+
+/* Who was kept waiting by its betters is behind by so much at most. */
 void tenant_keep_pace(struct tenant *tenant, uint64_t pace, uint64_t behind);
 
 #endif

@@ -1,5 +1,6 @@
 """The arbiter as a process, over a directory of containers."""
 
+import ctypes
 import os
 import platform
 import shutil
@@ -14,11 +15,28 @@ import pytest
 
 import limiter
 from limiter import build
+from tests.arbiter import virtual
 from tests.arbiter.client import Client
+from tests.arbiter.virtual import World
 from vgpu import limits, region
 from vgpu.limits import CardLimit, Limits
 from vgpu.policy import ComputePolicy
 
+SOURCES = Path(limiter.__file__).parent / "arbiter"
+DECIDING = (
+    "allowance",
+    "ask",
+    "choice",
+    "clients",
+    "holding",
+    "order",
+    "rate",
+    "schedule",
+    "shown",
+    "tenant",
+    "watermark",
+)
+PURE = (*(SOURCES / f"{name}.c" for name in DECIDING), SOURCES.parent / "src" / "limits.c")
 CARD = bytes(range(1, 17))
 GPU = limits.uuid_text(CARD)
 ROW = 256  # of the first card, in a region
@@ -132,3 +150,25 @@ def idle_node(tmp_path: Path, built_arbiter: Path) -> Iterator[Node]:
 def node(idle_node: Node) -> Node:
     idle_node.start()
     return idle_node
+
+
+@pytest.fixture(scope="session")
+def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The files that decide, with every function exported."""
+    library = tmp_path_factory.mktemp("pure") / "libarbiter.so"
+    command = [*build.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *map(str, PURE)]
+    subprocess.run([*command, "-o", str(library)], check=True)
+    return virtual.declare(ctypes.CDLL(str(library)))
+
+
+@pytest.fixture
+def make_world(pure: ctypes.CDLL) -> Iterator[Callable[..., World]]:
+    made: list[World] = []
+
+    def make(high: int = 90, low: int = 70) -> World:
+        made.append(World(pure, high, low))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()

@@ -1,21 +1,21 @@
-/* The terms of a turn: how long, how much in flight, and what goes while the arbiter is away. Pure. */
-#ifndef VGPU_TERMS_H
-#define VGPU_TERMS_H
+/* What a turn is allowed: how long, how much in flight, and what goes while the arbiter is away. Pure. */
+#ifndef VGPU_ALLOWANCE_H
+#define VGPU_ALLOWANCE_H
 
 #include "ask.h"
 
 /* The GPU time that a turn may take where so many tenants use the card, in ns. */
-uint64_t terms_budget(unsigned tenants);
+uint64_t allowance_budget(unsigned tenants);
 
 /* The same for one who takes no more at once because its share is small. */
-uint64_t terms_own_budget(const struct ask *ask, uint64_t budget);
+uint64_t allowance_own_budget(const struct ask *ask, uint64_t budget);
 
 /* What may be in flight, in ns: little where somebody is in a hurry; where the turn has no other bound, as much as
  * others may be kept waiting. */
-uint64_t terms_depth(bool is_hurried, bool is_bounded);
+uint64_t allowance_depth(bool is_hurried, bool is_bounded);
 
 /* Percent of the card for one with this ask while the arbiter is away. `guaranteed` is the sum of all tenants'
  * guarantees, `open` how many have none. */
-unsigned terms_fallback(const struct ask *ask, unsigned guaranteed, unsigned open);
+unsigned allowance_fallback(const struct ask *ask, unsigned guaranteed, unsigned open);
 
 #endif

@@ -1,32 +1,32 @@
-#include "terms.h"
+#include "allowance.h"
 
 #define NS_PER_MS     1000000ULL
 #define BUDGET_MOST   (10 * NS_PER_MS)
 #define BUDGET_LEAST  (3 * NS_PER_MS)
 #define CYCLE         (45 * NS_PER_MS) /* of all tenants' turns */
 #define OWN_CYCLE     (50 * NS_PER_MS)
-#define DEPTH_HURRIED (NS_PER_MS / 2)
+#define DEPTH_HURRIED (3 * NS_PER_MS / 10) /* enough for who launches to be in time with the next kernel */
 #define DEPTH_OPEN    (5 * NS_PER_MS)
 
 enum { FULL = 100 };
 
 static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
 
-uint64_t terms_budget(unsigned tenants) {
+uint64_t allowance_budget(unsigned tenants) {
     uint64_t budget = lesser(BUDGET_MOST, CYCLE / (tenants ? tenants : 1));
     return budget > BUDGET_LEAST ? budget : BUDGET_LEAST;
 }
 
-uint64_t terms_own_budget(const struct ask *ask, uint64_t budget) {
+uint64_t allowance_own_budget(const struct ask *ask, uint64_t budget) {
     return ask->guarantee ? lesser(budget, OWN_CYCLE * ask->guarantee / FULL) : budget;
 }
 
-uint64_t terms_depth(bool is_hurried, bool is_bounded) {
+uint64_t allowance_depth(bool is_hurried, bool is_bounded) {
     if (is_hurried) return DEPTH_HURRIED;
     return is_bounded ? UINT64_MAX : DEPTH_OPEN;
 }
 
-unsigned terms_fallback(const struct ask *ask, unsigned guaranteed, unsigned open) {
+unsigned allowance_fallback(const struct ask *ask, unsigned guaranteed, unsigned open) {
     if (ask->guarantee) return ask->guarantee;
     unsigned left = guaranteed < FULL ? (FULL - guaranteed) / (open ? open : 1) : 0;
     return left ? left : 1;

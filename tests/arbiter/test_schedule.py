@@ -1,0 +1,275 @@
+"""Shares, waiting times, and what is left of them beside those who lie: in virtual time, to the nanosecond.
+
+A share is percent of the card's time, over two seconds or more after the first.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.arbiter.virtual import ANY, MS, SECOND, Ask, Inference, Liar, Process, Sometimes, World, ask
+
+MakeWorld = Callable[..., World]
+Lie = tuple[int | None, int, int]
+LIES: dict[str, Lie] = {  # holds its turn for, says that it needs so much more, writes so late a lease
+    "never ends": (None, 0, ANY),
+    "never ends, and is idle": (None, 0, 0),
+    "asks all the time": (0, 0, 0),
+    "needs for ever": (0, ANY, 0),
+    "ends just in time": (249 * MS, 0, ANY),
+    "ends, and does not": (9 * MS, 240 * MS, 0),
+}
+
+
+def burners(world: World, *asks: Ask, kernel: int = MS // 2) -> list[Process]:
+    return [Process(world, world.tenant(asked), kernel) for asked in asks]
+
+
+def shares(world: World, ns: int = 3 * SECOND) -> list[float]:
+    world.run(SECOND)
+    for process in world.processes.values():
+        process.waits.clear()
+    return world.shares(ns)
+
+
+@pytest.mark.parametrize("cores", [(30, 60), (10, 20, 30, 35), (12,) * 8, (5, 90), (1, 2, 3, 4, 5)])
+def test_fixed_shares_are_what_was_asked(make_world: MakeWorld, cores: tuple[int, ...]) -> None:
+    world = make_world()
+    burners(world, *(ask(each) for each in cores))
+    assert shares(world) == pytest.approx(cores, abs=0.5)
+
+
+@pytest.mark.parametrize("kernel", [MS // 10, MS, 5 * MS])
+def test_two_that_burst_lose_two_percent_together(make_world: MakeWorld, kernel: int) -> None:
+    world = make_world()
+    burners(world, ask(50, "burst"), ask(50, "burst"), kernel=kernel)
+    got = shares(world)
+    assert got == pytest.approx((49, 49), abs=0.5)
+    assert sum(got) >= 98
+
+
+def test_an_idle_third_costs_nothing(make_world: MakeWorld) -> None:
+    world = make_world()
+    burners(world, ask(50, "burst"), ask(50, "burst"))
+    Sometimes(world, world.tenant(ask(30))).switch(on=False)
+    assert shares(world) == pytest.approx((49, 49, 0), abs=0.5)
+
+
+@pytest.mark.parametrize("cores", [5, 30, 60, 95])
+def test_an_unlimited_neighbour_leaves_a_fixed_share_alone(make_world: MakeWorld, cores: int) -> None:
+    world = make_world()
+    burners(world, ask(cores), ask())
+    limited, unlimited = shares(world)
+    assert limited == pytest.approx(cores, abs=0.5)
+    assert unlimited >= 97 - cores
+
+
+def test_what_is_left_goes_by_weight(make_world: MakeWorld) -> None:
+    world = make_world()
+    burners(world, ask(10, "burst"), ask(20, "burst"), ask(30))
+    low, high, fixed = shares(world)
+    assert fixed == pytest.approx(30, abs=0.5)
+    assert low + high >= 67
+    assert high / low == pytest.approx(2, rel=0.1)
+
+
+def test_best_effort_divides_what_is_left_by_weight(make_world: MakeWorld) -> None:
+    world = make_world()
+    burners(world, ask(20, "best-effort"), ask(40, "best-effort"))
+    low, high = shares(world)
+    assert low + high >= 97
+    assert high / low == pytest.approx(2, rel=0.1)
+
+
+def test_best_effort_gets_what_a_fixed_share_leaves(make_world: MakeWorld) -> None:
+    world = make_world()
+    burners(world, ask(0, "best-effort"), ask(60))
+    lent, fixed = shares(world)
+    assert fixed == pytest.approx(60, abs=0.5)
+    assert lent >= 36
+
+
+def test_above_the_high_mark_best_effort_shrinks_to_the_floor(make_world: MakeWorld) -> None:
+    world = make_world()
+    burners(world, ask(0, "best-effort"), ask(95, "burst"))
+    lent, online = shares(world)
+    assert 0.5 <= lent <= 2
+    assert online >= 97
+
+
+def test_between_the_marks_best_effort_keeps_what_it_has(make_world: MakeWorld) -> None:
+    world = make_world(high=90, low=5)
+    burners(world, ask(0, "best-effort"), ask(60))
+    lent, _ = shares(world)
+    assert lent >= 36
+    world = make_world(high=50, low=5)  # above: shrinks, though a third of the card stays idle
+    burners(world, ask(0, "best-effort"), ask(60))
+    world.run(SECOND)  # until the last second is known
+    lent, fixed = shares(world)
+    assert lent <= 2
+    assert fixed == pytest.approx(60, abs=0.5)
+
+
+def test_higher_priority_goes_first_and_lower_has_its_floor(make_world: MakeWorld) -> None:
+    world = make_world()
+    burners(world, ask(0, "burst", 10), ask(0, "burst", 0))
+    high, low = shares(world)
+    assert 0.9 <= low <= 1.5  # 3 of 300 ms
+    assert high >= 98
+
+
+def test_priority_does_not_touch_guarantees(make_world: MakeWorld) -> None:
+    world = make_world()
+    burners(world, ask(0, "burst", 100), ask(30, "fixed", 0))
+    assert shares(world)[1] == pytest.approx(30, abs=0.5)
+
+
+def test_processes_of_one_container_divide_its_share(make_world: MakeWorld) -> None:
+    world = make_world()
+    one, other = world.tenant(ask(50, "burst")), world.tenant(ask(50, "burst"))
+    four = [Process(world, one) for _ in range(4)]
+    Process(world, other)
+    world.run(SECOND)
+    before = [len(process.waits) for process in four]
+    assert world.shares(3 * SECOND) == pytest.approx((49, 49), abs=0.5)
+    turns = [len(process.waits) - was for process, was in zip(four, before, strict=True)]
+    assert max(turns) - min(turns) <= 1
+
+
+def test_one_of_eight_waits_for_a_cycle_of_turns(make_world: MakeWorld) -> None:
+    world = make_world()
+    eight = burners(world, *[ask(12)] * 8)
+    shares(world)
+    assert max(max(process.waits) for process in eight) <= 50 * MS
+
+
+@pytest.mark.parametrize(
+    ("quick", "burner"),
+    [(ask(30), ask()), (ask(50, "burst"), ask(50, "burst")), (ask(), ask(0, "best-effort")), (ask(20), ask(60))],
+)
+def test_short_work_is_let_in_at_once(make_world: MakeWorld, quick: Ask, burner: Ask) -> None:
+    """Two kernels of 0.45 ms each 10 ms wait for a kernel of 0.5 ms, 0.3 ms more in flight, and a handover."""
+    world = make_world()
+    inference = Inference(world, world.tenant(quick))
+    burners(world, burner)
+    _, left = shares(world)
+    assert max(inference.latencies[100:]) <= 2.3 * MS
+    assert left >= (59 if burner.policy == 0 else 85)
+
+
+def test_who_comes_back_has_his_share_within_10_ms_and_left_it_at_once(make_world: MakeWorld) -> None:
+    world = make_world()
+    one, other = world.tenant(ask(50, "burst")), world.tenant(ask(50, "burst"))
+    Process(world, one)
+    neighbour = Sometimes(world, other)
+    world.run(SECOND)
+    for away in (20 * MS, 300 * MS, 3 * SECOND):
+        neighbour.switch(on=False)
+        world.run(10 * MS)
+        idle = world.shares(away)
+        assert idle[0] >= (95 if away > 100 * MS else 60)
+        neighbour.waits.clear()
+        neighbour.switch(on=True)
+        world.run(100 * MS)
+        assert neighbour.waits[0] <= 10 * MS
+        assert world.shares(200 * MS) == pytest.approx((49, 49), abs=5)  # a turn is 5 points here
+
+
+def test_who_is_alone_is_contended_by_nobody_and_never_asks_twice_in_a_second(make_world: MakeWorld) -> None:
+    world = make_world()
+    (alone,) = burners(world, ask(50, "burst"))
+    Sometimes(world, world.tenant(ask())).switch(on=False)
+    assert shares(world)[0] >= 99.9
+    assert alone.page.contended == 0
+
+
+def test_nobody_is_charged_for_the_time_in_which_nobody_else_wanted_the_card(make_world: MakeWorld) -> None:
+    world = make_world()
+    one, other = world.tenant(ask(50, "burst")), world.tenant(ask(50, "burst"))
+    Process(world, one)
+    neighbour = Sometimes(world, other)
+    neighbour.switch(on=False)
+    world.run(60 * SECOND)
+    neighbour.switch(on=True)
+    assert world.shares(SECOND) == pytest.approx((49, 49), abs=2)
+
+
+def test_300_that_want_all_have_the_card_in_turn(make_world: MakeWorld) -> None:
+    world = make_world()
+    processes = burners(world, *[ask(30)], *[ask()] * 299)
+    guaranteed, *others = shares(world)
+    assert guaranteed == pytest.approx(30, abs=0.5)
+    assert max(processes[0].waits) <= 5 * MS
+    assert sum(others) >= 62
+    assert min(others) > 0
+
+
+def test_a_share_that_is_changed_holds_from_the_next_turn_on(make_world: MakeWorld) -> None:
+    world = make_world()
+    one, other = burners(world, ask(30), ask(60))
+    world.run(SECOND)
+    world.change(one.tenant, ask(60))
+    world.change(other.tenant, ask(30))
+    world.run(200 * MS)
+    assert world.shares(2 * SECOND) == pytest.approx((60, 30), abs=0.5)
+
+
+@pytest.mark.parametrize("guarantee", [0, 30])
+@pytest.mark.parametrize("lie", LIES)
+def test_a_liar_takes_nothing_from_others(make_world: MakeWorld, lie: str, guarantee: int) -> None:
+    world = make_world()
+    honest = burners(world, ask(40), ask(20))
+    Liar(world, world.tenant(ask(guarantee)), *LIES[lie])
+    got = shares(world)
+    assert got[:2] == pytest.approx((40, 20), abs=1.5)
+    assert max(max(process.waits) for process in honest) <= 60 * MS
+
+
+def test_the_first_turn_of_a_liar_lasts_a_quarter_of_a_second_at_most(make_world: MakeWorld) -> None:
+    world = make_world()
+    (honest,) = burners(world, ask(50))
+    world.run(SECOND)
+    Liar(world, world.tenant(ask(30)), *LIES["never ends"])
+    honest.waits.clear()
+    world.run(3 * SECOND)
+    assert 200 * MS <= max(honest.waits) <= 270 * MS
+    assert len([wait for wait in honest.waits if wait > 20 * MS]) <= 2
+
+
+@pytest.mark.parametrize("guarantee", [0, 30])
+def test_who_connects_anew_owes_what_it_owed(make_world: MakeWorld, guarantee: int) -> None:
+    world = make_world()
+    burners(world, ask(50))
+    tenant = world.tenant(ask(guarantee))
+
+    def again(former: Process | None = None) -> None:
+        if former:
+            former.die()
+        liar = Liar(world, tenant, *LIES["never ends"])
+        world.at(world.now + 40 * MS, lambda: again(liar))
+
+    again()
+    assert shares(world)[0] == pytest.approx(50, abs=1.5)
+
+
+def test_who_dies_with_the_turn_leaves_it_at_once(make_world: MakeWorld) -> None:
+    world = make_world()
+    one, other = burners(world, ask(0), ask(0))
+    world.run(SECOND)
+    while not one.turn:
+        world.run(MS // 10)
+    one.die()
+    other.waits.clear()
+    world.run(20 * MS)
+    assert other.waits[0] <= 11 * MS  # that it had waited for before, and a handover
+    assert world.shares(SECOND)[1] >= 99
+
+
+def test_a_container_that_is_removed_makes_room(make_world: MakeWorld) -> None:
+    world = make_world()
+    for _ in range(600):  # more than there is room for at once
+        one, other = burners(world, ask(10), ask(20))
+        world.run(MS)
+        for process in (one, other):
+            process.die()
+            world.remove(process.tenant)

@@ -1,0 +1,354 @@
+"""A card, its schedule and the processes that use it, in virtual time.
+
+The card works off what is launched in the order of the launches; from one process's work to another's it loses 0.2 ms,
+as was measured. A page is seen 50 us after the arbiter has written it. What a process does on its own is what the
+limiter does: it asks, launches within the turn's budget and depth, says when it is done, and asks again at once.
+"""
+
+import ctypes
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from vgpu.policy import ComputePolicy
+
+US: Final = 1_000
+MS: Final = 1_000_000
+SECOND: Final = 1000 * MS
+START: Final = 1000 * SECOND
+HANDOVER: Final = 200 * US
+WAKE: Final = 50 * US
+LAUNCH: Final = 5 * US
+GRACE: Final = MS
+ANY: Final = 2**64 - 1
+TOKENS_MOST: Final = 10 * MS
+U64 = ctypes.c_uint64
+
+
+class Ask(ctypes.Structure):
+    _fields_ = (
+        ("policy", ctypes.c_int),
+        ("guarantee", ctypes.c_uint32),
+        ("weight", ctypes.c_uint32),
+        ("priority", ctypes.c_uint32),
+    )
+
+
+class Page(ctypes.Structure):
+    _fields_ = (
+        ("turn", ctypes.c_uint32),
+        ("yields", ctypes.c_uint32),
+        ("budget", U64),
+        ("depth", U64),
+        ("beat", U64),
+        ("contended", ctypes.c_uint32),
+        ("fallback", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint8 * 24),
+    )
+
+
+def ask(cores: int = 0, policy: str = "fixed", priority: int = 0) -> Ask:
+    """As limits of so many cores are read: 0 is no share at all, which may burst."""
+    kind = "burst" if policy == "fixed" and not cores else policy
+    guarantee = 0 if kind == "best-effort" else cores
+    return Ask(tuple(ComputePolicy).index(ComputePolicy(kind)), guarantee, cores or 1, priority)
+
+
+def declare(library: ctypes.CDLL) -> ctypes.CDLL:
+    library.schedule_open.restype = ctypes.c_void_p
+    library.schedule_page.restype = ctypes.POINTER(Page)
+    for name in ("schedule_run", "schedule_held_ns"):
+        getattr(library, name).restype = U64
+    for name in ("schedule_is_watched", "schedule_is_empty"):
+        getattr(library, name).restype = ctypes.c_bool
+    return library
+
+
+@dataclass
+class Tenant:
+    place: int
+    asked: Ask
+    used: int = 0
+    busy_until: int = 0
+    processes: list["Process"] = field(default_factory=list)
+
+    @property
+    def leased_until(self) -> int:
+        return self.busy_until + GRACE
+
+
+class World:
+    def __init__(self, library: ctypes.CDLL, high: int = 90, low: int = 70) -> None:
+        self.library = library
+        self.schedule = ctypes.c_void_p(library.schedule_open(high, low))
+        self.now = START
+        self.events: list[tuple[int, int, Callable[[], None]]] = []
+        self.numbers = itertools.count()
+        self.tenants: list[Tenant] = []
+        self.processes: dict[int, Process] = {}
+        self.free_at = START
+        self.last: Process | None = None
+        self.idle_entitled = 0
+
+    def close(self) -> None:
+        self.library.schedule_close(self.schedule)
+
+    def at(self, time: int, action: Callable[[], None]) -> None:
+        heapq.heappush(self.events, (max(time, self.now), next(self.numbers), action))
+
+    def tenant(self, asked: Ask) -> Tenant:
+        place = self.library.schedule_add(self.schedule, ctypes.byref(asked), U64(self.now))
+        assert place >= 0
+        self.tenants.append(Tenant(place, asked))
+        return self.tenants[-1]
+
+    def remove(self, tenant: Tenant) -> None:
+        self.library.schedule_remove(self.schedule, tenant.place)
+        self.tenants.remove(tenant)
+
+    def change(self, tenant: Tenant, asked: Ask) -> None:
+        tenant.asked = asked
+        self.library.schedule_change(self.schedule, tenant.place, ctypes.byref(asked), U64(self.now))
+        self.settle()
+
+    def settle(self) -> None:
+        """What the arbiter does after an event, or when it is time."""
+        place = self.library.schedule_wonders(self.schedule, U64(self.now))
+        if place >= 0:
+            tenant = next(each for each in self.tenants if each.place == place)
+            self.library.schedule_hear(self.schedule, U64(tenant.leased_until), U64(self.now))
+        due = self.library.schedule_run(self.schedule, U64(self.now))
+        if self.library.schedule_is_watched(self.schedule):
+            due = min(due, self.now + 20 * MS)
+        self.show()
+        if due != ANY:
+            self.due = due
+            self.at(due, lambda: self.settle() if self.due == due else None)
+
+    def show(self) -> None:
+        while (client := self.library.schedule_next_changed(self.schedule)) >= 0:
+            page = Page.from_buffer_copy(self.library.schedule_page(self.schedule, client).contents)
+            process = self.processes[client]
+            self.at(self.now + WAKE, lambda p=process, page=page: p.see(page))
+
+    def run(self, ns: int) -> None:
+        end = self.now + ns
+        self.settle()
+        while self.events and self.events[0][0] <= end:
+            self.now, _, action = heapq.heappop(self.events)
+            action()
+        self.now = end
+
+    def launch(self, process: "Process", ns: int) -> int:
+        """Queues work; when it will be done."""
+        handover = HANDOVER if self.last not in (None, process) else 0
+        begin = max(self.now, self.free_at + handover)
+        self.free_at = begin + ns
+        self.last = process
+        process.tenant.used += ns
+        process.tenant.busy_until = self.free_at
+        return self.free_at
+
+    def shares(self, ns: int) -> list[float]:
+        """What each tenant has of the card from now on, in percent."""
+        before = [tenant.used for tenant in self.tenants]
+        self.run(ns)
+        return [100 * (tenant.used - was) / ns for tenant, was in zip(self.tenants, before, strict=True)]
+
+
+class Process:
+    """Launches kernels of one length without end, as one that has turns."""
+
+    def __init__(self, world: World, tenant: Tenant, kernel: int = MS // 2) -> None:
+        self.world, self.tenant, self.kernel = world, tenant, kernel
+        self.client = world.library.schedule_join(world.schedule, tenant.place)
+        assert self.client >= 0
+        world.processes[self.client] = self
+        tenant.processes.append(self)
+        self.page = Page()
+        self.turn = self.ended = 0
+        self.spent = 0
+        self.busy_until = START
+        self.tokens, self.refilled_at = TOKENS_MOST, world.now
+        self.wanted_at: int | None = None
+        self.waits: list[int] = []
+        self.is_alive = True
+        self.step_at = 0
+        self.soon(world.now)
+
+    # What it does: the rest is the same for all.
+    def has_work(self) -> bool:
+        return True
+
+    def launched(self, done_at: int) -> None:
+        pass
+
+    def soon(self, time: int) -> None:
+        self.step_at = time
+        self.world.at(time, lambda: self.step() if self.step_at == time else None)
+
+    def see(self, page: Page) -> None:
+        self.page = page
+        if self.is_alive:
+            self.step()
+
+    def die(self) -> None:
+        self.is_alive = False
+        self.world.library.schedule_leave(self.world.schedule, self.client, U64(self.world.now))
+        self.world.settle()
+
+    def refill(self) -> int:
+        """The limiter's own tokens, which only a fixed share has."""
+        if self.tenant.asked.policy != 0:
+            return TOKENS_MOST
+        earned = (self.world.now - self.refilled_at) * self.tenant.asked.guarantee // 100
+        most = TOKENS_MOST if self.spent == 0 else ANY  # what a turn uses is taken off at its end
+        self.tokens, self.refilled_at = min(most, self.tokens + earned), self.world.now
+        return self.tokens
+
+    def budget(self) -> int:
+        own = 50 * MS * self.tenant.asked.guarantee // 100 if self.tenant.asked.policy == 0 else ANY
+        page = self.page.budget if self.page.contended else ANY
+        most = 10 * MS if self.tenant.asked.policy == 0 else ANY
+        return min(own, page, most)
+
+    def has_turn(self) -> bool:
+        if not self.page.contended:
+            return True
+        if self.turn:
+            return True
+        if not self.page.turn or self.page.turn == self.ended:
+            return False
+        if self.page.turn == self.page.yields:
+            self.say_done(self.page.turn, 0)
+            self.want()
+            return False
+        self.turn, self.spent = self.page.turn, 0
+        return True
+
+    def is_over(self) -> bool:
+        is_taken = self.turn and (self.page.turn != self.turn or self.page.yields == self.turn)
+        return bool(is_taken) or (self.spent > 0 and self.spent + self.kernel > self.budget())
+
+    def want(self) -> None:
+        self.wanted_at = self.wanted_at or self.world.now
+        self.world.library.schedule_want(self.world.schedule, self.client, U64(self.world.now))
+        self.world.settle()
+        self.asks_at = self.world.now + 20 * MS
+        self.world.at(self.asks_at, self.ask_again)
+
+    def ask_again(self) -> None:
+        if self.is_alive and self.wanted_at is not None and self.world.now >= self.asks_at:
+            self.want()
+
+    def say_done(self, turn: int, rest: int) -> None:
+        self.ended = turn
+        done = self.world.library.schedule_done
+        done(self.world.schedule, self.client, ctypes.c_uint32(turn), U64(rest), U64(self.world.now))
+
+    def end_turn(self) -> None:
+        self.tokens = self.refill() - self.spent
+        rest = max(0, self.busy_until - self.world.now)
+        turn, self.turn, self.ended, self.spent = self.turn, 0, self.turn or self.ended, 0
+        if turn:
+            self.say_done(turn, rest)
+        if self.has_work() and self.tokens > 0 and self.page.contended:
+            self.want()
+        elif turn:
+            self.world.settle()
+
+    def step(self) -> None:
+        if not self.is_alive or not self.has_work():
+            return
+        if self.spent and self.is_over():
+            self.end_turn()
+        if self.spent == 0 and self.refill() <= 0:
+            self.soon(self.world.now - self.tokens * 100 // self.tenant.asked.guarantee + US)
+        elif not self.has_turn():
+            if self.wanted_at is None:
+                self.want()
+        else:
+            self.launch()
+
+    def launch(self) -> None:
+        in_flight = max(0, self.busy_until - self.world.now)
+        depth = self.page.depth if self.page.contended else 5 * MS
+        if self.turn and (self.page.turn != self.turn or self.page.yields == self.turn):
+            self.end_turn()
+            return
+        if in_flight > depth:
+            self.soon(self.busy_until - depth)
+            return
+        if self.wanted_at is not None:
+            self.waits.append(self.world.now - self.wanted_at)
+            self.wanted_at = None
+        self.busy_until = self.world.launch(self, self.kernel)
+        self.spent += self.kernel
+        self.launched(self.busy_until)
+        self.soon(self.world.now + LAUNCH)
+
+
+class Inference(Process):
+    """Two kernels every 10 ms, each request after the one before."""
+
+    def __init__(self, world: World, tenant: Tenant, kernel: int = 450 * US, period: int = 10 * MS) -> None:
+        self.period, self.left, self.asked_at = period, 0, 0
+        self.latencies: list[int] = []
+        super().__init__(world, tenant, kernel)
+        world.at(world.now + MS, self.request)
+
+    def has_work(self) -> bool:
+        return self.left > 0
+
+    def request(self) -> None:
+        if not self.is_alive:
+            return
+        self.world.at(self.world.now + self.period, self.request)
+        if self.left == 0:
+            self.left, self.asked_at = 2, self.world.now
+            self.step()
+
+    def launched(self, done_at: int) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.latencies.append(done_at - self.asked_at)
+
+
+class Sometimes(Process):
+    """One that launches without end while it is `on`."""
+
+    on = True
+
+    def has_work(self) -> bool:
+        return self.on
+
+    def switch(self, *, on: bool) -> None:
+        self.on, self.wanted_at = on, None
+        if on:
+            self.soon(self.world.now)
+
+
+class Liar(Process):
+    """Wants without end, says of each turn what `claims` returns for it, and holds it for `holds` ns."""
+
+    def __init__(self, world: World, tenant: Tenant, holds: int | None, rest: int = 0, lease: int = ANY) -> None:
+        self.holds, self.rest, self.lease = holds, rest, lease
+        super().__init__(world, tenant)
+
+    def step(self) -> None:
+        self.tenant.busy_until = self.lease - GRACE
+        if not self.is_alive:
+            return
+        if self.page.turn and self.page.turn != self.ended:
+            turn = self.page.turn
+            if self.holds is not None and self.turn != turn:
+                self.turn = turn
+                self.world.at(self.world.now + self.holds, lambda: self.lie(turn))
+        elif self.wanted_at is None:
+            self.want()
+
+    def lie(self, turn: int) -> None:
+        self.say_done(turn, self.rest)
+        self.want()
