@@ -18,6 +18,7 @@ _SLOT_SIZE = _PLACES * 16
 _SHARE_COUNT = struct.Struct("<QQ")  # share_high, share_ids
 _SHARES = _SLOTS + _PROCESSES * _SLOT_SIZE
 _SHARE = struct.Struct("<QQII" + 3 * f"{_PROCESSES // 8}s")  # id, bytes, place, exporter, holders, seen, imported
+SHARES_END = _SHARES + _SHARE_COUNT.size + 1024 * _SHARE.size  # where the cards' time begins
 _LIVE_BASE = 1 << 32
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, len, pid
 

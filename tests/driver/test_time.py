@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from tests.driver import runs
 from tests.driver.conftest import Session, World
 
 LONG_US = 10_000_000
@@ -106,3 +107,12 @@ def test_a_stream_waits_for_an_event_of_another_context(session: Session) -> Non
     assert session(f"cuda.cuStreamSynchronize(ctypes.c_void_p({stream}))") == 0
     assert session(f"cuda.cuEventQuery(ctypes.c_void_p({event}))") == 0
     assert time.monotonic() - begun > 0.1
+
+
+def test_what_a_card_did_can_be_read(world: World) -> None:
+    sessions = [started(world) for _ in range(2)]
+    for session in sessions:
+        assert seconds_of(session, 5000) > 0.005
+    first, second = runs.runs(world.state)
+    assert (first.length, second.length) == (5_000_000, 5_000_000)
+    assert second.begun - first.begun >= 5_200_000
