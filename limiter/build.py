@@ -50,6 +50,13 @@ def outputs(folder: Path = _HERE) -> list[Path]:
     return [folder / LIBRARY, *doors, folder / ARBITER]
 
 
+def is_stale(folder: Path = _HERE) -> bool:
+    """Whether a build is missing, or older than what it is made from."""
+    made = [path.stat().st_mtime for path in outputs(folder) if path.is_file()]
+    newest = max(path.stat().st_mtime for path in (*_SOURCES.iterdir(), Path(__file__)))
+    return len(made) < len(outputs(folder)) or min(made) < newest
+
+
 def flags() -> list[str]:
     """How every C file is compiled, whatever for."""
     return ["-std=gnu11", "-D_GNU_SOURCE", "-fPIC", *_WARNINGS, "-isystem", str(headers.folder())]

@@ -1,11 +1,10 @@
 /* Arrays: the driver lays their texels out as it likes, so it is asked beforehand. It answers only about an array whose
  * memory is to be mapped later, so a twin is made with that flag, which takes no memory and 5 us. Arrays to be mapped
  * later, and sparse ones, take none themselves: theirs is made by cuMemCreate, and charged there. */
+#include "array_charge.h"
 #include "attempt.h"
-#include "holdings.h"
 #include "hooks.h"
 #include "outlays.h"
-#include "shelves.h"
 #include "vmm.h"
 
 /* What is to be made: `levels` 0 is an array, else one with so many mipmaps. */
@@ -50,30 +49,14 @@ struct making {
     struct outlay outlay;
 };
 
-/* What the charge grows by with an array, and shrinks by with its end. */
-static uint64_t more_for(const struct outlay *outlay) {
-    return outlay->bytes > PIECE_MOST ? round_up(outlay->bytes, GRANULE) : shelves_add(outlay->device, outlay->bytes);
-}
-
-static uint64_t less_for(const struct outlay *outlay) {
-    return outlay->bytes > PIECE_MOST ? round_up(outlay->bytes, GRANULE)
-                                      : shelves_remove(outlay->device, outlay->bytes);
-}
-
 static struct making begin(const struct wish *wish) {
     struct making making = {0};
     CUdevice device;
     if (!charge_is_limited() || !takes_memory(wish) || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return making;
     making.outlay = (struct outlay){.device = device, .bytes = size_of(wish, device)};
-    making.attempt = attempt_begin_on(wish->what, device, more_for(&making.outlay));
+    making.attempt = array_charge_begin(wish->what, &making.outlay);
     making.outlay.card = making.attempt.claim.card;
-    if (making.attempt.is_refused) less_for(&making.outlay);
     return making;
-}
-
-static void take_back(const struct outlay *outlay) {
-    uint64_t bytes = less_for(outlay);
-    if (bytes) charge_release(outlay->card, bytes);
 }
 
 static CUresult undo(const struct wish *wish, void *handle) {
@@ -87,7 +70,7 @@ static CUresult undo(const struct wish *wish, void *handle) {
 static CUresult finish(struct making *making, const struct wish *wish, CUresult result, void *handle) {
     if (!making->attempt.is_charged) return result;
     if (result == CUDA_SUCCESS && !outlays_add((uint64_t)handle, making->outlay)) result = undo(wish, handle);
-    if (result != CUDA_SUCCESS) take_back(&making->outlay);
+    if (result != CUDA_SUCCESS) array_charge_take_back(&making->outlay);
     attempt_end(&making->attempt);
     return result;
 }
@@ -141,7 +124,7 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *mipmaps, const CUDA_ARR
 }
 
 static void finish_end(uint64_t handle, const struct outlay *outlay, CUresult result) {
-    if (result == CUDA_SUCCESS && outlay) take_back(outlay);
+    if (result == CUDA_SUCCESS && outlay) array_charge_take_back(outlay);
     if (result == CUDA_SUCCESS) vmm_end_of(handle);
     if (result != CUDA_SUCCESS && outlay) outlays_add(handle, *outlay);
 }

@@ -25,6 +25,7 @@ static void before(void) {
     bindings_lock();
     backings_lock();
     outlays_lock();
+    shelves_lock();
     graph_memory_lock();
     graph_needs_lock();
     pools_lock();
@@ -34,6 +35,7 @@ static void in_parent(void) {
     pools_unlock();
     graph_needs_unlock();
     graph_memory_unlock();
+    shelves_unlock();
     outlays_unlock();
     backings_unlock();
     bindings_unlock();

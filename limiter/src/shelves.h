@@ -1,16 +1,26 @@
-/* Small arrays share chunks of GRANULE bytes, in the order in which they come (measured on an H200, driver 580): so
- * many are charged what they take together, in whole chunks. Where freed ones leave holes the driver holds more than
- * that, and the next measurement says so. Pure. */
+/* Small arrays share chunks of GRANULE bytes, none of them in two (measured on an H200, driver 580): so a chunk is
+ * charged when one no longer fits into what is left of the last. Where freed ones leave holes, the driver may hold more
+ * chunks than what is left would fill: only a measurement can tell. Pure but for its own lock. */
 #ifndef VGPU_SHELVES_H
 #define VGPU_SHELVES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* An array of those bytes more on a device, or one less: by how much the charge grows or shrinks. */
-uint64_t shelves_add(int device, uint64_t bytes);
+/* An array of those bytes more on a device, of PIECE_MOST at most, if there is room for it in what is charged.
+ * `measured` is how often a measurement has changed that; the caller is in a call's span, so that none does so
+ * meanwhile. */
+bool shelves_join(int device, uint64_t bytes, uint32_t measured);
+
+/* An array for which the caller has charged GRANULE. Room that is not charged yet is nobody's: that may be refused. */
+void shelves_add(int device, uint64_t bytes, uint32_t measured);
+
+/* One less: by how much the charge may shrink at most, where nothing can be measured. */
 uint64_t shelves_remove(int device, uint64_t bytes);
 
-/* In the child of a fork, which holds nothing. */
+/* Around a fork, and in the child, which holds nothing. */
+void shelves_lock(void);
+void shelves_unlock(void);
 void shelves_forget_all(void);
 
 #endif

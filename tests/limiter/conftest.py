@@ -27,7 +27,7 @@ SOURCES = Path(limiter.__file__).parent / "src"
 Build = Callable[..., Path]
 PURE = (
     *("account", "region", "limits", "grammar", "ledger", "blocks", "holdings", "descriptors", "backings", "identity"),
-    *("tokens", "windows", "turn", "terms", "estimate"),
+    *("tokens", "windows", "turn", "terms", "estimate", "shelves"),
 )
 
 
@@ -67,7 +67,7 @@ class Container:
 
 @pytest.fixture(scope="session")
 def shim() -> Path:
-    if not all(path.is_file() for path in build.outputs()):
+    if build.is_stale():
         build.build(platform.machine())
     return limiter.library_path()
 
@@ -147,9 +147,11 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         "ledger_put",
         "identity_is_dead",
         "holdings_add",
+        "shelves_join",
     ):
         getattr(loaded, name).restype = ctypes.c_bool
-    loaded.account_calls.restype = ctypes.c_uint64
+    for name in ("account_calls", "shelves_remove"):
+        getattr(loaded, name).restype = ctypes.c_uint64
     return loaded
 
 

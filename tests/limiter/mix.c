@@ -1,9 +1,9 @@
 /* A program whose threads allocate, free and ask in every way at once, with the limiter's own sources linked in, so
- * that the sanitizers see all of it (test_sanitized.py builds it): `mix THREADS ROUNDS SEED [hostile]`.
+ * that the sanitizers see all of it (test_sanitized.py builds it): `mix THREADS ROUNDS SEED [hostile|arrays]`.
  *
  * hostile: another thread writes random bytes over the region meanwhile, but for its lock; then no figure is worth
- * anything, and all that is asked is that every call comes back. Exit code 0, 1 with a line about what is wrong, or
- * what the sanitizers say.
+ * anything, and all that is asked is that every call comes back. arrays: nothing but those. Exit code 0, 1 with a line
+ * about what is wrong, or what the sanitizers say.
  *
  * Not linked is resolve.c: its dlsym is what no sanitizer lives with, and the program calls the wrappers by name. */
 #include "mix.h"
@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,12 +39,13 @@ int wrong;
 
 static unsigned rounds;
 static bool is_hostile;
+static void (*one_step)(struct thread *) = step;
 static bool is_over; /* atomically */
 
 static void *run(void *argument) {
     struct thread *thread = argument;
     DRIVER(cuCtxSetCurrent)(context);
-    for (unsigned i = 0; i < rounds; i++) step(thread);
+    for (unsigned i = 0; i < rounds; i++) one_step(thread);
     free_all(thread);
     return NULL;
 }
@@ -94,7 +96,8 @@ int main(int count, char **arguments) {
     static struct thread all[MOST + 1];
     unsigned threads = (unsigned)atoi(arguments[1]);
     rounds = (unsigned)atoi(arguments[2]);
-    is_hostile = count > 4;
+    is_hostile = count > 4 && strcmp(arguments[4], "hostile") == 0;
+    if (count > 4 && strcmp(arguments[4], "arrays") == 0) one_step = array_step;
     begin();
     size_t before = charged();
     for (unsigned i = 0; i <= threads; i++) all[i].chance = strtoull(arguments[3], NULL, 10) * 1000 + i;

@@ -60,6 +60,8 @@ static void use_array(struct thread *thread, CUarray *place) {
     TOGGLE(*place, cuArrayDestroy(*place), cuArrayCreate_v2(place, &descriptor));
 }
 
+void array_step(struct thread *thread) { use_array(thread, &thread->array[next(thread, KEPT)]); }
+
 /* Where a step of several calls is refused at one of them, what was done before it is undone. */
 static void use_mapped(struct mapped *place) {
     CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,

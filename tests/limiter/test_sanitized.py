@@ -87,6 +87,18 @@ def test_threads_that_do_everything_at_once_do_not_race(container: Container, ra
     run(container, racing_mix, "4", "600", str(seed))
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_arrays_of_many_threads_never_pass_the_limit(
+    make_world: Callable[..., World], make_container: Callable[..., Container], racing_mix: Path, seed: int
+) -> None:
+    """By the card's own account. Small arrays share chunks, and what a refused one would have brought is nobody's."""
+    world = make_world(tuple(replace(card, context_mib=4) for card in simgpu.make_cards(1)))
+    container = make_container("16MiB")
+    run(container, racing_mix, "8", "600", str(seed), "arrays")
+    assert container.region().cards[0].refusals > 0
+    assert simgpu.peak(world.state)[world.cards[0].uuid] <= 16 << 20
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_region_that_is_written_over_meanwhile_hurts_nobody(container: Container, mix: Path, seed: int) -> None:
     run(container, mix, "4", "300", str(seed), "hostile")

@@ -1,0 +1,79 @@
+"""What small arrays are charged, against a driver that puts each into the first chunk with room for it."""
+
+import ctypes
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+U64, U32 = ctypes.c_uint64, ctypes.c_uint32
+CHUNK, MIB = 2 << 20, 1 << 20
+SIZES = st.integers(1, MIB >> 9).map(lambda units: units << 9)
+
+
+class Shelf:
+    """Device 0's, from the beginning."""
+
+    def __init__(self, pure: ctypes.CDLL) -> None:
+        pure.shelves_forget_all()
+        self.pure, self.charged = pure, 0
+
+    def make(self, size: int, measured: int = 0) -> None:
+        if not self.joins(size, measured):
+            self.charged += CHUNK
+            self.pure.shelves_add(0, U64(size), U32(measured))
+
+    def joins(self, size: int, measured: int = 0) -> bool:
+        return bool(self.pure.shelves_join(0, U64(size), U32(measured)))
+
+    def end(self, size: int) -> None:
+        self.charged -= self.pure.shelves_remove(0, U64(size))
+
+
+@pytest.fixture
+def shelf(pure: ctypes.CDLL) -> Shelf:
+    return Shelf(pure)
+
+
+def chunks_of(sizes: list[int]) -> int:
+    """How many the driver takes."""
+    rooms: list[int] = []
+    for size in sizes:
+        place = next((place for place, room in enumerate(rooms) if room >= size), len(rooms))
+        rooms[place:] = [(rooms[place] if place < len(rooms) else CHUNK) - size, *rooms[place + 1 :]]
+    return len(rooms)
+
+
+@given(st.lists(SIZES, max_size=80))
+def test_what_the_driver_takes_is_charged_and_given_back(pure: ctypes.CDLL, sizes: list[int]) -> None:
+    shelf = Shelf(pure)
+    for size in sizes:
+        shelf.make(size)
+    assert chunks_of(sizes) * CHUNK <= shelf.charged <= len(sizes) * CHUNK
+    for size in sizes:
+        shelf.end(size)
+    assert shelf.charged == 0
+
+
+def test_arrays_that_fill_chunks_cost_no_more_than_those(shelf: Shelf) -> None:
+    for _ in range(40):
+        shelf.make(16 << 10)
+    assert shelf.charged == CHUNK
+
+
+def test_room_that_somebody_is_about_to_charge_is_nobodys(shelf: Shelf) -> None:
+    assert not shelf.joins(512)
+    assert not shelf.joins(512)
+
+
+def test_into_a_hole_nothing_is_put_for_nothing(shelf: Shelf) -> None:
+    for _ in range(2):
+        shelf.make(700 << 10)
+    shelf.end(700 << 10)
+    assert not shelf.joins(700 << 10)
+
+
+def test_after_a_measurement_no_room_is_left(shelf: Shelf) -> None:
+    shelf.make(512, measured=1)
+    assert shelf.joins(512, measured=1)
+    assert not shelf.joins(512, measured=2)
