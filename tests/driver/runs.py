@@ -6,6 +6,7 @@ was idle. A stretch of no length is an event that a context was put on the card 
 
 import os
 import struct
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,11 +48,11 @@ def _runs_of(raw: bytes, queue: int) -> list[Run]:
 
 
 def main() -> None:
-    """Print them."""
+    """Say them."""
     ended = 0
     for run in runs(Path(os.environ["SIMGPU_STATE"])):
         gap = run.begun - ended if ended else 0
-        print(f"{gap / 1e6:10.3f} ms nothing, then context {run.queue} for {run.length / 1e6:10.3f} ms")
+        sys.stdout.write(f"{gap / 1e6:8.3f} ms nothing, then context {run.queue} for {run.length / 1e6:8.3f} ms\n")
         ended = run.begun + run.length
 
 
