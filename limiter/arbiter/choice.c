@@ -71,8 +71,9 @@ bool choice_is_due(struct schedule *schedule, uint64_t now) {
     return choice.is_starved || waiting == holding || !order_is_before(holding, waiting, has_room(schedule));
 }
 
-bool choice_is_above_all(const struct schedule *schedule, int tenant) {
+bool choice_is_endless(const struct schedule *schedule, int tenant) {
     const struct tenant *one = &schedule->tenants[tenant];
+    if (one->ask.policy == POLICY_BEST_EFFORT && watermark_is_tight(&schedule->watermark)) return false;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *other = &schedule->tenants[i];
         if (waits(other) && (other == one || !order_outranks(one, other, has_room(schedule)))) return false;

@@ -41,7 +41,7 @@ void holding_count(struct schedule *schedule, uint64_t now) {
 /* A turn that only those of lower rank wait for goes on until the clock says that one of them is due. */
 static void show(struct schedule *schedule, uint64_t now) {
     struct holding *turn = &schedule->turn;
-    bool is_bounded = !choice_is_above_all(schedule, turn->tenant);
+    bool is_bounded = !choice_is_endless(schedule, turn->tenant);
     bool is_hurried = choice_is_hurried(schedule, turn->tenant, now);
     uint64_t depth = allowance_depth(is_hurried, is_bounded);
     uint64_t left = is_bounded || depth > turn->budget ? 0 : depth;

@@ -81,8 +81,9 @@ struct choice choice_make(struct schedule *schedule, uint64_t now);
 /* Whether the tenant that has the turn is to give way now to the best of those that wait. */
 bool choice_is_due(struct schedule *schedule, uint64_t now);
 
-/* Whether none of those that wait is of its rank or above, so that its turn is not ended for them by its budget. */
-bool choice_is_above_all(const struct schedule *schedule, int tenant);
+/* Whether its turn needs no end of its own: none of those that wait is of its rank or above, and best effort is not
+ * held to a part of the card. */
+bool choice_is_endless(const struct schedule *schedule, int tenant);
 
 /* Whether somebody else who uses the card is hasty: then no more than a moment's work is to be in flight. */
 bool choice_is_hurried(const struct schedule *schedule, int tenant, uint64_t now);

@@ -56,4 +56,8 @@ void watermark_run(struct watermark *watermark, uint64_t now) {
     while (now >= watermark->due) take_step(watermark);
 }
 
-bool watermark_has_room(const struct watermark *watermark) { return watermark->share == FULL || watermark->room > 0; }
+bool watermark_is_tight(const struct watermark *watermark) { return watermark->share < FULL; }
+
+bool watermark_has_room(const struct watermark *watermark) {
+    return !watermark_is_tight(watermark) || watermark->room > 0;
+}

@@ -27,6 +27,9 @@ void watermark_charge(struct watermark *watermark, uint64_t ns, bool is_best_eff
  * by 5 points where they used less than `low`, and stands between. */
 void watermark_run(struct watermark *watermark, uint64_t now);
 
+/* Whether best effort may not have all of the card. */
+bool watermark_is_tight(const struct watermark *watermark);
+
 bool watermark_has_room(const struct watermark *watermark);
 
 #endif
