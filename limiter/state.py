@@ -18,7 +18,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -104,11 +104,15 @@ def add(state: Path, wanted: Limits, command: Sequence[str]) -> Allocation:
 
 
 def fill(folder: Path, wanted: Limits) -> None:
-    """Write what the limiter in a program reads: `limits`, a fresh `region`, and an empty `arbiter/`."""
+    """Write what the limiter in a program reads: `limits`, a fresh `region`, and an empty `arbiter/`.
+
+    The region's space is taken at once, so that no program is killed later for want of a page. Raises OSError.
+    """
     (folder / "limits").write_bytes(limits.encode(wanted))
     with (folder / "region").open("wb") as file:
         file.write(region.new())
-        file.truncate(region.SIZE)
+        file.flush()
+        os.posix_fallocate(file.fileno(), 0, region.SIZE)
     (folder / "arbiter").mkdir(mode=0o700)
 
 
@@ -137,11 +141,15 @@ def _make(state: Path, wanted: Limits, command: Sequence[str]) -> Allocation:
     name = secrets.token_hex(4)
     fresh = state / _FRESH / name
     fresh.mkdir(mode=0o700)
-    owner = os.open(fresh / OWNER, os.O_RDONLY | os.O_CREAT, 0o600)
-    fcntl.flock(owner, fcntl.LOCK_EX)
-    fill(fresh, wanted)
-    (fresh / COMMAND).write_text(shlex.join(command))
-    return Allocation(fresh.rename(state / ALLOCATIONS / name), owner)
+    made = Allocation(fresh, os.open(fresh / OWNER, os.O_RDONLY | os.O_CREAT, 0o600))
+    try:
+        fcntl.flock(made.owner, fcntl.LOCK_EX)
+        fill(fresh, wanted)
+        (fresh / COMMAND).write_text(shlex.join(command))
+        return replace(made, folder=fresh.rename(state / ALLOCATIONS / name))
+    except OSError:
+        made.remove()
+        raise
 
 
 @contextlib.contextmanager

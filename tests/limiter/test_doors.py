@@ -71,6 +71,11 @@ print(subprocess.run(["{world.bin}/gpuprobe", "alloc", "62", "2", "2"], capture_
     assert [line[-2] for line in done.stdout.split()] == ["0", "0", "2"], done.stderr
 
 
+def test_an_arbiter_listens_for_it(world: World) -> None:
+    program = "import limiter, os; limiter.preload('64MiB'); print(os.path.exists(os.environ['VGPU_ARBITER_SOCKET']))"
+    assert python(world, program).stdout == "True\n"
+
+
 def test_its_files_go_with_it(world: World) -> None:
     done = python(world, "import limiter, os; limiter.preload('64MiB'); print(os.environ['VGPU_LIMITS_FILE'])")
     assert done.stdout.startswith("/")

@@ -151,3 +151,25 @@ def test_a_lock_that_is_never_given_back_is_not_waited_for_without_end(
     monkeypatch.setattr(state, "_LOCK_WAIT_S", 0.05)
     with state._locked(made / "lock"), pytest.raises(LimiterError, match="does not go on"):
         state.add(made, WANTED, [])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_without_room_nothing_is_left(made: Path) -> None:
+    program = (
+        "import os, sys; from pathlib import Path; from limiter import LimiterError, launch, state\n"
+        "home = Path(sys.argv[1]); state.ensure(home); before = len(os.listdir('/proc/self/fd'))\n"
+        "try:\n    state.add(home, launch.parse('1GiB', None, None), [])\n"
+        "except LimiterError as error:\n    print(error)\n"
+        "print(os.listdir(home / 'fresh'), len(os.listdir('/proc/self/fd')) - before)"
+    )
+    script = 'mount -t tmpfs -o size=64k,mode=700 none "$1" && exec "$2" -c "$3" "$1"'
+    done = subprocess.run(
+        ["unshare", "--mount", "/bin/sh", "-c", script, "sh", str(made), sys.executable, program],
+        env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip("mounts are not allowed here")
+    assert done.stdout.splitlines() == [f"{made}: No space left on device", "[] 0"], done.stderr

@@ -1,0 +1,80 @@
+"""Programs under `vgpu run` on one simulated card, and what `vgpu top` and `vgpu set` do with them.
+
+Shares are asserted loosely: the machine may be busy.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import limiter
+from tests.driver.conftest import World
+
+ROOT = Path(limiter.__file__).parents[1]
+SEEN_S = 2.0  # after which changed limits hold
+
+
+class Vgpu:
+    """The command, for a user with a state directory of his own."""
+
+    def __init__(self, world: World, home: str) -> None:
+        self._world = world
+        self._env = world.environment(PYTHONPATH=str(ROOT), VGPU_STATE_DIR=home)
+
+    def run(self, *options: str) -> None:
+        probe = str(self._world.bin / "gpuprobe")
+        command = [sys.executable, "-m", "cli", "run", *options, "--", probe, "spin", "500"]
+        self._world.processes.append(subprocess.Popen(command, env=self._env, text=True))
+
+    def __call__(self, *arguments: str) -> str:
+        command = [sys.executable, "-m", "cli", *arguments]
+        return subprocess.run(command, env=self._env, capture_output=True, text=True, check=True, timeout=30).stdout
+
+    def top(self) -> dict[int, Any]:
+        """A look's rows, by the cores that they asked for."""
+        rows = json.loads(self("top", "--once", "-o", "json", "--refresh", "0.1"))
+        return {row["cores"]: row for row in rows}
+
+    def until(self, condition: Callable[[dict[int, Any]], bool], within_s: float = 20) -> dict[int, Any]:
+        deadline = time.monotonic() + within_s
+        while not condition(rows := self.top()):
+            assert time.monotonic() < deadline, rows
+        return rows
+
+
+@pytest.fixture
+def vgpu(world: World) -> Iterator[Vgpu]:
+    with tempfile.TemporaryDirectory(prefix="vgpu-", ignore_cleanup_errors=True) as home:
+        yield Vgpu(world, home)
+        for process in world.processes:
+            process.terminate()
+            process.wait()
+
+
+def share(rows: dict[int, Any], cores: int) -> float:
+    return rows[cores]["share_1s"] or 0.0 if cores in rows else 0.0
+
+
+def test_two_programs_take_turns_and_top_shows_it(vgpu: Vgpu) -> None:
+    vgpu.run("--gpu-cores", "20", "--compute-policy", "burst", "--priority", "4")
+    vgpu.run("--gpu-mem", "1Gi", "--gpu-cores", "60")
+    rows = vgpu.until(lambda rows: share(rows, 20) > 0.1 and share(rows, 60) > 0.2)
+    assert (rows[20]["policy"], rows[20]["priority"], rows[20]["limit_bytes"]) == ("burst", 4, None)
+    assert (rows[60]["policy"], rows[60]["name"], rows[60]["limit_bytes"]) == ("fixed", "gpuprobe spin 500", 1 << 30)
+    assert rows[60]["delayed_launches"] > 0
+    assert share(rows, 60) < 0.75
+
+
+def test_other_limits_hold_within_two_seconds(vgpu: Vgpu) -> None:
+    vgpu.run("--gpu-cores", "60")
+    rows = vgpu.until(lambda rows: share(rows, 60) > 0.3)
+    vgpu("set", rows[60]["id"][:4], "--gpu-cores", "10")
+    time.sleep(SEEN_S + 1)
+    assert 0 < share(vgpu.top(), 10) < 0.15
