@@ -11,7 +11,8 @@
 #include "rate.h"
 #include "welcome.h"
 
-enum { CONNECTIONS = SCHEDULE_CLIENTS, OF_A_CONTAINER = 256, AT_ONCE = 16 };
+/* Beyond those of a container that are served there is room for some that are to be told so. */
+enum { CONNECTIONS = SCHEDULE_CLIENTS, JOINED_MOST = 256, CONNECTIONS_MOST = JOINED_MOST + 32 };
 
 struct connection {
     struct source source;        /* first: what is ready is the connection */
@@ -30,7 +31,10 @@ static struct connection *free_place(void) {
 }
 
 static void end(struct connection *connection, uint64_t now) {
-    if (connection->board) board_leave(connection->board, connection->client, now);
+    if (connection->board) {
+        board_leave(connection->board, connection->client, now);
+        connection->container->joined--;
+    }
     events_remove(&connection->source);
     connection->container->connections--;
     connection->container = NULL;
@@ -42,13 +46,14 @@ static enum arbitration_result seat(struct connection *connection, const uint8_t
     struct ask ask;
     struct container *container = connection->container;
     if (!ask_of(&container->limits, uuid, &ask)) return ARBITRATION_NO_SUCH_CARD;
-    struct board *board = board_of(uuid);
+    struct board *board = container->joined < JOINED_MOST ? board_of(uuid) : NULL;
     if (!board) return ARBITRATION_TOO_MANY;
     struct seat *taken = container_seat(container, board, now);
     connection->client = taken ? board_join(board, taken->tenant, page, now) : SCHEDULE_NONE;
     board_close_unused(board);
     if (connection->client == SCHEDULE_NONE) return ARBITRATION_TOO_MANY;
     connection->board = board;
+    container->joined++;
     return ARBITRATION_ACCEPTED;
 }
 
@@ -126,7 +131,7 @@ void connection_knocked(struct source *door) {
     int fd = accept4(door->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE)) container->admissions = 0;
     if (fd < 0) return;
-    struct connection *place = container->connections < OF_A_CONTAINER ? free_place() : NULL;
+    struct connection *place = container->connections < CONNECTIONS_MOST ? free_place() : NULL;
     if (place)
         let_in(container, place, fd);
     else

@@ -27,6 +27,7 @@ struct container {
     ino_t door_inode;
     int region;
     int connections;
+    int joined;     /* of them, that have said hello and were accepted */
     int admissions; /* that may still be made until the next tick */
     struct limits_slot limits;
     struct seat seats[LIMITS_CARDS];

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -66,6 +67,16 @@ static void drop(struct container *container) {
     count--;
 }
 
+/* Its directory for the socket may be made later: looked at again once it is watched. */
+static void open_door(struct container *container) {
+    char path[32];
+    container_mend_door(container, connection_knocked);
+    if (container->door.fd >= 0 || watch.fd < 0) return;
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", container->folder);
+    inotify_add_watch(watch.fd, path, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+    container_mend_door(container, connection_knocked);
+}
+
 /* A name that starts with a dot is somebody's temporary one. */
 static void see(const char *name) {
     if (name[0] == '.') return;
@@ -77,7 +88,7 @@ static void see(const char *name) {
     if (!container) container = add(name);
     if (!container) return;
     container->is_seen = true;
-    container_mend_door(container, connection_knocked);
+    open_door(container);
 }
 
 static void see_all(void) {

@@ -24,6 +24,21 @@ ANY = 2**64 - 1
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}[platform.machine()]
 
 
+def connected(path: Path) -> socket.socket:
+    """A connection on which nothing has been said."""
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    opened.settimeout(10)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)  # a socket's path is short
+    try:
+        opened.connect(f"/proc/self/fd/{folder}/{path.name}")
+    except OSError:
+        opened.close()
+        raise
+    finally:
+        os.close(folder)
+    return opened
+
+
 class Timespec(ctypes.Structure):
     _fields_ = (("seconds", ctypes.c_long), ("ns", ctypes.c_long))
 
@@ -32,12 +47,8 @@ class Client:
     """One process on one card, connected; speaks the protocol, and nothing that is not said to it."""
 
     def __init__(self, path: Path, uuid: bytes, hello: bytes | None = None) -> None:
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(10)
+        self.socket = connected(path)
         self.page: mmap.mmap | None = None
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)  # a socket's path is short
-        self.socket.connect(f"/proc/self/fd/{folder}/{path.name}")
-        os.close(folder)
         with suppress(BrokenPipeError):  # it may have been refused already
             self.socket.send(HELLO.pack(MAGIC, VERSION, 0, uuid) if hello is None else hello)
         self.result = self._read_welcome()

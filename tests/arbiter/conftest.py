@@ -97,8 +97,8 @@ class Node:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **env})
         return self.process
 
-    def add(self, wanted: Limits | None = None) -> Container:
-        folder = self.allocations / f"c{len(self.containers)}"
+    def add(self, wanted: Limits | None = None, name: str | None = None) -> Container:
+        folder = self.allocations / (name or f"c{len(self.containers)}")
         folder.mkdir()
         (folder / "limits").write_bytes(limits.encode(wanted or asked()))
         with (folder / "region").open("wb") as file:

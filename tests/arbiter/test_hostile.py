@@ -1,0 +1,168 @@
+"""What one client does or leaves undone hurts no other."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import pytest
+
+from tests.arbiter.client import ACCEPTED, DONE, MESSAGE, WANT, Client, connected
+from tests.arbiter.conftest import CARD, Container, Node, asked, until
+
+MS = 1_000_000
+
+
+def now() -> int:
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def pair(node: Node) -> tuple[Client, Client, Container]:
+    """One that behaves, one of whom anything may come, and the latter's container."""
+    one, other = (node.add(asked(50, "burst")) for _ in range(2))
+    return one.connect(), other.connect(), other
+
+
+def is_served(client: Client, within_s: float = 5.0) -> bool:
+    began = time.monotonic()
+    client.want()
+    client.done(client.wait(within_s))
+    return time.monotonic() - began < within_s
+
+
+@pytest.mark.parametrize(
+    "message", [b"", b"x", b"\0" * 15, b"\0" * 17, b"x" * 100_000, MESSAGE.pack(0, 0, 0), MESSAGE.pack(7, 1, 1)]
+)
+def test_who_says_what_cannot_be_understood_is_shown_out(node: Node, message: bytes) -> None:
+    honest, other, _ = pair(node)
+    with suppress(OSError):
+        other.socket.send(message)
+    assert other.has_ended()
+    assert is_served(honest)
+
+
+def test_who_floods_is_shown_out(node: Node) -> None:
+    honest, other, _ = pair(node)
+    with pytest.raises(OSError, match=r"Broken pipe|reset"):
+        flood(other)
+    assert is_served(honest)
+
+
+def flood(client: Client) -> None:
+    for _ in range(100_000):
+        client.want()
+
+
+def test_a_flood_of_connections_does_not_keep_others_out(node: Node) -> None:
+    honest, _, container = pair(node)
+    until_s = time.monotonic() + 1
+    while time.monotonic() < until_s:
+        with suppress(OSError, AssertionError):
+            Client(container.socket, CARD).close()
+    assert is_served(honest)
+    assert node.add().connect().result == ACCEPTED
+
+
+def test_what_was_never_said_is_not_waited_for(node: Node) -> None:
+    honest, _, container = pair(node)
+    silent = [connected(container.socket) for _ in range(100)]
+    assert is_served(honest)
+    for each in silent:
+        each.close()
+
+
+@pytest.mark.parametrize("lease", [0, 1, 2**64 - 1])
+def test_who_never_ends_its_turn_loses_it(node: Node, lease: int) -> None:
+    honest, other, container = pair(node)
+    container.lease(lease)
+    other.want()
+    other.wait()
+    for _ in range(5):
+        honest.want()
+        honest.wait(2)
+        other.want()  # again, without end
+        honest.done()
+        other.wait(2)
+    assert is_served(honest)
+
+
+@pytest.mark.parametrize("turn", [0, 1, 5, 2**32 - 1])
+def test_turns_that_are_not_one_s_own_cannot_be_ended(node: Node, turn: int) -> None:
+    honest, other, _ = pair(node)
+    honest.want()
+    mine = honest.wait()
+    other.want()
+    other.done(turn if turn != 1 else mine)
+    assert is_served(other)
+
+
+def test_who_is_killed_gives_up_its_turn(node: Node) -> None:
+    one, other = (node.add(asked(50, "burst")) for _ in range(2))
+    honest = one.connect()
+    until(other.socket.exists)
+    program = (
+        "import sys, time; from pathlib import Path; from tests.arbiter.client import Client;"
+        "c = Client(Path(sys.argv[1]), bytes.fromhex(sys.argv[2]));"
+        "[(c.want(), c.wait(), time.sleep(0.01)) for _ in range(3)]; print(c.turn, flush=True); time.sleep(60)"
+    )
+    for _ in range(3):
+        command = [sys.executable, "-c", program, str(other.socket), CARD.hex()]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+            other.lease(now() + 10_000 * MS)
+            process.send_signal(signal.SIGKILL)
+        assert is_served(honest)
+
+
+@pytest.mark.parametrize("state", ["joined", "waiting", "holding", "done"])
+def test_who_leaves_in_any_state_leaves_nothing_behind(node: Node, state: str) -> None:
+    honest, _, container = pair(node)
+    for _ in range(20):
+        with container.connect() as other:
+            if state == "waiting":
+                honest.want()
+                honest.wait()
+            if state != "joined":
+                other.want()
+            if state in {"holding", "done"}:
+                other.wait()
+            if state == "done":
+                other.done(rest=10_000 * MS)
+        assert is_served(honest)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_stands_in_a_region_its_neighbours_are_served(node: Node, seed: int) -> None:
+    honest, other, container = pair(node)
+    bits = random.Random(seed)
+    path = container.folder / "region"
+    for length in (0, 100, 8448, 300_000, *[729_344] * 10):
+        path.write_bytes(bits.randbytes(length))
+        if bits.random() < 0.5 and length > 8448:
+            container.lease(bits.getrandbits(64))
+        other.want()
+        other.wait()
+        honest.want()
+        honest.wait(2)
+        honest.done()
+    path.unlink()
+    assert is_served(honest)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_words_are_survived(node: Node, seed: int) -> None:
+    honest, _, container = pair(node)
+    bits = random.Random(seed)
+    until_s = time.monotonic() + 1
+    with suppress(OSError):
+        while time.monotonic() < until_s:
+            with container.connect() as other, suppress(OSError):
+                for _ in range(bits.randrange(200)):
+                    kind = bits.choice((WANT, DONE, DONE, WANT, bits.getrandbits(32)))
+                    turn = bits.choice((other.turn, bits.getrandbits(32)))
+                    other.socket.send(MESSAGE.pack(kind, turn, bits.choice((0, MS, bits.getrandbits(64)))))
+    assert is_served(honest)
+    assert node.end()[0] == 0

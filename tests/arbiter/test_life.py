@@ -1,0 +1,103 @@
+"""The arbiter's own life: its arguments, its end, and what it says."""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from limiter import arbiter_path
+from tests.arbiter.client import ACCEPTED, connected
+from tests.arbiter.conftest import GPU, Node, asked, until
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([arbiter_path(), *arguments], capture_output=True, text=True, check=False, timeout=10)
+
+
+@pytest.mark.usefixtures("built_arbiter")
+@pytest.mark.parametrize(
+    "arguments", [(), ("--help",), ("--config",), ("a", "b"), ("--idle-exit", "0", "/"), ("--unknown", "1", "/")]
+)
+def test_wrong_arguments_are_answered_by_the_right_ones(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith("usage: vgpu-arbiter")
+
+
+@pytest.mark.usefixtures("built_arbiter")
+def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+    done = run(str(tmp_path / "none"))
+    assert (done.returncode, done.stderr) == (1, f"vgpu-arbiter: {tmp_path}/none: No such file or directory\n")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_end_it_ends_and_takes_its_sockets_along(node: Node, how: signal.Signals) -> None:
+    container = node.add()
+    client = container.connect()
+    assert node.end(how) == (0, "")
+    assert client.has_ended()
+    assert not container.socket.exists()
+
+
+def test_killed_it_is_replaced_by_the_next(node: Node) -> None:
+    container = node.add()
+    client = container.connect()
+    node.end(signal.SIGKILL)
+    assert client.has_ended()
+    assert container.socket.exists()
+    node.start()
+    until(lambda: is_open(container.socket))
+    assert container.connect().result == ACCEPTED
+
+
+def is_open(path: Path) -> bool:
+    try:
+        connected(path).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_without_containers_it_ends_where_it_is_told_so(idle_node: Node) -> None:
+    container = idle_node.add()
+    process = idle_node.start("--idle-exit", "1")
+    container.connect()
+    time.sleep(1.3)
+    assert process.poll() is None
+    container.folder.rename(idle_node.allocations.parent / "gone")
+    assert process.wait(10) == 0
+
+
+def test_idle_it_uses_no_processor_time(node: Node) -> None:
+    node.add().connect()
+    assert node.process is not None
+    path = Path(f"/proc/{node.process.pid}/stat")
+    before = path.read_text().split()[13:15]
+    time.sleep(1)
+    used = sum(map(int, path.read_text().split()[13:15])) - sum(map(int, before))
+    assert used <= 2  # ticks of 10 ms
+
+
+def test_watermarks_that_cannot_be_read_are_named_and_those_before_hold(idle_node: Node, tmp_path: Path) -> None:
+    config = tmp_path / "watermarks"
+    config.write_text(f"# high, low\n\n* 90 70\n{GPU} 80 60\n")
+    idle_node.start("--config", str(config))
+    idle_node.add().connect()
+    config.write_text("* 90 70\nGPU-1 80 60\n")
+    time.sleep(0.7)
+    for wrong in ("* 70 90\n", "* 90\n", "* 101 3\n", "* a b\n", "* 9 5 3\n", "x" * 200):
+        config.write_text(wrong)
+        time.sleep(0.7)
+    code, said = idle_node.end()
+    assert code == 0
+    assert [line.split(": ")[2].split(" is")[0] for line in said.splitlines()] == ["line 2", *["line 1"] * 6]
+
+
+def test_it_serves_while_nobody_reads_what_it_says(idle_node: Node) -> None:
+    idle_node.start(VGPU_LOG="debug")
+    container = idle_node.add(asked(50))
+    for _ in range(50):
+        container.connect().close()
+    assert container.connect().result == ACCEPTED
