@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What a reference is by: a handle from the making, one of an import, or neither. */
+enum sort { MADE, IMPORTED, UNSEEN, SORTS };
+
 enum fate { FREED, HIDDEN, SHOWN };
 
 struct backing {
@@ -35,9 +38,6 @@ void backings_export(uint64_t handle, int descriptor);
 
 /* A further reference by a handle that was imported from a descriptor, if the memory is our own. */
 void backings_import(uint64_t handle, int descriptor);
-
-/* The kinds of references that are counted by number. */
-enum sort { MADE, IMPORTED, UNSEEN, SORTS };
 
 /* The driver has taken over a descriptor. */
 void backings_disown(int descriptor);

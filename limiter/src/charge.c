@@ -68,26 +68,24 @@ void charge_catch_up(struct region *region, int slot) {
     }
 }
 
-void charge_spill(int card, uint64_t bytes) {
+/* Under the region's lock; where that cannot be had it is not done: counted twice never, and rarely not at all. */
+static void note(void (*what)(struct region *, int, int, uint64_t), int card, uint64_t bytes) {
     struct region *region = place_region();
     if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return;
+    what(region, place_slot(region), card, bytes);
+    region_unlock(region);
+}
+
+static void spill(struct region *region, int slot, int card, uint64_t bytes) {
+    (void)slot;
     account_spill(region, card, bytes);
-    region_unlock(region);
 }
 
-void charge_mark_managed(int card, uint64_t bytes) {
-    struct region *region = place_region();
-    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return; /* counted twice never, and rarely not at all */
-    account_mark_managed(region, place_slot(region), card, bytes);
-    region_unlock(region);
-}
+void charge_spill(int card, uint64_t bytes) { note(spill, card, bytes); }
 
-void charge_unmark_managed(int card, uint64_t bytes) {
-    struct region *region = place_region();
-    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return;
-    account_unmark_managed(region, place_slot(region), card, bytes);
-    region_unlock(region);
-}
+void charge_mark_managed(int card, uint64_t bytes) { note(account_mark_managed, card, bytes); }
+
+void charge_unmark_managed(int card, uint64_t bytes) { note(account_unmark_managed, card, bytes); }
 
 static void release(int card, uint64_t bytes, uint64_t managed) {
     struct region *region = place_region();

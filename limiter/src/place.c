@@ -38,37 +38,23 @@ static struct source *get_source(void) {
 
 bool place_is_limited(void) { return source_is_limited(get_source()); }
 
-struct card_limit place_limit(const uint8_t uuid[UUID_SIZE]) {
-    struct source *limits = get_source();
-    place_lock();
-    struct card_limit limit = source_limit(limits, uuid);
-    place_unlock();
-    return limit;
-}
+/* Answers with what `limits` says, for one thread at a time. */
+#define ASK(question, ...)                                                \
+    do {                                                                  \
+        struct source *limits = get_source();                             \
+        place_lock();                                                     \
+        __typeof__(question(__VA_ARGS__)) answer = question(__VA_ARGS__); \
+        place_unlock();                                                   \
+        return answer;                                                    \
+    } while (0)
 
-enum memory_policy place_memory_policy(void) {
-    struct source *limits = get_source();
-    place_lock();
-    enum memory_policy policy = source_memory_policy(limits);
-    place_unlock();
-    return policy;
-}
+struct card_limit place_limit(const uint8_t uuid[UUID_SIZE]) { ASK(source_limit, limits, uuid); }
 
-unsigned place_share(const uint8_t uuid[UUID_SIZE]) {
-    struct source *limits = get_source();
-    place_lock();
-    unsigned share = source_share(limits, uuid);
-    place_unlock();
-    return share;
-}
+enum memory_policy place_memory_policy(void) { ASK(source_memory_policy, limits); }
 
-bool place_has_shares(void) {
-    struct source *limits = get_source();
-    place_lock();
-    bool found = source_has_shares(limits);
-    place_unlock();
-    return found;
-}
+unsigned place_share(const uint8_t uuid[UUID_SIZE]) { ASK(source_share, limits, uuid); }
+
+bool place_has_shares(void) { ASK(source_has_shares, limits); }
 
 struct region *place_region(void) { return source_region(get_source()); }
 
