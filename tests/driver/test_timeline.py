@@ -12,7 +12,7 @@ from tests.driver import build
 
 US = 1000
 MS = 1000 * US
-SLICE, SWITCH, HANDOVER = 2 * MS, 530 * US, 200 * US
+SLICE, SWITCH, HANDOVER, GRACE = 2 * MS, 530 * US, 200 * US, 20 * US
 ROOM = 2 << 20  # a Timeline and more
 START = 1000 * MS
 U64 = ctypes.c_uint64
@@ -127,6 +127,20 @@ def test_events_around_a_slice_of_work_read_its_true_time_among_neighbours(card:
     assert much_later - ended > 6 * MS
 
 
+def test_what_would_end_in_a_moment_is_not_interrupted(card: Card) -> None:
+    queue, other = card.open(), card.open()
+    ends = [card.submit(queue, each) for each in (SLICE, GRACE)]
+    card.submit(other, 100 * MS)
+    card.until(START + SLICE + 1)
+    card.until(START + 200 * MS)
+    assert [card.passed(queue, end) for end in ends] == [SLICE, SLICE + GRACE]
+    card.submit(other, 100 * MS)
+    card.until(START + 201 * MS)
+    more = card.submit(queue, SLICE + GRACE + 1)
+    card.until(START + 400 * MS)
+    assert card.passed(queue, more) > 206 * MS
+
+
 def test_an_event_passes_behind_its_own_stream_alone(card: Card) -> None:
     queue = card.open()
     first = card.submit(queue, 4 * MS)
@@ -186,6 +200,8 @@ class Naive:
             self.switching -= self.unit
             return
         current = self.current
+        if others != [current] and self.slice < self.work[current] <= self.slice + GRACE:
+            self.slice = self.work[current]
         self.work[current] -= self.unit
         self.done[current] = self.done.get(current, 0) + self.unit
         self.passed[current, self.done[current]] = now + self.unit

@@ -91,14 +91,18 @@ static void remember(TimelineQueue *queue, uint64_t at) {
 
 /* Alone, a context goes on; its slices go on meanwhile, and the next one to come waits for the end of one. */
 static uint64_t slice_after(uint64_t left, uint64_t ns) {
-    return TIMELINE_SLICE_NS - (TIMELINE_SLICE_NS - left + ns) % TIMELINE_SLICE_NS;
+    uint64_t used = left < TIMELINE_SLICE_NS ? TIMELINE_SLICE_NS - left : 0;
+    return TIMELINE_SLICE_NS - (used + ns) % TIMELINE_SLICE_NS;
 }
 
 static void work_until(Timeline *card, uint64_t now) {
     TimelineQueue *queue = &card->queue[card->current];
     bool alone = timeline_next(card, card->current) == card->current;
-    uint64_t ns = least(work_of(card, card->current), now - card->at);
-    ns = alone ? ns : least(ns, card->slice);
+    uint64_t left = work_of(card, card->current);
+    if (!alone && left > card->slice && left <= card->slice + TIMELINE_GRACE_NS) {
+        card->slice = left;
+    }
+    uint64_t ns = least(alone ? left : least(left, card->slice), now - card->at);
     remember(queue, card->at);
     queue->done += ns;
     card->at += ns;

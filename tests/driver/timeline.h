@@ -18,6 +18,9 @@
  * and 99.0 here. */
 #define TIMELINE_HANDOVER_NS UINT64_C(200000)
 
+/* An interruption takes a moment, in which what has so little left ends. */
+#define TIMELINE_GRACE_NS UINT64_C(20000)
+
 #define TIMELINE_QUEUES 512
 #define TIMELINE_RUNS   128
 
