@@ -97,6 +97,9 @@ static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CU
     place->is_sampled = is_first;
     if (place->is_sampled) gate->sample = key;
     turn_add(&gate->turn, is_known, expected, now);
+    place->is_eager = gate->is_leisurely;
+    place->probe = place->span && turn_is_to_be_probed(&gate->turn) ? &gate->marks.probe : NULL;
+    if (place->probe) turn_probe(&gate->turn);
     lease_extend(&gate->lease, gate->turn.drained + GRACE);
     gate->passing++;
     return VERDICT_FITS;

@@ -36,6 +36,9 @@ static struct marks *taken(struct marks *marks) {
 static void end_turn(struct gate *gate) {
     pthread_mutex_lock(&gate->mutex);
     bool is_mine = gate_claim(gate);
+    pthread_mutex_unlock(&gate->mutex);
+    if (is_mine) gate_await_passing(gate);
+    pthread_mutex_lock(&gate->mutex);
     struct marks *marks = is_mine || gate->phase != CLOSING ? taken(&gate->marks) : NULL;
     pthread_mutex_unlock(&gate->mutex);
     if (marks) marks_destroy(marks);

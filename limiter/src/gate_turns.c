@@ -17,6 +17,9 @@
 #define LOOK_LEAST (20 * 1000ULL)
 #define LOOK_MOST  (1 * NS_PER_MS)
 
+/* A pause after which a program is taken for one that launches little and often waits. */
+#define LEISURE (100 * 1000ULL)
+
 static struct gate *gates[GATES]; /* atomically */
 
 static bool is_device(int device) { return device >= 0 && device < GATES; }
@@ -57,7 +60,7 @@ void gate_set_phase(struct gate *gate, enum phase phase) {
 }
 
 /* Whether no launch is inside the driver any more. */
-static bool await_passing(struct gate *gate) {
+bool gate_await_passing(struct gate *gate) {
     uint64_t until = moment_now() + PASSING_MOST;
     pthread_mutex_lock(&gate->mutex);
     while (gate->passing && moment_now() < until) await_change(gate, NS_PER_MS);
@@ -105,6 +108,11 @@ static uint64_t settle(struct gate *gate) {
     return cost ? cost : moment_now() - gate->turn.begun;
 }
 
+static bool is_leisurely(const struct gate *gate) {
+    uint64_t now = moment_now();
+    return gate->lease.turn != 0 && !gate->turn.is_unknown && now > gate->turn.drained + LEISURE;
+}
+
 /* The end is told before the card is done, so that who is next has his work there when it is; but not where nobody
  * knows when that is. */
 static void stop(struct gate *gate, bool is_kept) {
@@ -116,10 +124,11 @@ static void stop(struct gate *gate, bool is_kept) {
 
 /* A launch that stays in the driver may be waiting for another one: then the turn goes on. */
 static enum phase close_turn(struct gate *gate, bool is_kept) {
-    if (!await_passing(gate)) {
+    if (!gate_await_passing(gate)) {
         turn_stretch(&gate->turn, moment_now());
         return OPEN;
     }
+    gate->is_leisurely = is_leisurely(gate);
     stop(gate, is_kept);
     lease_end(&gate->lease, settle(gate));
     marks_reset(&gate->marks);
@@ -137,11 +146,32 @@ static bool is_kept(const struct gate *gate, enum verdict verdict) {
     return verdict == VERDICT_UNMEASURED || lease_is_endless(&gate->lease, gate->turn.expected);
 }
 
+/* Nobody ends the turn meanwhile, nor the event. */
+static bool has_passed(struct gate *gate, CUevent probe) {
+    gate->passing++;
+    pthread_mutex_unlock(&gate->mutex);
+    bool is_passed = marks_has_passed(probe);
+    pthread_mutex_lock(&gate->mutex);
+    gate->passing--;
+    if (gate->phase == CLOSING) pthread_cond_broadcast(&gate->changed);
+    return is_passed;
+}
+
+static bool learn_from_probe(struct gate *gate) {
+    CUevent probe = marks_probe(&gate->marks);
+    bool is_passed = probe && has_passed(gate, probe);
+    if (!probe || gate->phase != OPEN || marks_probe(&gate->marks) != probe) return is_passed;
+    if (is_passed) marks_drop_probe(&gate->marks);
+    turn_learn(&gate->turn, is_passed, moment_now());
+    return is_passed;
+}
+
 /* Until there is room for a launch among those in flight: but a while, for who called the turn back says so meanwhile.
  */
 static void await_room(struct gate *gate) {
+    if (learn_from_probe(gate) || gate->phase != OPEN) return;
     uint64_t rest = turn_rest(&gate->turn, moment_now()), depth = gate->turn.terms.depth;
-    uint64_t wait = rest > depth ? rest - depth : 0;
+    uint64_t wait = rest > depth ? rest - depth : LOOK_LEAST;
     await_change(gate, wait < LOOK_MOST ? wait : LOOK_MOST);
 }
 

@@ -24,6 +24,8 @@ struct gate {
     unsigned in_vain; /* how often in a row the card was not done in time */
     uint64_t due;     /* atomically: when it is to be looked at again, in ticks; 0 = at once */
     bool is_shared;   /* atomically: the container is held to a share of it, as of the last look */
+    bool
+        is_leisurely; /* when the last turn ended the card had waited for launches: it may be long until the next one */
     struct lease lease;
     struct turn turn;
     struct estimates estimates;
@@ -37,6 +39,9 @@ struct gate *gate_at(int device);
 struct gate *gate_made_at(int device);
 
 /* The functions below are called with the mutex held, which they may let go meanwhile. */
+
+/* Lets the launches that are inside the driver come out, within a tenth of a second. Without the mutex. */
+bool gate_await_passing(struct gate *gate);
 
 /* One step towards a turn that has room for a launch that the open one has not. */
 void gate_step(struct gate *gate, enum verdict verdict);

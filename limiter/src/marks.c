@@ -72,28 +72,48 @@ static bool record(CUevent *event, CUstream stream) {
 
 /* The end's event is made here, in the launch's context: at the turn's end another may be current. */
 static void before(const struct place *place) {
+    CUevent made = NULL;
     if (place->is_first) record(&place->span->begin, place->mark->stream);
-    if (place->is_maker) REAL(cuEventCreate)(&place->mark->event, CU_EVENT_DEFAULT);
+    if (place->is_maker && REAL(cuEventCreate)(&made, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
+        __atomic_store_n(&place->mark->event, made, __ATOMIC_RELEASE);
 }
 
 void marks_before(const struct place *place) {
     if (place->span && (place->is_first || place->is_maker)) RELAXED(before(place));
 }
 
-static void end(struct mark *mark) {
-    mark->is_recorded = mark->event && REAL(cuEventRecord)(mark->event, mark->stream) == CUDA_SUCCESS;
+/* Another thread may be about to make the event. */
+static bool end(struct mark *mark) {
+    CUevent event = __atomic_load_n(&mark->event, __ATOMIC_ACQUIRE);
+    bool is_recorded = event && REAL(cuEventRecord)(event, mark->stream) == CUDA_SUCCESS;
+    __atomic_store_n(&mark->is_recorded, is_recorded, __ATOMIC_RELAXED);
+    return is_recorded;
+}
+
+static void probe(const struct place *place) {
+    if (record(&place->span->probe, place->mark->stream))
+        __atomic_store_n(place->probe, place->span->probe, __ATOMIC_RELEASE);
 }
 
 /* What another thread's default stream is, that thread alone can say. */
+static bool is_ended_at_once(const struct place *place) {
+    return place->is_eager || is_per_thread(place->mark->stream);
+}
+
 static void after(const struct place *place) {
-    if (place->is_sampled) place->span->is_sampled = record(&place->span->sample, place->mark->stream);
-    if (is_per_thread(place->mark->stream)) end(place->mark);
+    bool is_marked = false;
+    if (place->is_sampled) is_marked = place->span->is_sampled = record(&place->span->sample, place->mark->stream);
+    if (place->probe) probe(place);
+    if (is_ended_at_once(place)) is_marked |= end(place->mark);
+    if (!is_marked && !is_per_thread(place->mark->stream)) set_due(place->mark, true);
 }
 
 void marks_after(const struct place *place) {
     if (!place->span) return;
-    if (place->is_sampled || is_per_thread(place->mark->stream)) RELAXED(after(place));
-    if (!place->is_sampled && !is_per_thread(place->mark->stream)) set_due(place->mark, true);
+    if (place->is_sampled || place->probe || is_ended_at_once(place))
+        RELAXED(after(place));
+    else
+        set_due(place->mark, true);
 }
 
 /* A stream that captures since its last launch has been drained into: it is left alone. */
@@ -130,6 +150,12 @@ static bool is_span_done(const struct span *span) {
         if (span->marks[i].is_recorded && !is_done(span->marks[i].event)) return false;
     return !span->is_sampled || is_done(span->sample);
 }
+
+CUevent marks_probe(const struct marks *marks) { return __atomic_load_n(&marks->probe, __ATOMIC_ACQUIRE); }
+
+bool marks_has_passed(CUevent probe) { return is_done(probe); }
+
+void marks_drop_probe(struct marks *marks) { __atomic_store_n(&marks->probe, NULL, __ATOMIC_RELAXED); }
 
 bool marks_are_done(const struct marks *marks) {
     for (int i = 0; i < MARKS_CONTEXTS; i++)
@@ -168,6 +194,7 @@ uint64_t marks_sampled(const struct marks *marks) {
 }
 
 void marks_reset(struct marks *marks) {
+    marks_drop_probe(marks);
     for (int i = 0; i < MARKS_CONTEXTS; i++) {
         marks->spans[i].count = 0;
         marks->spans[i].is_sampled = false;
@@ -182,6 +209,7 @@ void marks_destroy(const struct marks *marks) {
     for (int i = 0; i < MARKS_CONTEXTS; i++) {
         destroy(marks->spans[i].begin);
         destroy(marks->spans[i].sample);
+        destroy(marks->spans[i].probe);
         for (int j = 0; j < MARKS_STREAMS; j++) destroy(marks->spans[i].marks[j].event);
     }
 }

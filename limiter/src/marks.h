@@ -14,10 +14,10 @@ enum { MARKS_CONTEXTS = 16, MARKS_STREAMS = 64 };
 struct mark {
     CUstream stream;
     const void *thread; /* whose, of a per-thread default stream; else NULL */
-    CUevent event;      /* kept from turn to turn */
+    CUevent event;      /* atomically; kept from turn to turn */
     bool is_made;       /* the event, or a launch is about to make it */
     bool is_due;        /* atomically: launched into since it was recorded */
-    bool is_recorded;   /* in this turn */
+    bool is_recorded;   /* atomically: in this turn */
 };
 
 struct span {
@@ -25,12 +25,14 @@ struct span {
     CUevent begin;
     CUevent sample; /* after the turn's first launch */
     bool is_sampled;
+    CUevent probe;  /* after the last launch that was probed */
     unsigned count; /* of marks in use in this turn */
     struct mark marks[MARKS_STREAMS];
 };
 
 struct marks {
     struct span spans[MARKS_CONTEXTS];
+    CUevent probe; /* atomically: the one that is on its way, or NULL */
 };
 
 /* A launch on its way: where its marks go. */
@@ -40,6 +42,8 @@ struct place {
     bool is_first;   /* in its context */
     bool is_maker;   /* of the mark's event */
     bool is_sampled; /* the turn's first */
+    bool is_eager;   /* its end is marked at once: it may be the last for a while */
+    CUevent *probe;  /* where to put its probe, NULL: none is wanted */
 };
 
 /* What the driver makes of NULL, by the function that it is passed to. */
@@ -61,6 +65,11 @@ void marks_after(const struct place *place);
 
 /* Marks the ends that are due, in one stream or (NULL) in all; whether there were any. */
 bool marks_end(struct marks *marks, CUstream stream);
+
+/* The probe on its way, NULL where none is, and whether the card has passed it. */
+CUevent marks_probe(const struct marks *marks);
+bool marks_has_passed(CUevent probe);
+void marks_drop_probe(struct marks *marks);
 
 /* Whether all that is marked is done. */
 bool marks_are_done(const struct marks *marks);

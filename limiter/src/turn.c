@@ -13,6 +13,14 @@ struct turn turn_open(uint64_t now, struct terms terms) { return (struct turn){.
 
 uint64_t turn_rest(const struct turn *turn, uint64_t now) { return turn->drained > now ? turn->drained - now : 0; }
 
+static uint64_t since_probe(const struct turn *turn) { return turn->is_probed ? turn->expected - turn->probed : 0; }
+
+/* More may be known to be there than should be. */
+static uint64_t in_flight(const struct turn *turn, uint64_t now) {
+    uint64_t rest = turn_rest(turn, now), least = since_probe(turn);
+    return rest > least ? rest : least;
+}
+
 enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now) {
     uint64_t budget = turn->terms.budget;
     if (turn->launches == 0) return VERDICT_FITS;
@@ -20,7 +28,7 @@ enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t expecte
     if (budget == UINT64_MAX) return VERDICT_FITS;
     if (turn->is_unknown || !is_known) return VERDICT_UNMEASURED;
     if (expected > budget || turn->expected > budget - expected) return VERDICT_FULL;
-    return turn_rest(turn, now) > turn->terms.depth ? VERDICT_DEEP : VERDICT_FITS;
+    return in_flight(turn, now) > turn->terms.depth ? VERDICT_DEEP : VERDICT_FITS;
 }
 
 void turn_stretch(struct turn *turn, uint64_t now) {
@@ -42,6 +50,20 @@ void turn_add(struct turn *turn, bool is_known, uint64_t expected, uint64_t now)
     turn->expected += is_known ? expected : 0;
     turn->is_unknown |= !is_known;
     turn->launches++;
+}
+
+bool turn_is_to_be_probed(const struct turn *turn) { return turn->terms.depth != UINT64_MAX && !turn->is_probed; }
+
+void turn_probe(struct turn *turn) {
+    turn->is_probed = true;
+    turn->probed = turn->expected;
+}
+
+void turn_learn(struct turn *turn, bool is_passed, uint64_t now) {
+    uint64_t drained = now + since_probe(turn);
+    bool is_wrong = is_passed ? turn->drained > drained : turn->drained < drained;
+    if (is_wrong) turn->drained = drained;
+    if (is_passed) turn->is_probed = false;
 }
 
 uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t marked) {

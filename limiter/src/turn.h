@@ -15,6 +15,8 @@ struct turn {
     uint64_t drained;  /* when that is done, as far as is known */
     uint64_t idle;     /* how long nothing ran since the first launch, as far as is known */
     unsigned launches;
+    uint64_t probed; /* GPU time of what had been launched when the probe was */
+    bool is_probed;  /* a probe is on its way: an event that says how far the card is */
     bool is_unknown; /* it holds a launch that was never measured: nothing follows before it has been */
 };
 
@@ -37,6 +39,11 @@ uint64_t turn_rest(const struct turn *turn, uint64_t now);
 void turn_stretch(struct turn *turn, uint64_t now);
 
 void turn_add(struct turn *turn, bool is_known, uint64_t expected, uint64_t now);
+
+/* Whether a launch is to be followed by a probe; that it is; and what one says that has passed, or has not. */
+bool turn_is_to_be_probed(const struct turn *turn);
+void turn_probe(struct turn *turn);
+void turn_learn(struct turn *turn, bool is_passed, uint64_t now);
 
 /* What the turn is charged: `measured` is the time from its first launch to its last one's end, or to `marked`, where
  * an end was marked only then (0 where not). The time is left out in which nothing ran because nothing was launched. A

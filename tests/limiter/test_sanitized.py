@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from limiter import build
 from tests.driver import simgpu
 from tests.driver.conftest import World
+from tests.limiter.arbiters import MS, Arbiter
 from tests.limiter.conftest import PURE, SOURCES, Container
 
 HERE = Path(__file__).parent
@@ -64,8 +66,8 @@ def container(
     return make_container("64MiB", request.param)
 
 
-def run(container: Container, program: Path, *arguments: str) -> None:
-    env = container.world.environment(**{**container.env, "LD_PRELOAD": "", "VGPU_LOG": "off"})
+def run(container: Container, program: Path, *arguments: str, **more: str) -> None:
+    env = container.world.environment(**{**container.env, "LD_PRELOAD": "", "VGPU_LOG": "off", **more})
     done = subprocess.run([program, *arguments], env=env, capture_output=True, text=True, check=False, timeout=50)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -97,6 +99,28 @@ def test_arrays_of_many_threads_never_pass_the_limit(
     run(container, racing_mix, "8", "600", str(seed), "arrays")
     assert container.region().cards[0].refusals > 0
     assert simgpu.peak(world.state)[world.cards[0].uuid] <= 16 << 20
+
+
+@pytest.mark.parametrize("sanitized", ["mix", "racing_mix"])
+def test_threads_that_take_an_arbiter_s_turns_are_clean(
+    container: Container, request: pytest.FixtureRequest, tmp_path: Path, sanitized: str
+) -> None:
+    """Its pages change meanwhile, and it goes and comes back."""
+    path = tmp_path / "socket"
+    finished, arbiters = threading.Event(), list[Arbiter]()
+
+    def arbitrate() -> None:
+        while not finished.wait(0.5):
+            arbiters.append(Arbiter(path, depth_ns=MS // 5, contended=len(arbiters) % 4 != 1))
+            finished.wait(1)
+            arbiters[-1].close()
+
+    thread = threading.Thread(target=arbitrate)
+    thread.start()
+    run(container, request.getfixturevalue(sanitized), "4", "600", "1", VGPU_ARBITER_SOCKET=str(path))
+    finished.set()
+    thread.join()
+    assert any(client.heard for each in arbiters for client in each.clients)
 
 
 @pytest.mark.parametrize("seed", range(3))

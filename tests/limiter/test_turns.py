@@ -29,6 +29,8 @@ class Turn(ctypes.Structure):
         ("drained", U64),
         ("idle", U64),
         ("launches", ctypes.c_uint),
+        ("probed", U64),
+        ("is_probed", ctypes.c_bool),
         ("is_unknown", ctypes.c_bool),
     )
 
@@ -40,7 +42,7 @@ def compute(pure: ctypes.CDLL) -> ctypes.CDLL:
         getattr(pure, name).restype = Terms
     for name in ("turn_cost", "turn_rest", "tokens_take", "estimates_key"):
         getattr(pure, name).restype = U64
-    for name in ("turn_tells", "estimates_of"):
+    for name in ("turn_is_to_be_probed", "turn_tells", "estimates_of"):
         getattr(pure, name).restype = ctypes.c_bool
     return pure
 
@@ -251,6 +253,36 @@ def test_what_is_in_flight_is_no_more_than_the_depth_and_a_kernel(compute: ctype
     assert judged(compute, turn, MS // 2, START + MS // 2) == FITS
     assert compute.turn_rest(ctypes.byref(turn), U64(START + MS)) == MS // 2
     assert compute.turn_rest(ctypes.byref(turn), U64(START + 5 * MS)) == 0
+
+
+def probed(compute: ctypes.CDLL, turn: Turn, *, passed: bool, now: int) -> None:
+    compute.turn_learn(ctypes.byref(turn), passed, U64(now))
+
+
+def test_a_probe_says_that_kernels_are_shorter_than_expected_or_longer(compute: ctypes.CDLL) -> None:
+    turn = compute.turn_open(U64(START), Terms(50 * MS, 4 * MS, 50 * MS))
+    for _ in range(5):
+        add(compute, turn, MS, START)
+    assert compute.turn_is_to_be_probed(ctypes.byref(turn))
+    compute.turn_probe(ctypes.byref(turn))
+    assert not compute.turn_is_to_be_probed(ctypes.byref(turn))
+    add(compute, turn, MS, START)
+    assert judged(compute, turn, MS) == DEEP
+    probed(compute, turn, passed=True, now=START + MS)  # five of them took one
+    assert turn.drained == START + 2 * MS
+    assert judged(compute, turn, MS, START + MS) == FITS
+    compute.turn_probe(ctypes.byref(turn))
+    for _ in range(5):
+        add(compute, turn, MS, START + MS)
+    assert judged(compute, turn, MS, START + 20 * MS) == DEEP  # for nobody saw it pass
+    probed(compute, turn, passed=False, now=START + 20 * MS)
+    assert compute.turn_rest(ctypes.byref(turn), U64(START + 20 * MS)) == 5 * MS
+    probed(compute, turn, passed=True, now=START + 30 * MS)
+    assert judged(compute, turn, MS, START + 30 * MS) == FITS
+
+
+def test_a_turn_of_any_depth_is_not_probed(compute: ctypes.CDLL) -> None:
+    assert not compute.turn_is_to_be_probed(ctypes.byref(opened(compute, 30)))
 
 
 def test_a_turn_ends_by_its_age(compute: ctypes.CDLL) -> None:
