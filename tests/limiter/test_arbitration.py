@@ -216,6 +216,7 @@ def test_what_is_captured_asks_for_no_turn(make_container: Make, start: Start, a
     join(session, other)
     kernel, stream = session("launches.kernel(5000)"), session("captures.stream()")
     assert session(f"captures.begin({stream})") == 0
+    time.sleep(0.2)  # what was said before has been heard
     heard = len(other.client().heard)
     assert session(f"{{captures.launch({kernel}, {stream}) for _ in range(50)}} == {{0}}")
     assert len(other.client().heard) == heard

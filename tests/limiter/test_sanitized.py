@@ -107,19 +107,20 @@ def test_threads_that_take_an_arbiter_s_turns_are_clean(
 ) -> None:
     """Its pages change meanwhile, and it goes and comes back."""
     path = tmp_path / "socket"
-    finished, arbiters = threading.Event(), list[Arbiter]()
+    finished, arbiters = threading.Event(), [Arbiter(path, depth_ns=MS // 5)]
 
-    def arbitrate() -> None:
-        while not finished.wait(0.5):
-            arbiters.append(Arbiter(path, depth_ns=MS // 5, contended=len(arbiters) % 4 != 1))
-            finished.wait(1)
+    def come_and_go() -> None:
+        while not finished.wait(0.7):
             arbiters[-1].close()
+            finished.wait(0.3)
+            arbiters.append(Arbiter(path, depth_ns=MS // 5, contended=len(arbiters) % 3 > 0))
 
-    thread = threading.Thread(target=arbitrate)
+    thread = threading.Thread(target=come_and_go)
     thread.start()
     run(container, request.getfixturevalue(sanitized), "4", "600", "1", VGPU_ARBITER_SOCKET=str(path))
     finished.set()
     thread.join()
+    arbiters[-1].close()
     assert any(client.heard for each in arbiters for client in each.clients)
 
 
