@@ -126,7 +126,8 @@ def test_a_command_s_processes_share_the_limits(world: World) -> None:
 
 
 def test_what_was_preloaded_before_stays() -> None:
-    with launch.environment("1GiB", 30, "burst", {"LD_PRELOAD": "/lib/libjemalloc.so", "HOME": "/"}) as env:
+    base = {"LD_PRELOAD": "/lib/libjemalloc.so", "HOME": "/", "VGPU_STATE_DIR": os.environ["VGPU_STATE_DIR"]}
+    with launch.environment("1GiB", 30, "burst", base) as env:
         assert env["LD_PRELOAD"] == f"/lib/libjemalloc.so:{limiter.library_path()}"
         assert env["HOME"] == "/"
         written = limits.decode(Path(env["VGPU_LIMITS_FILE"]).read_bytes())
