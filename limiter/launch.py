@@ -1,6 +1,7 @@
 """Limits for a program that is about to be started: the files that say them, and the environment that names those."""
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -58,6 +59,7 @@ def environment(
     wanted = parse(memory, cores, policy, memory_policy, priority)
     refuse_limited(base_env)
     allocation = allocate(wanted, base_env, command)
+    os.set_inheritable(allocation.owner, True)  # noqa: FBT003 - where we are killed the command keeps its limits
     try:
         yield {**base_env, **variables(allocation.folder, base_env)}
     finally:

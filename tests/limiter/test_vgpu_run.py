@@ -4,6 +4,8 @@ Shares are asserted loosely: the machine may be busy.
 """
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,13 @@ class Vgpu:
         probe = str(self._world.bin / "gpuprobe")
         command = [sys.executable, "-m", "cli", "run", *options, "--", probe, "spin", "500"]
         self._world.processes.append(subprocess.Popen(command, env=self._env, text=True))
+
+    def start(self, *options: str) -> tuple[subprocess.Popen[str], int]:
+        """A command that does nothing, and its pid."""
+        command = [sys.executable, "-m", "cli", "run", *options, "--", "sh", "-c", "echo $$; exec sleep 60"]
+        process = subprocess.Popen(command, env=self._env, text=True, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        return process, int(process.stdout.readline())
 
     def __call__(self, *arguments: str) -> str:
         command = [sys.executable, "-m", "cli", *arguments]
@@ -78,3 +87,15 @@ def test_other_limits_hold_within_two_seconds(vgpu: Vgpu) -> None:
     vgpu("set", rows[60]["id"][:4], "--gpu-cores", "10")
     time.sleep(SEEN_S + 1)
     assert 0 < share(vgpu.top(), 10) < 0.15
+
+
+def test_a_command_keeps_its_limits_where_vgpu_run_was_killed(vgpu: Vgpu) -> None:
+    process, pid = vgpu.start("--gpu-cores", "30")
+    process.kill()
+    process.wait()
+    vgpu("run", "--gpu-mem", "1Gi", "--", "true")  # removes what the dead left
+    assert set(vgpu.top()) == {30}
+    os.kill(pid, signal.SIGKILL)
+    process.communicate()  # its end closes the pipe
+    vgpu("run", "--gpu-mem", "1Gi", "--", "true")
+    assert vgpu.top() == {}
