@@ -99,9 +99,11 @@ void schedule_want(struct schedule *schedule, int client, uint64_t now) {
 void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, uint64_t now) {
     struct holding *turn = &schedule->turn;
     if (schedule->clients[client].page.turn == number) shown_turn(schedule, client, 0, 0, 0);
-    if (!turn->number || turn->number != number || turn->client != client || turn->ends_at) return;
+    if (!turn->number || turn->number != number || turn->client != client) return;
+    uint64_t ends_at = later(now, turn->began) + lesser(rest, REST_MOST);
+    if (turn->ends_at && turn->ends_at <= ends_at) return;
     holding_count(schedule, now);
-    holding_finish(schedule, later(now, turn->began) + lesser(rest, REST_MOST), now);
+    holding_finish(schedule, ends_at, now);
 }
 
 static bool is_held(const struct schedule *schedule) { return schedule->turn.number && !schedule->turn.ends_at; }

@@ -44,7 +44,7 @@ void schedule_leave(struct schedule *schedule, int client, uint64_t now);
 /* It wants a turn; said again, it changes nothing. */
 void schedule_want(struct schedule *schedule, int client, uint64_t now);
 
-/* It is done with that turn, but for what the card needs `rest` more ns for. */
+/* It is done with that turn, but for what the card needs `rest` more ns for; said again, sooner than it had said. */
 void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, uint64_t now);
 
 /* The tenant whose `leased_until` must be known now, or SCHEDULE_NONE; and what it is, 0 where it cannot be read. */

@@ -56,7 +56,7 @@ struct arbitration_welcome {
 
 enum arbitration_kind {
     ARBITRATION_WANT = 1, /* a turn, please; asked again: still */
-    ARBITRATION_DONE = 2, /* launches no more in its turn; what it launched is done in `ns` */
+    ARBITRATION_DONE = 2, /* launches no more in its turn; what it launched is done in `ns`. Again: sooner than that */
 };
 
 struct arbitration_message {

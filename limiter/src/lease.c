@@ -17,6 +17,9 @@
 /* A turn that does not come in this time, though the arbiter lives, is taken. */
 #define PATIENCE (5000 * TOKENS_NS_PER_MS)
 
+/* So much does the arbiter look ahead. */
+#define SOONER (3 * TOKENS_NS_PER_MS / 10)
+
 /* What is not worth a turn of its own. */
 #define LEFT_LEAST (TOKENS_NS_PER_MS / 2)
 
@@ -75,8 +78,18 @@ static uint32_t turns_of(const struct lease *lease) {
 }
 
 static void give_back(struct lease *lease, uint64_t rest) {
-    if (lease->turn) link_done(&lease->link, lease->turn, rest);
+    if (!lease->turn) return;
+    link_done(&lease->link, lease->turn, rest);
+    lease->done = lease->turn;
+    lease->ends = moment_now() + rest;
     lease->turn = 0;
+}
+
+/* The card was done sooner than the arbiter was told, and it waits for that. */
+static void correct(struct lease *lease) {
+    if (!lease->done || lease->turn || lease->ends < moment_now() + SOONER) return;
+    link_done(&lease->link, lease->done, 0);
+    lease->ends = 0;
 }
 
 /* With the one that was asked for too early. */
@@ -100,7 +113,8 @@ static void await_grant(struct lease *lease) {
     uint64_t until = moment_now() + PATIENCE;
     while (!link_turn(&lease->link) && moment_now() < until) {
         lease_extend(lease, moment_now() + 2 * NAP);
-        link_want(&lease->link);
+        if (!lease->is_asked) link_want(&lease->link);
+        lease->is_asked = false;
         link_nap(&lease->link, NAP);
         if (link_look(&lease->link, lease->uuid) != STANDING_CONTENDED) return;
     }
@@ -162,6 +176,7 @@ void lease_stop(struct lease *lease, uint64_t rest) { give_back(lease, rest); }
 void lease_ask(struct lease *lease, uint64_t expected) {
     bool is_due = link_standing(&lease->link) == STANDING_CONTENDED && has_tokens(lease, expected);
     if (is_due) link_want(&lease->link);
+    lease->is_asked = is_due;
 }
 
 static void spend(struct lease *lease, uint64_t cost) {
@@ -171,6 +186,7 @@ static void spend(struct lease *lease, uint64_t cost) {
 }
 
 void lease_end(struct lease *lease, uint64_t cost) {
+    correct(lease);
     spend(lease, cost);
     if (!lease->card || lease->share == 0) return;
     lease->unpaid += cost;

@@ -18,6 +18,9 @@ struct lease {
     uint64_t unpaid; /* used, and not yet charged: the region's lock could not be had */
     uint32_t turn;   /* the arbiter's, 0 = none is held */
     uint64_t left;   /* of its budget */
+    uint32_t done;   /* the last one that was given back */
+    uint64_t ends;   /* when what was launched in it is done, as the arbiter was told */
+    bool is_asked;   /* for the next one */
     struct link link;
 };
 

@@ -7,6 +7,7 @@ import time
 from tests.driver import kernels
 
 NON_BLOCKING = 1
+RING = range(4)
 
 cuda = ctypes.CDLL("libcuda.so.1")
 P = ctypes.c_void_p
@@ -79,6 +80,22 @@ def feed(us: int, seconds: float, into: int = 0, twin: str = "") -> float:
     function, count, begun = kernel(us), 0, time.monotonic()
     while time.monotonic() < begun + seconds and launch(function, into, twin) == 0:
         count += 1
+    cuda.cuCtxSynchronize()
+    return count * us / 1e6 / (time.monotonic() - begun)
+
+
+def feed_ahead(us: int, seconds: float, ahead_us: int = 20_000) -> float:
+    """The same with no more than so many microseconds of kernels in flight, as of a program that reads its results."""
+    function, count, begun = kernel(us), 0, time.monotonic()
+    batch = max(1, ahead_us // (us * len(RING)))
+    events = [_made("cuEventCreate", 0) for _ in RING]
+    while time.monotonic() < begun + seconds:
+        event = P(events[count // batch % len(RING)])
+        cuda.cuEventSynchronize(event)
+        for _ in range(batch):
+            launch(function)
+        cuda.cuEventRecord(event, None)
+        count += batch
     cuda.cuCtxSynchronize()
     return count * us / 1e6 / (time.monotonic() - begun)
 
