@@ -100,6 +100,21 @@ def feed_ahead(us: int, seconds: float, ahead_us: int = 20_000) -> float:
     return count * us / 1e6 / (time.monotonic() - begun)
 
 
+def answers(us: int, seconds: float, every_s: float = 0.01) -> list[float]:
+    """Seconds that each of a program's answers took: two such kernels and a wait for them, every so often."""
+    function, taken, due = kernel(us), list[float](), time.monotonic()
+    until = due + seconds
+    while due < until:
+        time.sleep(max(0, due - time.monotonic()))
+        begun = time.monotonic()
+        launch(function)
+        launch(function)
+        cuda.cuCtxSynchronize()
+        taken.append(time.monotonic() - begun)
+        due = max(due + every_s, begun)
+    return taken
+
+
 def longest(us: int, count: int) -> float:
     """The seconds that the slowest of so many launches took."""
     function, worst = kernel(us), 0.0
