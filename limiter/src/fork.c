@@ -14,10 +14,12 @@
 #include "measure.h"
 #include "outlays.h"
 #include "place.h"
+#include "pool_users.h"
 #include "pools.h"
 #include "shelves.h"
 
 static void before(void) {
+    pool_users_lock();
     place_lock();
     holdings_lock();
     ipc_lock();
@@ -43,6 +45,7 @@ static void in_parent(void) {
     ipc_unlock();
     holdings_unlock();
     place_unlock();
+    pool_users_unlock();
 }
 
 static void in_child(void) {
@@ -51,6 +54,7 @@ static void in_child(void) {
     measure_forget();
     place_forget();
     pools_forget();
+    pool_users_forget();
     backings_forget_all();
     bindings_forget_all();
     graph_memory_forget_all();

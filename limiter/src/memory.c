@@ -5,6 +5,7 @@
 #include "holdings.h"
 #include "hooks.h"
 #include "ipc.h"
+#include "pool_users.h"
 #include "settle.h"
 #include "spill.h"
 
@@ -98,10 +99,16 @@ static CUresult take_back(CUdeviceptr pointer, struct holding holding, CUresult 
     return result;
 }
 
+static void look_at_current_pool(void) {
+    pool_users_enter();
+    growth_look(pools_current());
+    pool_users_leave();
+}
+
 /* Of a pool's memory the free waits for the device, and the pool may shrink. */
 static CUresult look(CUdeviceptr pointer, CUresult result) {
     if (result == CUDA_SUCCESS) external_end(pointer);
-    if (result == CUDA_SUCCESS && pools_any()) growth_look(pools_current());
+    if (result == CUDA_SUCCESS && pools_any()) look_at_current_pool();
     return result;
 }
 

@@ -3,6 +3,8 @@
 #include "attempt.h"
 #include "growth.h"
 #include "hooks.h"
+#include "measure.h"
+#include "pool_users.h"
 #include "refusals.h"
 #include "settle.h"
 
@@ -22,10 +24,9 @@ static CUresult refuse(const struct growth *growth) {
 IS_CAPTURED(cuStreamIsCapturing)
 IS_CAPTURED(cuStreamIsCapturing_ptsz)
 
-/* The rest of an allocating function's body; `variant` is nothing or _ptsz, the arguments are the real function's. */
+/* An allocating function's body; `variant` is nothing or _ptsz, the arguments are the real function's. */
 #define ALLOCATE(name, variant, pool, pointer, bytes, stream, ...)                                                    \
     do {                                                                                                              \
-        if (!(pointer) || !charge_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__);                       \
         struct growth growth = growth_begin(#name, pool, bytes, is_captured_by_cuStreamIsCapturing##variant, stream); \
         if (growth.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;                                                       \
         CUresult result;                                                                                              \
@@ -37,39 +38,52 @@ IS_CAPTURED(cuStreamIsCapturing_ptsz)
         return refuse(&growth);                                                                                       \
     } while (0)
 
-EXPORT CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-    ALLOCATE(cuMemAllocAsync, , pools_current(), pointer, bytes, stream, stream);
-}
-
-EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-    ALLOCATE(cuMemAllocAsync_ptsz, _ptsz, pools_current(), pointer, bytes, stream, stream);
-}
+/* From the current pool, which is another's maybe. */
+#define FROM_CURRENT(name, variant)                                                              \
+    static CUresult from_current##variant(CUdeviceptr *pointer, size_t bytes, CUstream stream) { \
+        ALLOCATE(name, variant, pools_current(), pointer, bytes, stream, stream);                \
+    }                                                                                            \
+    EXPORT CUresult name(CUdeviceptr *pointer, size_t bytes, CUstream stream) {                  \
+        if (!pointer || !charge_is_limited()) return REAL(name)(pointer, bytes, stream);         \
+        pool_users_enter();                                                                      \
+        CUresult result = from_current##variant(pointer, bytes, stream);                         \
+        pool_users_leave();                                                                      \
+        return result;                                                                           \
+    }
+FROM_CURRENT(cuMemAllocAsync, )
+FROM_CURRENT(cuMemAllocAsync_ptsz, _ptsz)
 
 EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    if (!pointer || !charge_is_limited()) return REAL(cuMemAllocFromPoolAsync)(pointer, bytes, pool, stream);
     ALLOCATE(cuMemAllocFromPoolAsync, , pools_find(pool), pointer, bytes, stream, pool, stream);
 }
 
 EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    if (!pointer || !charge_is_limited()) return REAL(cuMemAllocFromPoolAsync_ptsz)(pointer, bytes, pool, stream);
     ALLOCATE(cuMemAllocFromPoolAsync_ptsz, _ptsz, pools_find(pool), pointer, bytes, stream, pool, stream);
 }
 
+/* A handle that the driver has just told of is no other pool's before it is learned. */
+#define LEARN(name, location, type, is_new, pool, ...)                            \
+    do {                                                                          \
+        if (!charge_is_limited()) return REAL(name)(pool, __VA_ARGS__);           \
+        pool_users_enter();                                                       \
+        CUresult result = REAL(name)(pool, __VA_ARGS__);                          \
+        if (result == CUDA_SUCCESS) pools_learn(*(pool), location, type, is_new); \
+        pool_users_leave();                                                       \
+        return result;                                                            \
+    } while (0)
+
 EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
-    CUresult result = REAL(cuMemPoolCreate)(pool, properties);
-    if (result == CUDA_SUCCESS && charge_is_limited())
-        pools_learn(*pool, &properties->location, properties->allocType, true);
-    return result;
+    LEARN(cuMemPoolCreate, &properties->location, properties->allocType, true, pool, properties);
 }
 
 EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
-    CUresult result = REAL(cuMemGetDefaultMemPool)(pool, location, type);
-    if (result == CUDA_SUCCESS && charge_is_limited()) pools_learn(*pool, location, type, false);
-    return result;
+    LEARN(cuMemGetDefaultMemPool, location, type, false, pool, location, type);
 }
 
 EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
-    CUresult result = REAL(cuMemGetMemPool)(pool, location, type);
-    if (result == CUDA_SUCCESS && charge_is_limited()) pools_learn(*pool, location, type, false);
-    return result;
+    LEARN(cuMemGetMemPool, location, type, false, pool, location, type);
 }
 
 /* Before the call, so that nothing is allocated from the former one afterwards; and after it, for another thread may
@@ -96,16 +110,30 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     return result;
 }
 
-/* What is still allocated from it lasts until it is freed; that only NVML can count. */
+static bool is_in_use(CUmemoryPool handle) {
+    const struct pool *pool = pools_known(handle);
+    return pool && pools_used(pool) != 0;
+}
+
+static CUresult destroy(CUmemoryPool handle, struct pool *gone) {
+    pool_users_shut_out();
+    pools_suspend();
+    bool lasts = is_in_use(handle);
+    CUresult result = REAL(cuMemPoolDestroy)(handle);
+    if (result == CUDA_SUCCESS) *gone = pools_drop(handle);
+    pools_resume();
+    pool_users_let_in();
+    if (!lasts || gone->is_managed || !measure_is_trusted()) growth_end(gone);
+    return result;
+}
+
+/* What is still allocated from it lasts until it is freed: that only NVML can count, and it stays charged until then.
+ */
 EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     if (!charge_is_limited()) return REAL(cuMemPoolDestroy)(pool);
     struct pool gone = {0};
     int span = charge_enter();
-    pools_suspend();
-    CUresult result = REAL(cuMemPoolDestroy)(pool);
-    if (result == CUDA_SUCCESS) gone = pools_drop(pool);
-    pools_resume();
-    growth_end(&gone);
+    CUresult result = destroy(pool, &gone);
     charge_leave(span);
     if (gone.is_counted) settle_own(gone.uuid, 0);
     return result;

@@ -1,9 +1,9 @@
 /* A program whose threads allocate, free and ask in every way at once, with the limiter's own sources linked in, so
- * that the sanitizers see all of it (test_sanitized.py builds it): `mix THREADS ROUNDS SEED [hostile|arrays]`.
+ * that the sanitizers see all of it (test_sanitized.py builds it): `mix THREADS ROUNDS SEED [hostile|arrays|pools]`.
  *
  * hostile: another thread writes random bytes over the region meanwhile, but for its lock; then no figure is worth
- * anything, and all that is asked is that every call comes back. arrays: nothing but those. Exit code 0, 1 with a line
- * about what is wrong, or what the sanitizers say.
+ * anything, and all that is asked is that every call comes back. arrays, pools: nothing but those. Exit code 0, 1 with
+ * a line about what is wrong, or what the sanitizers say.
  *
  * Not linked is resolve.c: its dlsym is what no sanitizer lives with, and the program calls the wrappers by name. */
 #include "mix.h"
@@ -91,13 +91,18 @@ static void check_nothing_is_left(size_t before) {
     (void)fprintf(stderr, "%zu bytes were charged, then %zu\n", before, charged());
 }
 
+static void choose(const char *mode) {
+    is_hostile = strcmp(mode, "hostile") == 0;
+    if (strcmp(mode, "arrays") == 0) one_step = array_step;
+    if (strcmp(mode, "pools") == 0) one_step = pool_step;
+}
+
 int main(int count, char **arguments) {
     if (count < 4 || atoi(arguments[1]) > MOST) return 2;
     static struct thread all[MOST + 1];
     unsigned threads = (unsigned)atoi(arguments[1]);
     rounds = (unsigned)atoi(arguments[2]);
-    is_hostile = count > 4 && strcmp(arguments[4], "hostile") == 0;
-    if (count > 4 && strcmp(arguments[4], "arrays") == 0) one_step = array_step;
+    if (count > 4) choose(arguments[4]);
     begin();
     size_t before = charged();
     for (unsigned i = 0; i <= threads; i++) all[i].chance = strtoull(arguments[3], NULL, 10) * 1000 + i;

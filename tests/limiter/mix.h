@@ -48,8 +48,9 @@ void expect(const char *what, CUresult result);
 /* One call or a few, of any kind. */
 void step(struct thread *thread);
 
-/* An array made or destroyed. */
+/* An array made or destroyed; memory taken from the current pool, or that pool changed. */
 void array_step(struct thread *thread);
+void pool_step(struct thread *thread);
 
 void free_all(struct thread *thread);
 

@@ -95,6 +95,33 @@ static void use_pool(struct pooled *place) {
     if (result != CUDA_SUCCESS) place->pointer = 0;
 }
 
+/* Another thread may take from the pool while it is the device's current one, or ask for it just before it ends. */
+static void use_current_pool(void) {
+    struct pooled mine = {0};
+    CUmemoryPool own;
+    use_pool(&mine);
+    if (!mine.pool) return;
+    expect("cuDeviceSetMemPool", cuDeviceSetMemPool(0, mine.pool));
+    CUdeviceptr pointer;
+    CUresult result = cuMemAllocAsync(&pointer, MIB, NULL);
+    expect("cuMemAllocAsync from what is current", result);
+    if (result == CUDA_SUCCESS) expect("cuMemFreeAsync", cuMemFreeAsync(pointer, NULL));
+    DRIVER(cuDeviceGetDefaultMemPool)(&own, 0);
+    expect("cuDeviceSetMemPool", cuDeviceSetMemPool(0, own));
+    use_pool(&mine);
+}
+
+static void use_async(struct thread *thread, CUdeviceptr *place) {
+    TOGGLE(*place, cuMemFreeAsync(*place, NULL), cuMemAllocAsync(place, size(thread), NULL));
+}
+
+void pool_step(struct thread *thread) {
+    if (next(thread, 4))
+        use_async(thread, &thread->pooled[next(thread, KEPT)]);
+    else
+        use_current_pool();
+}
+
 static void launch(CUgraph graph) {
     CUgraphExec ready;
     CUresult result = cuGraphInstantiateWithFlags(&ready, graph, 0);
@@ -165,8 +192,7 @@ void step(struct thread *thread) {
     unsigned place = next(thread, KEPT);
     switch (next(thread, 12)) {
         case 0:
-            TOGGLE(thread->pooled[place], cuMemFreeAsync(thread->pooled[place], NULL),
-                   cuMemAllocAsync(&thread->pooled[place], size(thread), NULL));
+            use_async(thread, &thread->pooled[place]);
             return;
         case 1:
             TOGGLE(thread->module[place], cuModuleUnload(thread->module[place]),
@@ -182,7 +208,10 @@ void step(struct thread *thread) {
             use_mapped(&thread->mapped[place]);
             return;
         case 5:
-            use_pool(&thread->pools[place]);
+            if (next(thread, 4))
+                use_pool(&thread->pools[place]);
+            else
+                use_current_pool();
             return;
         case 6:
             use_graph(thread);

@@ -124,6 +124,15 @@ def test_threads_that_take_an_arbiter_s_turns_are_clean(
     assert any(client.heard for each in arbiters for client in each.clients)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_a_pool_that_ends_is_not_the_current_one_of_anybody_by_then(
+    make_world: Callable[..., World], make_container: Callable[..., Container], racing_mix: Path, seed: int
+) -> None:
+    """Its owner makes it current and another again, and destroys it, while others allocate from what is current."""
+    world = make_world(tuple(replace(card, context_mib=4) for card in simgpu.make_cards(1)))
+    run(replace(make_container("512MiB"), world=world), racing_mix, "8", "800", str(seed), "pools")
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_region_that_is_written_over_meanwhile_hurts_nobody(container: Container, mix: Path, seed: int) -> None:
     run(container, mix, "4", "300", str(seed), "hostile")
