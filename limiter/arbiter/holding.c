@@ -62,6 +62,7 @@ void holding_begin(struct schedule *schedule, int client, uint64_t budget, uint6
                                       .client = client,
                                       .began = schedule->counted_until,
                                       .budget = budget};
+    schedule->clients[client].page.free_at = schedule->turn.began + TENANT_HANDOVER;
     show(schedule, now);
     holding_contest(schedule, now);
 }

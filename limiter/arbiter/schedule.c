@@ -100,7 +100,7 @@ void schedule_done(struct schedule *schedule, int client, uint32_t number, uint6
     struct holding *turn = &schedule->turn;
     if (schedule->clients[client].page.turn == number) shown_turn(schedule, client, 0, 0, 0);
     if (!turn->number || turn->number != number || turn->client != client) return;
-    uint64_t ends_at = later(now, turn->began) + lesser(rest, REST_MOST);
+    uint64_t ends_at = later(now + lesser(rest, REST_MOST), turn->began);
     if (turn->ends_at && turn->ends_at <= ends_at) return;
     holding_count(schedule, now);
     holding_finish(schedule, ends_at, now);

@@ -9,7 +9,6 @@ enum { REFILL = 11 };
 #define OWED_MOST     ((int64_t)(10000 * TENANT_NS_PER_MS))
 #define PATIENCE_MOST (250 * TENANT_NS_PER_MS)
 #define PAUSE_MOST    (1000000 * TENANT_NS_PER_MS)
-#define HANDOVER      (TENANT_NS_PER_MS / 5)
 
 /* Four short turns make a tenant hasty, a long one ends it. */
 enum { SHORTS_HASTY = 4, SHORTS_MOST = 8 };
@@ -51,7 +50,7 @@ void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
     tenant->held_ns += ns;
 }
 
-void tenant_charge_handover(struct tenant *tenant) { tenant->due -= (int64_t)HANDOVER; }
+void tenant_charge_handover(struct tenant *tenant) { tenant->due -= (int64_t)TENANT_HANDOVER; }
 
 void tenant_overrun(struct tenant *tenant, uint64_t ns) {
     tenant->patience -= ns < tenant->patience ? ns : tenant->patience;

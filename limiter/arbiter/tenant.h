@@ -10,6 +10,9 @@
 
 #define TENANT_NS_PER_MS 1000000ULL
 
+/* What the card takes from one context to another (measured on an H200). */
+#define TENANT_HANDOVER (TENANT_NS_PER_MS / 5)
+
 /* Who did nothing for so long does not count as using the card. */
 #define TENANT_ACTIVE_NS (2000 * TENANT_NS_PER_MS)
 

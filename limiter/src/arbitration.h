@@ -74,7 +74,9 @@ struct arbitration_page {
     uint64_t beat;      /* CLOCK_MONOTONIC in ns */
     uint32_t contended; /* 0: no other container uses the card, and no turn is needed */
     uint32_t fallback;  /* percent of the card that this container may take while the arbiter is away; 100: any */
-    uint8_t reserved[24];
+    uint64_t free_at; /* CLOCK_MONOTONIC in ns: when the turn's work can begin, for what was before it is expected to be
+                         done then, and the card handed over */
+    uint8_t reserved[16];
 };
 
 static_assert(sizeof(struct arbitration_hello) == 32, "layout");

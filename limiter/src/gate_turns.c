@@ -98,8 +98,7 @@ static uint64_t patience(const struct gate *gate) {
 }
 
 /* Where the card is not done in time, or nothing at all could be measured, all the time that has passed is charged. */
-static uint64_t settle(struct gate *gate) {
-    uint64_t marked = marks_end(&gate->marks, NULL) ? moment_now() : 0;
+static uint64_t settle(struct gate *gate, uint64_t marked) {
     bool is_done = await_drain(gate, moment_now() + patience(gate));
     gate->in_vain = is_done ? 0 : gate->in_vain + 1;
     if (!is_done) return moment_now() - gate->turn.begun;
@@ -113,11 +112,25 @@ static bool is_leisurely(const struct gate *gate) {
     return gate->lease.turn != 0 && !gate->turn.is_unknown && now > gate->turn.drained + LEISURE;
 }
 
+/* The card was expected to be free by now, and may not be: what the next one is told would be wrong by ever more. */
+static void see_begin(struct gate *gate) {
+    bool is_waited_for = false;
+    while (moment_now() < gate->turn.drained && !marks_have_begun(&gate->marks)) {
+        struct timespec span = moment_span(LOOK_LEAST);
+        is_waited_for = true;
+        nanosleep(&span, NULL);
+    }
+    if (is_waited_for) turn_begin(&gate->turn, moment_now());
+}
+
 /* The end is told before the card is done, so that who is next has his work there when it is; but not where nobody
  * knows when that is. */
 static void stop(struct gate *gate, bool is_kept) {
     if (is_kept && !lease_is_called_back(&gate->lease)) return;
-    if (gate->turn.is_unknown) await_drain(gate, moment_now() + PATIENCE);
+    if (gate->turn.is_unknown)
+        await_drain(gate, moment_now() + PATIENCE);
+    else if (gate->lease.turn)
+        see_begin(gate);
     lease_stop(&gate->lease, turn_rest(&gate->turn, moment_now()));
     lease_ask(&gate->lease, gate->turn.expected);
 }
@@ -129,8 +142,9 @@ static enum phase close_turn(struct gate *gate, bool is_kept) {
         return OPEN;
     }
     gate->is_leisurely = is_leisurely(gate);
+    uint64_t marked = marks_end(&gate->marks, NULL) ? moment_now() : 0;
     stop(gate, is_kept);
-    lease_end(&gate->lease, settle(gate));
+    lease_end(&gate->lease, settle(gate, marked));
     marks_reset(&gate->marks);
     return SHUT;
 }
@@ -138,6 +152,7 @@ static enum phase close_turn(struct gate *gate, bool is_kept) {
 static enum phase open_turn(struct gate *gate) {
     struct terms terms = lease_take(&gate->lease);
     gate->turn = turn_open(moment_now(), terms);
+    turn_await(&gate->turn, lease_free_at(&gate->lease));
     return OPEN;
 }
 

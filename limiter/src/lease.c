@@ -20,6 +20,9 @@
 /* So much does the arbiter look ahead. */
 #define SOONER (3 * TOKENS_NS_PER_MS / 10)
 
+/* An arbiter that says that the card is busy for longer is not believed. */
+#define FREE_MOST (250 * TOKENS_NS_PER_MS)
+
 /* What is not worth a turn of its own. */
 #define LEFT_LEAST (TOKENS_NS_PER_MS / 2)
 
@@ -101,6 +104,12 @@ static void give_back_all(struct lease *lease) {
 
 bool lease_is_called_back(const struct lease *lease) {
     return lease->turn && link_is_called_back(&lease->link, lease->turn);
+}
+
+uint64_t lease_free_at(const struct lease *lease) {
+    if (!lease->turn) return 0;
+    uint64_t free_at = __atomic_load_n(&link_page(&lease->link)->free_at, __ATOMIC_RELAXED);
+    return free_at < moment_now() + FREE_MOST ? free_at : 0;
 }
 
 static bool has_turn(struct lease *lease) {

@@ -33,6 +33,9 @@ void lease_look(struct lease *lease);
  * taken all the same. */
 struct terms lease_take(struct lease *lease);
 
+/* When the card is expected to be free for the turn that was taken, CLOCK_MONOTONIC in ns; 0 = now. */
+uint64_t lease_free_at(const struct lease *lease);
+
 /* Whether the arbiter wants the turn back, or has taken it. */
 bool lease_is_called_back(const struct lease *lease);
 

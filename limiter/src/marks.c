@@ -213,3 +213,9 @@ void marks_destroy(const struct marks *marks) {
         for (int j = 0; j < MARKS_STREAMS; j++) destroy(marks->spans[i].marks[j].event);
     }
 }
+
+bool marks_have_begun(const struct marks *marks) {
+    for (int i = 0; i < MARKS_CONTEXTS; i++)
+        if (marks->spans[i].count && marks->spans[i].begin && is_done(marks->spans[i].begin)) return true;
+    return false;
+}

@@ -71,6 +71,9 @@ CUevent marks_probe(const struct marks *marks);
 bool marks_has_passed(CUevent probe);
 void marks_drop_probe(struct marks *marks);
 
+/* Whether anything of the turn has begun, as far as the driver says. */
+bool marks_have_begun(const struct marks *marks);
+
 /* Whether all that is marked is done. */
 bool marks_are_done(const struct marks *marks);
 

@@ -11,6 +11,12 @@ enum { DENSE_LEAST = 4 };
 
 struct turn turn_open(uint64_t now, struct terms terms) { return (struct turn){.begun = now, .terms = terms}; }
 
+void turn_await(struct turn *turn, uint64_t free_at) { turn->drained = free_at; }
+
+void turn_begin(struct turn *turn, uint64_t now) {
+    if (turn->drained < now + turn->expected) turn->drained = now + turn->expected;
+}
+
 uint64_t turn_rest(const struct turn *turn, uint64_t now) { return turn->drained > now ? turn->drained - now : 0; }
 
 static uint64_t since_probe(const struct turn *turn) { return turn->is_probed ? turn->expected - turn->probed : 0; }

@@ -29,6 +29,11 @@ enum verdict {
 
 struct turn turn_open(uint64_t now, struct terms terms);
 
+/* Before the first launch: the card is not free before then. And that the first launch has just begun: what was
+ * launched takes its time from then on at least. */
+void turn_await(struct turn *turn, uint64_t free_at);
+void turn_begin(struct turn *turn, uint64_t now);
+
 /* Whether a launch fits; the first always does, whatever it takes: it is repaid. */
 enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now);
 

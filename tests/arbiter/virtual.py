@@ -45,7 +45,8 @@ class Page(ctypes.Structure):
         ("beat", U64),
         ("contended", ctypes.c_uint32),
         ("fallback", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint8 * 24),
+        ("free_at", U64),
+        ("reserved", ctypes.c_uint8 * 16),
     )
 
 
@@ -171,6 +172,7 @@ class Process:
         self.turn = self.ended = 0
         self.spent = 0
         self.busy_until = START
+        self.surprise = 0  # how much later than it was told the card began with its turn
         self.tokens, self.refilled_at = TOKENS_MOST, world.now
         self.wanted_at: int | None = None
         self.waits: list[int] = []
@@ -285,6 +287,8 @@ class Process:
             self.waits.append(self.world.now - self.wanted_at)
             self.wanted_at = None
         self.busy_until = self.world.launch(self, self.kernel)
+        if self.turn and not self.spent:
+            self.surprise = self.busy_until - self.kernel - max(self.page.free_at, self.world.now)
         self.spent += self.kernel
         self.launched(self.busy_until)
         self.soon(self.world.now + LAUNCH)

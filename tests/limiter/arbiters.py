@@ -41,7 +41,8 @@ class Page(ctypes.Structure):
         ("beat", ctypes.c_uint64),
         ("contended", ctypes.c_uint32),
         ("fallback", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint8 * 24),
+        ("free_at", ctypes.c_uint64),
+        ("reserved", ctypes.c_uint8 * 16),
     )
 
 

@@ -255,6 +255,22 @@ def test_what_is_in_flight_is_no_more_than_the_depth_and_a_kernel(compute: ctype
     assert compute.turn_rest(ctypes.byref(turn), U64(START + 5 * MS)) == 0
 
 
+def rest(compute: ctypes.CDLL, turn: Turn, now: int) -> int:
+    return int(compute.turn_rest(ctypes.byref(turn), U64(now)))
+
+
+def test_what_waits_for_the_card_is_done_so_much_later(compute: ctypes.CDLL) -> None:
+    turn = compute.turn_open(U64(START), Terms(10 * MS, 10 * MS, 20 * MS))
+    compute.turn_await(ctypes.byref(turn), U64(START + MS))
+    for _ in range(4):
+        add(compute, turn, MS, START)
+    assert rest(compute, turn, START) == 5 * MS
+    compute.turn_begin(ctypes.byref(turn), U64(START + MS // 2))  # sooner: what was expected may still be
+    assert rest(compute, turn, START) == 5 * MS
+    compute.turn_begin(ctypes.byref(turn), U64(START + 2 * MS))
+    assert rest(compute, turn, START + 2 * MS) == 4 * MS
+
+
 def probed(compute: ctypes.CDLL, turn: Turn, *, passed: bool, now: int) -> None:
     compute.turn_learn(ctypes.byref(turn), passed, U64(now))
 
