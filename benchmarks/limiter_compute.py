@@ -11,6 +11,7 @@ SIMGPU_STATE set it runs on the simulated driver. Ends with 1 where a goal is mi
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -79,11 +80,11 @@ def write(asked: argparse.Namespace, rows: list[Row | Failure], result: dict[str
 
 
 def gpu() -> str:
-    """Return the card's name."""
+    """Return the card's name, and that it is none where it is simulated."""
     feeder = Feeder(alone.HALF_MS, 1, native_env())
     name = str(feeder.await_start()["gpu"])
     feeder.end()
-    return name
+    return f"{name}, simulated" if "SIMGPU_STATE" in os.environ else name
 
 
 if __name__ == "__main__":

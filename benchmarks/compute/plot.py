@@ -1,6 +1,7 @@
 """What was got against what was asked, as a picture: SVG, and nothing else is needed."""
 
 from collections.abc import Sequence
+from xml.sax.saxutils import escape
 
 from benchmarks.compute.goals import Row
 
@@ -22,7 +23,7 @@ def picture(rows: Sequence[Row], title: str) -> str:
         *_axes(),
         *(_point(row) for row in shares),
         *_legend({row.part for row in shares}),
-        f'<text x="{EDGE}" y="{EDGE - 22}">{title}</text>',
+        f'<text x="{EDGE}" y="{EDGE - 22}">{escape(title)}</text>',
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
@@ -61,7 +62,7 @@ def _axes() -> list[str]:
 def _point(row: Row) -> str:
     colour, _ = LOOKS[row.part]
     asked, got = row.goal.asked or 0.0, row.median
-    said = f"<title>{row.name}: {row.figure}, got {got:.1f}</title>"
+    said = f"<title>{escape(row.name)}: {escape(row.figure)}, got {got:.1f}</title>"
     bar = _line((asked, min(row.rounds)), (asked, max(row.rounds)), f'stroke="{colour}"')
     point = f'<circle cx="{_x(asked)}" cy="{_y(got)}" r="{RADIUS}" fill="{colour}" fill-opacity="0.7">{said}</circle>'
     return bar + point
