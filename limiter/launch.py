@@ -59,7 +59,7 @@ def environment(
     wanted = parse(memory, cores, policy, memory_policy, priority)
     refuse_limited(base_env)
     allocation = allocate(wanted, base_env, command)
-    os.set_inheritable(allocation.owner, True)  # noqa: FBT003 - where we are killed the command keeps its limits
+    os.set_inheritable(allocation.owner, True)  # where we are killed the command keeps its limits
     try:
         yield {**base_env, **variables(allocation.folder, base_env)}
     finally:
