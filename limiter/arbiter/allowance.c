@@ -6,7 +6,6 @@
 #define CYCLE         (45 * NS_PER_MS) /* of all tenants' turns */
 #define OWN_CYCLE     (50 * NS_PER_MS)
 #define DEPTH_HURRIED (3 * NS_PER_MS / 10) /* enough for who launches to be in time with the next kernel */
-#define DEPTH_OPEN    (5 * NS_PER_MS)
 
 enum { FULL = 100 };
 
@@ -21,10 +20,7 @@ uint64_t allowance_own_budget(const struct ask *ask, uint64_t budget) {
     return ask->guarantee ? lesser(budget, OWN_CYCLE * ask->guarantee / FULL) : budget;
 }
 
-uint64_t allowance_depth(bool is_hurried, bool is_bounded) {
-    if (is_hurried) return DEPTH_HURRIED;
-    return is_bounded ? UINT64_MAX : DEPTH_OPEN;
-}
+uint64_t allowance_depth(bool is_hurried, uint64_t budget) { return is_hurried ? DEPTH_HURRIED : budget / 2; }
 
 unsigned allowance_fallback(const struct ask *ask, unsigned guaranteed, unsigned open) {
     if (ask->guarantee) return ask->guarantee;

@@ -10,9 +10,9 @@ uint64_t allowance_budget(unsigned tenants);
 /* The same for one who takes no more at once because its share is small. */
 uint64_t allowance_own_budget(const struct ask *ask, uint64_t budget);
 
-/* What may be in flight, in ns: little where somebody is in a hurry; where the turn has no other bound, as much as
- * others may be kept waiting. */
-uint64_t allowance_depth(bool is_hurried, bool is_bounded);
+/* What may be in flight, in ns: little where somebody is in a hurry; else so much less than the budget that who
+ * launches has seen how far the card is when he says how much is left. */
+uint64_t allowance_depth(bool is_hurried, uint64_t budget);
 
 /* Percent of the card for one with this ask while the arbiter is away. `guaranteed` is the sum of all tenants'
  * guarantees, `open` how many have none. */

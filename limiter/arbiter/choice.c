@@ -50,9 +50,12 @@ struct choice choice_make(struct schedule *schedule, uint64_t now) {
     return (struct choice){best(schedule, now), false};
 }
 
-/* A handover for it alone is worth while only where it is behind what it was promised, or the other has no claim. */
-static bool is_urgent(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding) {
+/* A handover for it alone is worth while only where it is behind what it was promised, or the other has no claim. Two
+ * that are in a hurry let each other be done. */
+static bool is_urgent(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding,
+                      uint64_t now) {
     bool room = has_room(schedule);
+    if (tenant_is_hasty(holding) && now < schedule->turn.began + TENANT_SHORT) return false;
     if (waiting == holding || !tenant_is_hasty(waiting) || order_outranks(holding, waiting, room)) return false;
     return order_class(waiting, room) == CLASS_WITHIN || order_outranks(waiting, holding, room);
 }
@@ -63,7 +66,7 @@ bool choice_is_due(struct schedule *schedule, uint64_t now) {
     if (choice.tenant == SCHEDULE_NONE) return false;
     const struct tenant *waiting = &schedule->tenants[choice.tenant];
     bring_up(schedule, holding, now);
-    if (is_urgent(schedule, waiting, holding)) {
+    if (is_urgent(schedule, waiting, holding, now)) {
         schedule->urgent = choice.tenant;
         return true;
     }

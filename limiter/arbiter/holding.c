@@ -7,9 +7,6 @@
 /* For what lies between the arbiter's word and its client's, where it has no patience left. */
 #define TIME_TO_ANSWER TENANT_NS_PER_MS
 
-/* A turn that takes no longer is a short one. */
-#define SHORT (3 * TENANT_NS_PER_MS)
-
 static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
 
 /* Of all who wait or have the turn. */
@@ -43,9 +40,8 @@ static void show(struct schedule *schedule, uint64_t now) {
     struct holding *turn = &schedule->turn;
     bool is_bounded = !choice_is_endless(schedule, turn->tenant);
     bool is_hurried = choice_is_hurried(schedule, turn->tenant, now);
-    uint64_t depth = allowance_depth(is_hurried, is_bounded);
-    uint64_t left = is_bounded || depth > turn->budget ? 0 : depth;
-    turn->yields_at = turn->began + turn->budget - left;
+    uint64_t depth = allowance_depth(is_hurried, turn->budget);
+    turn->yields_at = turn->began + turn->budget - (is_bounded ? 0 : depth);
     shown_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, depth);
 }
 
@@ -62,7 +58,8 @@ void holding_begin(struct schedule *schedule, int client, uint64_t budget, uint6
                                       .client = client,
                                       .began = schedule->counted_until,
                                       .budget = budget};
-    schedule->clients[client].page.free_at = schedule->turn.began + TENANT_HANDOVER;
+    schedule->clients[client].page.free_at = schedule->turn.began + (schedule->last == client ? 0 : TENANT_HANDOVER);
+    schedule->last = client;
     show(schedule, now);
     holding_contest(schedule, now);
 }
@@ -86,7 +83,7 @@ uint64_t holding_limit(const struct schedule *schedule) {
 void holding_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct holding *turn = &schedule->turn;
     turn->is_asked_to_yield = true;
-    turn->overdue_at = later(turn->began + turn->budget, now + allowance_depth(false, false));
+    turn->overdue_at = later(turn->began + turn->budget, now + allowance_depth(false, turn->budget));
     schedule->clients[turn->client].page.yield = turn->number;
     clients_mark(schedule, turn->client);
 }
@@ -105,8 +102,8 @@ static void judge(struct tenant *tenant, const struct holding *turn, uint64_t en
     uint64_t busy = busy_until > turn->contested ? busy_until - turn->contested : 0;
     bool is_by_itself = !turn->is_asked_to_yield || idle_since < ended;
     if (is_by_itself)
-        tenant_judge(tenant, busy < SHORT && 2 * busy < allowance_own_budget(&tenant->ask, turn->budget));
-    else if (ended > turn->began + SHORT)
+        tenant_judge(tenant, busy < TENANT_SHORT && 2 * busy < allowance_own_budget(&tenant->ask, turn->budget));
+    else if (ended > turn->began + TENANT_SHORT)
         tenant_judge(tenant, false);
 }
 

@@ -21,6 +21,8 @@ bool order_outranks(const struct tenant *one, const struct tenant *other, bool h
 bool order_is_before(const struct tenant *one, const struct tenant *other, bool has_room) {
     int ranks = compare_ranks(one, other, has_room);
     if (ranks != 0) return ranks < 0;
+    if (tenant_is_hasty(one) != tenant_is_hasty(other) && order_class(one, has_room) == CLASS_WITHIN)
+        return tenant_is_hasty(one);
     if (one->pace != other->pace) return one->pace < other->pace;
     return one->waits_since < other->waits_since;
 }

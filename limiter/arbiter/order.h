@@ -19,7 +19,8 @@ enum class order_class(const struct tenant *tenant, bool has_room);
 /* Whether one's class or, within it, priority is higher. */
 bool order_outranks(const struct tenant *one, const struct tenant *other, bool has_room);
 
-/* Whether it comes before the other in every respect: rank, then pace, then who waits for longer. */
+/* Whether it comes before the other in every respect: rank, within the guarantee who is hasty, then pace, then who
+ * waits for longer. */
 bool order_is_before(const struct tenant *one, const struct tenant *other, bool has_room);
 
 #endif

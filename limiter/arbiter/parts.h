@@ -41,6 +41,7 @@ struct schedule {
     uint64_t pace;          /* of a tenant that always had what is its due */
     uint64_t floor_at;      /* when a starving tenant last had a turn out of the order */
     uint32_t numbers;       /* of turns, given out so far */
+    int32_t last;           /* the client that had the last turn, or NONE */
     int32_t urgent;         /* the tenant for which the turn was ended early, or NONE */
     unsigned shown_active;  /* so many tenants used the card when the clients were told */
     uint64_t census_at;     /* when it is looked again who has been idle for long */

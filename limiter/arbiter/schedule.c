@@ -28,7 +28,7 @@ struct schedule *schedule_open(unsigned high, unsigned low) {
     if (!schedule) return NULL;
     schedule->watermark = watermark_made(high, low);
     schedule->turn = (struct holding){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};
-    schedule->urgent = SCHEDULE_NONE;
+    schedule->urgent = schedule->last = SCHEDULE_NONE;
     schedule->free_client = SCHEDULE_NONE;
     return schedule;
 }
@@ -131,18 +131,17 @@ static uint64_t end_of_turn(const struct schedule *schedule) {
     return ends_at ? lesser(ends_at, limit) : limit;
 }
 
-/* Who alone waits for the end of its own turn goes on at once: that is no handover. */
-static bool is_own_successor(const struct schedule *schedule) {
-    return schedule->turn.ends_at && schedule->waiting == 1 && schedule->clients[schedule->turn.client].is_waiting;
+/* Who alone waits for the end of its own turn has the next at once, for that is no handover; it counts from then. */
+static bool is_own_successor(const struct schedule *schedule, uint64_t now) {
+    const struct holding *turn = &schedule->turn;
+    bool is_near = turn->ends_at && turn->ends_at <= now + turn->budget;
+    return is_near && schedule->waiting == 1 && schedule->clients[turn->client].is_waiting;
 }
 
 static void end_if_over(struct schedule *schedule, uint64_t now) {
     uint64_t end = end_of_turn(schedule);
     uint64_t early = schedule->turn.ends_at && schedule->waiting ? EARLY : 0;
-    if (is_own_successor(schedule))
-        holding_end(schedule, now, now);
-    else if (now + early >= end)
-        holding_end(schedule, later(now, end), later(now, end));
+    if (is_own_successor(schedule, now) || now + early >= end) holding_end(schedule, later(now, end), later(now, end));
 }
 
 static void begin_next(struct schedule *schedule, uint64_t now) {

@@ -16,6 +16,9 @@
 /* Who did nothing for so long does not count as using the card. */
 #define TENANT_ACTIVE_NS (2000 * TENANT_NS_PER_MS)
 
+/* A turn that takes no longer is a short one. */
+#define TENANT_SHORT (3 * TENANT_NS_PER_MS)
+
 struct tenant {
     bool is_taken;
     bool is_contended; /* as its clients were told */

@@ -178,6 +178,7 @@ static bool learn_from_probe(struct gate *gate) {
     if (!probe || gate->phase != OPEN || marks_probe(&gate->marks) != probe) return is_passed;
     if (is_passed) marks_drop_probe(&gate->marks);
     turn_learn(&gate->turn, is_passed, moment_now());
+    lease_extend(&gate->lease, gate->turn.drained + ARBITRATION_GRACE_NS);
     return is_passed;
 }
 

@@ -72,12 +72,11 @@ class Tenant:
     place: int
     asked: Ask
     used: int = 0
-    busy_until: int = 0
+    leased_until: int = 0
     processes: list["Process"] = field(default_factory=list)
 
-    @property
-    def leased_until(self) -> int:
-        return self.busy_until + GRACE
+    def lease(self, drained: int) -> None:
+        self.leased_until = drained + GRACE
 
 
 class World:
@@ -149,7 +148,6 @@ class World:
         self.free_at = begin + ns
         self.last = process
         process.tenant.used += ns
-        process.tenant.busy_until = self.free_at
         return self.free_at
 
     def shares(self, ns: int) -> list[float]:
@@ -170,15 +168,15 @@ class Process:
         tenant.processes.append(self)
         self.page = Page()
         self.turn = self.ended = 0
-        self.spent = 0
-        self.busy_until = START
+        self.spent = self.begun_at = self.done_at = 0
         self.surprise = 0  # how much later than it was told the card began with its turn
+        self.drained = START  # when what it launched is done, as far as it knows
         self.tokens, self.refilled_at = TOKENS_MOST, world.now
         self.wanted_at: int | None = None
         self.waits: list[int] = []
         self.is_alive = True
         self.step_at = 0
-        self.soon(world.now)
+        self.soon(world.now + 2 * WAKE)
 
     # What it does: the rest is the same for all.
     def has_work(self) -> bool:
@@ -216,6 +214,14 @@ class Process:
         most = 10 * MS if self.tenant.asked.policy == 0 else ANY
         return min(own, page, most)
 
+    def look(self) -> None:
+        """Once its first launch is done it is known how far the card is; before, that all is still to be done."""
+        if self.begun_at > self.world.now:
+            self.drained = max(self.drained, self.world.now + self.spent)
+            self.tenant.lease(self.drained)
+        elif self.begun_at:
+            self.drained = self.done_at
+
     def has_turn(self) -> bool:
         if not self.page.contended:
             return True
@@ -227,7 +233,8 @@ class Process:
             self.say_done(self.page.turn, 0)
             self.want()
             return False
-        self.turn, self.spent = self.page.turn, 0
+        self.turn, self.spent, self.begun_at = self.page.turn, 0, 0
+        self.drained = max(self.drained, self.page.free_at)
         return True
 
     def is_over(self) -> bool:
@@ -252,7 +259,8 @@ class Process:
 
     def end_turn(self) -> None:
         self.tokens = self.refill() - self.spent
-        rest = max(0, self.busy_until - self.world.now)
+        self.look()
+        rest = max(0, self.drained - self.world.now)
         turn, self.turn, self.ended, self.spent = self.turn, 0, self.turn or self.ended, 0
         if turn:
             self.say_done(turn, rest)
@@ -275,22 +283,29 @@ class Process:
             self.launch()
 
     def launch(self) -> None:
-        in_flight = max(0, self.busy_until - self.world.now)
+        self.look()
+        in_flight = max(0, self.drained - self.world.now)
         depth = self.page.depth if self.page.contended else 5 * MS
         if self.turn and (self.page.turn != self.turn or self.page.yields == self.turn):
             self.end_turn()
             return
+        if self.spent == 0 and self.done_at > self.world.now:  # what it had launched is measured first
+            self.soon(self.done_at)
+            return
         if in_flight > depth:
-            self.soon(self.busy_until - depth)
+            self.soon(self.drained - depth)
             return
         if self.wanted_at is not None:
             self.waits.append(self.world.now - self.wanted_at)
             self.wanted_at = None
-        self.busy_until = self.world.launch(self, self.kernel)
-        if self.turn and not self.spent:
-            self.surprise = self.busy_until - self.kernel - max(self.page.free_at, self.world.now)
+        done_at = self.done_at = self.world.launch(self, self.kernel)
+        if self.spent == 0:
+            self.begun_at = done_at
+            self.surprise = done_at - self.kernel - max(self.page.free_at, self.world.now)
+        self.drained = max(self.drained, self.world.now) + self.kernel
+        self.tenant.lease(self.drained)
         self.spent += self.kernel
-        self.launched(self.busy_until)
+        self.launched(done_at)
         self.soon(self.world.now + LAUNCH)
 
 
@@ -342,7 +357,7 @@ class Liar(Process):
         super().__init__(world, tenant)
 
     def step(self) -> None:
-        self.tenant.busy_until = self.lease - GRACE
+        self.tenant.leased_until = self.lease
         if not self.is_alive:
             return
         if self.page.turn and self.page.turn != self.ended:
