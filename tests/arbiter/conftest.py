@@ -92,8 +92,8 @@ class Node:
         self.containers: list[Container] = []
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self, *options: str, **env: str) -> subprocess.Popen[str]:
-        command = [str(limiter.arbiter_path()), *options, str(self.allocations)]
+    def start(self, *options: str, program: Path | None = None, **env: str) -> subprocess.Popen[str]:
+        command = [str(program or limiter.arbiter_path()), *options, str(self.allocations)]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **env})
         return self.process
 

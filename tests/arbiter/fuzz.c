@@ -1,0 +1,139 @@
+/* Feeds the files that decide long random histories, and the configuration's grammar random text; built with the
+ * sanitizers by test_sanitized.py. Exit code 0, what the sanitizers say, or an abort where a promise is broken. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../limiter/arbiter/config.h"
+#include "../../limiter/arbiter/rate.h"
+#include "../../limiter/arbiter/schedule.h"
+
+enum { TENANTS = 12, CLIENTS = 40, STEPS = 60000, NOBODY = -1 };
+
+static unsigned long long state;
+
+static unsigned next(unsigned most) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (unsigned)(state >> 33) % most;
+}
+
+static uint64_t any(void) {
+    static const uint64_t odd[] = {0, 1, 1000000, 300000000, UINT64_MAX, UINT64_MAX - 1, 1ULL << 63};
+    return next(3) ? next(20000000) : odd[next(sizeof odd / sizeof *odd)];
+}
+
+static struct ask any_ask(void) {
+    unsigned cores = next(100);
+    enum compute_policy policy = (enum compute_policy)next(POLICY_COUNT);
+    bool has_share = cores && policy != POLICY_BEST_EFFORT;
+    return (struct ask){policy, has_share ? cores : 0, cores ? cores : 1, next(4)};
+}
+
+struct history {
+    struct schedule *schedule;
+    int tenants[TENANTS];
+    int clients[CLIENTS];
+    int owners[CLIENTS];
+    uint64_t now;
+};
+
+static void change_tenant(struct history *history, int place) {
+    struct ask ask = any_ask();
+    int *tenant = &history->tenants[place];
+    if (*tenant == NOBODY) {
+        *tenant = schedule_add(history->schedule, &ask, history->now);
+        return;
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        if (history->clients[i] != NOBODY && history->owners[i] == place) {
+            schedule_change(history->schedule, *tenant, &ask, history->now);
+            return;
+        }
+    schedule_remove(history->schedule, *tenant);
+    *tenant = NOBODY;
+}
+
+static void change_client(struct history *history, int place) {
+    int *client = &history->clients[place];
+    int tenant = (int)next(TENANTS);
+    if (*client != NOBODY) {
+        schedule_leave(history->schedule, *client, history->now);
+        *client = NOBODY;
+    } else if (history->tenants[tenant] != NOBODY) {
+        *client = schedule_join(history->schedule, history->tenants[tenant]);
+        history->owners[place] = tenant;
+    }
+}
+
+static void speak(struct history *history, int client) {
+    uint32_t turn = schedule_page(history->schedule, client)->turn;
+    if (next(2))
+        schedule_want(history->schedule, client, history->now);
+    else
+        schedule_done(history->schedule, client, next(4) ? turn : (uint32_t)any(), any(), history->now);
+}
+
+/* One at a time has a turn that binds, and the next moment is not past. */
+static void look(struct history *history) {
+    int turns = 0;
+    int tenant = schedule_wonders(history->schedule, history->now);
+    if (tenant != NOBODY) schedule_hear(history->schedule, next(2) ? history->now + any() : any(), history->now);
+    uint64_t due = schedule_run(history->schedule, history->now);
+    for (int i = 0; i < CLIENTS; i++) {
+        if (history->clients[i] == NOBODY) continue;
+        const struct arbitration_page *page = schedule_page(history->schedule, history->clients[i]);
+        turns += page->turn && page->contended;
+        if (page->fallback < 1 || page->fallback > 100) abort();
+        if (page->turn && page->contended && (page->budget_ns < 1000000 || page->depth_ns < 100000)) abort();
+    }
+    if (turns > 1 || due <= history->now) abort();
+    while (schedule_next_changed(history->schedule) != NOBODY) continue;
+}
+
+static void live(void) {
+    struct history history = {.schedule = schedule_open(90, 70), .now = 1000000000000ULL};
+    memset(history.tenants, 0xff, sizeof history.tenants);
+    memset(history.clients, 0xff, sizeof history.clients);
+    for (int i = 0; i < STEPS; i++) {
+        int client = (int)next(CLIENTS);
+        history.now += next(4) ? next(2000000) : next(40) ? next(50000000) : next(4000000000U);
+        if (next(40) == 0)
+            change_tenant(&history, (int)next(TENANTS));
+        else if (history.clients[client] == NOBODY || next(30) == 0)
+            change_client(&history, client);
+        else if (next(6))
+            speak(&history, history.clients[client]);
+        look(&history);
+    }
+    schedule_close(history.schedule);
+}
+
+static void read_texts(void) {
+    static const char alphabet[] = "0123456789 *#\n\t-GPU-abcdef";
+    static const uint8_t uuid[UUID_SIZE] = {15};
+    for (unsigned i = 0; i < 20000; i++) {
+        unsigned length = next(300), line;
+        char *text = malloc(length + 1); /* exactly, so that a byte too far is seen */
+        for (unsigned at = 0; at < length; at++) text[at] = alphabet[next(sizeof alphabet - 1)];
+        if (length > 50) memcpy(text, "GPU-00000000-0000-0000-0000-00000000000f 90 70\n", 47);
+        text[length] = 0;
+        config_parse(text, &line);
+        struct levels levels = config_levels(uuid);
+        if (levels.high > 100 || levels.low >= levels.high) abort();
+        free(text);
+    }
+}
+
+static void count_messages(void) {
+    uint64_t now = 1000000000000ULL, allowed = 0;
+    struct rate rate = rate_made(now);
+    for (uint64_t end = now + 10000000000ULL; now < end; now += next(200000)) allowed += rate_allows(&rate, now);
+    if (allowed < 20000 || allowed > 22001) abort();
+}
+
+int main(int count, char **arguments) {
+    state = count > 1 ? strtoull(arguments[1], NULL, 10) : 1;
+    live();
+    read_texts();
+    count_messages();
+    return 0;
+}

@@ -1,0 +1,71 @@
+"""The arbiter under sanitizers: its decisions over random histories, and the whole of it beside hostile clients."""
+
+import contextlib
+import random
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from limiter import build
+from tests.arbiter.client import ACCEPTED, DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT, connected
+from tests.arbiter.conftest import CARD, PURE, SOURCES, Node, asked, until
+from tests.limiter.test_sanitized import compiled
+
+HERE = Path(__file__).parent
+READING = [SOURCES / "config.c", *(SOURCES.parent / "src" / f"{name}.c" for name in ("grammar", "log"))]
+
+
+@pytest.fixture(scope="module")
+def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("fuzz") / "fuzz", "address,undefined", HERE / "fuzz.c", *PURE, *READING)
+
+
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("arbiter") / "arbiter", "address,undefined", *build.arbiter_sources())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_one_at_a_time_has_the_turn(fuzz: Path, seed: int) -> None:
+    done = subprocess.run([fuzz, str(seed)], capture_output=True, text=True, check=False, timeout=50)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def babble(opened: socket.socket, bits: random.Random) -> None:
+    """Says a hello, or nearly, then words that are messages, or nearly."""
+    hello = bytearray(HELLO.pack(MAGIC, VERSION, 0, CARD))
+    if bits.random() < 0.3:
+        hello[bits.randrange(len(hello))] ^= 1 << bits.randrange(8)
+    opened.send(bytes(hello[: bits.choice((32, 32, 32, 31, 0))]) or b"x")
+    for _ in range(bits.randrange(30)):
+        kind = bits.choice((WANT, DONE, WANT, DONE, bits.getrandbits(32)))
+        word = MESSAGE.pack(kind, bits.randrange(200), bits.getrandbits(bits.randrange(1, 65)))
+        opened.send(word if bits.random() < 0.97 else bits.randbytes(bits.randrange(1, 100)))
+        if bits.random() < 0.1:
+            socket.send_fds(opened, [word], [opened.fileno()])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_clients_say_and_regions_hold_is_survived(idle_node: Node, sanitized: Path, seed: int) -> None:
+    idle_node.start(program=sanitized, VGPU_LOG="off")
+    bits = random.Random(seed)
+    honest = idle_node.add(asked(30)).connect()
+    hostile = idle_node.add(asked(60))
+    until(hostile.socket.exists)
+    until_s = time.monotonic() + 3
+    while time.monotonic() < until_s:
+        (hostile.folder / "region").write_bytes(bits.randbytes(bits.choice((0, 300, 9000))))
+        with contextlib.ExitStack() as opened, suppress(OSError):  # or it is refused for a while
+            for _ in range(5):
+                babble(opened.enter_context(connected(hostile.socket)), bits)
+    for _ in range(3):
+        honest.want()
+        honest.done(honest.wait())
+    (hostile.folder / "limits").write_bytes(bits.randbytes(3264))
+    hostile.folder.rename(idle_node.allocations.parent / "gone")
+    assert idle_node.add().connect().result == ACCEPTED
+    assert idle_node.end() == (0, "")
