@@ -49,8 +49,10 @@ def _inference(name: str, mine: tuple[int | None, str], others: tuple[int | None
 
 @functools.cache
 def _alone(seconds: float) -> tuple[float, float]:
-    (told,) = run_together([(INFER, native_env())], seconds)
-    return _percentiles(told["told_us"])
+    """Return the better of two, for nothing makes it less."""
+    told = [run_together([(INFER, native_env())], seconds)[0]["told_us"] for _ in range(2)]
+    p50, p99 = zip(*map(_percentiles, told), strict=True)
+    return min(p50), min(p99)
 
 
 def _percentiles(told_us: Sequence[int]) -> tuple[float, float]:

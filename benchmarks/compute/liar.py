@@ -1,9 +1,10 @@
 """Clients of the arbiter that launch nothing, and speak to it as no client of ours does, until they are killed.
 
-    python -m benchmarks.compute.liar flood|keep|ask SOCKET CLIENTS
+    python -m benchmarks.compute.liar flood|keep|hold|ask SOCKET CLIENTS
 
-They claim the first card. `flood`: anything, as fast as it goes; `keep`: turns, none of which is ever ended; `ask`:
-each of the clients for a turn, again and again. The layouts are those of arbitration.h.
+They claim the first card. `flood`: anything, as fast as it goes; `keep`: turns, none of which is ever ended; `hold`:
+the same, and their container's region says that work is under way that takes long; `ask`: each of the clients for a
+turn, again and again. The layouts are those of arbitration.h and region.h.
 """
 
 import array
@@ -14,6 +15,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pynvml
 
@@ -24,6 +26,8 @@ WANT, DONE = 1, 2
 HELLO = struct.Struct("<8sII16s")
 WELCOME = struct.Struct("<8sII")
 MESSAGE = struct.Struct("<IIQ")
+ROW, TAKEN, LEASED_UNTIL = 256, 48, 152  # the first card's in a region, and what lies where in it
+CLAIM_NS = 10_000_000_000
 TRY_S, FULL_S = 0.01, 0.0001
 ASK_S = 0.05
 
@@ -63,7 +67,19 @@ def ask(clients: list[socket.socket]) -> None:
     time.sleep(ASK_S)
 
 
-KINDS: dict[str, Callable[[list[socket.socket]], None]] = {"flood": flood, "keep": ask, "ask": ask}
+def claim(region: Path, card: bytes) -> None:
+    """Say that the card works for us for long."""
+    with region.open("r+b") as file:
+        for offset, piece in (
+            (0, card),
+            (TAKEN, struct.pack("<I", 1)),
+            (LEASED_UNTIL, struct.pack("<Q", time.monotonic_ns() + CLAIM_NS)),
+        ):
+            file.seek(ROW + offset)
+            file.write(piece)
+
+
+KINDS: dict[str, Callable[[list[socket.socket]], None]] = {"flood": flood, "keep": ask, "hold": ask, "ask": ask}
 
 
 def main() -> None:
@@ -73,6 +89,8 @@ def main() -> None:
     while True:
         try:
             clients += [connect(path, card) for _ in range(count - len(clients))]
+            if kind == "hold":
+                claim(Path(path).parents[1] / "region", card)
             KINDS[kind](clients)
         except BlockingIOError:  # it does not keep up, and need not
             time.sleep(FULL_S)

@@ -98,5 +98,5 @@ def scenario(part: str, name: str, each: Sequence[Tenant], seconds: float, longe
 
 @functools.cache
 def feed_alone(load: Load, seconds: float) -> float:
-    """Return the share of the time that a load takes natively and alone."""
-    return feed(load, seconds, native_env()).share
+    """Return the share of the time that a load takes natively and alone: the better of two."""
+    return max(feed(load, seconds, native_env()).share for _ in range(2))
