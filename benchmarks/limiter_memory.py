@@ -1,6 +1,6 @@
 """The limiter's memory on a GPU: a leak table over every way to allocate, and what each call costs beside native.
 
-    python -m benchmarks.limiter_memory [leaks|pairs|costs|twins] ... --json FILE --quick
+    python -m benchmarks.limiter_memory [leaks|pairs|costs|twins|crowds] ... --json FILE --quick
 
 `twins` is the cost table with native in both places: how far from 1.00 a ratio may be by chance. Ends with 1 where a
 class passes the limit, is refused below it, or cannot go on.
@@ -22,8 +22,8 @@ from benchmarks.limiter.watcher import Watcher
 from benchmarks.limiter.worker import MIB
 
 Document = dict[str, Any]
-PARTS = ("leaks", "pairs", "costs", "twins")
-COSTS = {"costs": costs.measure, "twins": costs.measure_twins}
+PARTS = ("leaks", "pairs", "costs", "twins", "crowds")
+COSTS = {"costs": costs.measure, "twins": costs.measure_twins, "crowds": costs.measure_crowds}
 QUICK_PAIRS = 4
 
 

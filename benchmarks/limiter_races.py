@@ -19,15 +19,14 @@ from benchmarks.limiter.killing import Plan
 from benchmarks.limiter.races import Outcome
 from benchmarks.limiter.watcher import Watcher
 
-RACES = {2: 6000, 8: 3500, 64: 500}  # processes: rounds
-QUICK_RACES = {2: 100, 8: 50, 64: 2}
-RACE_S = 100  # at most, each
+RACES = {2: (6000, 110), 8: (3500, 110), 64: (500, 70)}  # processes: rounds, seconds at most once all have started
+QUICK_RACES = {2: (100, 20), 8: (50, 20), 64: (2, 20)}
 FAR = 100_000  # more instructions than the lock is held for
 SEED = 1
 
 KILLS = Plan(workers=16, kills=1000, looks=5, seconds=150, seed=SEED)
 QUICK_KILLS = Plan(workers=4, kills=30, looks=3, seconds=50, seed=SEED)
-NATIVE_KILLS = 100
+NATIVE_KILLS, NATIVE_S = 100, 25
 
 Campaign = Callable[[Watcher, Namespace], Iterator[Outcome]]
 
@@ -61,16 +60,16 @@ def tell(outcome: Outcome) -> Outcome:
 
 def run_races(watcher: Watcher, asked: Namespace) -> Iterator[Outcome]:
     """Race for the last bytes."""
-    for processes, rounds in (QUICK_RACES if asked.quick else RACES).items():
+    for processes, (rounds, seconds) in (QUICK_RACES if asked.quick else RACES).items():
         if asked.processes in {None, processes}:
-            yield races.race(watcher, processes, rounds, RACE_S, SEED)
+            yield races.race(watcher, processes, rounds, seconds, SEED)
 
 
 def run_kills(watcher: Watcher, asked: Namespace) -> Iterator[Outcome]:
     """Kill among workers, also without limits."""
     plan = QUICK_KILLS if asked.quick else KILLS
     yield killing.kill(watcher, plan)
-    yield killing.kill_natively(replace(plan, kills=min(plan.kills, NATIVE_KILLS), looks=1))
+    yield killing.kill_natively(replace(plan, kills=min(plan.kills, NATIVE_KILLS), looks=1, seconds=NATIVE_S))
 
 
 def run_locks(_: Watcher, asked: Namespace) -> Iterator[Outcome]:

@@ -23,18 +23,19 @@ CALLS = {  # figure: the goal for its ratio to native, where there is one
     "create+release 20 MiB": None,
     "cuMemGetInfo": 1.0,
 }
-TOGETHER = (1, 10, 100, 250)  # with half a gigabyte for each one's context, so many as a card of 141 GiB has room for
-FEW = 10  # are started together more than once
+TOGETHER = {1: 8, 10: 4}  # so many starting at once: how often on either side
+CROWDS = {100: 1, 250: 1}  # half a gigabyte for each one's context: what a card of 141 GiB has room for
 
 
 def measure(*, quick: bool) -> Iterator[Cost]:
     """Yield each figure as it is known."""
-    with Worker(native_env()) as worker:
-        whole_mib = worker.ask("info")["whole"] // MIB  # is in nobody's way
-    with Container(str(whole_mib)) as container:
-        with Worker(container.env) as worker:
-            assert_limited(worker, whole_mib * MIB)
-        yield from _compare((native_env(), container.env), quick=quick)
+    with _limited() as env:
+        envs = (native_env(), env)
+        with _on_one_processor():
+            yield from _calls(envs, 8 if quick else 60)
+            yield from _starts(envs, 4 if quick else 16)
+            yield _program_start(envs, 20 if quick else 300)
+        yield from (_together(envs, count, pairs) for count, pairs in TOGETHER.items())
 
 
 def measure_twins(*, quick: bool) -> Iterator[Cost]:
@@ -43,13 +44,22 @@ def measure_twins(*, quick: bool) -> Iterator[Cost]:
         yield from _calls((native_env(), native_env()), 8 if quick else 60)
 
 
-def _compare(envs: Sequence[Mapping[str, str]], *, quick: bool) -> Iterator[Cost]:
-    with _on_one_processor():
-        yield from _calls(envs, 8 if quick else 60)
-        yield from _starts(envs, 4 if quick else 16)
-        yield _program_start(envs, 20 if quick else 300)
-    for count in TOGETHER[:2] if quick else TOGETHER:
-        yield _together(envs, count, 8 if count <= FEW else 1)
+def measure_crowds(*, quick: bool) -> Iterator[Cost]:
+    """Yield how long many programs take that start at once."""
+    crowds = {count // 10: pairs for count, pairs in CROWDS.items()} if quick else CROWDS
+    with _limited() as env:
+        yield from (_together((native_env(), env), count, pairs) for count, pairs in crowds.items())
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[Mapping[str, str]]:
+    """Yield an environment whose limit is the whole card, and so in nobody's way."""
+    with Worker(native_env()) as worker:
+        whole_mib = worker.ask("info")["whole"] // MIB
+    with Container(str(whole_mib)) as container:
+        with Worker(container.env) as worker:
+            assert_limited(worker, whole_mib * MIB)
+        yield container.env
 
 
 @contextlib.contextmanager
