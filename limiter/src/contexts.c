@@ -29,6 +29,7 @@ static struct measured begin(const char *what, CUdevice device) {
     struct measured nothing = {.what = what};
     if (!charge_is_limited() || !cards_of_device(device, uuid)) return nothing;
     measure_start();
+    gate_note_device(device);
     settle_own(uuid, 0);
     return measured_begin_on(what, device, expected(uuid));
 }

@@ -3,77 +3,8 @@
 #include "gate_turns.h"
 #include "hooks.h"
 #include "moment.h"
-#include "place.h"
-
-/* An idle holder keeps its turn for so long. */
-#define GRACE 1000000ULL
 
 static bool is_used; /* atomically */
-
-/* How much sooner the arbiter's answer is looked for than all else. */
-enum { GREETING = 256 };
-
-/* All that a launch without a share looks at: one line of memory, and the processor's clock. */
-static struct {
-    uint64_t due;   /* atomically: when the limits are to be looked at again, in ticks; 0 = at once */
-    bool is_needed; /* atomically: as of the last look */
-} judged __attribute__((aligned(64)));
-
-/* A clock that was set back, as by a machine's move, is due too. */
-static bool is_due(const uint64_t *due, uint64_t now) {
-    return __atomic_load_n(due, __ATOMIC_RELAXED) - now > moment_ticks_between_looks();
-}
-
-/* The arbiter's first answer is looked for sooner. */
-static void put_off(uint64_t *due, uint64_t now, bool is_greeting) { /* NOLINT(readability-non-const-parameter) */
-    uint64_t pause = moment_ticks_between_looks();
-    __atomic_store_n(due, now + (is_greeting ? pause / GREETING : pause), __ATOMIC_RELAXED);
-}
-
-static struct gate *gate_here(void) {
-    CUdevice device;
-    return REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? gate_made_at(device) : NULL;
-}
-
-static bool look(struct gate *gate, uint64_t now) {
-    lease_look(&gate->lease);
-    bool is_shared = place_share(gate->lease.uuid) != 0;
-    __atomic_store_n(&gate->is_shared, is_shared, __ATOMIC_RELAXED);
-    put_off(&gate->due, now, link_is_greeting(&gate->lease.link));
-    return is_shared;
-}
-
-/* Whether launches on the card need turns. */
-static bool is_needed(struct gate *gate) {
-    uint64_t now = moment_ticks();
-    bool is_shared = is_due(&gate->due, now) ? look(gate, now) : __atomic_load_n(&gate->is_shared, __ATOMIC_RELAXED);
-    return lease_is_needed(&gate->lease, is_shared);
-}
-
-/* Whether the arbiter is to be listened to, about any card. */
-static bool is_any_up(void) {
-    bool any = false;
-    for (int i = 0; i < GATES; i++) any |= gate_at(i) && link_is_up(&gate_at(i)->lease.link);
-    return any;
-}
-
-static bool judge_limited(uint64_t now) {
-    struct gate *gate = place_arbiter() ? gate_here() : NULL;
-    if (gate) look(gate, now);
-    return place_has_shares() || is_any_up();
-}
-
-static bool judge(uint64_t now) {
-    bool is_needed = place_is_limited() && judge_limited(now);
-    __atomic_store_n(&judged.is_needed, is_needed, __ATOMIC_RELAXED);
-    put_off(&judged.due, now, false);
-    return is_needed;
-}
-
-bool gate_is_needed(void) {
-    uint64_t now = moment_ticks();
-    return is_due(&judged.due, now) ? judge(now) : __atomic_load_n(&judged.is_needed, __ATOMIC_RELAXED);
-}
 
 uint64_t gate_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                   unsigned block_y, unsigned block_z) {
@@ -100,7 +31,7 @@ static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CU
     place->is_eager = gate->is_leisurely;
     place->probe = place->span && turn_is_to_be_probed(&gate->turn) ? &gate->marks.probe : NULL;
     if (place->probe) turn_probe(&gate->turn);
-    lease_extend(&gate->lease, gate->turn.drained + GRACE);
+    lease_extend(&gate->lease, gate->turn.drained + ARBITRATION_GRACE_NS);
     gate->passing++;
     return VERDICT_FITS;
 }
@@ -123,7 +54,7 @@ struct pass gate_enter(uint64_t key, CUstream stream) {
     struct pass pass = {0};
     CUcontext context = NULL;
     struct gate *gate = gate_here();
-    if (!gate || !is_needed(gate) || marks_is_capturing(stream)) return pass;
+    if (!gate || !gate_needs_turns(gate) || marks_is_capturing(stream)) return pass;
     if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context) return pass;
     wait_for_admission(gate, key, context, stream, &pass.place);
     pass.gate = gate;
@@ -143,7 +74,4 @@ void gate_leave(const struct pass *pass) {
 
 bool gate_is_used(void) { return __atomic_load_n(&is_used, __ATOMIC_ACQUIRE); }
 
-void gate_forget_judgement(void) {
-    judged.due = 0;
-    is_used = false;
-}
+void gate_forget_use(void) { is_used = false; }

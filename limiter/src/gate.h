@@ -24,6 +24,9 @@ struct pass {
 /* Whether launches are to be asked about at all. Follows the limits within half a second of their change. */
 bool gate_is_needed(void);
 
+/* A context is about to be made on the device. */
+void gate_note_device(CUdevice device);
+
 /* Names a launch of a kernel: the function with its grid and blocks. */
 uint64_t gate_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                   unsigned block_y, unsigned block_z);
@@ -44,6 +47,7 @@ void gate_forget(void);
 
 /* Whether any launch has ever had to ask; and forgetting that, and what the limits said. */
 bool gate_is_used(void);
+void gate_forget_use(void);
 void gate_forget_judgement(void);
 
 #endif

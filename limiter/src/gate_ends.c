@@ -68,5 +68,6 @@ static void forget(struct gate *gate) {
 void gate_forget(void) {
     for (int i = 0; i < GATES; i++)
         if (gate_at(i)) forget(gate_at(i));
+    gate_forget_use();
     gate_forget_judgement();
 }

@@ -40,6 +40,10 @@ struct gate *gate_made_at(int device);
 
 /* The functions below are called with the mutex held, which they may let go meanwhile. */
 
+/* The gate of the current context's device; and whether launches there need turns now. */
+struct gate *gate_here(void);
+bool gate_needs_turns(struct gate *gate);
+
 /* Lets the launches that are inside the driver come out, within a tenth of a second. Without the mutex. */
 bool gate_await_passing(struct gate *gate);
 
