@@ -6,6 +6,7 @@ needs a card, NVIDIA's driver and Python.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -64,6 +65,15 @@ def smi(env: Mapping[str, str], *command: str) -> list[str]:
     return subprocess.run(command or _SMI, env=env, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
+def looked_up(env: Mapping[str, str]) -> list[str]:
+    """The functions of NVML that nvidia-smi looks up, and that may tell of processes: by the dynamic linker."""
+    done = subprocess.run(
+        _SMI, env={**env, "LD_DEBUG": "symbols"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
+    )
+    names = {name.decode() for name in re.findall(rb"symbol=(nvml\w+)", done.stderr)}
+    return sorted(name for name in names if re.search("Process|Table|Accounting|Init", name))
+
+
 def look(env: Mapping[str, str], limited: Mapping[str, str]) -> dict[str, Any]:
     """All that both sides see, with the pids of the two holders."""
     with hold(HELD_MIB["stranger"], env) as stranger, hold(HELD_MIB["ours"], limited) as ours:
@@ -74,6 +84,7 @@ def look(env: Mapping[str, str], limited: Mapping[str, str]) -> dict[str, Any]:
             "nvidia-smi native": smi(env),
             "nvidia-smi limited": smi(limited),
             "nvidia-smi table": smi(limited, "nvidia-smi", "--id=0")[-8:],
+            "nvidia-smi looks up": looked_up(env),
         }
         for process in (stranger, ours):
             assert process.stdin
