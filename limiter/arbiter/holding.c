@@ -76,7 +76,9 @@ void holding_contest(struct schedule *schedule, uint64_t now) {
 uint64_t holding_limit(const struct schedule *schedule) {
     const struct holding *turn = &schedule->turn;
     bool is_pressed = schedule->waiting && turn->overdue_at;
-    return is_pressed ? turn->overdue_at + TIME_TO_ANSWER + schedule->tenants[turn->tenant].patience : UINT64_MAX;
+    if (!is_pressed) return UINT64_MAX;
+    uint64_t own = schedule->tenants[turn->tenant].patience.left, all = schedule->patience.left;
+    return turn->overdue_at + TIME_TO_ANSWER + (own < all ? own : all);
 }
 
 /* What is in flight when it is asked may pass. */
@@ -107,9 +109,11 @@ static void judge(struct tenant *tenant, const struct holding *turn, uint64_t en
         tenant_judge(tenant, false);
 }
 
-static void note_overrun(struct tenant *tenant, const struct holding *turn, uint64_t ended) {
-    if (turn->contested && turn->overdue_at && ended > turn->overdue_at)
-        tenant_overrun(tenant, ended - turn->overdue_at);
+static void note_overrun(struct schedule *schedule, const struct holding *turn, uint64_t ended) {
+    if (!turn->contested || !turn->overdue_at || ended <= turn->overdue_at) return;
+    patience_refill(&schedule->patience, ended);
+    patience_use(&schedule->patience, ended - turn->overdue_at);
+    patience_use(&schedule->tenants[turn->tenant].patience, ended - turn->overdue_at);
 }
 
 void holding_end(struct schedule *schedule, uint64_t ended, uint64_t idle_since) {
@@ -117,7 +121,7 @@ void holding_end(struct schedule *schedule, uint64_t ended, uint64_t idle_since)
     struct tenant *tenant = &schedule->tenants[turn->tenant];
     holding_count(schedule, ended);
     judge(tenant, turn, ended, idle_since);
-    note_overrun(tenant, turn, ended);
+    note_overrun(schedule, turn, ended);
     if (schedule->clients[turn->client].page.turn == turn->number) shown_turn(schedule, turn->client, 0, 0, 0);
     *turn = (struct holding){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};
     if (clients_is_away(schedule, tenant)) tenant_leave(tenant, schedule->pace);

@@ -37,16 +37,17 @@ struct holding {
 struct schedule {
     struct holding turn;
     struct watermark watermark;
-    uint64_t counted_until; /* up to when held time has been charged */
-    uint64_t pace;          /* of a tenant that always had what is its due */
-    uint64_t floor_at;      /* when a starving tenant last had a turn out of the order */
-    uint32_t numbers;       /* of turns, given out so far */
-    int32_t last;           /* the client that had the last turn, or NONE */
-    int32_t urgent;         /* the tenant for which the turn was ended early, or NONE */
-    unsigned shown_active;  /* so many tenants used the card when the clients were told */
-    uint64_t census_at;     /* when it is looked again who has been idle for long */
-    bool is_stale;          /* who uses the card has changed since the clients were told */
-    int32_t tenants_high;   /* one past the highest place ever taken */
+    struct patience patience; /* of all tenants together: several that lie take no more than one */
+    uint64_t counted_until;   /* up to when held time has been charged */
+    uint64_t pace;            /* of a tenant that always had what is its due */
+    uint64_t floor_at;        /* when a starving tenant last had a turn out of the order */
+    uint32_t numbers;         /* of turns, given out so far */
+    int32_t last;             /* the client that had the last turn, or NONE */
+    int32_t urgent;           /* the tenant for which the turn was ended early, or NONE */
+    unsigned shown_active;    /* so many tenants used the card when the clients were told */
+    uint64_t census_at;       /* when it is looked again who has been idle for long */
+    bool is_stale;            /* who uses the card has changed since the clients were told */
+    int32_t tenants_high;     /* one past the highest place ever taken */
     int32_t clients_high;
     int32_t free_client;
     int32_t connected;     /* tenants that have clients */

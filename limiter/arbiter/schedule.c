@@ -27,6 +27,7 @@ struct schedule *schedule_open(unsigned high, unsigned low) {
     struct schedule *schedule = calloc(1, sizeof *schedule);
     if (!schedule) return NULL;
     schedule->watermark = watermark_made(high, low);
+    schedule->patience = patience_made(0);
     schedule->turn = (struct holding){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};
     schedule->urgent = schedule->last = SCHEDULE_NONE;
     schedule->free_client = SCHEDULE_NONE;
@@ -176,6 +177,7 @@ static uint64_t next_moment(const struct schedule *schedule, uint64_t now) {
 uint64_t schedule_run(struct schedule *schedule, uint64_t now) {
     holding_count(schedule, now);
     watermark_run(&schedule->watermark, now);
+    patience_refill(&schedule->patience, now);
     take_census(schedule, now);
     if (schedule->turn.number) end_if_over(schedule, now);
     if (!schedule->turn.number && schedule->waiting) begin_next(schedule, now);

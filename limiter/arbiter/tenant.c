@@ -1,14 +1,13 @@
 #include "tenant.h"
 
-enum { FULL = 100, PATIENCE_PERCENT = 4 };
+enum { FULL = 100 };
 
 /* A tenth more than the guarantee (percent by thousands), for handovers are in the time that is held. */
 enum { REFILL = 11 };
 
-#define DUE_MOST      ((int64_t)(20 * TENANT_NS_PER_MS))
-#define OWED_MOST     ((int64_t)(10000 * TENANT_NS_PER_MS))
-#define PATIENCE_MOST (250 * TENANT_NS_PER_MS)
-#define PAUSE_MOST    (1000000 * TENANT_NS_PER_MS)
+#define DUE_MOST   ((int64_t)(20 * TENANT_NS_PER_MS))
+#define OWED_MOST  ((int64_t)(10000 * TENANT_NS_PER_MS))
+#define PAUSE_MOST (1000000 * TENANT_NS_PER_MS)
 
 /* Four short turns make a tenant hasty, a long one ends it. */
 enum { SHORTS_HASTY = 4, SHORTS_MOST = 8 };
@@ -25,7 +24,7 @@ struct tenant tenant_made(const struct ask *ask, uint64_t now) {
                            .last = -1,
                            .due = DUE_MOST,
                            .refilled_at = now,
-                           .patience = PATIENCE_MOST,
+                           .patience = patience_made(now),
                            .shorts = SHORTS_HASTY};
 }
 
@@ -38,8 +37,7 @@ void tenant_refill(struct tenant *tenant, uint64_t now) {
     uint64_t passed = since(tenant->refilled_at, now);
     int64_t earned = (int64_t)(passed * tenant->ask.guarantee * REFILL / 1000);
     tenant->due = clamp(tenant->due + earned, -OWED_MOST, DUE_MOST);
-    tenant->patience += passed * PATIENCE_PERCENT / FULL;
-    if (tenant->patience > PATIENCE_MOST) tenant->patience = PATIENCE_MOST;
+    patience_refill(&tenant->patience, now);
     if (now > tenant->refilled_at) tenant->refilled_at = now;
 }
 
@@ -51,10 +49,6 @@ void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
 }
 
 void tenant_charge_handover(struct tenant *tenant) { tenant->due -= (int64_t)TENANT_HANDOVER; }
-
-void tenant_overrun(struct tenant *tenant, uint64_t ns) {
-    tenant->patience -= ns < tenant->patience ? ns : tenant->patience;
-}
 
 void tenant_judge(struct tenant *tenant, bool was_short) {
     if (!was_short)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "ask.h"
+#include "patience.h"
 
 #define TENANT_NS_PER_MS 1000000ULL
 
@@ -31,9 +32,9 @@ struct tenant {
     uint64_t left_pace;   /* how far a tenant that always had its due was when it last neither waited nor had a turn */
     uint64_t seen_at;     /* when it last wanted or held the card */
     uint64_t waits_since; /* or since when it had no turn; 0 = it does not wait */
-    uint64_t patience;    /* so far its turns may still run over their budget while others wait */
-    uint32_t shorts;      /* how surely its turns are short */
-    uint64_t held_ns;     /* in all */
+    struct patience patience;
+    uint32_t shorts;  /* how surely its turns are short */
+    uint64_t held_ns; /* in all */
 };
 
 struct tenant tenant_made(const struct ask *ask, uint64_t now);
@@ -46,9 +47,6 @@ void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait);
 
 /* Owes a handover that was made for it alone. */
 void tenant_charge_handover(struct tenant *tenant);
-
-/* A turn of it ran over its budget by so much while others waited. */
-void tenant_overrun(struct tenant *tenant, uint64_t ns);
 
 /* A turn of it ended; whether that was a short one. */
 void tenant_judge(struct tenant *tenant, bool was_short);

@@ -30,6 +30,7 @@ DECIDING = (
     "clients",
     "holding",
     "order",
+    "patience",
     "rate",
     "schedule",
     "shown",

@@ -10,7 +10,7 @@ import heapq
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 from vgpu.policy import ComputePolicy
 
@@ -91,6 +91,12 @@ class World:
         self.free_at = START
         self.last: Process | None = None
         self.idle_entitled = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         self.library.schedule_close(self.schedule)
