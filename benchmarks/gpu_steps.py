@@ -50,7 +50,7 @@ MEMORY: Final = (
     _test("overhead", 120),
     _test("classes", 60),
     _benchmark("exporters", 60, "limiter_races", "shared", "exec"),
-    _benchmark("locks", 120, "limiter_races", "locks"),
+    _benchmark("locks", 150, "limiter_races", "locks"),
     _test("view", 30),
     _test("doors", 180),
     _benchmark("pairs", 240, "limiter_memory", "pairs"),

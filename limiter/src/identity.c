@@ -76,9 +76,10 @@ static struct identity identity_of(const struct region_slot *slot) {
     return (struct identity){__atomic_load_n(&slot->pid, __ATOMIC_ACQUIRE), slot->start_time, slot->namespace};
 }
 
-/* The lock is taken after the look at /proc, so the slot may have changed hands meanwhile. */
-static bool clear_if_still(struct region *region, int slot, const struct identity *dead, unsigned timeout_ms) {
-    if (region_lock(region, timeout_ms) != 0) return false;
+/* The lock is taken after the look at /proc, so the slot may have changed hands meanwhile. How many were cleared, -1
+ * where the lock cannot be had. */
+static int clear_if_still(struct region *region, int slot, const struct identity *dead, unsigned timeout_ms) {
+    if (region_lock(region, timeout_ms) != 0) return -1;
     bool still = account_owns(region, slot, dead);
     if (still) {
         account_clear(region, slot);
@@ -99,12 +100,14 @@ bool identity_any_dead(const struct region *region, const struct identity *self)
     return false;
 }
 
+/* Where the lock cannot be had for one it cannot for the next, and each would be waited for. */
 unsigned identity_reap(struct region *region, const struct identity *self, unsigned timeout_ms) {
-    unsigned cleared = 0;
-    for (int slot = 0; slot < account_slots(region); slot++) {
+    unsigned all = 0;
+    for (int slot = 0, cleared = 0; slot < account_slots(region) && cleared >= 0; slot++) {
         struct identity other = identity_of(&region->slots[slot]);
         if (other.pid == 0 || !identity_is_dead(&other, self)) continue;
-        cleared += clear_if_still(region, slot, &other, timeout_ms);
+        cleared = clear_if_still(region, slot, &other, timeout_ms);
+        if (cleared > 0) all++;
     }
-    return cleared;
+    return all;
 }

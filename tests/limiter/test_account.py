@@ -252,3 +252,18 @@ def test_the_dead_are_told_from_the_living(pure: ctypes.CDLL) -> None:
         assert is_dead(child.pid, int(Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2].split()[19]))
     assert is_dead(child.pid, 1)
     assert not is_dead(child.pid, 1, self.namespace + 1)
+
+
+@pytest.mark.parametrize(("is_held", "cleared", "timeouts"), [(False, 5, 0), (True, 0, 1)])
+def test_a_lock_that_cannot_be_had_is_not_waited_for_once_for_each_of_the_dead(
+    pure: ctypes.CDLL, *, is_held: bool, cleared: int, timeouts: int
+) -> None:
+    pure.identity_self.restype = Identity
+    self, place = pure.identity_self(), ctypes.c_void_p(pure.region_anonymous())
+    for start_time in range(1, 6):
+        pure.account_claim(place, ctypes.byref(Identity(os.getpid(), start_time, self.namespace)))
+    if is_held:
+        pure.region_lock(place, 0)
+    assert pure.identity_reap(place, ctypes.byref(self), 5) == cleared
+    assert region.decode(region_bytes(place.value or 0)).timeouts == timeouts
+    pure.region_close(place)
