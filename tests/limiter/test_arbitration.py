@@ -258,6 +258,25 @@ def test_a_change_of_policy_holds_within_a_second(make_container: Make, start: S
     assert session("launches.feed(500, 0.5)") <= 0.25
 
 
+def test_each_of_several_cards_is_judged_by_its_own_page(
+    make_container: Make, start: Start, arbiter: MakeArbiter
+) -> None:
+    container, other = make_container(LIMIT), arbiter(contended=False)
+    session = start(container)
+    join(session, other)
+    assert session("start(1)") == 0
+    join(session, other, 1)
+    first, second = other.client(0), other.client(1)
+    assert [each.uuid for each in (first, second)] == [uuid_bytes(card.uuid) for card in container.world.cards]
+    first.page.contended = 1
+    assert session("launches.longest(100, 100)") < 0.1
+    assert (first.heard, second.heard) == ([], [])
+    assert session("start(0)") == 0
+    assert session("launches.longest(100, 100)") < 2
+    assert first.wants > 0
+    assert second.heard == []
+
+
 def test_absurd_pages_hurt_nobody(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
     session, other = start(make_container(LIMIT)), arbiter()
     join(session, other)

@@ -3,9 +3,11 @@
 import json
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from tests.limiter.arbiters import Arbiter
 from tests.limiter.conftest import Container
 
 MOUNT = 'mount -t tmpfs none /run && mkdir /run/vgpu && mount --bind "$FOLDER" /run/vgpu && '
@@ -63,3 +65,16 @@ def test_the_system_s_preload_reaches_every_program(inside: Callable[..., list[i
     clean = f"env -i SIMGPU_STATE={container.world.state} LD_LIBRARY_PATH={container.world.bin}"
     line = f"{LOADED} {probe}; {clean} {probe}; {clean} /bin/sh -c 'exec {probe}'"
     assert inside(line) == [0, 2] * 3
+
+
+def test_the_arbiter_s_socket_is_the_container_s(
+    inside: Callable[..., list[int]], container: Container, tmp_path: Path
+) -> None:
+    """And no other, whoever a tenant says that it should be."""
+    arbiter, other = Arbiter(container.folder / "arbiter" / "socket"), Arbiter(tmp_path / "other")
+    env = {"LD_PRELOAD": container.env["LD_PRELOAD"], "VGPU_ARBITER_SOCKET": str(tmp_path / "other")}
+    inside(f"exec timeout 2 {container.world.bin}/gpuprobe spin 500", **env)
+    arbiter.close()
+    other.close()
+    assert [client.wants > 0 for client in arbiter.clients] == [True]
+    assert other.clients == []
