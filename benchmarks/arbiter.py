@@ -1,0 +1,130 @@
+"""What the arbiter itself costs: how soon the next client is awake, turns a second, processor time. No GPU.
+
+    python -m benchmarks.arbiter [--seconds S] [--json]
+
+Clients hold a turn for as long as is said and give it back with nothing left. The time from there to the next client's
+wakeup is a message, two wakeups and the arbiter's decision.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import limiter
+from benchmarks import provenance
+from limiter import build
+from vgpu import limits
+from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.policy import ComputePolicy
+
+Document = dict[str, Any]
+PROGRAM = Path(__file__).parent / "turns" / "takers.c"
+# Containers of one client each, and microseconds that each holds its turn: below a millisecond, after which an idle
+# turn is taken, and so long that no client sends more messages than it may.
+SHAPES = ((2, 800), (8, 400), (300, 0))
+IDLE = (0, 2, 300)
+
+
+def main() -> None:
+    """Measure and print one table, or with --json one object."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each row")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        program = compiled(Path(scratch))
+        result = provenance.of_this_machine() | {
+            "turns": [take_turns(program, *shape, asked.seconds) for shape in SHAPES],
+            "idle": [stand_idle(clients, asked.seconds) for clients in IDLE],
+        }
+    print(json.dumps(result) if asked.json else table(result))
+
+
+def compiled(folder: Path) -> Path:
+    """Build the clients."""
+    program = folder / "takers"
+    command = [*build.compiler(platform.machine()), *build.flags(), "-O2", str(PROGRAM), "-lpthread"]
+    subprocess.run([*command, "-o", str(program)], check=True)
+    return program
+
+
+@contextmanager
+def arbiter(containers: int) -> Iterator[tuple[int, list[str]]]:
+    """Run one for so many containers; its process, and their sockets."""
+    with tempfile.TemporaryDirectory(prefix="va-") as scratch:
+        sockets = [_add(Path(scratch), number) for number in range(containers)]
+        with subprocess.Popen([str(limiter.arbiter_path()), scratch]) as process:
+            try:
+                while not all(path.exists() for path in sockets):
+                    time.sleep(0.01)
+                yield process.pid, [str(path) for path in sockets]
+            finally:
+                process.terminate()
+
+
+def _add(allocations: Path, number: int) -> Path:
+    folder = allocations / str(number)
+    (folder / "arbiter").mkdir(parents=True)
+    wanted = Limits((CardLimit(ANY_GPU, None, 0),), ComputePolicy.BURST)
+    (folder / "limits").write_bytes(limits.encode(wanted))
+    return folder / "arbiter" / "socket"
+
+
+def processor_ns(pid: int) -> int:
+    """Return the processor time that a process has used; see Documentation/scheduler/sched-stats.rst."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+
+
+def take_turns(program: Path, clients: int, hold_us: int, seconds: float) -> Document:
+    """Let so many clients take turns."""
+    with arbiter(clients) as (pid, sockets):
+        before = processor_ns(pid)
+        command = [str(program), str(hold_us), str(seconds), *sockets]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        used = processor_ns(pid) - before
+    turns, *waits = map(int, output.split())
+    ordered = sorted(waits)
+    return {
+        "clients": clients,
+        "hold_us": hold_us,
+        "turns_per_s": turns / seconds,
+        "median_us": statistics.median(ordered) / 1000,
+        "p99_us": ordered[len(ordered) * 99 // 100] / 1000,
+        "processor_us_per_turn": used / 1000 / turns,
+    }
+
+
+def stand_idle(clients: int, seconds: float) -> Document:
+    """Let nobody do anything, with so many containers whose client has had a turn long ago."""
+    with arbiter(clients) as (pid, sockets), tempfile.TemporaryDirectory() as scratch:
+        if clients:
+            subprocess.run([str(compiled(Path(scratch))), "800", "0.1", *sockets], check=True, capture_output=True)
+        before = processor_ns(pid)
+        time.sleep(seconds)
+        return {"containers": clients, "processor_percent": (processor_ns(pid) - before) / seconds / 1e7}
+
+
+def table(result: Document) -> str:
+    """Write the result as a table in Markdown."""
+    lines = [
+        "| clients | held us | end to next wakeup us: median | p99 | turns/s | arbiter's processor us a turn |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in result["turns"]:
+        times = f"{row['median_us']:.0f} | {row['p99_us']:.0f} | {row['turns_per_s']:.0f}"
+        lines.append(f"| {row['clients']} | {row['hold_us']} | {times} | {row['processor_us_per_turn']:.1f} |")
+    lines += ["", "| idle containers | arbiter's processor % |", "|---|---|"]
+    lines += [f"| {row['containers']} | {row['processor_percent']:.3f} |" for row in result["idle"]]
+    return "\n".join([*lines, "", f"{result['machine']}; commit {result['commit']}; {result['date']}"])
+
+
+if __name__ == "__main__":
+    main()
