@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from benchmarks.limiter import build
@@ -73,8 +74,8 @@ def _on_one_processor() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _ask(server: Program, figure: str) -> float:
-    answer = server.ask(figure)
+def _ask(servers: Sequence[Program], figure: str, side: int) -> float:
+    answer = servers[side].ask(figure)
     if answer["result"]:
         raise RuntimeError(f"{figure}: {answer}")
     return float(answer["ns"])
@@ -84,7 +85,7 @@ def _calls(envs: Sequence[Mapping[str, str]], pairs: int) -> Iterator[Cost]:
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(Program(env, "cost")) for env in envs]
         for figure, goal in CALLS.items():
-            found = by_turns(lambda side, figure=figure: _ask(servers[side], figure), pairs + 2)
+            found = by_turns(partial(_ask, servers, figure), pairs + 2)
             yield replace(cost_of(figure, found[2:]), goal=goal)  # the first round warms up
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks.limiter.programs import Program
-from benchmarks.limiter.races import LONGEST_NS, MIB, START_MIB, Outcome, charged_to_the_living
+from benchmarks.limiter.races import LONGEST_NS, START_MIB, Outcome, charged_to_the_living
 from benchmarks.limiter.watcher import Watcher
-from benchmarks.limiter.worker import Container, native_env
+from benchmarks.limiter.worker import MIB, Container, native_env
 
 EACH_ROOM = 48 * MIB
 NEAR = 16 * MIB  # of what is charged: contexts grow a little while they work

@@ -103,4 +103,7 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(serve() if "serve" in sys.argv else main())
+    if "serve" in sys.argv:
+        serve()
+    else:
+        sys.exit(main())

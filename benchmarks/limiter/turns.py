@@ -57,8 +57,8 @@ def cost_of(name: str, pairs: Sequence[Pair]) -> Cost:
 
 
 def _ratio(of_round: Sequence[Pair]) -> float:
-    native, limited = zip(*of_round, strict=True)
-    return sum(limited) / sum(native)
+    natively, limited = (sum(times) for times in zip(*of_round, strict=True))
+    return float(limited / natively)
 
 
 def _middle(ratios: Sequence[float]) -> Pair:
