@@ -42,7 +42,7 @@ def kill(watcher: Watcher, plan: Plan) -> Outcome:
             outcome.figures["looks"] += 1
             _look(container, program, outcome)
             container.limit(container.used() + plan.workers * EACH_ROOM)
-        outcome.figures["recoveries"] = container.region().recoveries
+        outcome.figures |= {name: getattr(container.region(), name) for name in ("recoveries", "reaped", "timeouts")}
     _judge(outcome)
     return outcome
 
