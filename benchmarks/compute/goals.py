@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.compute.host import Lateness
 from benchmarks.compute.node import Native, Node, Place
 
 Figures = Mapping[str, float]
@@ -64,7 +65,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure: as it was natively, if that was asked, and in each round with us."""
+    """One figure: as it was natively, if that was asked, and in each round with us; and how late the machine was."""
 
     part: str
     name: str
@@ -73,6 +74,7 @@ class Row:
     native: float | None
     rounds: Sequence[float]
     seconds: float
+    host_late_ms: float
     fault: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -86,15 +88,17 @@ class Row:
 
     @property
     def worst(self) -> float:
-        """Return the one that is furthest out of bounds, or nearest to being."""
-        return max(self.rounds, key=self.goal.beyond)
+        """Return the one that is furthest out of bounds, or nearest to being; the most where there are none."""
+        return max(self.rounds, key=self.goal.beyond if self.goal != SHOWN else None)
 
     def line(self) -> str:
         """Return its line of the table."""
         native = "" if self.native is None else f"{self.native:.2f}"
         goal, fault = str(self.goal), self.fault or ("none" if self.goal != SHOWN else "")
         what = f"| {self.part} | {self.name} | {self.figure} | {goal} | {native} "
-        return f"{what}| {self.median:.2f} | {self.worst:.2f} | {fault} | {self.seconds:.0f} |"
+        return (
+            f"{what}| {self.median:.2f} | {self.worst:.2f} | {fault} | {self.host_late_ms:.0f} | {self.seconds:.0f} |"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ class Failure:
     fault: str
 
 
-HEAD = "| part | what | figure | goal | native | median | worst | fault | s |\n" + "|---" * 9 + "|"
+HEAD = "| part | what | figure | goal | native | median | worst | fault | host late ms | s |\n" + "|---" * 10 + "|"
 
 
 def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Row | Failure]:
@@ -118,9 +122,9 @@ def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Row | Failure]
                 print(row.line(), flush=True)
                 yield row
         except SkippedError as reason:
-            print(f"| {scenario.part} | {scenario.name} | skipped: {reason} |" + " |" * 6, flush=True)
+            print(f"| {scenario.part} | {scenario.name} | skipped: {reason} |" + " |" * 7, flush=True)
         except (RuntimeError, OSError) as error:
-            print(f"| {scenario.part} | {scenario.name} | FAILED: {error} |" + " |" * 6, flush=True)
+            print(f"| {scenario.part} | {scenario.name} | FAILED: {error} |" + " |" * 7, flush=True)
             yield Failure(scenario.part, scenario.name, str(error))
 
 
@@ -130,11 +134,21 @@ def rows(scenario: Scenario, rounds: int) -> list[Row]:
     with Native() as place:
         native = scenario.measure(place) if scenario.has_native else {}
     ours = []
-    for _ in range(rounds):
-        with Node() as place:
-            ours.append(scenario.measure(place))
+    with Lateness() as late:
+        for _ in range(rounds):
+            with Node() as place:
+                ours.append(scenario.measure(place))
     seconds = time.monotonic() - begun
     return [
-        Row(scenario.part, scenario.name, name, goal, native.get(name), [each[name] for each in ours], seconds)
+        Row(
+            scenario.part,
+            scenario.name,
+            name,
+            goal,
+            native.get(name),
+            [each[name] for each in ours],
+            seconds,
+            late.worst_ms,
+        )
         for name, goal in scenario.goals.items()
     ]
