@@ -26,6 +26,8 @@
 /* What is not worth a turn of its own. */
 #define LEFT_LEAST (TOKENS_NS_PER_MS / 2)
 
+static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
 static uint32_t name_of(int slot) { return slot < 0 ? 1 : (uint32_t)slot + 2; }
 
 static bool lock(void) { return place_region() && region_lock(place_region(), CHARGE_LOCK_MS) == 0; }
@@ -124,7 +126,7 @@ static void await_grant(struct lease *lease) {
         lease_extend(lease, moment_now() + 2 * NAP);
         if (!lease->is_asked) link_want(&lease->link);
         lease->is_asked = false;
-        link_nap(&lease->link, NAP);
+        link_nap(&lease->link, lesser(NAP, terms_fresh_for(link_page(&lease->link), moment_now())));
         if (link_look(&lease->link, lease->uuid) != STANDING_CONTENDED) return;
     }
 }

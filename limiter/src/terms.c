@@ -16,6 +16,7 @@
 #define ENDLESS_MOST       (50 * NS_PER_MS)
 #define ENDLESS_DEPTH      (10 * NS_PER_MS)
 #define GRANTED_LEAST      (500 * NS_PER_US)
+#define FRESH_LEAST        (1 * NS_PER_MS)
 #define DEPTH_LEAST        (100 * NS_PER_US)
 
 /* Below the driver's time slice of 2 ms a span reads true beside neighbours (measured on an H100). */
@@ -35,6 +36,11 @@ static bool is_beating(const struct arbitration_page *page, uint64_t now) {
 enum standing terms_standing(const struct arbitration_page *page, bool is_joined, uint64_t now) {
     if (!page || !__atomic_load_n(&page->contended, __ATOMIC_RELAXED)) return STANDING_ALONE;
     return is_joined && is_beating(page, now) ? STANDING_CONTENDED : STANDING_AWAY;
+}
+
+uint64_t terms_fresh_for(const struct arbitration_page *page, uint64_t now) {
+    uint64_t until = __atomic_load_n(&page->beat, __ATOMIC_RELAXED) + ARBITRATION_AWAY_NS;
+    return until > now ? greater(until - now, FRESH_LEAST) : FRESH_LEAST;
 }
 
 struct terms terms_alone(unsigned share) {

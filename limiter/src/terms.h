@@ -25,6 +25,9 @@ struct terms {
 /* `page` is NULL before the first connection; afterwards it is the last one's. */
 enum standing terms_standing(const struct arbitration_page *page, bool is_joined, uint64_t now);
 
+/* How long it is until the arbiter is away unless the page is written. Never 0. */
+uint64_t terms_fresh_for(const struct arbitration_page *page, uint64_t now);
+
 /* A turn at `share` percent, 0 where nothing is limited any more: so short that, with what follows it until it is
  * repaid, it takes 18 ms at most. */
 struct terms terms_alone(unsigned share);

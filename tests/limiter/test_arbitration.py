@@ -85,7 +85,8 @@ def test_where_others_are_each_turn_is_asked_for_and_given_back(
     client = other.client()
     done = [turn for turn, _ in client.done]
     assert len(client.heard) > heard
-    assert done == sorted(set(done))  # each once
+    assert done == sorted(done)
+    assert all(done.count(turn) <= 2 for turn in done)  # again, where it took less than was thought
     assert any(ns > 0 for _, ns in client.done)  # before the card is done with it
     assert max(ns for _, ns in client.done) <= 10 * MS + 500_000
     assert container.region().cards[0].gpu_ns > 0.1e9 * (cores or 100) / 100

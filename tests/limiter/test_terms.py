@@ -19,6 +19,7 @@ NOW = 1000 * SECOND
 def terms(pure: ctypes.CDLL) -> ctypes.CDLL:
     for name in ("terms_alone", "terms_granted", "terms_away"):
         getattr(pure, name).restype = Terms
+    pure.terms_fresh_for.restype = U64
     return pure
 
 
@@ -49,6 +50,12 @@ def test_how_a_card_stands_is_what_the_page_says_while_it_is_fresh(
     terms: ctypes.CDLL, joined: bool, contended: int, age_ms: int, expected: int
 ) -> None:
     assert standing(terms, joined=joined, contended=contended, beat=NOW - age_ms * MS) == expected
+
+
+@pytest.mark.parametrize(("age_ms", "fresh_ms"), [(0, 100), (60, 40), (99, 1), (100, 1), (5000, 1)])
+def test_a_wait_ends_when_the_page_would_be_too_old(terms: ctypes.CDLL, age_ms: int, fresh_ms: int) -> None:
+    page = PAGE.pack(0, 0, 0, 0, NOW - age_ms * MS, 1, 0)
+    assert terms.terms_fresh_for(page, U64(NOW)) == fresh_ms * MS
 
 
 def test_without_a_page_a_card_is_alone(terms: ctypes.CDLL) -> None:
