@@ -2,6 +2,7 @@
 
 import functools
 import json
+import select
 import shutil
 import subprocess
 import time
@@ -16,6 +17,7 @@ from vgpu import region
 
 WARM_NS = 1_000_000_000
 TAIL_NS = 200_000_000  # as in feed.c
+PATIENCE_S, END_S = 60.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,11 @@ class Feeder:
         self._process.stdin.flush()
 
     def answer(self) -> dict[str, Any]:
-        """Return the next line that it says."""
+        """Return the next line that it says; one that says nothing for long is killed."""
         assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], PATIENCE_S)[0]:
+            self._process.kill()
+            raise RuntimeError("a program hangs")
         line = self._process.stdout.readline()
         said: dict[str, Any] = json.loads(line or '{"result": -1, "function": "the start"}')
         if said["result"]:
@@ -102,8 +107,12 @@ class Feeder:
         return said
 
     def end(self) -> None:
-        """Wait until it has ended."""
-        self._process.communicate()
+        """Wait until it has ended, which one that is no longer told anything soon does."""
+        try:
+            self._process.communicate(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
 
 
 def feed(load: Load, seconds: float, env: Mapping[str, str], processes: int = 1) -> Fed:
@@ -138,16 +147,17 @@ def run_together(
 ) -> list[dict[str, Any]]:
     """Start all, let all begin, and return what each says in the end."""
     feeders = [Feeder(load, seconds, _knowing(load, env)) for load, env in loads]
-    for feeder in feeders:
-        feeder.await_start()
-    begin_ns = time.monotonic_ns() + WARM_NS
-    for feeder in feeders:
-        feeder.go(begin_ns)
-    meanwhile(begin_ns)
-    answers = [feeder.answer() for feeder in feeders]
-    for feeder in feeders:
-        feeder.end()
-    return answers
+    try:
+        for feeder in feeders:
+            feeder.await_start()
+        begin_ns = time.monotonic_ns() + WARM_NS
+        for feeder in feeders:
+            feeder.go(begin_ns)
+        meanwhile(begin_ns)
+        return [feeder.answer() for feeder in feeders]
+    finally:
+        for feeder in feeders:
+            feeder.end()
 
 
 def _knowing(load: Load | Timed, env: Mapping[str, str]) -> Mapping[str, str]:
