@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.compute.goals import SHOWN, Figures, Scenario, at_least, at_most
-from benchmarks.compute.load import Timed, run_together
+from benchmarks.compute.load import Load, Timed, run_together
 from benchmarks.compute.node import Place
 from benchmarks.compute.tenants import WORK
 from benchmarks.limiter.worker import native_env
 
 INFER = Timed("infer", 450)  # two of them each 10 ms
+SHORT = Load("work", 100)
 P50, P99 = 1.25, 2.0  # over alone
 BURNER = 85.0
 TAKEN_MS, GIVEN_MS = 100.0, 20.0
@@ -22,10 +23,12 @@ PAUSE_S = 2.4  # a third each: at work, idle, at work
 
 
 def inference(seconds: float) -> list[Scenario]:
-    """Beside a burner that may burst, and one that has idle time only."""
+    """Beside a burner that may burst, by the length of its kernels, and one that has idle time only."""
+    both, offline = ((50, "burst"), (50, "burst")), ((30, "fixed"), (None, "best-effort"))
     return [
-        _inference("two kernels each 10 ms beside a burner, burst 50 and 50", (50, "burst"), (50, "burst"), seconds),
-        _inference("the same, fixed 30 beside best-effort", (30, "fixed"), (None, "best-effort"), seconds),
+        _inference("two kernels each 10 ms beside a burner, burst 50 and 50", both, WORK, seconds),
+        _inference("the same, the burner's kernels of 0.1 ms", both, SHORT, seconds),
+        _inference("the same, fixed 30 beside best-effort", offline, WORK, seconds),
     ]
 
 
@@ -34,14 +37,14 @@ def returns() -> list[Scenario]:
     return [_return(us) for us in (1000, 5000)]
 
 
-def _inference(name: str, mine: tuple[int | None, str], others: tuple[int | None, str], seconds: float) -> Scenario:
+def _inference(name: str, asked: Sequence[tuple[int | None, str]], burner: Load, seconds: float) -> Scenario:
     def measure(place: Place) -> Figures:
-        envs = place.container(*mine), place.container(*others)
-        told, burnt = run_together([(INFER, envs[0]), (WORK, envs[1])], seconds)
+        envs = [place.container(*each) for each in asked]
+        told, burnt = run_together([(INFER, envs[0]), (burner, envs[1])], seconds)
         p50, p99 = _percentiles(told["told_us"])
         alone50, alone99 = _alone(seconds)
-        burner = 100 * burnt["count"] * WORK.us * 1000 / burnt["ns"]
-        return {"p50 over alone": p50 / alone50, "p99 over alone": p99 / alone99, "p50 ms": p50, "burner %": burner}
+        share = 100 * burnt["count"] * burner.us * 1000 / burnt["ns"]
+        return {"p50 over alone": p50 / alone50, "p99 over alone": p99 / alone99, "p50 ms": p50, "burner %": share}
 
     goals = {"p50 over alone": at_most(P50), "p99 over alone": at_most(P99), "p50 ms": SHOWN}
     return Scenario("inference", name, {**goals, "burner %": at_least(BURNER)}, measure)

@@ -25,8 +25,8 @@ def same() -> list[Scenario]:
     equal, finish = {"equal": at_least(1), "step ms": SHOWN}, {"ranks that are right": at_least(WORLD)}
     return [
         Scenario("same", f"bits of a training at fixed {CORES} %", equal, _training),
-        Scenario("same", "two gloo ranks on one card", finish, lambda place: _ranks(place, "gloo")),
-        Scenario("same", "two NCCL ranks on two cards", finish, lambda place: _ranks(place, "nccl")),
+        Scenario("same", "two gloo ranks on one card", finish, lambda place: _ranks(place, "gloo"), has_native=False),
+        Scenario("same", "two NCCL ranks on two cards", finish, lambda place: _ranks(place, "nccl"), has_native=False),
     ]
 
 
