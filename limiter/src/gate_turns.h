@@ -19,13 +19,12 @@ struct gate {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     enum phase phase;
-    unsigned passing; /* launches between `gate_enter` and `gate_leave` */
-    uint64_t sample;  /* the key of the turn's first launch */
-    unsigned in_vain; /* how often in a row the card was not done in time */
-    uint64_t due;     /* atomically: when it is to be looked at again, in ticks; 0 = at once */
-    bool is_shared;   /* atomically: the container is held to a share of it, as of the last look */
-    bool
-        is_leisurely; /* when the last turn ended the card had waited for launches: it may be long until the next one */
+    unsigned passing;  /* launches between `gate_enter` and `gate_leave` */
+    uint64_t sample;   /* the key of the turn's first launch */
+    unsigned in_vain;  /* how often in a row the card was not done in time */
+    uint64_t due;      /* atomically: when it is to be looked at again, in ticks; 0 = at once */
+    bool is_shared;    /* atomically: the container is held to a share of it, as of the last look */
+    bool is_leisurely; /* at the last turn's end the card had waited for launches */
     struct lease lease;
     struct turn turn;
     struct estimates estimates;
@@ -38,20 +37,28 @@ enum { GATES = REGION_CARDS };
 struct gate *gate_at(int device);
 struct gate *gate_made_at(int device);
 
-/* The functions below are called with the mutex held, which they may let go meanwhile. */
-
 /* The gate of the current context's device; and whether launches there need turns now. */
 struct gate *gate_here(void);
 bool gate_needs_turns(struct gate *gate);
 
-/* Lets the launches that are inside the driver come out, within a tenth of a second. Without the mutex. */
+/* Without the mutex. Lets the launches that are inside the driver come out, within a tenth of a second; whether all
+ * did. */
 bool gate_await_passing(struct gate *gate);
+
+/* Without the mutex. Ends the turn of a gate that is CLOSING; with `is_kept` that of the arbiter goes on. The phase
+ * that follows. */
+enum phase gate_close(struct gate *gate, bool is_kept);
+
+/* The functions below are called with the mutex held, which they may let go meanwhile. */
 
 /* One step towards a turn that has room for a launch that the open one has not. */
 void gate_step(struct gate *gate, enum verdict verdict);
 
 /* Gives the caller an open turn to himself, which is then CLOSING; one that is being closed is waited for. */
 bool gate_claim(struct gate *gate);
+
+/* Until something changes, or for so many ns. */
+void gate_await_change(struct gate *gate, uint64_t ns);
 
 void gate_set_phase(struct gate *gate, enum phase phase);
 

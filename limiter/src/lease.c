@@ -10,23 +10,14 @@
 #include "place.h"
 #include "tokens.h"
 
-/* The limits are looked at again at least as often; and whether the arbiter is there. */
+/* The limits are looked at again at least as often. */
 #define NAP_MOST (100 * TOKENS_NS_PER_MS)
-#define NAP      (20 * TOKENS_NS_PER_MS)
+
+/* Who waits for the arbiter keeps the container's turn from one look to the next. */
+#define WAITING (50 * TOKENS_NS_PER_MS)
 
 /* A turn that does not come in this time, though the arbiter lives, is taken. */
 #define PATIENCE (5000 * TOKENS_NS_PER_MS)
-
-/* So much does the arbiter look ahead. */
-#define SOONER (3 * TOKENS_NS_PER_MS / 10)
-
-/* An arbiter that says that the card is busy for longer is not believed. */
-#define FREE_MOST (250 * TOKENS_NS_PER_MS)
-
-/* What is not worth a turn of its own. */
-#define LEFT_LEAST (TOKENS_NS_PER_MS / 2)
-
-static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static uint32_t name_of(int slot) { return slot < 0 ? 1 : (uint32_t)slot + 2; }
 
@@ -82,78 +73,39 @@ static uint32_t turns_of(const struct lease *lease) {
     return lease->card ? __atomic_load_n(&lease->card->turns, __ATOMIC_ACQUIRE) : 0;
 }
 
-static void give_back(struct lease *lease, uint64_t rest) {
-    if (!lease->turn) return;
-    link_done(&lease->link, lease->turn, rest);
-    lease->done = lease->turn;
-    lease->ends = moment_now() + rest;
-    lease->turn = 0;
-}
+bool lease_is_called_back(const struct lease *lease) { return grant_is_called_back(&lease->grant, &lease->link); }
 
-/* The card was done sooner than the arbiter was told, and it waits for that. */
-static void correct(struct lease *lease) {
-    if (!lease->done || lease->turn || lease->ends < moment_now() + SOONER) return;
-    link_done(&lease->link, lease->done, 0);
-    lease->ends = 0;
-}
-
-/* With the one that was asked for too early. */
-static void give_back_all(struct lease *lease) {
-    give_back(lease, 0);
-    lease->turn = link_turn(&lease->link);
-    give_back(lease, 0);
-}
-
-bool lease_is_called_back(const struct lease *lease) {
-    return lease->turn && link_is_called_back(&lease->link, lease->turn);
-}
-
-uint64_t lease_free_at(const struct lease *lease) {
-    if (!lease->turn) return 0;
-    uint64_t free_at = __atomic_load_n(&link_page(&lease->link)->free_at, __ATOMIC_RELAXED);
-    return free_at < moment_now() + FREE_MOST ? free_at : 0;
-}
-
-static bool has_turn(struct lease *lease) {
-    if (lease_is_called_back(lease)) give_back(lease, 0);
-    return lease->turn != 0;
-}
-
-/* Those who wait for the container's turn see that it is not left alone. */
-static void await_grant(struct lease *lease) {
-    uint64_t until = moment_now() + PATIENCE;
-    while (!link_turn(&lease->link) && moment_now() < until) {
-        lease_extend(lease, moment_now() + 2 * NAP);
-        if (!lease->is_asked) link_want(&lease->link);
-        lease->is_asked = false;
-        link_nap(&lease->link, lesser(NAP, terms_fresh_for(link_page(&lease->link), moment_now())));
-        if (link_look(&lease->link, lease->uuid) != STANDING_CONTENDED) return;
-    }
-}
+uint64_t lease_free_at(const struct lease *lease) { return grant_free_at(&lease->grant, &lease->link); }
 
 /* The arbiter has one process on the card at a time: what another one of the container has left there is being drained.
  */
-static bool take_granted(struct lease *lease) {
-    const struct arbitration_page *page = link_page(&lease->link);
-    lease->turn = link_turn(&lease->link);
-    if (!lease->turn) return false;
-    lease->left = __atomic_load_n(&page->budget_ns, __ATOMIC_RELAXED);
-    if (!lock()) return true;
+static void seize(const struct lease *lease) {
+    if (!lock()) return;
     if (lease->card) tokens_seize(lease->card, lease->who, moment_now());
     region_unlock(place_region());
+}
+
+/* Those who wait for the container's turn see that it is not left alone. */
+static bool await_grant(struct lease *lease) {
+    uint64_t until = moment_now() + PATIENCE;
+    while (!grant_take(&lease->grant, &lease->link)) {
+        lease_extend(lease, moment_now() + WAITING);
+        grant_await(&lease->grant, &lease->link);
+        if (link_look(&lease->link, lease->uuid) != STANDING_CONTENDED || moment_now() > until) return false;
+    }
     return true;
 }
 
 static struct terms arbitrated(struct lease *lease) {
-    if (!has_turn(lease)) await_grant(lease);
-    if (!lease->turn && !take_granted(lease)) return terms_away(lease->share);
-    uint64_t depth = __atomic_load_n(&link_page(&lease->link)->depth_ns, __ATOMIC_RELAXED);
-    return terms_granted(lease->share, lease->left, depth);
+    uint32_t before = lease->grant.turn;
+    if (!await_grant(lease)) return terms_away(lease->share);
+    if (lease->grant.turn != before) seize(lease);
+    return terms_granted(lease->share, lease->grant.left, grant_depth(&lease->link));
 }
 
 static struct terms agree(struct lease *lease, enum standing standing) {
     if (standing == STANDING_CONTENDED) return arbitrated(lease);
-    give_back(lease, 0);
+    grant_give_back(&lease->grant, &lease->link, 0);
     return standing == STANDING_AWAY ? terms_away(lease->share) : terms_alone(lease->share);
 }
 
@@ -163,7 +115,7 @@ struct terms lease_take(struct lease *lease) {
         uint32_t turns = turns_of(lease);
         uint64_t wait = try(lease);
         if (wait == 0) break;
-        give_back_all(lease);
+        grant_give_back_all(&lease->grant, &lease->link);
         nap(lease, turns, wait);
         standing = link_look(&lease->link, lease->uuid);
     }
@@ -179,26 +131,18 @@ static bool has_tokens(const struct lease *lease, uint64_t expected) {
 }
 
 bool lease_is_endless(const struct lease *lease, uint64_t expected) {
-    return lease->left == UINT64_MAX && has_tokens(lease, expected);
+    return lease->grant.left == UINT64_MAX && has_tokens(lease, expected);
 }
 
-void lease_stop(struct lease *lease, uint64_t rest) { give_back(lease, rest); }
+void lease_stop(struct lease *lease, uint64_t rest) { grant_give_back(&lease->grant, &lease->link, rest); }
 
 void lease_ask(struct lease *lease, uint64_t expected) {
     bool is_due = link_standing(&lease->link) == STANDING_CONTENDED && has_tokens(lease, expected);
-    if (is_due) link_want(&lease->link);
-    lease->is_asked = is_due;
-}
-
-static void spend(struct lease *lease, uint64_t cost) {
-    if (lease->left == UINT64_MAX) return;
-    lease->left -= cost < lease->left ? cost : lease->left;
-    if (lease->left < LEFT_LEAST) give_back(lease, 0);
+    if (is_due) grant_ask(&lease->grant, &lease->link);
 }
 
 void lease_end(struct lease *lease, uint64_t cost) {
-    correct(lease);
-    spend(lease, cost);
+    grant_spend(&lease->grant, &lease->link, cost);
     if (!lease->card || lease->share == 0) return;
     lease->unpaid += cost;
     if (!lock()) return;

@@ -3,7 +3,7 @@
 #ifndef VGPU_LEASE_H
 #define VGPU_LEASE_H
 
-#include "link.h"
+#include "grant.h"
 #include "region.h"
 #include "terms.h"
 
@@ -13,14 +13,9 @@ struct lease {
     struct region_card *card; /* NULL until the first turn, or where the region has no row left */
     uint32_t who;
     uint32_t ticket; /* for a turn that is waited for */
-    unsigned
-        share; /* percent, as of the turn's beginning; the whole where it is the arbiter's turns alone that count */
+    unsigned share;  /* percent, as of the turn's beginning; the whole where the arbiter's turns alone hold it */
     uint64_t unpaid; /* used, and not yet charged: the region's lock could not be had */
-    uint32_t turn;   /* the arbiter's, 0 = none is held */
-    uint64_t left;   /* of its budget */
-    uint32_t done;   /* the last one that was given back */
-    uint64_t ends;   /* when what was launched in it is done, as the arbiter was told */
-    bool is_asked;   /* for the next one */
+    struct grant grant;
     struct link link;
 };
 
