@@ -68,6 +68,7 @@ bool choice_is_due(struct schedule *schedule, uint64_t now) {
     bring_up(schedule, holding, now);
     if (is_urgent(schedule, waiting, holding, now)) {
         schedule->urgent = choice.tenant;
+        schedule->interrupted = schedule->turn.tenant;
         return true;
     }
     if (now < schedule->turn.yields_at) return false;

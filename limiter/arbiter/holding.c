@@ -51,7 +51,7 @@ void holding_begin(struct schedule *schedule, int client, uint64_t budget, uint6
     holding_count(schedule, now);
     clients_wait_no_more(schedule, client);
     if (tenant->waits_since) tenant->waits_since = now;
-    if (schedule->urgent == place) tenant_charge_handover(tenant);
+    if (schedule->urgent == place) tenant_make_way(&schedule->tenants[schedule->interrupted], tenant);
     schedule->urgent = SCHEDULE_NONE;
     schedule->turn = (struct holding){.number = shown_new_number(schedule),
                                       .tenant = place,

@@ -44,6 +44,7 @@ struct schedule {
     uint32_t numbers;         /* of turns, given out so far */
     int32_t last;             /* the client that had the last turn, or NONE */
     int32_t urgent;           /* the tenant for which the turn was ended early, or NONE */
+    int32_t interrupted;      /* whose turn that was */
     unsigned shown_active;    /* so many tenants used the card when the clients were told */
     uint64_t census_at;       /* when it is looked again who has been idle for long */
     bool is_stale;            /* who uses the card has changed since the clients were told */

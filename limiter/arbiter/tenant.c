@@ -48,7 +48,11 @@ void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
     tenant->held_ns += ns;
 }
 
-void tenant_charge_handover(struct tenant *tenant) { tenant->due -= (int64_t)TENANT_HANDOVER; }
+void tenant_make_way(struct tenant *one, struct tenant *other) {
+    int64_t handovers = 2 * (int64_t)TENANT_HANDOVER;
+    one->due = clamp(one->due + handovers, -OWED_MOST, DUE_MOST);
+    other->due = clamp(other->due - handovers, -OWED_MOST, DUE_MOST);
+}
 
 void tenant_judge(struct tenant *tenant, bool was_short) {
     if (!was_short)

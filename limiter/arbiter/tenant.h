@@ -45,8 +45,8 @@ void tenant_refill(struct tenant *tenant, uint64_t now);
 /* It held the card for so long; what it held while nobody else waited is not owed. */
 void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait);
 
-/* Owes a handover that was made for it alone. */
-void tenant_charge_handover(struct tenant *tenant);
+/* One's turn was ended early for the other, who owes the handovers there and back, and not the one. */
+void tenant_make_way(struct tenant *one, struct tenant *other);
 
 /* A turn of it ended; whether that was a short one. */
 void tenant_judge(struct tenant *tenant, bool was_short);

@@ -113,11 +113,13 @@ class Client:
         self.socket.send(MESSAGE.pack(DONE, self.turn if turn is None else turn, rest))
 
     def wait(self, seconds: float = 10) -> int:
-        """Waits on the futex, as the limiter does, until it has a turn."""
+        """Waits on the futex, and asks again each time in vain, as the limiter does, until it has a turn."""
         until = time.monotonic() + seconds
         while (turn := self.turn) == 0:
             assert time.monotonic() < until, "no turn came"
             self._sleep()
+            if self.turn == 0:
+                self.want()
         return turn
 
     def _sleep(self) -> None:
