@@ -7,6 +7,9 @@
 /* For what lies between the arbiter's word and its client's, where it has no patience left. */
 #define TIME_TO_ANSWER TENANT_NS_PER_MS
 
+/* A machine that others use too may let us run so much later than we asked to. */
+#define LATE TENANT_NS_PER_MS
+
 static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
 
 /* Of all who wait or have the turn. */
@@ -29,9 +32,15 @@ static void charge(struct schedule *schedule, uint64_t until) {
     tenant->seen_at = until;
 }
 
+/* Nobody is charged for the time in which we were late ourselves: what was due then could not be done. */
+static uint64_t charged_until(const struct schedule *schedule, uint64_t now) {
+    bool is_late = schedule->due != 0 && schedule->due < now && now - schedule->due > LATE;
+    return is_late ? later(schedule->due, schedule->counted_until) : now;
+}
+
 void holding_count(struct schedule *schedule, uint64_t now) {
     if (now <= schedule->counted_until) return;
-    if (schedule->turn.number) charge(schedule, now);
+    if (schedule->turn.number) charge(schedule, charged_until(schedule, now));
     schedule->counted_until = now;
 }
 

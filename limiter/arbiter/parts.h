@@ -39,6 +39,7 @@ struct schedule {
     struct watermark watermark;
     struct patience patience; /* of all tenants together: several that lie take no more than one */
     uint64_t counted_until;   /* up to when held time has been charged */
+    uint64_t due;             /* when something is to be done next, as of the last run */
     uint64_t pace;            /* of a tenant that always had what is its due */
     uint64_t floor_at;        /* when a starving tenant last had a turn out of the order */
     uint32_t numbers;         /* of turns, given out so far */

@@ -184,7 +184,8 @@ uint64_t schedule_run(struct schedule *schedule, uint64_t now) {
     holding_contest(schedule, now);
     if (is_held(schedule) && schedule->waiting && !schedule->turn.is_asked_to_yield && choice_is_due(schedule, now))
         holding_ask_to_yield(schedule, now);
-    return next_moment(schedule, now);
+    schedule->due = next_moment(schedule, now);
+    return schedule->due;
 }
 
 bool schedule_is_watched(const struct schedule *schedule) { return schedule->connected > 1 || schedule->waiting; }

@@ -143,6 +143,17 @@ def test_one_of_eight_waits_for_a_cycle_of_turns(make_world: MakeWorld) -> None:
     assert max(max(process.waits) for process in eight) <= 50 * MS
 
 
+@pytest.mark.parametrize("into_turn", [MS // 2, 3 * MS, 5 * MS + MS // 2])
+def test_nobody_pays_for_the_time_in_which_the_machine_stood_still(make_world: MakeWorld, into_turn: int) -> None:
+    world = make_world()
+    eight = burners(world, *[ask(12)] * 8)
+    shares(world)
+    world.run(into_turn)
+    world.stall(60 * MS)
+    world.run(SECOND)
+    assert max(max(process.waits) for process in eight) <= 120 * MS
+
+
 @pytest.mark.parametrize(
     ("quick", "burner"),
     [(ask(30), ask()), (ask(50, "burst"), ask(50, "burst")), (ask(), ask(0, "best-effort")), (ask(20), ask(60))],

@@ -147,6 +147,13 @@ class World:
             action()
         self.now = end
 
+    def stall(self, ns: int) -> None:
+        """Nothing but the card does anything for so long."""
+        end = self.now + ns
+        self.events = [(max(time, end), number, action) for time, number, action in self.events]
+        heapq.heapify(self.events)
+        self.now = end
+
     def launch(self, process: "Process", ns: int) -> int:
         """Queues work; when it will be done."""
         handover = HANDOVER if self.last not in (None, process) else 0
