@@ -54,6 +54,7 @@ class Client:
     uuid: bytes
     page: Page
     heard: list[tuple[int, int, int]] = field(default_factory=list)
+    has_left: bool = False
 
     @property
     def wants(self) -> int:
@@ -157,6 +158,7 @@ class Arbiter:
             except OSError:
                 message = b""
             if not message:
+                client.has_left = True
                 break
             client.heard.append(_MESSAGE.unpack(message))
             self._arbitrate(client, *client.heard[-1][:2])

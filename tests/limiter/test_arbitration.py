@@ -212,6 +212,18 @@ def test_a_forked_child_leaves_its_parent_s_connection_alone(
     assert len(other.client().done) == done
 
 
+def test_who_is_killed_has_left_though_his_child_lives(
+    make_container: Make, start: Start, arbiter: MakeArbiter
+) -> None:
+    session, other = start(make_container(LIMIT)), arbiter()
+    join(session, other)
+    session.tell("in_fork('__import__(\"time\").sleep(4)')")
+    time.sleep(0.5)
+    session.kill()
+    time.sleep(0.5)
+    assert other.client().has_left
+
+
 def test_what_is_captured_asks_for_no_turn(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
     session, other = start(make_container(LIMIT)), arbiter()
     join(session, other)
