@@ -3,7 +3,8 @@
  *     shown.c     what the clients' pages say about the card
  *     choice.c    whose turn is next, and whether somebody is due now
  *     holding.c   a turn's beginning, charge and end
- *     schedule.c  the events */
+ *     course.c    what has become due by the clock
+ *     schedule.c  tenants, and what clients say */
 #ifndef VGPU_PARTS_H
 #define VGPU_PARTS_H
 

@@ -16,7 +16,7 @@ VERSION: Final = 1
 HELLO: Final = struct.Struct("<8sII16s")
 WELCOME: Final = struct.Struct("<8sII")
 MESSAGE: Final = struct.Struct("<IIQ")
-PAGE: Final = struct.Struct("<IIQQQII24x")
+PAGE: Final = struct.Struct("<IIQQQIIQ16x")
 WANT, DONE = 1, 2
 ACCEPTED, OTHER_VERSION, NO_SUCH_CARD, TOO_MANY = range(4)
 ANY = 2**64 - 1
@@ -105,6 +105,10 @@ class Client:
     @property
     def fallback(self) -> int:
         return self.read()[6]
+
+    @property
+    def free_at(self) -> int:
+        return self.read()[7]
 
     def want(self) -> None:
         self.socket.send(MESSAGE.pack(WANT, 0, 0))

@@ -28,6 +28,7 @@ DECIDING = (
     "ask",
     "choice",
     "clients",
+    "course",
     "holding",
     "order",
     "patience",
