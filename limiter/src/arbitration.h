@@ -3,9 +3,9 @@
  *
  * A client is one process on one card: a SOCK_SEQPACKET connection of its own to its container's socket (which
  * container it is, the socket says). It sends a hello; the arbiter answers with a welcome and, where it accepts, the
- * descriptor of the client's page, which the arbiter alone can write. From then on the client sends messages, and the
- * arbiter answers by writing the page and waking the futex in it, never through the socket. A connection that ends
- * gives up its turn.
+ * descriptor of the client's page, a memfd sealed against shrinking, which the arbiter alone can write. From then on
+ * the client sends messages, and the arbiter answers by writing the page and waking the futex in it, never through the
+ * socket. A connection that ends gives up its turn.
  *
  * A client whose page says that nobody contends with it launches as it likes. Where it asks all the same it is answered
  * at once, by a turn that binds nobody and is worth nothing once somebody contends: `turn` is 0 again then. A client

@@ -1,12 +1,19 @@
 #include "greeting.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+/* Newer than the C library that we build for. */
+#ifndef F_GET_SEALS
+#define F_GET_SEALS   1034
+#define F_SEAL_SHRINK 0x0002
+#endif
 
 static bool is_nothing_yet(void) { return errno == EAGAIN || errno == EINTR; }
 
@@ -43,12 +50,17 @@ static int passed(struct msghdr *message) {
     return fd;
 }
 
-/* A file that is too short would kill who reads it. */
-static void *mapped(int fd) {
+/* A file that is too short, or gets so, would kill who reads it. */
+static bool is_page(int fd) {
     struct stat status;
+    int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
+           status.st_size >= (off_t)sizeof(struct arbitration_page);
+}
+
+static void *mapped(int fd) {
     size_t size = sizeof(struct arbitration_page);
-    bool is_page = fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= (off_t)size;
-    return is_page ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    return is_page(fd) ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 }
 
 static bool is_welcome(const struct arbitration_welcome *welcome) {

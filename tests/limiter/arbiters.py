@@ -5,6 +5,7 @@ Honest, it gives turns to those who ask, one at a time. A test may change a page
 
 import contextlib
 import ctypes
+import fcntl
 import mmap
 import os
 import socket
@@ -88,11 +89,12 @@ class Arbiter:
         gives: bool = True,
         result: int = ACCEPTED,
         beats: bool = True,
+        seals: bool = True,
     ) -> None:
         self.clients: list[Client] = []
         self.gives, self.beats = gives, beats
         self._terms = (budget_ns, depth_ns, int(contended), fallback)
-        self._result = result
+        self._result, self._seals = result, seals
         self._connections: list[socket.socket] = []
         self._last, self._given_at, self._queue = 0, 0.0, list[Client]()
         self._holder: Client | None = None
@@ -137,8 +139,9 @@ class Arbiter:
             return
         magic, version, _, uuid = _HELLO.unpack(hello)
         assert (magic, version) == (_MAGIC, VERSION)
-        file = os.memfd_create("page")
+        file = os.memfd_create("page", os.MFD_ALLOW_SEALING)
         os.ftruncate(file, mmap.PAGESIZE)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK if self._seals else 0)
         client = Client(connection, uuid, Page.from_buffer(mmap.mmap(file, mmap.PAGESIZE)))
         page = client.page
         page.budget_ns, page.depth_ns, page.contended, page.fallback = self._terms

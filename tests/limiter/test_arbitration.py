@@ -200,6 +200,13 @@ def test_who_is_refused_goes_on_by_himself(
     assert 0.15 < share <= 0.55
 
 
+def test_a_page_that_could_be_cut_off_is_none(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+    session, other = start(make_container(LIMIT)), arbiter(seals=False)
+    join(session, other)
+    assert session("launches.longest(100, 50)") < 0.1
+    assert other.client().heard == []
+
+
 def test_a_forked_child_leaves_its_parent_s_connection_alone(
     make_container: Make, start: Start, arbiter: MakeArbiter
 ) -> None:

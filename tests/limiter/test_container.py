@@ -73,7 +73,7 @@ def test_the_arbiter_s_socket_is_the_container_s(
     """And no other, whoever a tenant says that it should be."""
     arbiter, other = Arbiter(container.folder / "arbiter" / "socket"), Arbiter(tmp_path / "other")
     env = {"LD_PRELOAD": container.env["LD_PRELOAD"], "VGPU_ARBITER_SOCKET": str(tmp_path / "other")}
-    inside(f"exec timeout 2 {container.world.bin}/gpuprobe spin 500", **env)
+    inside(f"exec timeout 3 {container.world.bin}/gpuprobe spin 500", **env)
     arbiter.close()
     other.close()
     assert [client.wants > 0 for client in arbiter.clients] == [True]
