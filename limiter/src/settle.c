@@ -131,6 +131,10 @@ void settle_others(void) {
 
 bool settle_own(const uint8_t uuid[UUID_SIZE], unsigned own) { return insist(uuid, own, false); }
 
+bool settle_once(const uint8_t uuid[UUID_SIZE], unsigned own) {
+    return measure_is_trusted() && settle(uuid, own, false);
+}
+
 bool settle_all(const uint8_t uuid[UUID_SIZE], unsigned own) { return insist(uuid, own, true); }
 
 void settle_every_card(unsigned own) {

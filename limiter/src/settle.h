@@ -13,6 +13,9 @@
  */
 bool settle_own(const uint8_t uuid[UUID_SIZE], unsigned own);
 
+/* One try of it, where a later one does as well. */
+bool settle_once(const uint8_t uuid[UUID_SIZE], unsigned own);
+
 /* The same, and every other process's of the container that we can see. */
 bool settle_all(const uint8_t uuid[UUID_SIZE], unsigned own);
 

@@ -15,8 +15,15 @@ bool shelves_join(int device, uint64_t bytes, uint32_t measured);
 /* An array for which the caller has charged GRANULE. Room that is not charged yet is nobody's: that may be refused. */
 void shelves_add(int device, uint64_t bytes, uint32_t measured);
 
-/* One less: by how much the charge may shrink at most, where nothing can be measured. */
-uint64_t shelves_remove(int device, uint64_t bytes);
+/* After one's end: `bytes` of the charge are to be released; then, where `is_due`, the charge is to be measured. */
+struct shelf_end {
+    uint64_t bytes;
+    bool is_due;
+};
+
+/* One less. Where nothing can be measured, what the rest would not fill is released; else that stays charged until it
+ * is so much that a measurement is worth its 30 us. */
+struct shelf_end shelves_remove(int device, uint64_t bytes, uint32_t measured, bool is_measurable);
 
 /* Around a fork, and in the child, which holds nothing. */
 void shelves_lock(void);

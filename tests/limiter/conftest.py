@@ -150,8 +150,7 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         "shelves_join",
     ):
         getattr(loaded, name).restype = ctypes.c_bool
-    for name in ("account_calls", "shelves_remove"):
-        getattr(loaded, name).restype = ctypes.c_uint64
+    loaded.account_calls.restype = ctypes.c_uint64
     return loaded
 
 

@@ -11,11 +11,16 @@ CHUNK, MIB = 2 << 20, 1 << 20
 SIZES = st.integers(1, MIB >> 9).map(lambda units: units << 9)
 
 
+class End(ctypes.Structure):
+    _fields_ = (("bytes", U64), ("is_due", ctypes.c_bool))
+
+
 class Shelf:
     """Device 0's, from the beginning."""
 
     def __init__(self, pure: ctypes.CDLL) -> None:
         pure.shelves_forget_all()
+        pure.shelves_remove.restype = End
         self.pure, self.charged = pure, 0
 
     def make(self, size: int, measured: int = 0) -> None:
@@ -26,8 +31,11 @@ class Shelf:
     def joins(self, size: int, measured: int = 0) -> bool:
         return bool(self.pure.shelves_join(0, U64(size), U32(measured)))
 
-    def end(self, size: int) -> None:
-        self.charged -= self.pure.shelves_remove(0, U64(size))
+    def end(self, size: int, measured: int = 0, *, is_measurable: bool = False) -> bool:
+        """Whether a measurement is due."""
+        end = self.pure.shelves_remove(0, U64(size), U32(measured), is_measurable)
+        self.charged -= end.bytes
+        return bool(end.is_due)
 
 
 @pytest.fixture
@@ -77,3 +85,26 @@ def test_after_a_measurement_no_room_is_left(shelf: Shelf) -> None:
     shelf.make(512, measured=1)
     assert shelf.joins(512, measured=1)
     assert not shelf.joins(512, measured=2)
+
+
+def test_what_can_be_measured_stays_charged_until_that_is_worth_it(shelf: Shelf) -> None:
+    for _ in range(18):
+        shelf.make(MIB)
+    due = [shelf.end(MIB, is_measurable=True) for _ in range(17)]
+    assert (due, shelf.charged) == ([False] * 15 + [True] * 2, 9 * CHUNK)
+
+
+def test_after_a_measurement_nothing_is_charged_too_much(shelf: Shelf) -> None:
+    for _ in range(18):
+        shelf.make(MIB)
+    assert [shelf.end(MIB, is_measurable=True) for _ in range(2)] == [False] * 2
+    assert [shelf.end(MIB, measured=1, is_measurable=True) for _ in range(15)] == [False] * 15
+
+
+def test_the_last_one_is_measured_where_a_measurement_has_changed_the_charge_before(shelf: Shelf) -> None:
+    shelf.make(MIB, measured=1)
+    assert not shelf.end(MIB, measured=1, is_measurable=True)
+    assert shelf.charged == 0
+    shelf.make(MIB, measured=1)
+    assert shelf.end(MIB, measured=2, is_measurable=True)
+    assert shelf.charged == CHUNK
