@@ -53,7 +53,8 @@ def outputs(folder: Path = _HERE) -> list[Path]:
 def is_stale(folder: Path = _HERE) -> bool:
     """Whether a build is missing, or older than what it is made from."""
     made = [path.stat().st_mtime for path in outputs(folder) if path.is_file()]
-    newest = max(path.stat().st_mtime for path in (*_SOURCES.iterdir(), Path(__file__)))
+    sources = (*_SOURCES.iterdir(), *_ARBITER_SOURCES.iterdir(), Path(__file__))
+    newest = max(path.stat().st_mtime for path in sources)
     return len(made) < len(outputs(folder)) or min(made) < newest
 
 

@@ -11,6 +11,9 @@
 #include "rate.h"
 #include "welcome.h"
 
+/* Of one process; see also container.c. */
+enum { MESSAGES_A_SECOND = 2000 };
+
 /* Beyond those of a container that are served there is room for some that are to be told so. */
 enum { CONNECTIONS = SCHEDULE_CLIENTS, JOINED_MOST = 256, CONNECTIONS_MOST = JOINED_MOST + 32 };
 
@@ -82,7 +85,8 @@ static bool greet(struct connection *connection, const void *bytes, size_t size,
 static bool obey(struct connection *connection, const void *bytes, size_t size, uint64_t now) {
     const struct arbitration_message *message = bytes;
     struct schedule *schedule = connection->board->schedule;
-    if (size != sizeof *message || !rate_allows(&connection->rate, now)) return false;
+    bool is_allowed = rate_allows(&connection->rate, now) && rate_allows(&connection->container->rate, now);
+    if (size != sizeof *message || !is_allowed) return false;
     if (message->kind == ARBITRATION_WANT)
         schedule_want(schedule, connection->client, now);
     else if (message->kind == ARBITRATION_DONE)
@@ -117,7 +121,7 @@ static void let_in(struct container *container, struct connection *place, int fd
     *place = (struct connection){.source = {.ready = hear_all, .fd = fd},
                                  .container = container,
                                  .client = SCHEDULE_NONE,
-                                 .rate = rate_made(moment_now())};
+                                 .rate = rate_made(MESSAGES_A_SECOND, moment_now())};
     container->connections++;
     if (!events_add(&place->source)) end(place, moment_now());
 }

@@ -6,9 +6,14 @@
 #include <unistd.h>
 
 #include "../src/log.h"
+#include "../src/moment.h"
 #include "ask.h"
 #include "board.h"
 #include "door.h"
+
+/* Of all of a container's processes: more than 256 in turn on eight cards send, and what the arbiter can bear of
+ * several containers that flood it. */
+enum { MESSAGES_A_SECOND = 10000 };
 
 static ino_t inode_of(int parent, const char *name) {
     struct stat status;
@@ -18,7 +23,11 @@ static ino_t inode_of(int parent, const char *name) {
 bool container_open(struct container *container, int parent, const char *name) {
     int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0 || strlen(name) > NAME_MAX) return false;
-    *container = (struct container){.is_taken = true, .door = {.fd = -1}, .folder = folder, .region = -1};
+    *container = (struct container){.is_taken = true,
+                                    .door = {.fd = -1},
+                                    .folder = folder,
+                                    .region = -1,
+                                    .rate = rate_made(MESSAGES_A_SECOND, moment_now())};
     strcpy(container->name, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): its length was looked at */
     container->inode = inode_of(parent, name);
     container_read_limits(container);

@@ -7,6 +7,7 @@
 
 #include "../src/limits.h"
 #include "events.h"
+#include "rate.h"
 
 struct board;
 
@@ -27,8 +28,9 @@ struct container {
     ino_t door_inode;
     int region;
     int connections;
-    int joined;     /* of them, that have said hello and were accepted */
-    int admissions; /* that may still be made until the next tick */
+    int joined;       /* of them, that have said hello and were accepted */
+    int admissions;   /* that may still be made until the next tick */
+    struct rate rate; /* of its processes' messages together */
     struct limits_slot limits;
     struct seat seats[LIMITS_CARDS];
 };

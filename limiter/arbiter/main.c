@@ -1,6 +1,5 @@
 /* vgpu-arbiter: gives turns on this machine's cards to the containers below a directory, until SIGTERM. */
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "containers.h"
 #include "events.h"
 #include "options.h"
+#include "priority.h"
 
 #define TICK (NS_PER_SECOND / 2)
 
@@ -24,7 +24,11 @@ static bool is_ending;
 
 static void hear_signal(struct source *signals) {
     struct signalfd_siginfo said;
-    if (read(signals->fd, &said, sizeof said) > 0) is_ending = true;
+    if (read(signals->fd, &said, sizeof said) <= 0) return;
+    if (said.ssi_signo == SIGXCPU)
+        priority_lower();
+    else
+        is_ending = true;
 }
 
 static bool watch_signals(void) {
@@ -33,6 +37,7 @@ static bool watch_signals(void) {
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGXCPU);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     return signals.fd >= 0 && events_add(&signals);
@@ -47,16 +52,6 @@ static void raise_descriptors(void) {
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-/* All of a card's programs wait while we do, so we go first where we may: what we do takes microseconds. Should it ever
- * take half a second at a stretch the kernel ends us, and who started us starts us again. */
-static void go_first(void) {
-    enum { FIRST = -20, STRETCH_MOST_US = 500000 };
-    struct rlimit stretch = {STRETCH_MOST_US, STRETCH_MOST_US};
-    struct sched_param parameters = {.sched_priority = sched_get_priority_min(SCHED_RR)};
-    if (setrlimit(RLIMIT_RTTIME, &stretch) == 0 && sched_setscheduler(0, SCHED_RR, &parameters) == 0) return;
-    if (setpriority(PRIO_PROCESS, 0, FIRST) != 0) log_debug("the arbiter has no priority: %s", strerror(errno));
 }
 
 static void tick(const struct options *options, uint64_t now) {
@@ -91,7 +86,7 @@ int main(int count, char **arguments) {
     if (!options_read(count, arguments, &options)) return EXIT_FAILURE;
     if (options.parent && !follow(options.parent)) return EXIT_FAILURE;
     raise_descriptors();
-    go_first();
+    priority_take();
     if (!events_open() || !watch_signals()) {
         perror("vgpu-arbiter");
         return EXIT_FAILURE;

@@ -6,13 +6,14 @@
 #include <stdint.h>
 
 struct rate {
-    uint64_t left; /* ns, of which each message costs some */
+    uint64_t cost; /* of a message, in ns */
+    uint64_t left; /* of a second */
     uint64_t refilled_at;
 };
 
-struct rate rate_made(uint64_t now);
+struct rate rate_made(unsigned per_second, uint64_t now);
 
-/* One more message; false where there were more than 2,000 a second. */
+/* One more message; false where there were more than so many a second. */
 bool rate_allows(struct rate *rate, uint64_t now);
 
 #endif

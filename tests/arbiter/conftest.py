@@ -132,7 +132,7 @@ class Node:
 
 @pytest.fixture(scope="session")
 def built_arbiter() -> Path:
-    if not all(path.is_file() for path in build.outputs()):
+    if build.is_stale():
         build.build(platform.machine())
     return limiter.arbiter_path()
 

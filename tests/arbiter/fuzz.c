@@ -125,7 +125,7 @@ static void read_texts(void) {
 
 static void count_messages(void) {
     uint64_t now = 1000000000000ULL, allowed = 0;
-    struct rate rate = rate_made(now);
+    struct rate rate = rate_made(2000, now);
     for (uint64_t end = now + 10000000000ULL; now < end; now += next(200000)) allowed += rate_allows(&rate, now);
     if (allowed < 20000 || allowed > 22001) abort();
 }

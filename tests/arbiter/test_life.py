@@ -1,5 +1,6 @@
 """The arbiter's own life: its arguments, its end, and what it says."""
 
+import os
 import signal
 import subprocess
 import time
@@ -78,6 +79,17 @@ def test_idle_it_uses_no_processor_time(node: Node) -> None:
     time.sleep(1)
     used = sum(map(int, path.read_text().split()[13:15])) - sum(map(int, before))
     assert used <= 2  # ticks of 10 ms
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may go before others")
+def test_it_goes_before_others_until_it_is_busy_for_too_long(node: Node) -> None:
+    node.add().connect()
+    assert node.process is not None
+    pid = node.process.pid
+    assert os.sched_getscheduler(pid) == os.SCHED_RR or os.getpriority(os.PRIO_PROCESS, pid) == -20
+    node.process.send_signal(signal.SIGXCPU)
+    until(lambda: os.sched_getscheduler(pid) == os.SCHED_OTHER)
+    assert node.add().connect().result == ACCEPTED
 
 
 def test_watermarks_that_cannot_be_read_are_named_and_those_before_hold(idle_node: Node, tmp_path: Path) -> None:
