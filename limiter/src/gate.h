@@ -1,8 +1,9 @@
-/* Where every launch asks whether it may go on. Without a share of the card's time it always may, at the cost of a look
- * at one line of memory. With one, the process takes turns (turn.h, lease.h): in a turn launches pass until what they
- * are expected to take has filled it; then the next one waits until the card has done it, what it took is charged, and
- * the turn goes on to whoever may have it. So a program's launches block, at most for what its share makes it wait, and
- * what is in flight is bounded.
+/* Where every launch asks whether it may go on. Without a share of the card's time, and with the card to itself, it
+ * always may, at the cost of a look at a line or two of memory. With a share, or beside other containers, the process
+ * takes turns (turn.h, lease.h): in a turn launches pass until what they are expected to take has filled it, or the
+ * arbiter wants it back; then the next one waits until the card has done it, what it took is charged, and the turn goes
+ * on to whoever may have it. So a program's launches block, at most for what its share and its neighbours make it wait,
+ * and what is in flight is bounded.
  *
  * Launches into a stream that captures pass: they run nothing. Copies and memsets pass: they use the copy engines, or
  * little of the card. What lies between two kernels of a turn is in its time.
@@ -21,7 +22,8 @@ struct pass {
     struct place place;
 };
 
-/* Whether launches are to be asked about at all. Follows the limits within half a second of their change. */
+/* Whether launches are to be asked about at all. Follows the limits within half a second of their change, and the
+ * arbiter's page at once. */
 bool gate_is_needed(void);
 
 /* A context is about to be made on the device. */
