@@ -7,6 +7,8 @@
 #define OWN_CYCLE     (50 * NS_PER_MS)
 #define DEPTH_HURRIED (3 * NS_PER_MS / 10) /* enough for who launches to be in time with the next kernel */
 
+#define DEPTH_MOST (5 * NS_PER_MS)
+
 enum { FULL = 100 };
 
 static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
@@ -20,7 +22,9 @@ uint64_t allowance_own_budget(const struct ask *ask, uint64_t budget) {
     return ask->guarantee ? lesser(budget, OWN_CYCLE * ask->guarantee / FULL) : budget;
 }
 
-uint64_t allowance_depth(bool is_hurried, uint64_t budget) { return is_hurried ? DEPTH_HURRIED : budget / 2; }
+uint64_t allowance_depth(bool is_hurried, uint64_t budget) {
+    return is_hurried ? DEPTH_HURRIED : lesser(DEPTH_MOST, budget * 3 / 4);
+}
 
 unsigned allowance_fallback(const struct ask *ask, unsigned guaranteed, unsigned open) {
     if (ask->guarantee) return ask->guarantee;
