@@ -3,7 +3,7 @@
 #define NS_PER_MS     1000000ULL
 #define BUDGET_MOST   (10 * NS_PER_MS)
 #define BUDGET_LEAST  (3 * NS_PER_MS)
-#define CYCLE         (45 * NS_PER_MS) /* of all tenants' turns */
+#define BUDGETS       (225 * NS_PER_MS) /* over the square of the tenants: eight fixed ones then wait 50 ms at most */
 #define OWN_CYCLE     (50 * NS_PER_MS)
 #define DEPTH_HURRIED (3 * NS_PER_MS / 10) /* enough for who launches to be in time with the next kernel */
 
@@ -14,7 +14,8 @@ enum { FULL = 100 };
 static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
 
 uint64_t allowance_budget(unsigned tenants) {
-    uint64_t budget = lesser(BUDGET_MOST, CYCLE / (tenants ? tenants : 1));
+    uint64_t count = tenants ? tenants : 1;
+    uint64_t budget = lesser(BUDGET_MOST, BUDGETS / (count * count));
     return budget > BUDGET_LEAST ? budget : BUDGET_LEAST;
 }
 
