@@ -70,6 +70,12 @@ static bool is_leisurely(const struct gate *gate) {
     return gate->lease.grant.turn != 0 && !gate->turn.is_unknown && now > gate->turn.drained + LEISURE;
 }
 
+/* Its work was done before the turn was taken, as far as is known, and whose turn it is now would have to make way for
+ * an event that says when. */
+static bool is_long_past(const struct gate *gate) {
+    return gate->is_leisurely && lease_is_called_back(&gate->lease) && marks_are_due(&gate->marks);
+}
+
 /* The card was expected to be free by now, and may not be: what the next one is told would be wrong by ever more. */
 static void see_begin(struct gate *gate) {
     bool is_waited_for = false;
@@ -98,9 +104,10 @@ enum phase gate_close(struct gate *gate, bool is_kept) {
         return OPEN;
     }
     gate->is_leisurely = is_leisurely(gate);
-    uint64_t marked = marks_end(&gate->marks, NULL) ? moment_now() : 0;
+    bool is_past = is_long_past(gate);
+    uint64_t marked = !is_past && marks_end(&gate->marks, NULL) ? moment_now() : 0;
     stop(gate, is_kept);
-    lease_end(&gate->lease, settle(gate, marked));
+    lease_end(&gate->lease, is_past ? gate->turn.expected : settle(gate, marked));
     marks_reset(&gate->marks);
     return SHUT;
 }

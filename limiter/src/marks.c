@@ -65,6 +65,13 @@ bool marks_is_due(const struct marks *marks, CUstream stream) {
     return false;
 }
 
+bool marks_are_due(const struct marks *marks) {
+    for (int i = 0; i < MARKS_CONTEXTS; i++)
+        for (unsigned j = 0; j < marks->spans[i].count; j++)
+            if (is_due(&marks->spans[i].marks[j])) return true;
+    return false;
+}
+
 static bool record(CUevent *event, CUstream stream) {
     CUresult result = *event ? CUDA_SUCCESS : REAL(cuEventCreate)(event, CU_EVENT_DEFAULT);
     return result == CUDA_SUCCESS && REAL(cuEventRecord)(*event, stream) == CUDA_SUCCESS;
