@@ -1,6 +1,7 @@
 #include "allowance.h"
 
-#define NS_PER_MS     1000000ULL
+#include "../src/numbers.h"
+
 #define BUDGET_MOST   (10 * NS_PER_MS)
 #define BUDGET_LEAST  (3 * NS_PER_MS)
 #define BUDGETS       (225 * NS_PER_MS) /* over the square of the tenants: eight fixed ones then wait 50 ms at most */
@@ -10,8 +11,6 @@
 #define DEPTH_MOST (5 * NS_PER_MS)
 
 enum { FULL = 100 };
-
-static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
 
 uint64_t allowance_budget(unsigned tenants) {
     uint64_t count = tenants ? tenants : 1;

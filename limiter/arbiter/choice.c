@@ -1,10 +1,10 @@
 #include "parts.h"
 
 /* Classes are strict, but for a turn in so long a time. */
-#define FLOOR_EVERY (300 * TENANT_NS_PER_MS)
+#define FLOOR_EVERY (300 * NS_PER_MS)
 
 /* Who was kept waiting by its betters catches up with others of its rank by no more. */
-#define BEHIND_MOST (1000 * TENANT_NS_PER_MS)
+#define BEHIND_MOST (1000 * NS_PER_MS)
 
 static bool has_room(const struct schedule *schedule) { return watermark_has_room(&schedule->watermark); }
 

@@ -1,23 +1,17 @@
 /* The course of turns: what has become due by the clock. */
+#include "../src/numbers.h"
 #include "allowance.h"
 #include "parts.h"
 
-/* The next turn is given so long before the card falls free, for its work needs that to get there. */
-#define EARLY (3 * TENANT_NS_PER_MS / 10)
-
 /* The card has been idle for so long: the turn is taken. */
-#define IDLE (TENANT_NS_PER_MS / 10)
+#define IDLE (NS_PER_MS / 10)
 
 /* Of one who was kept waiting by its betters. */
-#define FLOOR_BUDGET (3 * TENANT_NS_PER_MS)
+#define FLOOR_BUDGET (3 * NS_PER_MS)
 
-#define LOOK_AGAIN   TENANT_NS_PER_MS
-#define LOOK_LEAST   (TENANT_NS_PER_MS / 20)
-#define CENSUS_EVERY (20 * TENANT_NS_PER_MS)
-
-static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
-
-static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
+#define LOOK_AGAIN   NS_PER_MS
+#define LOOK_LEAST   (NS_PER_MS / 20)
+#define CENSUS_EVERY (20 * NS_PER_MS)
 
 static bool is_held(const struct schedule *schedule) { return schedule->turn.number && !schedule->turn.ends_at; }
 
@@ -31,11 +25,11 @@ void schedule_hear(struct schedule *schedule, uint64_t leased_until, uint64_t no
     struct holding *turn = &schedule->turn;
     uint64_t drained = leased_until > ARBITRATION_GRACE_NS ? leased_until - ARBITRATION_GRACE_NS : 0;
     bool has_begun = drained > turn->began;
-    uint64_t take_at = has_begun ? drained + IDLE : turn->began + TENANT_NS_PER_MS;
+    uint64_t take_at = has_begun ? drained + IDLE : turn->began + NS_PER_MS;
     if (now >= take_at)
-        holding_end(schedule, now, later(drained, turn->began));
+        holding_end(schedule, now, greater(drained, turn->began));
     else
-        turn->look_at = later(take_at, now + LOOK_LEAST);
+        turn->look_at = greater(take_at, now + LOOK_LEAST);
 }
 
 /* When the turn that is under way leaves the card. */
@@ -53,8 +47,9 @@ static bool is_own_successor(const struct schedule *schedule, uint64_t now) {
 
 static void end_if_over(struct schedule *schedule, uint64_t now) {
     uint64_t end = end_of_turn(schedule);
-    uint64_t early = schedule->turn.ends_at && schedule->waiting ? EARLY : 0;
-    if (is_own_successor(schedule, now) || now + early >= end) holding_end(schedule, later(now, end), later(now, end));
+    uint64_t early = schedule->turn.ends_at && schedule->waiting ? ARBITRATION_EARLY_NS : 0;
+    if (is_own_successor(schedule, now) || now + early >= end)
+        holding_end(schedule, greater(now, end), greater(now, end));
 }
 
 static void begin_next(struct schedule *schedule, uint64_t now) {
@@ -78,7 +73,7 @@ static void take_census(struct schedule *schedule, uint64_t now) {
 
 static uint64_t next_moment(const struct schedule *schedule, uint64_t now) {
     const struct holding *turn = &schedule->turn;
-    if (turn->ends_at) return end_of_turn(schedule) - (schedule->waiting ? EARLY : 0);
+    if (turn->ends_at) return end_of_turn(schedule) - (schedule->waiting ? ARBITRATION_EARLY_NS : 0);
     if (!schedule->waiting) return UINT64_MAX;
     if (!turn->number) return now + LOOK_AGAIN;
     uint64_t next = lesser(turn->look_at, end_of_turn(schedule));

@@ -1,16 +1,15 @@
+#include "../src/numbers.h"
 #include "allowance.h"
 #include "parts.h"
 
 /* After a grant, to launch something. */
-#define TIME_TO_BEGIN TENANT_NS_PER_MS
+#define TIME_TO_BEGIN NS_PER_MS
 
 /* For what lies between the arbiter's word and its client's, where it has no patience left. */
-#define TIME_TO_ANSWER TENANT_NS_PER_MS
+#define TIME_TO_ANSWER NS_PER_MS
 
 /* A machine that others use too may let us run so much later than we asked to. */
-#define LATE TENANT_NS_PER_MS
-
-static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
+#define LATE NS_PER_MS
 
 /* Of all who wait or have the turn. */
 static uint32_t weights(const struct schedule *schedule) {
@@ -35,7 +34,7 @@ static void charge(struct schedule *schedule, uint64_t until) {
 /* Nobody is charged for the time in which we were late ourselves: what was due then could not be done. */
 static uint64_t charged_until(const struct schedule *schedule, uint64_t now) {
     bool is_late = schedule->due != 0 && schedule->due < now && now - schedule->due > LATE;
-    return is_late ? later(schedule->due, schedule->counted_until) : now;
+    return is_late ? greater(schedule->due, schedule->counted_until) : now;
 }
 
 void holding_count(struct schedule *schedule, uint64_t now) {
@@ -78,8 +77,8 @@ void holding_contest(struct schedule *schedule, uint64_t now) {
     if (!turn->number) return;
     if (!schedule->waiting) turn->contested = 0;
     if (!schedule->waiting || turn->contested) return;
-    turn->contested = later(now, turn->began);
-    turn->look_at = later(now, turn->began + TIME_TO_BEGIN);
+    turn->contested = greater(now, turn->began);
+    turn->look_at = greater(now, turn->began + TIME_TO_BEGIN);
 }
 
 uint64_t holding_limit(const struct schedule *schedule) {
@@ -94,7 +93,7 @@ uint64_t holding_limit(const struct schedule *schedule) {
 void holding_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct holding *turn = &schedule->turn;
     turn->is_asked_to_yield = true;
-    turn->overdue_at = later(turn->began + turn->budget, now + allowance_depth(false, turn->budget));
+    turn->overdue_at = greater(turn->began + turn->budget, now + allowance_depth(false, turn->budget));
     schedule->clients[turn->client].page.yield = turn->number;
     clients_mark(schedule, turn->client);
 }
@@ -102,7 +101,7 @@ void holding_ask_to_yield(struct schedule *schedule, uint64_t now) {
 void holding_finish(struct schedule *schedule, uint64_t ends_at, uint64_t now) {
     struct holding *turn = &schedule->turn;
     turn->ends_at = ends_at;
-    if (!turn->overdue_at) turn->overdue_at = later(turn->began + turn->budget, now);
+    if (!turn->overdue_at) turn->overdue_at = greater(turn->began + turn->budget, now);
 }
 
 /* A turn that was cut short by us says nothing about its tenant, unless it was a long one all the same; nor does one

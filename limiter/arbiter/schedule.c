@@ -1,13 +1,10 @@
 #include <stdlib.h>
 
+#include "../src/numbers.h"
 #include "parts.h"
 
 /* What is left of a turn that its client is done with is no longer, whatever it says. */
-#define REST_MOST (250 * TENANT_NS_PER_MS)
-
-static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
-
-static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
+#define REST_MOST (250 * NS_PER_MS)
 
 struct schedule *schedule_open(unsigned high, unsigned low) {
     struct schedule *schedule = calloc(1, sizeof *schedule);
@@ -87,7 +84,7 @@ void schedule_done(struct schedule *schedule, int client, uint32_t number, uint6
     struct holding *turn = &schedule->turn;
     if (schedule->clients[client].page.turn == number) shown_turn(schedule, client, 0, 0, 0);
     if (!turn->number || turn->number != number || turn->client != client) return;
-    uint64_t ends_at = later(now + lesser(rest, REST_MOST), turn->began);
+    uint64_t ends_at = greater(now + lesser(rest, REST_MOST), turn->began);
     if (turn->ends_at && turn->ends_at <= ends_at) return;
     holding_count(schedule, now);
     holding_finish(schedule, ends_at, now);

@@ -1,13 +1,15 @@
 #include "tenant.h"
 
+#include "../src/numbers.h"
+
 enum { FULL = 100 };
 
 /* A tenth more than the guarantee (percent by thousands), for handovers are in the time that is held. */
 enum { REFILL = 11 };
 
-#define DUE_MOST   ((int64_t)(20 * TENANT_NS_PER_MS))
-#define OWED_MOST  ((int64_t)(10000 * TENANT_NS_PER_MS))
-#define PAUSE_MOST (1000000 * TENANT_NS_PER_MS)
+#define DUE_MOST   ((int64_t)(20 * NS_PER_MS))
+#define OWED_MOST  ((int64_t)(10000 * NS_PER_MS))
+#define PAUSE_MOST (1000000 * NS_PER_MS)
 
 /* Four short turns make a tenant hasty, a long one ends it. */
 enum { SHORTS_HASTY = 4, SHORTS_MOST = 8 };

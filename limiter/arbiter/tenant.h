@@ -6,19 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../src/numbers.h"
 #include "ask.h"
 #include "patience.h"
 
-#define TENANT_NS_PER_MS 1000000ULL
-
 /* What the card takes from one context to another (measured on an H200). */
-#define TENANT_HANDOVER (TENANT_NS_PER_MS / 5)
+#define TENANT_HANDOVER (NS_PER_MS / 5)
 
 /* Who did nothing for so long does not count as using the card. */
-#define TENANT_ACTIVE_NS (2000 * TENANT_NS_PER_MS)
+#define TENANT_ACTIVE_NS (2000 * NS_PER_MS)
 
 /* A turn that takes no longer is a short one. */
-#define TENANT_SHORT (3 * TENANT_NS_PER_MS)
+#define TENANT_SHORT (3 * NS_PER_MS)
 
 struct tenant {
     bool is_taken;

@@ -34,6 +34,9 @@
  * this much. */
 #define ARBITRATION_GRACE_NS 1000000ULL
 
+/* The next turn is given so long before the card falls free, for its work needs that to get there. */
+#define ARBITRATION_EARLY_NS 300000ULL
+
 struct arbitration_hello {
     char magic[8];
     uint32_t version;

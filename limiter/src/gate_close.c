@@ -1,8 +1,7 @@
 /* A turn's end: what was launched in it is marked, told to the arbiter, waited for, and charged. */
 #include "gate_turns.h"
 #include "moment.h"
-
-#define NS_PER_MS 1000000ULL
+#include "numbers.h"
 
 /* How long a turn's end waits for launches that are inside the driver, and for the card to be done: each time in vain
  * twice as long, for a kernel may wait for the very launch that waits for it, or only be long. */
@@ -11,11 +10,11 @@
 #define PATIENCE_MOST (64 * PATIENCE)
 
 /* Between two looks whether the card is done. */
-#define LOOK_LEAST (20 * 1000ULL)
+#define LOOK_LEAST (20 * NS_PER_US)
 #define LOOK_MOST  (1 * NS_PER_MS)
 
 /* A pause after which a program is taken for one that launches little and often waits. */
-#define LEISURE (100 * 1000ULL)
+#define LEISURE (100 * NS_PER_US)
 
 /* Whether no launch is inside the driver any more. */
 bool gate_await_passing(struct gate *gate) {

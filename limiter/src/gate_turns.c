@@ -4,14 +4,13 @@
 
 #include "cards.h"
 #include "moment.h"
-
-#define NS_PER_MS 1000000ULL
+#include "numbers.h"
 
 /* How long a turn's end is waited for by who ends it for all. */
 #define PATIENCE (1000 * NS_PER_MS)
 
 /* Between two looks whether there is room again. */
-#define LOOK_LEAST (20 * 1000ULL)
+#define LOOK_LEAST (20 * NS_PER_US)
 #define LOOK_MOST  (1 * NS_PER_MS)
 
 static struct gate *gates[GATES]; /* atomically */

@@ -1,22 +1,16 @@
 #include "grant.h"
 
 #include "moment.h"
-
-#define NS_PER_MS 1000000ULL
+#include "numbers.h"
 
 /* Whether the arbiter is there is looked at again as often. */
 #define NAP (20 * NS_PER_MS)
-
-/* So much does the arbiter look ahead. */
-#define SOONER (3 * NS_PER_MS / 10)
 
 /* An arbiter that says that the card is busy for longer is not believed. */
 #define FREE_MOST (250 * NS_PER_MS)
 
 /* What is not worth a turn of its own. */
 #define LEFT_LEAST (NS_PER_MS / 2)
-
-static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 bool grant_is_called_back(const struct grant *grant, const struct link *link) {
     return grant->turn && link_is_called_back(link, grant->turn);
@@ -64,7 +58,7 @@ void grant_give_back_all(struct grant *grant, struct link *link) {
 }
 
 static void correct(struct grant *grant, struct link *link) {
-    if (!grant->done || grant->turn || grant->ends < moment_now() + SOONER) return;
+    if (!grant->done || grant->turn || grant->ends < moment_now() + ARBITRATION_EARLY_NS) return;
     link_done(link, grant->done, 0);
     grant->ends = 0;
 }

@@ -7,17 +7,18 @@
 #include "account.h"
 #include "charge.h"
 #include "moment.h"
+#include "numbers.h"
 #include "place.h"
 #include "tokens.h"
 
 /* The limits are looked at again at least as often. */
-#define NAP_MOST (100 * TOKENS_NS_PER_MS)
+#define NAP_MOST (100 * NS_PER_MS)
 
 /* Who waits for the arbiter keeps the container's turn from one look to the next. */
-#define WAITING (50 * TOKENS_NS_PER_MS)
+#define WAITING (50 * NS_PER_MS)
 
 /* A turn that does not come in this time, though the arbiter lives, is taken. */
-#define PATIENCE (5000 * TOKENS_NS_PER_MS)
+#define PATIENCE (5000 * NS_PER_MS)
 
 static uint32_t name_of(int slot) { return slot < 0 ? 1 : (uint32_t)slot + 2; }
 

@@ -1,6 +1,7 @@
 #include "marks.h"
 
 #include "hooks.h"
+#include "numbers.h"
 
 /* In a thread that is in no capture's way: what is forbidden while another thread captures is allowed. */
 #define RELAXED(call)                                              \
@@ -176,12 +177,10 @@ static uint64_t between(CUevent begin, CUevent end) {
     return ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
 }
 
-static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 static uint64_t length_of(const struct span *span) {
     uint64_t length = span->is_sampled ? between(span->begin, span->sample) : 0;
     for (unsigned i = 0; i < span->count; i++)
-        if (span->marks[i].is_recorded) length = later(length, between(span->begin, span->marks[i].event));
+        if (span->marks[i].is_recorded) length = greater(length, between(span->begin, span->marks[i].event));
     return length;
 }
 

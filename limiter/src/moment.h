@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#define NS_PER_SECOND 1000000000ULL
+#include "numbers.h"
 
 static inline uint64_t moment_by(clockid_t clock) {
     struct timespec now;

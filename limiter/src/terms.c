@@ -1,9 +1,8 @@
 #include "terms.h"
 
-#include <stddef.h>
+#include "numbers.h"
 
-#define NS_PER_US 1000ULL
-#define NS_PER_MS 1000000ULL
+#include <stddef.h>
 
 #define ALONE_MOST (5 * NS_PER_MS)
 #define CYCLE_MOST (18 * NS_PER_MS)
@@ -23,10 +22,6 @@
 #define AWAY_MOST (1500 * NS_PER_US)
 
 enum { FULL = 100 };
-
-static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
-static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static bool is_beating(const struct arbitration_page *page, uint64_t now) {
     uint64_t beat = __atomic_load_n(&page->beat, __ATOMIC_RELAXED);

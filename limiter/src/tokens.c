@@ -1,17 +1,18 @@
 #include "tokens.h"
 
+#include "numbers.h"
 #include "windows.h"
 
 enum { FULL = 100 };
 
 /* Debts and pauses beyond these are of no use, and keep the arithmetic small whatever stands in the region. */
-#define OWED_MOST   (10000 * (int64_t)TOKENS_NS_PER_MS)
-#define PAUSE_MOST  (1000000 * TOKENS_NS_PER_MS)
-#define FIRST_LEASE (2 * TOKENS_NS_PER_MS)
+#define OWED_MOST   (10000 * (int64_t)NS_PER_MS)
+#define PAUSE_MOST  (1000000 * NS_PER_MS)
+#define FIRST_LEASE (2 * NS_PER_MS)
 
 /* Who does not come for his turn in this time loses it; the others look again so often. */
-#define LATE (1 * TOKENS_NS_PER_MS)
-#define LOOK (TOKENS_NS_PER_MS / 4)
+#define LATE (1 * NS_PER_MS)
+#define LOOK (NS_PER_MS / 4)
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most) {
     if (value < least) return least;

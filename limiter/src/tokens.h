@@ -3,15 +3,14 @@
 #ifndef VGPU_TOKENS_H
 #define VGPU_TOKENS_H
 
+#include "numbers.h"
 #include "region.h"
 
-#define TOKENS_NS_PER_MS 1000000ULL
-
 /* What a container that was away finds at most: so much GPU time beyond its share. */
-#define TOKENS_MOST (10 * TOKENS_NS_PER_MS)
+#define TOKENS_MOST (10 * NS_PER_MS)
 
 /* A holder's word for how long its turn lasts goes as far as this. */
-#define TOKENS_LEASE_MOST (1000 * TOKENS_NS_PER_MS)
+#define TOKENS_LEASE_MOST (1000 * NS_PER_MS)
 
 /* Takes the turn for `who`: 0, or how many ns there are to wait before it is worth asking again. The holder is passed
  * over once its lease is out, whether it is dead, stopped or idle. Those who wait are served in their order: `ticket`

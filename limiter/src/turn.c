@@ -1,8 +1,9 @@
 #include "turn.h"
 
-#define NS_PER_MS 1000000ULL
-#define UNKNOWN   (5 * NS_PER_MS) /* what a launch is given that was never measured */
-#define AGE_MOST  (20 * NS_PER_MS)
+#include "numbers.h"
+
+#define UNKNOWN  (5 * NS_PER_MS) /* what a launch is given that was never measured */
+#define AGE_MOST (20 * NS_PER_MS)
 
 enum { DENSE_LEAST = 4 };
 

@@ -2,8 +2,7 @@
 #include "cards.h"
 #include "charge.h"
 #include "hooks.h"
-
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+#include "numbers.h"
 
 static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
 
@@ -12,15 +11,15 @@ static CUresult show_info(CUresult result, size_t *free, size_t *total) {
     if (result != CUDA_SUCCESS || !charge_is_limited() || !cards_current(uuid)) return result;
     uint64_t limit = charge_limit(uuid);
     if (limit == UNLIMITED) return result;
-    if (free) *free = least(*free, left(limit, charge_used(uuid)));
-    if (total) *total = least(*total, limit);
+    if (free) *free = lesser(*free, left(limit, charge_used(uuid)));
+    if (total) *total = lesser(*total, limit);
     return result;
 }
 
 static CUresult show_total(CUresult result, size_t *bytes, CUdevice device) {
     uint8_t uuid[UUID_SIZE];
     if (result != CUDA_SUCCESS || !bytes || !charge_is_limited() || !cards_of_device(device, uuid)) return result;
-    *bytes = least(*bytes, charge_limit(uuid));
+    *bytes = lesser(*bytes, charge_limit(uuid));
     return result;
 }
 
@@ -60,9 +59,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m
     uint8_t uuid[UUID_SIZE];
     uint64_t limit = result == NVML_SUCCESS ? limit_of(device, uuid) : UNLIMITED;
     if (limit == UNLIMITED) return result;
-    memory->total = least(memory->total, limit);
+    memory->total = lesser(memory->total, limit);
     memory->used = charge_used(uuid);
-    memory->free = least(memory->free, left(memory->total, memory->used));
+    memory->free = lesser(memory->free, left(memory->total, memory->used));
     return result;
 }
 
@@ -72,9 +71,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v
     uint8_t uuid[UUID_SIZE];
     uint64_t limit = result == NVML_SUCCESS ? limit_of(device, uuid) : UNLIMITED;
     if (limit == UNLIMITED) return result;
-    memory->total = least(memory->total, limit);
+    memory->total = lesser(memory->total, limit);
     memory->reserved = 0;
     memory->used = charge_used(uuid);
-    memory->free = least(memory->free, left(memory->total, memory->used));
+    memory->free = lesser(memory->free, left(memory->total, memory->used));
     return result;
 }

@@ -1,6 +1,6 @@
 #include "windows.h"
 
-#define NS_PER_MS 1000000ULL
+#include "numbers.h"
 
 static const uint64_t lengths[REGION_WINDOWS] = {1000 * NS_PER_MS, 10000 * NS_PER_MS};
 
