@@ -19,13 +19,9 @@ from pathlib import Path
 
 import pynvml
 
+from benchmarks.turns.protocol import DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT, WELCOME
 from vgpu import limits
 
-MAGIC, VERSION = b"VGPUTURN", 1
-WANT, DONE = 1, 2
-HELLO = struct.Struct("<8sII16s")
-WELCOME = struct.Struct("<8sII")
-MESSAGE = struct.Struct("<IIQ")
 ROW, TAKEN, LEASED_UNTIL = 256, 48, 152  # the first card's in a region, and what lies where in it
 CLAIM_NS = 10_000_000_000
 TRY_S, FULL_S = 0.01, 0.0001

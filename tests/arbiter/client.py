@@ -5,21 +5,13 @@ import mmap
 import os
 import platform
 import socket
-import struct
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-MAGIC: Final = b"VGPUTURN"
-VERSION: Final = 1
-HELLO: Final = struct.Struct("<8sII16s")
-WELCOME: Final = struct.Struct("<8sII")
-MESSAGE: Final = struct.Struct("<IIQ")
-PAGE: Final = struct.Struct("<IIQQQIIQ16x")
-WANT, DONE = 1, 2
-ACCEPTED, OTHER_VERSION, NO_SUCH_CARD, TOO_MANY = range(4)
-ANY = 2**64 - 1
+from benchmarks.turns import protocol
+from benchmarks.turns.protocol import ACCEPTED, DONE, WANT, Page
 
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}[platform.machine()]
 
@@ -50,19 +42,19 @@ class Client:
         self.socket = connected(path)
         self.page: mmap.mmap | None = None
         with suppress(BrokenPipeError):  # it may have been refused already
-            self.socket.send(HELLO.pack(MAGIC, VERSION, 0, uuid) if hello is None else hello)
+            self.socket.send(protocol.HELLO.pack(protocol.MAGIC, protocol.VERSION, 0, uuid) if hello is None else hello)
         self.result = self._read_welcome()
 
     def _read_welcome(self) -> int | None:
         data, fds, _, _ = socket.recv_fds(self.socket, 64, 4)
         if not data:
             return None
-        magic, version, result = WELCOME.unpack(data)
-        assert (magic, version) == (MAGIC, VERSION)
+        magic, version, result = protocol.WELCOME.unpack(data)
+        assert (magic, version) == (protocol.MAGIC, protocol.VERSION)
         assert len(fds) == (result == ACCEPTED)
         if fds:
             self.fd = fds[0]
-            self.page = mmap.mmap(self.fd, PAGE.size, mmap.MAP_SHARED, mmap.PROT_READ)
+            self.page = mmap.mmap(self.fd, ctypes.sizeof(Page), mmap.MAP_SHARED, mmap.PROT_READ)
         return int(result)
 
     def __enter__(self) -> Self:
@@ -78,43 +70,43 @@ class Client:
             os.close(self.fd)
             self.page = None
 
-    def read(self) -> tuple[int, ...]:
+    def read(self) -> Page:
         assert self.page is not None
-        return PAGE.unpack(self.page[: PAGE.size])
+        return Page.from_buffer_copy(self.page)
 
     @property
     def turn(self) -> int:
-        return self.read()[0]
+        return int(self.read().turn)
 
     @property
     def yields(self) -> int:
-        return self.read()[1]
+        return int(self.read().asked_back)
 
     @property
     def budget(self) -> int:
-        return self.read()[2]
+        return int(self.read().budget_ns)
 
     @property
     def beat(self) -> int:
-        return self.read()[4]
+        return int(self.read().beat)
 
     @property
     def contended(self) -> int:
-        return self.read()[5]
+        return int(self.read().contended)
 
     @property
     def fallback(self) -> int:
-        return self.read()[6]
+        return int(self.read().fallback)
 
     @property
     def free_at(self) -> int:
-        return self.read()[7]
+        return int(self.read().free_at)
 
     def want(self) -> None:
-        self.socket.send(MESSAGE.pack(WANT, 0, 0))
+        self.socket.send(protocol.MESSAGE.pack(WANT, 0, 0))
 
     def done(self, turn: int | None = None, rest: int = 0) -> None:
-        self.socket.send(MESSAGE.pack(DONE, self.turn if turn is None else turn, rest))
+        self.socket.send(protocol.MESSAGE.pack(DONE, self.turn if turn is None else turn, rest))
 
     def wait(self, seconds: float = 10) -> int:
         """Waits on the futex, and asks again each time in vain, as the limiter does, until it has a turn."""

@@ -9,7 +9,8 @@ from contextlib import suppress
 
 import pytest
 
-from tests.arbiter.client import ACCEPTED, DONE, MESSAGE, WANT, Client, connected
+from benchmarks.turns.protocol import ACCEPTED, DONE, MESSAGE, WANT
+from tests.arbiter.client import Client, connected
 from tests.arbiter.conftest import CARD, Container, Node, asked, until
 
 MS = 1_000_000

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.turns.protocol import ACCEPTED
 from limiter import arbiter_path
-from tests.arbiter.client import ACCEPTED, connected
+from tests.arbiter.client import connected
 from tests.arbiter.conftest import GPU, Node, asked, until
 
 

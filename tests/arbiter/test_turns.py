@@ -2,7 +2,7 @@
 
 import time
 
-from tests.arbiter.client import ACCEPTED, ANY
+from benchmarks.turns.protocol import ACCEPTED, ANY
 from tests.arbiter.conftest import Node, asked, until
 
 MS = 1_000_000

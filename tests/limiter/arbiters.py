@@ -9,42 +9,20 @@ import fcntl
 import mmap
 import os
 import socket
-import struct
 import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-VERSION = 1
-ACCEPTED, OTHER_VERSION, NO_SUCH_CARD = range(3)
-WANT, DONE = 1, 2
-ANY = 2**64 - 1
+from benchmarks.turns import protocol
+from benchmarks.turns.protocol import ACCEPTED, ANY, DONE, WANT, Page
+
 MS = 1_000_000
 BEAT_S = 0.02
 LONGEST_S = 0.1  # of a turn that somebody else waits for
 
-_MAGIC = b"VGPUTURN"
-_HELLO = struct.Struct("<8sII16s")
-_WELCOME = struct.Struct("<8sII")
-_MESSAGE = struct.Struct("<IIQ")
 _FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]
 _FUTEX_WAKE = 1
-
-
-class Page(ctypes.Structure):
-    """A client's page, limiter/src/arbitration.h."""
-
-    _fields_ = (
-        ("turn", ctypes.c_uint32),
-        ("asked_back", ctypes.c_uint32),
-        ("budget_ns", ctypes.c_uint64),
-        ("depth_ns", ctypes.c_uint64),
-        ("beat", ctypes.c_uint64),
-        ("contended", ctypes.c_uint32),
-        ("fallback", ctypes.c_uint32),
-        ("free_at", ctypes.c_uint64),
-        ("reserved", ctypes.c_uint8 * 16),
-    )
 
 
 @dataclass(eq=False)
@@ -137,8 +115,8 @@ class Arbiter:
         hello = connection.recv(64)
         if not hello:
             return
-        magic, version, _, uuid = _HELLO.unpack(hello)
-        assert (magic, version) == (_MAGIC, VERSION)
+        magic, version, _, uuid = protocol.HELLO.unpack(hello)
+        assert (magic, version) == (protocol.MAGIC, protocol.VERSION)
         file = os.memfd_create("page", os.MFD_ALLOW_SEALING)
         os.ftruncate(file, mmap.PAGESIZE)
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK if self._seals else 0)
@@ -147,7 +125,7 @@ class Arbiter:
         page.budget_ns, page.depth_ns, page.contended, page.fallback = self._terms
         page.beat = time.monotonic_ns()
         accepted = self._result == ACCEPTED
-        welcome = _WELCOME.pack(_MAGIC, VERSION, self._result)
+        welcome = protocol.WELCOME.pack(protocol.MAGIC, protocol.VERSION, self._result)
         socket.send_fds(connection, [welcome], [file] if accepted else [])
         os.close(file)
         if accepted:
@@ -163,7 +141,7 @@ class Arbiter:
             if not message:
                 client.has_left = True
                 break
-            client.heard.append(_MESSAGE.unpack(message))
+            client.heard.append(protocol.MESSAGE.unpack(message))
             self._arbitrate(client, *client.heard[-1][:2])
         self._arbitrate(client, DONE, client.page.turn)
 
