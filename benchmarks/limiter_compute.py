@@ -2,11 +2,11 @@
 
     python -m benchmarks.limiter_compute [PART ...] --rounds 3 --json FILE --plot FILE --only TEXT --quick
 
-The parts: curve and shapes, a container alone; costs, what a launch without a share costs; tenants, several on one
-card; burst, two that may use what the other leaves; inference, short work beside a burner; stall, the longest that a
-launch waits; arbiter, one that dies and is lied to; same, the results of PyTorch. Each figure natively, which is the
-card's plain time slicing, and as often as there are rounds with us, on a node with an arbiter of its own. With
-SIMGPU_STATE set it runs on the simulated driver. Ends with 1 where a goal is missed.
+The parts: curve and shapes, a container alone, and torch, PyTorch in it; costs, what a launch without a share costs;
+tenants, several on one card; burst, two that may use what the other leaves; inference, short work beside a burner;
+stall, the longest that a launch waits; arbiter, one that dies and is lied to; same, the results of PyTorch. Each figure
+natively, which is the card's plain time slicing, and as often as there are rounds with us, on a node with an arbiter of
+its own. With SIMGPU_STATE set it runs on the simulated driver. Ends with 1 where a goal is missed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import Any
 
 import limiter
 from benchmarks import provenance
-from benchmarks.compute import alone, costs, latency, plot, same, tenants, trouble
+from benchmarks.compute import alone, costs, latency, plot, same, tenants, torch_shapes, trouble
 from benchmarks.compute.goals import Failure, Row, Scenario, table
 from benchmarks.compute.load import Feeder
 from benchmarks.limiter.worker import native_env
@@ -34,6 +34,7 @@ PARTS: dict[str, Callable[[float, bool], list[Scenario]]] = {
     "same": lambda _seconds, _quick: same.same(),
     "curve": lambda seconds, quick: alone.curve(seconds, quick=quick),
     "shapes": lambda seconds, _quick: alone.shapes(seconds),
+    "torch": lambda seconds, _quick: torch_shapes.shapes(seconds),
     "costs": lambda _seconds, quick: costs.costs(quick=quick),
 }
 

@@ -31,7 +31,7 @@ def same() -> list[Scenario]:
 
 
 def _training(place: Place) -> Figures:
-    (first,), (second,) = (_said([TRAINING], [env]) for env in (place.container(CORES), native_env()))
+    (first,), (second,) = (said([TRAINING], [env]) for env in (place.container(CORES), native_env()))
     return {"equal": float(first["digest"] == second["digest"]), "step ms": first["step_ms"]}
 
 
@@ -40,13 +40,13 @@ def _ranks(place: Place, backend: str) -> Figures:
         {**place.container(CORES), "RANK": str(rank), "WORLD_SIZE": str(WORLD), "MASTER_ADDR": "127.0.0.1"}
         for rank in range(WORLD)
     ]
-    said = _said([(*RANKS, backend)] * WORLD, envs)
-    if any("skipped" in each for each in said):
-        raise SkippedError(said[0]["skipped"])
-    return {"ranks that are right": float(sum(each["right"] for each in said))}
+    ranks = said([(*RANKS, backend)] * WORLD, envs)
+    if any("skipped" in each for each in ranks):
+        raise SkippedError(ranks[0]["skipped"])
+    return {"ranks that are right": float(sum(each["right"] for each in ranks))}
 
 
-def _said(modules: Sequence[Sequence[str]], envs: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+def said(modules: Sequence[Sequence[str]], envs: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
     """Run them at once; return what each said last. Raises SkippedError where there is no PyTorch or no real card."""
     if "SIMGPU_STATE" in os.environ or not importlib.util.find_spec("torch"):
         raise SkippedError("needs PyTorch and a real card")
