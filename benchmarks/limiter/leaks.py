@@ -1,6 +1,6 @@
 """One class of allocation under a limit: does all that fits succeed, is the rest refused, does the program go on?"""
 
-from benchmarks.limiter.native import NEVER_CHARGED, SLACK, STEP, Native
+from benchmarks.limiter.native import NEVER_CHARGED, SLACK, STEP, TRIED, Native
 from benchmarks.limiter.trials import Row, Trial
 from benchmarks.limiter.watcher import Watcher
 from benchmarks.limiter.worker import MIB, Container, Worker
@@ -18,7 +18,8 @@ def measure(watcher: Watcher, native: Native, limit: int, start_cost: int) -> Ro
         else:
             Trial(worker, row, native).run()
         row.peak = watcher.peak()
-        if row.peak > limit + uncovered(row.start_free, limit, start_cost):
+        tried = row.tried if native.name in TRIED else 0
+        if row.peak > limit + uncovered(row.start_free, limit, start_cost) + tried:
             row.faults.append("NVML over")
     return row
 

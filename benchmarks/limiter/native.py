@@ -14,15 +14,26 @@ SLACK = 48 * MIB  # a pool's chunk, and what the driver takes in passing
 NEVER_CHARGED = ("host",)
 WHOLE_CONTEXTS = ("context", "stack limit", "heap limit", "printf limit", "local memory", "in a green context")
 KEEPING = ("pool that keeps",)  # what is given back stays reserved for the pool
+TRIED = ("module variable", "library variable")  # only the driver knows the size: it is loaded, looked at, taken back
 
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A class without limits: the first refusal of a take, which must be none, and what one costs the card."""
+    """A class without limits.
+
+    Attributes:
+        name: the class.
+        answer: the first refusal of a take, which must be none.
+        cost: what a take costs the card, in bytes, once one was taken.
+        first: what the first costs.
+        kept: what the driver keeps of each that was given back.
+    """
 
     name: str
     answer: Answer
     cost: int
+    first: int
+    kept: int
 
 
 def measure(watcher: Watcher) -> tuple[int, list[Native]]:
@@ -31,18 +42,30 @@ def measure(watcher: Watcher) -> tuple[int, list[Native]]:
     with Worker(native_env()) as worker:
         names: list[str] = worker.ask("classes")["classes"]
         start = watcher.used()
-        return start, [_native(watcher, worker, name) for name in names]
+        linear = {name: _native(watcher, worker, name) for name in names if name not in WHOLE_CONTEXTS}
+    return start, [linear.get(name) or _alone(watcher, name) for name in names]
+
+
+def _alone(watcher: Watcher, name: str) -> Native:
+    """Measure a class whose cost and leftovers hang on what its process did before."""
+    watcher.settle()
+    with Worker(native_env()) as worker:
+        return _native(watcher, worker, name)
 
 
 def _native(watcher: Watcher, worker: Worker, name: str) -> Native:
-    first = worker.take(STEP, name)
-    before = watcher.used()
-    second = worker.take(STEP, name) if not first.result else first
-    cost = max(watcher.used() - before, 0 if name in WHOLE_CONTEXTS else STEP)
-    for taken in (first, second):
-        if not taken.result:
-            worker.give(taken.id)
-    return Native(name, second, cost)
+    used = [watcher.used()]
+    taken = []
+    for _ in range(2):
+        taken.append(worker.take(STEP, name))
+        used.append(watcher.used())
+    for each in taken:
+        if not each.result:
+            worker.give(each.id)
+    kept = max(0, watcher.used() - used[0]) // 2
+    least = 0 if name in WHOLE_CONTEXTS else STEP
+    answer = next((each for each in taken if each.result), taken[-1])
+    return Native(name, answer, max(used[2] - used[1], least), max(used[1] - used[0], least), kept)
 
 
 def is_there(native: Native) -> bool:

@@ -17,6 +17,7 @@ class Row:
         fitted: bytes taken by steps before the limit was near.
         left: free at the refusal of the smallest take.
         refusal: how the limit was told.
+        tried: the bytes of the take that was more than was free.
         peak: the most that NVML saw, the context among it.
     """
 
@@ -25,6 +26,7 @@ class Row:
     fitted: int = 0
     left: int = 0
     refusal: str = ""
+    tried: int = 0
     peak: int = 0
     faults: list[str] = field(default_factory=list)
 
@@ -39,6 +41,7 @@ class Trial:
     def __init__(self, worker: Worker, row: Row, native: Native) -> None:
         self.worker, self.row, self.native = worker, row, native
         self.held: list[int] = []
+        self.lost = 0  # what the driver keeps, natively too, of what was given back
 
     def run(self) -> None:
         """Do all of it, and write what came of it into the row."""
@@ -61,20 +64,27 @@ class Trial:
 
     def fill(self) -> int:
         """Takes as many steps as must fit by what they cost natively; the bytes that did."""
-        count = (self.row.start_free - SLACK) // self.native.cost
+        begun = self.row.start_free - self.lost
+        count = (begun - SLACK) // self.native.cost
         for number in range(count):
             answer = self._take(STEP)
             if answer.result:
                 self._fault(f"step {number + 1} of {count} refused with {self.worker.free() // MIB} MiB free: {answer}")
                 return number * STEP
-        off = self.row.start_free - count * self.native.cost - self.worker.free()
-        if abs(off) > SLACK and self.native.name not in KEEPING:
+        off = begun - count * self.native.cost - self.worker.free()
+        if abs(off) > SLACK + self._apart and self.native.name not in KEEPING:
             self._fault(f"free is off by {off // MIB} MiB")
         return count * STEP
 
+    @property
+    def _apart(self) -> int:
+        """Return how far the first of a kind that is not allocated by size is from the others."""
+        return abs(self.native.first - self.native.cost) if self.native.name in WHOLE_CONTEXTS else 0
+
     def go_past(self) -> None:
         """More than is free, at once where the class has a size."""
-        answer = self._take(self.worker.free() // SMALL * SMALL + STEP)
+        self.row.tried = self.worker.free() // SMALL * SMALL + STEP
+        answer = self._take(self.row.tried)
         self.row.refusal = str(answer)
         if not answer.result:
             self._fault("passes: more than was free")
@@ -108,6 +118,7 @@ class Trial:
         self.held.clear()
         if any(answer.result for answer in answers):
             self._fault(f"cannot be given back: {next(answer for answer in answers if answer.result)}")
-        missing = self.row.start_free - self.worker.free()
+        self.lost = self.native.kept * len(answers) if self.native.name in WHOLE_CONTEXTS else 0
+        missing = self.row.start_free - self.lost - self.worker.free()
         if missing > SLACK and self.native.name not in KEEPING:
             self._fault(f"{missing // MIB} MiB stay charged")
