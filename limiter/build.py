@@ -73,7 +73,7 @@ def build(architecture: str, folder: Path = _HERE) -> None:
     """Compile the library, its doors and the arbiter into `folder`, and check what came out."""
     sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
     exports = f"-Wl,--version-script={_SOURCES / 'exports.map'}"
-    options = ["-O2", "-g0", "-fvisibility=hidden", "-shared", f"-Wl,-soname,{LIBRARY}", exports, *_LINK]
+    options = ["-O2", "-flto", "-g0", "-fvisibility=hidden", "-shared", f"-Wl,-soname,{LIBRARY}", exports, *_LINK]
     libraries = ["-ldl", "-lpthread"]
     _run([*compiler(architecture), *flags(), *options, *sources, *libraries, "-o", str(folder / LIBRARY)])
     for soname, kind in DOORS.items():

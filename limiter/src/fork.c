@@ -16,6 +16,7 @@
 #include "place.h"
 #include "pool_users.h"
 #include "pools.h"
+#include "recents.h"
 #include "shelves.h"
 
 static void before(void) {
@@ -54,6 +55,7 @@ static void in_child(void) {
     measure_forget();
     place_forget();
     pools_forget();
+    recents_forget();
     pool_users_forget();
     backings_forget_all();
     bindings_forget_all();

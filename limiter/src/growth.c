@@ -13,7 +13,7 @@
 
 /* What the pool lacks for so many bytes, at least: what is charged for it is room, whether it is reserved still or
  * again; but where that is not enough, what it has given back may be taken off it before more is charged, and is none.
- * Frees are not counted, so the sum of what was allocated is too much one day: then the driver is asked. */
+ * Not all frees are counted, so what is in use by our sums is too much one day: then the driver is asked. */
 static uint64_t lacking(struct pool *pool, uint64_t bytes) {
     if (bytes >= TOO_MUCH) return TOO_MUCH;
     bytes = round_up(bytes, UNIT);

@@ -6,6 +6,7 @@
 #include "hooks.h"
 #include "ipc.h"
 #include "pool_users.h"
+#include "recents.h"
 #include "settle.h"
 #include "spill.h"
 
@@ -117,11 +118,13 @@ static CUresult pass(CUdeviceptr pointer, CUresult result) {
     return result;
 }
 
-/* Taken before the driver's call, for after it another thread may be given the same pointer. What was never charged
- * goes to the driver as it is, and `after` sees to it. */
+/* Taken before the driver's call, for after it another thread may be given the same pointer; and so is a pool's use,
+ * for who asks the driver meanwhile counts it in, which is no harm. What was never charged goes to the driver as it is,
+ * and `after` sees to it. */
 #define FREE(name, after, pointer, ...)                                                                                \
     do {                                                                                                               \
         struct holding holding;                                                                                        \
+        pools_use_less(recents_take(pointer));                                                                         \
         if (!charge_is_limited() || !holdings_take(pointer, &holding)) return after(pointer, REAL(name)(__VA_ARGS__)); \
         int span = charge_enter();                                                                                     \
         CUresult result = take_back(pointer, holding, REAL(name)(__VA_ARGS__));                                        \

@@ -5,6 +5,7 @@
 #include "hooks.h"
 #include "measure.h"
 #include "pool_users.h"
+#include "recents.h"
 #include "refusals.h"
 #include "settle.h"
 
@@ -14,6 +15,11 @@ static CUresult refuse(const struct growth *growth) {
     growth_look(growth->pool);
     refusals_add(growth->what, growth->pool->uuid, POOL_STEP);
     return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult note(const struct growth *growth, CUresult result, CUdeviceptr pointer, size_t bytes) {
+    if (result == CUDA_SUCCESS && growth->pool) recents_add(pointer, pools_number(growth->pool), bytes);
+    return result;
 }
 
 #define IS_CAPTURED(name)                                                                              \
@@ -32,7 +38,7 @@ IS_CAPTURED(cuStreamIsCapturing_ptsz)
         CUresult result;                                                                                              \
         do result = REAL(name)(pointer, bytes, __VA_ARGS__);                                                          \
         while (claim_again(&growth.claim, result));                                                                   \
-        if (growth_fits(&growth, result)) return result;                                                              \
+        if (growth_fits(&growth, result)) return note(&growth, result, *(pointer), bytes);                            \
         REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                                            \
         *(pointer) = 0;                                                                                               \
         return refuse(&growth);                                                                                       \

@@ -7,16 +7,14 @@
 #include "capture.h"
 #include "hooks.h"
 
-enum { PLACES = 256 };
-
 /* Where a pool was that is destroyed: looking for another goes on behind it. */
 static struct CUmemPoolHandle_st *const GONE = (struct CUmemPoolHandle_st *)1;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct pool places[PLACES];  /* the handles atomically, under the mutex when written */
-static struct pool *listed[PLACES]; /* under the mutex when written: the places ever taken, in that order */
-static unsigned count;              /* atomically, under the mutex when written: places ever taken */
-static unsigned suspended;          /* under the mutex */
+static struct pool places[POOLS];  /* the handles atomically, under the mutex when written */
+static struct pool *listed[POOLS]; /* under the mutex when written: the places ever taken, in that order */
+static unsigned count;             /* atomically, under the mutex when written: places ever taken */
+static unsigned suspended;         /* under the mutex */
 
 void pools_lock(void) { pthread_mutex_lock(&mutex); }
 
@@ -39,12 +37,19 @@ uint64_t pools_reserved(const struct pool *pool) { return attribute(pool, CU_MEM
 
 uint64_t pools_used(const struct pool *pool) { return attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT); }
 
+int pools_number(const struct pool *pool) { return (int)(pool - places); }
+
+/* Where that was too much, which a pool in another's place may have, the sum is huge and the driver asked. */
+void pools_use_less(struct recent freed) {
+    if (freed.bytes) __atomic_fetch_sub(&places[freed.pool].used_most, freed.bytes, __ATOMIC_RELAXED);
+}
+
 /* The handle's place, or the first that it may take; NULL where all are taken. */
 static struct pool *place_of(CUmemoryPool handle) {
     struct pool *room = NULL;
     size_t home = (size_t)(((uintptr_t)handle * 0x9e3779b97f4a7c15ULL) >> 32);
-    for (size_t i = 0; i < PLACES; i++) {
-        struct pool *pool = &places[(home + i) % PLACES];
+    for (size_t i = 0; i < POOLS; i++) {
+        struct pool *pool = &places[(home + i) % POOLS];
         CUmemoryPool there = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
         if (there == handle) return pool;
         if (!room && (there == GONE || !there)) room = pool;

@@ -8,10 +8,14 @@
 #include <stdint.h>
 
 #include "abi.h"
+#include "recents.h"
 #include "region.h"
 
 /* What a pool grows by, or a multiple of it (measured on an H200, driver 580). */
 #define POOL_STEP (32ULL << 20)
+
+/* As many pools are known at once. */
+enum { POOLS = RECENTS_POOLS };
 
 struct pool {
     CUmemoryPool handle; /* atomically, last; NULL: this place is free */
@@ -29,6 +33,12 @@ struct pool {
 /* What a pool has reserved, and of it in use, as the driver says now. */
 uint64_t pools_reserved(const struct pool *pool);
 uint64_t pools_used(const struct pool *pool);
+
+/* Its number among those known, as long as it is. */
+int pools_number(const struct pool *pool);
+
+/* So much less of a pool is in use. */
+void pools_use_less(struct recent freed);
 
 /* The pool of that handle if it was added, else NULL. Needs no lock. */
 struct pool *pools_known(CUmemoryPool handle);

@@ -27,7 +27,7 @@ SOURCES = Path(limiter.__file__).parent / "src"
 Build = Callable[..., Path]
 PURE = (
     *("account", "region", "limits", "grammar", "ledger", "blocks", "holdings", "descriptors", "backings", "identity"),
-    *("tokens", "windows", "turn", "terms", "estimate", "shelves", "references", "handles", "mappings"),
+    *("tokens", "windows", "turn", "terms", "estimate", "shelves", "recents", "references", "handles", "mappings"),
 )
 
 

@@ -1,0 +1,46 @@
+"""What is remembered of allocations from pools is never more than was allocated, and never told twice."""
+
+import ctypes
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+GRAIN = 32 << 10
+POINTERS = st.integers(0, 40).map(lambda unit: (0x302 << 32) + (unit << 9)) | st.just((1 << 49) - 512)
+SIZES = st.integers(0, 4 * GRAIN) | st.sampled_from([20 << 20, (2 << 30) - 1, 2 << 30, 1 << 48])
+
+
+class Recent(ctypes.Structure):
+    _fields_ = (("pool", ctypes.c_int), ("bytes", ctypes.c_uint64))
+
+
+@pytest.fixture(scope="module")
+def recents(pure: ctypes.CDLL) -> ctypes.CDLL:
+    pure.recents_take.restype = Recent
+    pure.recents_add.argtypes = (ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)
+    pure.recents_take.argtypes = (ctypes.c_uint64,)
+    return pure
+
+
+@given(steps=st.lists(st.tuples(POINTERS, st.none() | st.tuples(st.integers(0, 255), SIZES)), max_size=60))
+def test_a_pointer_has_its_last_size_or_none(
+    recents: ctypes.CDLL, steps: list[tuple[int, tuple[int, int] | None]]
+) -> None:
+    recents.recents_forget()
+    held: dict[int, tuple[int, int]] = {}
+    for pointer, added in steps:
+        if added:
+            recents.recents_add(pointer, *added)
+            held[pointer] = added
+            continue
+        pool, size = held.pop(pointer, (0, 0))
+        taken = recents.recents_take(pointer)
+        assert taken.bytes in {0, size // GRAIN * GRAIN}
+        assert taken.bytes == 0 or taken.pool == pool
+
+
+def test_one_that_is_alone_is_remembered(recents: ctypes.CDLL) -> None:
+    recents.recents_forget()
+    recents.recents_add((1 << 49) - 512, 255, (20 << 20) + 5)
+    assert [recents.recents_take((1 << 49) - 512).bytes for _ in range(2)] == [20 << 20, 0]
