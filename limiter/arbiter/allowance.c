@@ -2,7 +2,8 @@
 
 #include "../src/numbers.h"
 
-#define BUDGET_MOST   (10 * NS_PER_MS)
+#define BUDGET_MOST   (13 * NS_PER_MS)
+#define BUDGET_FIXED  (10 * NS_PER_MS) /* a fixed share saves up no more, and would lose what it waits for longer */
 #define BUDGET_LEAST  (3 * NS_PER_MS)
 #define BUDGETS       (225 * NS_PER_MS) /* over the square of the tenants: eight fixed ones then wait 50 ms at most */
 #define OWN_CYCLE     (50 * NS_PER_MS)
@@ -12,9 +13,9 @@
 
 enum { FULL = 100 };
 
-uint64_t allowance_budget(unsigned tenants) {
+uint64_t allowance_budget(unsigned tenants, bool has_fixed) {
     uint64_t count = tenants ? tenants : 1;
-    uint64_t budget = lesser(BUDGET_MOST, BUDGETS / (count * count));
+    uint64_t budget = lesser(has_fixed ? BUDGET_FIXED : BUDGET_MOST, BUDGETS / (count * count));
     return budget > BUDGET_LEAST ? budget : BUDGET_LEAST;
 }
 

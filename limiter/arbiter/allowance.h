@@ -4,8 +4,9 @@
 
 #include "ask.h"
 
-/* The GPU time that a turn may take where so many tenants use the card, in ns. */
-uint64_t allowance_budget(unsigned tenants);
+/* The GPU time that a turn may take where so many tenants use the card, in ns; `has_fixed`: one of them by a fixed
+ * share. */
+uint64_t allowance_budget(unsigned tenants, bool has_fixed);
 
 /* The same for one who takes no more at once because its share is small. */
 uint64_t allowance_own_budget(const struct ask *ask, uint64_t budget);

@@ -55,7 +55,7 @@ static void end_if_over(struct schedule *schedule, uint64_t now) {
 static void begin_next(struct schedule *schedule, uint64_t now) {
     struct choice choice = choice_make(schedule, now);
     if (choice.tenant == SCHEDULE_NONE) return;
-    uint64_t budget = allowance_budget(shown_active(schedule, now));
+    uint64_t budget = shown_budget(schedule, now);
     if (choice.is_starved) {
         schedule->floor_at = now;
         budget = lesser(budget, FLOOR_BUDGET);

@@ -74,6 +74,7 @@ void shown_refresh(struct schedule *schedule, uint64_t now);
 void shown_turn(struct schedule *schedule, int client, uint32_t turn, uint64_t budget_ns, uint64_t depth_ns);
 uint32_t shown_new_number(struct schedule *schedule);
 unsigned shown_active(const struct schedule *schedule, uint64_t now);
+uint64_t shown_budget(const struct schedule *schedule, uint64_t now);
 
 /* choice.c */
 struct choice {

@@ -2,7 +2,7 @@
 #include "parts.h"
 
 struct census {
-    unsigned active, guaranteed, open;
+    unsigned active, guaranteed, open, fixed;
 };
 
 static struct census count(const struct schedule *schedule, uint64_t now) {
@@ -13,11 +13,17 @@ static struct census count(const struct schedule *schedule, uint64_t now) {
         census.active++;
         census.guaranteed += tenant->ask.guarantee;
         census.open += tenant->ask.guarantee == 0;
+        census.fixed += tenant->ask.policy == POLICY_FIXED;
     }
     return census;
 }
 
 unsigned shown_active(const struct schedule *schedule, uint64_t now) { return count(schedule, now).active; }
+
+uint64_t shown_budget(const struct schedule *schedule, uint64_t now) {
+    struct census census = count(schedule, now);
+    return allowance_budget(census.active, census.fixed > 0);
+}
 
 uint32_t shown_new_number(struct schedule *schedule) {
     schedule->numbers += schedule->numbers == UINT32_MAX ? 2 : 1;

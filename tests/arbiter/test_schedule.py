@@ -45,7 +45,7 @@ def test_two_that_burst_lose_two_percent_together(make_world: MakeWorld, kernel:
     burners(world, ask(50, "burst"), ask(50, "burst"), kernel=kernel)
     got = shares(world)
     assert got == pytest.approx((49, 49), abs=0.5)
-    assert sum(got) >= 97.5
+    assert sum(got) >= 97.8
 
 
 def test_an_idle_third_costs_nothing(make_world: MakeWorld) -> None:
