@@ -26,8 +26,12 @@ class Plan:
     seed: int
 
 
-def kill(watcher: Watcher, plan: Plan) -> Outcome:
-    """Kill workers at random instants, and compare what the living hold with what is charged."""
+def kill(watcher: Watcher, plan: Plan, natively_ns: int) -> Outcome:
+    """Kill workers at random instants, and compare what the living hold with what is charged.
+
+    The driver itself lets all wait while it clears a dead process away: so long as that was `natively_ns`, ours may be
+    more by what nobody is to wait for the limiter.
+    """
     outcome = Outcome(f"{plan.kills} kills among {plan.workers}")
     watcher.settle()
     with (
@@ -43,7 +47,7 @@ def kill(watcher: Watcher, plan: Plan) -> Outcome:
             _look(container, program, outcome)
             container.limit(container.used() + plan.workers * EACH_ROOM)
         outcome.figures |= {name: getattr(container.region(), name) for name in ("recoveries", "reaped", "timeouts")}
-    _judge(outcome)
+    _judge(outcome, natively_ns)
     return outcome
 
 
@@ -85,7 +89,8 @@ def _look(container: Container, program: Program, outcome: Outcome) -> None:
     outcome.check(abs(charged - held["held"]) <= NEAR, f"{at}: {held['held']} bytes held, {charged} charged")
 
 
-def _judge(outcome: Outcome) -> None:
+def _judge(outcome: Outcome, natively_ns: int) -> None:
     wrong, longest = outcome.figures["wrong"], outcome.figures["longest_ns"]
     outcome.check(wrong == 0, f"{wrong} wrong codes or deaths")
-    outcome.check(longest < LONGEST_NS, f"waited {longest / 1e6:.1f} ms")
+    waits = f"waited {longest / 1e6:.1f} ms, natively {natively_ns / 1e6:.1f}"
+    outcome.check(longest < natively_ns + LONGEST_NS, waits)

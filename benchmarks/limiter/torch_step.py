@@ -2,17 +2,19 @@
 
     python -m benchmarks.limiter.torch_step --json FILE --quick
 
-The steps are so small that the processor is what they wait for. Each time both sides are started anew, and then asked
-by turns; a line for each of PyTorch's allocators, and for native in both places.
+Small steps are those that wait for the processor, large ones for the card. Each time both sides are started anew, on
+the same processors, and then asked by turns; a line for each of PyTorch's allocators, and for native in both places.
 """
 
 import argparse
 import contextlib
 import importlib
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,41 @@ from benchmarks.limiter.worker import MIB, Container, native_env
 LIMIT_MIB = 16 << 10
 REPEATABLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
-ALLOCATORS = {"native allocator": "", "cudaMallocAsync": "backend:cudaMallocAsync"}
-STARTS, PAIRS = 4, 20  # both even: two pairs are a round
-STEPS, WARM_UP = 50, 100
-WIDTH = 1024
+ASYNC = "backend:cudaMallocAsync"
+PROCESSORS = 2  # one for the backward pass, which has a thread of its own
+WARM_UP = 100
+GOAL = 1.01
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Layers of so many neurons, and how many steps are timed at once."""
+
+    width: int
+    steps: int
+
+
+SMALL, LARGE = Work(1024, 20), Work(8192, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A comparison: so many starts, of so many pairs each; two pairs are a round."""
+
+    name: str
+    work: Work
+    allocator: str = ""
+    starts: int = 1
+    pairs: int = 100
+    is_native: bool = False
+
+
+CASES = (
+    Case("small steps, native beside itself", SMALL, is_native=True),
+    Case("small steps", SMALL, starts=2),
+    Case("small steps, cudaMallocAsync", SMALL, ASYNC, starts=2),
+    Case("large steps", LARGE, pairs=40),
+)
 
 
 def main() -> int:
@@ -36,37 +69,40 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="every figure, into this file")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     asked = parser.parse_args()
-    starts, pairs = (1, 4) if asked.quick else (STARTS, PAIRS)
-    found = []
-    losses: set[float] = set()
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-PROCESSORS:])
+    cases = [replace(case, starts=1, pairs=4) for case in CASES] if asked.quick else CASES
+    losses: dict[Work, set[float]] = {work: set() for work in (SMALL, LARGE)}
     with Container(str(LIMIT_MIB)) as container:
-        found.append(compare("native beside itself", (native_env(), native_env()), 1, pairs, losses))
-        for name, settings in ALLOCATORS.items():
-            envs = [{**env, ALLOCATOR: settings} for env in (native_env(), container.env)]
-            found.append(compare(name, envs, starts, pairs, losses))
-    print("all learn the same" if len(losses) == 1 else f"they do not learn the same: {losses}")
+        found = [compare(case, container.env, losses[case.work]) for case in cases]
+    is_same = all(len(each) == 1 for each in losses.values())
+    print("all learn the same" if is_same else f"they do not learn the same: {losses}")
     if asked.json:
         figures = {"steps": [cost.as_json() for cost in found]}
         asked.json.write_text(json.dumps(provenance.of_this_machine() | figures, indent=1))
-    return 0 if len(losses) == 1 else 1
+    return 0 if is_same else 1
 
 
-def compare(name: str, envs: Sequence[Mapping[str, str]], starts: int, pairs: int, losses: set[float]) -> Cost:
+def compare(case: Case, limited: Mapping[str, str], losses: set[float]) -> Cost:
     """Return what a step takes, and print it; the losses after the warm-ups are added."""
-    cost = cost_of(name, [pair for _ in range(starts) for pair in run(envs, pairs, losses)])
+    sides = (native_env(), native_env() if case.is_native else limited)
+    envs = [{**env, ALLOCATOR: case.allocator} for env in sides]
+    found = [pair for _ in range(case.starts) for pair in run(case, envs, losses)]
+    cost = replace(cost_of(case.name, found), goal=GOAL)
     times = f"{cost.native_ns / 1000:.0f} us natively, {cost.limited_ns / 1000:.0f} limited"
-    print(f"{name}: {times}, ratio {cost.ratio:.3f} ({cost.middle[0]:.3f} to {cost.middle[1]:.3f})", flush=True)
+    spread = f"{cost.middle[0]:.3f} to {cost.middle[1]:.3f}; goal {GOAL}"
+    print(f"{case.name}: {times}, ratio {cost.ratio:.3f} ({spread})", flush=True)
     return cost
 
 
-def run(envs: Sequence[Mapping[str, str]], pairs: int, losses: set[float]) -> list[Pair]:
+def run(case: Case, envs: Sequence[Mapping[str, str]], losses: set[float]) -> list[Pair]:
     """Start both, and return what each says a step takes, in nanoseconds."""
-    command = (sys.executable, "-m", "benchmarks.limiter.torch_step", "serve")
+    work = map(str, (case.work.width, case.work.steps))
+    command = (sys.executable, "-m", "benchmarks.limiter.torch_step", "serve", *work)
     with contextlib.ExitStack() as stack:
         sides = [stack.enter_context(Speaker({**env, **REPEATABLE}, *command)) for env in envs]
         for env, side in zip(envs, sides, strict=True):
             losses.add(_started(side.hear(), is_limited="VGPU_REGION_FILE" in env))
-        found: list[Pair] = by_turns(lambda side: float(sides[side].ask("steps")["ns"]), pairs)
+        found: list[Pair] = by_turns(lambda side: float(sides[side].ask("steps")["ns"]), case.pairs)
     return found
 
 
@@ -76,34 +112,34 @@ def _started(said: Mapping[str, Any], *, is_limited: bool) -> float:
     return float(said["loss"])
 
 
-def serve() -> None:
-    """Train for a while at each line that is heard."""
+def serve(width: int, steps: int) -> None:
+    """Train for so many steps at each line that is heard."""
     torch: Any = importlib.import_module("torch")  # in no environment of ours
     torch.manual_seed(1)
     torch.use_deterministic_algorithms(mode=True)
-    layers = torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, WIDTH)
+    layers = torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, width)
     model = torch.nn.Sequential(*layers).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
-    data = torch.randn(512, WIDTH, device="cuda")
+    data = torch.randn(512, width, device="cuda")
 
-    def train(steps: int) -> Any:
-        for _ in range(steps):
+    def train(count: int) -> Any:
+        for _ in range(count):
             optimizer.zero_grad()
             loss = (model(data) - data).square().mean()
             loss.backward()
             optimizer.step()
         torch.cuda.synchronize()
-        return loss
+        return loss.detach()
 
     print(json.dumps({"loss": float(train(WARM_UP)), "total": torch.cuda.mem_get_info()[1]}), flush=True)
     for _ in sys.stdin:
         begun = time.monotonic_ns()
-        train(STEPS)
-        print(json.dumps({"ns": (time.monotonic_ns() - begun) / STEPS}), flush=True)
+        train(steps)
+        print(json.dumps({"ns": (time.monotonic_ns() - begun) / steps}), flush=True)
 
 
 if __name__ == "__main__":
     if "serve" in sys.argv:
-        serve()
+        serve(*map(int, sys.argv[2:]))
     else:
         sys.exit(main())

@@ -157,8 +157,10 @@ def use_cupy(past: int) -> dict[str, Any]:
 
 
 def use_numba(past: int) -> dict[str, Any]:
-    numba: Any = importlib.import_module("numba.cuda")
     numpy: Any = importlib.import_module("numpy")
+    if not hasattr(numpy, "row_stack"):
+        numpy.row_stack = numpy.vstack  # gone from NumPy, and looked for by Numba
+    numba: Any = importlib.import_module("numba.cuda")
 
     @numba.jit
     def triple(out: Any, given: Any) -> None:
