@@ -7,7 +7,7 @@
 #define BUDGET_LEAST  (3 * NS_PER_MS)
 #define BUDGETS       (225 * NS_PER_MS) /* over the square of the tenants: eight fixed ones then wait 50 ms at most */
 #define OWN_CYCLE     (50 * NS_PER_MS)
-#define DEPTH_HURRIED (3 * NS_PER_MS / 10) /* enough for who launches to be in time with the next kernel */
+#define DEPTH_HURRIED (3 * NS_PER_MS / 20) /* enough for who launches to be in time with the next kernel */
 
 #define DEPTH_MOST (5 * NS_PER_MS)
 

@@ -1,6 +1,7 @@
 #include "gate_turns.h"
 
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #include "cards.h"
 #include "moment.h"
@@ -85,13 +86,21 @@ static bool learn_from_probe(struct gate *gate) {
     return is_passed;
 }
 
+/* A thread's timers may be 50 us late as a rule, which is half of what is in flight where somebody is in a hurry. */
+static void await_change_sharply(struct gate *gate, uint64_t ns) {
+    int slack = prctl(PR_GET_TIMERSLACK);
+    if (slack > 1) prctl(PR_SET_TIMERSLACK, 1UL);
+    gate_await_change(gate, ns);
+    if (slack > 1) prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
+}
+
 /* Until there is room for a launch among those in flight: but a while, for who called the turn back says so meanwhile.
  */
 static void await_room(struct gate *gate) {
     if (learn_from_probe(gate) || gate->phase != OPEN) return;
     uint64_t rest = turn_rest(&gate->turn, moment_now()), depth = gate->turn.terms.depth;
     uint64_t wait = rest > depth ? rest - depth : LOOK_LEAST;
-    gate_await_change(gate, wait < LOOK_MOST ? wait : LOOK_MOST);
+    await_change_sharply(gate, lesser(wait, LOOK_MOST));
 }
 
 void gate_step(struct gate *gate, enum verdict verdict) {

@@ -228,9 +228,9 @@ class Process:
         return min(own, page, most)
 
     def look(self) -> None:
-        """Once its first launch is done it is known how far the card is; before, that all is still to be done."""
+        """Once its first launch is done it is known how far the card is; before, that all others are still to be done."""
         if self.begun_at > self.world.now:
-            self.drained = max(self.drained, self.world.now + self.spent)
+            self.drained = max(self.drained, self.world.now + self.spent - self.kernel)
             self.tenant.lease(self.drained)
         elif self.begun_at:
             self.drained = self.done_at
