@@ -91,7 +91,7 @@ def pair_table(
     watcher: Watcher, natives: Sequence[Native], limit: int, start: int, *, quick: bool
 ) -> dict[str, dict[str, str]]:
     """Print the pairs with faults, and how many had none."""
-    names = pairs.names_of(natives)
+    names = pairs.paired(natives)
     names = names[:QUICK_PAIRS] if quick else names
     found = {first: pairs.measure(watcher, first, names, limit, start) for first in names}
     wrong = [(a, b, fault) for a, second in found.items() for b, fault in second.items() if fault]

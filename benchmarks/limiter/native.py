@@ -14,7 +14,10 @@ SLACK = 48 * MIB  # a pool's chunk, and what the driver takes in passing
 NEVER_CHARGED = ("host",)
 WHOLE_CONTEXTS = ("context", "stack limit", "heap limit", "printf limit", "local memory", "in a green context")
 KEEPING = ("pool that keeps",)  # what is given back stays reserved for the pool
-TRIED = ("module variable", "library variable")  # only the driver knows the size: it is loaded, looked at, taken back
+TRIED = (  # only the driver knows the size: it is made, looked at, taken back; a graph's where one left allocations
+    *("module variable", "library variable"),
+    *("graph", "graph uploaded", "graph captured"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Native:
         cost: what a take costs the card, in bytes, once one was taken.
         first: what the first costs.
         kept: what the driver keeps of each that was given back.
+        hidden: what NVML counts on the card, but not on the process: a heap's bookkeeping, say.
     """
 
     name: str
@@ -34,6 +38,7 @@ class Native:
     cost: int
     first: int
     kept: int
+    hidden: int
 
 
 def measure(watcher: Watcher) -> tuple[int, list[Native]]:
@@ -55,17 +60,19 @@ def _alone(watcher: Watcher, name: str) -> Native:
 
 def _native(watcher: Watcher, worker: Worker, name: str) -> Native:
     used = [watcher.used()]
+    own = watcher.used_by(worker.pid)
     taken = []
     for _ in range(2):
         taken.append(worker.take(STEP, name))
         used.append(watcher.used())
+    hidden = max(0, used[2] - used[0] - (watcher.used_by(worker.pid) - own)) // 2
     for each in taken:
         if not each.result:
             worker.give(each.id)
     kept = max(0, watcher.used() - used[0]) // 2
     least = 0 if name in WHOLE_CONTEXTS else STEP
     answer = next((each for each in taken if each.result), taken[-1])
-    return Native(name, answer, max(used[2] - used[1], least), max(used[1] - used[0], least), kept)
+    return Native(name, answer, max(used[2] - used[1], least), max(used[1] - used[0], least), kept, hidden)
 
 
 def is_there(native: Native) -> bool:

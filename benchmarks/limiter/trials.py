@@ -72,14 +72,15 @@ class Trial:
                 self._fault(f"step {number + 1} of {count} refused with {self.worker.free() // MIB} MiB free: {answer}")
                 return number * STEP
         off = begun - count * self.native.cost - self.worker.free()
-        if abs(off) > SLACK + self._apart and self.native.name not in KEEPING:
+        if abs(off) > SLACK + self._apart(count) and self.native.name not in KEEPING:
             self._fault(f"free is off by {off // MIB} MiB")
         return count * STEP
 
-    @property
-    def _apart(self) -> int:
-        """Return how far the first of a kind that is not allocated by size is from the others."""
-        return abs(self.native.first - self.native.cost) if self.native.name in WHOLE_CONTEXTS else 0
+    def _apart(self, count: int) -> int:
+        """Return by how much contexts may differ: the first from the others, and by what is no process's."""
+        if self.native.name not in WHOLE_CONTEXTS:
+            return 0
+        return abs(self.native.first - self.native.cost) + count * self.native.hidden
 
     def go_past(self) -> None:
         """More than is free, at once where the class has a size."""

@@ -46,6 +46,11 @@ class Watcher:
         """Return what is used now."""
         return self._read() - self._before
 
+    def used_by(self, pid: int) -> int:
+        """Return what NVML says of a process; 0 where it says nothing."""
+        held = {each.pid: each.usedGpuMemory for each in pynvml.nvmlDeviceGetComputeRunningProcesses(self._card)}
+        return int(held.get(pid) or 0)
+
     def peak(self) -> int:
         """Return the most that was seen since the last `restart`."""
         self._see()

@@ -48,7 +48,8 @@ void charge_leave(int span);
 /* Charges `bytes` if they fit at once. */
 bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim);
 
-/* Gives back what is kept on a card without use, and corrects what is charged too much. */
+/* In a span: gives back what is kept on a card without use; and corrects what is charged too much, too. */
+void charge_trim_idle(const uint8_t uuid[UUID_SIZE]);
 void charge_trim(const uint8_t uuid[UUID_SIZE]);
 
 /* Charges `bytes`, after all that makes room; on refusal nothing is charged, and a line is logged that names `what`

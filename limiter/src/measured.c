@@ -83,14 +83,24 @@ static bool settle(const struct measured *call) {
     return call->is_light ? settle_if_due(call->uuid, own, false) : settle_own(call->uuid, own);
 }
 
+/* What is kept without use is no reason to refuse. */
+static bool fits_trimmed(const struct measured *call) {
+    int span = charge_enter();
+    charge_trim_idle(call->uuid);
+    charge_leave(span);
+    settle_own(call->uuid, call->span >= 0);
+    return !is_over(call);
+}
+
 /* Where other threads' calls keep it from being measured now, the claim stands until the next time. */
 bool measured_fits(struct measured *call, CUresult result) {
     if (!call->is_counted) return true;
     bool is_settled = result == CUDA_SUCCESS && settle(call);
     bool is_left = result == CUDA_SUCCESS && measure_is_trusted();
     if (call->claim.bytes && !is_settled && !is_left) charge_release(call->claim.card, call->claim.bytes);
+    bool is_fitting = !is_settled || !is_over(call) || fits_trimmed(call);
     charge_leave(call->span);
-    return !is_settled || !is_over(call);
+    return is_fitting;
 }
 
 CUresult measured_undone(struct measured *call) {

@@ -30,9 +30,13 @@ static void correct(const uint8_t uuid[UUID_SIZE]) {
     settle_all(uuid, 1);
 }
 
-void charge_trim(const uint8_t uuid[UUID_SIZE]) {
+void charge_trim_idle(const uint8_t uuid[UUID_SIZE]) {
     growth_trim_on(uuid);
     graph_memory_correct(account_find_card(place_region(), uuid), true);
+}
+
+void charge_trim(const uint8_t uuid[UUID_SIZE]) {
+    charge_trim_idle(uuid);
     correct(uuid);
 }
 

@@ -67,6 +67,20 @@ def test_what_takes_the_container_over_its_limit_is_undone(container: Container,
     assert process(made)[0] == 0
 
 
+def test_what_a_pool_keeps_is_given_back_for_a_module(container: Container) -> None:
+    process = start(container)
+    process("globals().update(pool=U64()) or cuda.cuDeviceGetDefaultMemPool(ctypes.byref(pool), 0)")
+    assert process("cuda.cuMemPoolSetAttribute(pool, 4, ctypes.byref(U64(2**64 - 1)))") == 0
+    _, pointer = process(f"alloc({32 * MIB}, 'cuMemAllocAsync')")
+    _, other = process(f"alloc({10 * MIB})")
+    process(f"free({pointer}, 'cuMemFreeAsync')")
+    process("cuda.cuCtxSynchronize()")
+    assert taken_mib(container) == 62
+    assert process(LOAD)[0] == 0
+    assert container.used_mib() == taken_mib(container) == CONTEXT + 10 + MODULE
+    process(f"free({other})")
+
+
 def test_modules_are_charged_and_given_back(container: Container) -> None:
     process = start(container)
     modules = [process(LOAD)[1] for _ in range(3)]
