@@ -18,9 +18,9 @@ static uint64_t lacking(struct pool *pool, uint64_t bytes) {
     if (bytes >= TOO_MUCH) return TOO_MUCH;
     bytes = round_up(bytes, UNIT);
     uint64_t charged = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
-    if (__atomic_add_fetch(&pool->used_most, bytes, __ATOMIC_RELAXED) <= charged) return 0;
+    if (pools_use_more(pool, bytes) <= charged) return 0;
     uint64_t needed = pools_used(pool) + bytes;
-    __atomic_store_n(&pool->used_most, needed, __ATOMIC_RELAXED);
+    pools_use(pool, needed);
     if (needed <= charged) return 0;
     uint64_t reserved = pools_reserved(pool);
     return round_up(needed - (reserved < charged ? reserved : charged), POOL_STEP);

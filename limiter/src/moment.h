@@ -20,13 +20,6 @@ static inline uint64_t moment_now(void) { return moment_by(CLOCK_MONOTONIC); }
 /* The same, a few ms late and cheaper to read. */
 static inline uint64_t moment_coarse(void) { return moment_by(CLOCK_MONOTONIC_COARSE); }
 
-/* Whether it is `due` (in ns, atomically): who hears that first puts it off by so much, and is the one to do it. */
-static inline bool moment_take_due(uint64_t *due, uint64_t pause) { /* NOLINT(readability-non-const-parameter) */
-    uint64_t then = __atomic_load_n(due, __ATOMIC_RELAXED), now = moment_coarse();
-    return now >= then &&
-           __atomic_compare_exchange_n(due, &then, now + pause, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-
 /* So much time as a timespec. */
 static inline struct timespec moment_span(uint64_t ns) {
     return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_SECOND), .tv_nsec = (long)(ns % NS_PER_SECOND)};
@@ -52,6 +45,16 @@ static inline uint64_t moment_ticks_between_looks(void) {
     __asm__("mrs %0, cntfrq_el0" : "=r"(ticks_per_second));
     return ticks_per_second / 4;
 #endif
+}
+
+/* Whether a moment has come, in ticks. So far ahead lies none: then the clock was set back, as by a machine's move. */
+static inline bool moment_is_due(uint64_t then, uint64_t now) { return now >= then || then - now > 1ULL << 40; }
+
+/* Whether it is `due` (in ticks, atomically): who hears that first puts it off by so many, and is the one to do it. */
+static inline bool moment_take_due(uint64_t *due, uint64_t pause) { /* NOLINT(readability-non-const-parameter) */
+    uint64_t then = __atomic_load_n(due, __ATOMIC_RELAXED), now = moment_ticks();
+    return moment_is_due(then, now) &&
+           __atomic_compare_exchange_n(due, &then, now + pause, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 #endif

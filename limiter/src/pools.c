@@ -12,6 +12,7 @@ static struct CUmemPoolHandle_st *const GONE = (struct CUmemPoolHandle_st *)1;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct pool places[POOLS];  /* the handles atomically, under the mutex when written */
+static uint64_t used_most[POOLS];  /* atomically; a free may be told when its pool's place is another's */
 static struct pool *listed[POOLS]; /* under the mutex when written: the places ever taken, in that order */
 static unsigned count;             /* atomically, under the mutex when written: places ever taken */
 static unsigned suspended;         /* under the mutex */
@@ -39,9 +40,17 @@ uint64_t pools_used(const struct pool *pool) { return attribute(pool, CU_MEMPOOL
 
 int pools_number(const struct pool *pool) { return (int)(pool - places); }
 
+uint64_t pools_use_more(const struct pool *pool, uint64_t bytes) {
+    return __atomic_add_fetch(&used_most[pools_number(pool)], bytes, __ATOMIC_RELAXED);
+}
+
+void pools_use(const struct pool *pool, uint64_t bytes) {
+    __atomic_store_n(&used_most[pools_number(pool)], bytes, __ATOMIC_RELAXED);
+}
+
 /* Where that was too much, which a pool in another's place may have, the sum is huge and the driver asked. */
 void pools_use_less(struct recent freed) {
-    if (freed.bytes) __atomic_fetch_sub(&places[freed.pool].used_most, freed.bytes, __ATOMIC_RELAXED);
+    if (freed.bytes) __atomic_fetch_sub(&used_most[freed.pool], freed.bytes, __ATOMIC_RELAXED);
 }
 
 /* The handle's place, or the first that it may take; NULL where all are taken. */
@@ -81,6 +90,7 @@ struct pool *pools_add(CUmemoryPool handle, const struct pool *made) {
     if (pool && pool->handle != handle) {
         bool is_first = !pool->handle;
         fill(pool, made);
+        pools_use(pool, 0);
         __atomic_store_n(&pool->handle, handle, __ATOMIC_RELEASE);
         if (is_first) list(pool);
     }

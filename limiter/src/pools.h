@@ -27,7 +27,6 @@ struct pool {
     uint32_t settled;         /* atomically, likewise: `*measured` as it was then */
     const uint32_t *measured; /* in the region: how often this process was charged anew there */
     uint64_t seen;            /* under the mutex: what was last seen reserved */
-    uint64_t used_most;       /* atomically: at most so much of it is in use */
 };
 
 /* What a pool has reserved, and of it in use, as the driver says now. */
@@ -37,7 +36,10 @@ uint64_t pools_used(const struct pool *pool);
 /* Its number among those known, as long as it is. */
 int pools_number(const struct pool *pool);
 
-/* So much less of a pool is in use. */
+/* How much of a pool is in use at most, as far as it was told: so much more, which returns it; so much; so much less.
+ */
+uint64_t pools_use_more(const struct pool *pool, uint64_t bytes);
+void pools_use(const struct pool *pool, uint64_t bytes);
 void pools_use_less(struct recent freed);
 
 /* The pool of that handle if it was added, else NULL. Needs no lock. */

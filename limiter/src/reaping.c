@@ -6,8 +6,9 @@
 #include "place.h"
 #include "settle.h"
 
-/* How long the view may show what a dead process held; a reservation that would be refused looks at once. */
-#define REAP_EVERY (NS_PER_SECOND / 10)
+/* How long the view may show what a dead process held, about a tenth of a second; a reservation that would be refused
+ * looks at once. */
+static uint64_t reap_every(void) { return moment_ticks_between_looks() / 2; }
 
 unsigned reaping_now(struct region *region, unsigned own) {
     struct identity who = place_self();
@@ -18,7 +19,7 @@ unsigned reaping_now(struct region *region, unsigned own) {
 
 bool reaping_if_due(struct region *region) {
     static uint64_t due;
-    if (!moment_take_due(&due, REAP_EVERY)) return false;
+    if (!moment_take_due(&due, reap_every())) return false;
     reaping_now(region, 0);
     return true;
 }

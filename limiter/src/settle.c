@@ -15,8 +15,8 @@ enum { TRIES = 5, PAUSE_NS = 50000 };
 /* While the driver clears a dead process away a measurement takes long, and a program waits for all of them. */
 static const uint64_t TRIES_NS = 40000000;
 
-/* The least time between two that nobody waits for, and the part of the time that they may take. */
-static const uint64_t LEAST_NS = 10000000, PART = 200;
+/* The part of the time that those may take that nobody waits for. */
+static const uint64_t PART = 200;
 
 /* One look: the calls of each slot, and what our pools had reserved, as they stood before NVML was asked. */
 struct look {
@@ -147,14 +147,16 @@ void settle_every_card(unsigned own) {
         if (region->cards[card].taken) insist(region->cards[card].uuid, own, true);
 }
 
-static uint64_t due_ns; /* atomically: when the next one may be that nobody waits for */
+/* The least time between two of those: some 10 ms. */
+static uint64_t least(void) { return moment_ticks_between_looks() / 16; }
+
+static uint64_t due; /* atomically: when the next one may be, in ticks */
 
 bool settle_if_due(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
-    if (!measure_is_trusted() || !moment_take_due(&due_ns, LEAST_NS)) return false;
-    uint64_t begun = moment_now();
+    if (!measure_is_trusted() || !moment_take_due(&due, least())) return false;
+    uint64_t begun = moment_ticks();
     bool done = settle(uuid, own, others);
-    uint64_t ended = moment_now();
-    uint64_t pause = PART * (ended - begun);
-    __atomic_store_n(&due_ns, ended + (pause > LEAST_NS ? pause : LEAST_NS), __ATOMIC_RELAXED);
+    uint64_t ended = moment_ticks();
+    __atomic_store_n(&due, ended + greater(PART * (ended - begun), least()), __ATOMIC_RELAXED);
     return done;
 }

@@ -10,7 +10,8 @@
 #include "log.h"
 #include "moment.h"
 
-#define LOOK_EVERY (NS_PER_SECOND / 100)
+/* How often it is looked whether another file stands there, in ticks: every 10 ms or so. */
+static uint64_t look_every(void) { return moment_ticks_between_looks() / 16; }
 
 static const struct limits_file *map(int fd, const struct stat *status) {
     if (status->st_size < (off_t)sizeof(struct limits_file)) return NULL;
@@ -39,7 +40,7 @@ static void close_file(const struct limits_file *file) {
 
 bool watched_open(struct watched *watched, const char *path, struct limits_slot *limits) {
     *watched = open_path(strdup(path)); /* the program may change its environment */
-    watched->due = moment_coarse() + LOOK_EVERY;
+    watched->due = moment_ticks() + look_every();
     return watched->file && limits_decode(watched->file, limits);
 }
 
@@ -59,9 +60,9 @@ static bool is_another(struct watched *watched) {
 
 /* One that cannot be read does not take the former one's place. */
 static bool is_replaced(struct watched *watched, struct limits_slot *limits) {
-    uint64_t now = moment_coarse();
-    if (now < watched->due) return false;
-    watched->due = now + LOOK_EVERY;
+    uint64_t now = moment_ticks();
+    if (!moment_is_due(watched->due, now)) return false;
+    watched->due = now + look_every();
     if (!is_another(watched)) return false;
     struct watched found = open_path(watched->path);
     bool is_good = found.file && limits_decode(found.file, limits);

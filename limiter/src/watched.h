@@ -17,7 +17,7 @@ struct watched {
     const struct limits_file *file;
     dev_t device;
     ino_t inode;
-    uint64_t due; /* when the path is looked at again */
+    uint64_t due; /* when the path is looked at again, in ticks */
 };
 
 /* Reads the file for the first time; false where it cannot be read: then it is looked for again from time to time. */
