@@ -12,4 +12,11 @@ bool capture_was_seen(void);
 int capture_allow(void);
 void capture_restore(int mode);
 
+#define CAPTURE_ALLOWS(call)        \
+    do {                            \
+        int mode = capture_allow(); \
+        call;                       \
+        capture_restore(mode);      \
+    } while (0)
+
 #endif

@@ -1,16 +1,7 @@
 #include "marks.h"
 
+#include "capture.h"
 #include "hooks.h"
-#include "numbers.h"
-
-/* In a thread that is in no capture's way: what is forbidden while another thread captures is allowed. */
-#define RELAXED(call)                                              \
-    do {                                                           \
-        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED; \
-        REAL(cuThreadExchangeStreamCaptureMode)(&mode);            \
-        call;                                                      \
-        REAL(cuThreadExchangeStreamCaptureMode)(&mode);            \
-    } while (0)
 
 static const void *this_thread(void) {
     static __thread char here;
@@ -87,7 +78,7 @@ static void before(const struct place *place) {
 }
 
 void marks_before(const struct place *place) {
-    if (place->span && (place->is_first || place->is_maker)) RELAXED(before(place));
+    if (place->span && (place->is_first || place->is_maker)) CAPTURE_ALLOWS(before(place));
 }
 
 /* Another thread may be about to make the event. */
@@ -119,7 +110,7 @@ static void after(const struct place *place) {
 void marks_after(const struct place *place) {
     if (!place->span) return;
     if (place->is_sampled || place->probe || is_ended_at_once(place))
-        RELAXED(after(place));
+        CAPTURE_ALLOWS(after(place));
     else
         set_due(place->mark, true);
 }
@@ -143,61 +134,13 @@ static bool end_of(struct span *span, CUstream stream) {
 bool marks_end(struct marks *marks, CUstream stream) {
     bool any = false;
     for (int i = 0; i < MARKS_CONTEXTS; i++)
-        if (marks->spans[i].count) RELAXED(any |= end_of(&marks->spans[i], stream));
+        if (marks->spans[i].count) CAPTURE_ALLOWS(any |= end_of(&marks->spans[i], stream));
     return any;
-}
-
-static bool is_done(CUevent event) {
-    CUresult result = CUDA_SUCCESS;
-    RELAXED(result = REAL(cuEventQuery)(event));
-    return result != CUDA_ERROR_NOT_READY;
-}
-
-static bool is_span_done(const struct span *span) {
-    for (unsigned i = 0; i < span->count; i++)
-        if (span->marks[i].is_recorded && !is_done(span->marks[i].event)) return false;
-    return !span->is_sampled || is_done(span->sample);
 }
 
 CUevent marks_probe(const struct marks *marks) { return __atomic_load_n(&marks->probe, __ATOMIC_ACQUIRE); }
 
-bool marks_has_passed(CUevent probe) { return is_done(probe); }
-
 void marks_drop_probe(struct marks *marks) { __atomic_store_n(&marks->probe, NULL, __ATOMIC_RELAXED); }
-
-bool marks_are_done(const struct marks *marks) {
-    for (int i = 0; i < MARKS_CONTEXTS; i++)
-        if (marks->spans[i].count && !is_span_done(&marks->spans[i])) return false;
-    return true;
-}
-
-static uint64_t between(CUevent begin, CUevent end) {
-    float ms = 0;
-    RELAXED(if (REAL(cuEventElapsedTime)(&ms, begin, end) != CUDA_SUCCESS) ms = 0);
-    return ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
-}
-
-static uint64_t length_of(const struct span *span) {
-    uint64_t length = span->is_sampled ? between(span->begin, span->sample) : 0;
-    for (unsigned i = 0; i < span->count; i++)
-        if (span->marks[i].is_recorded) length = greater(length, between(span->begin, span->marks[i].event));
-    return length;
-}
-
-uint64_t marks_measured(const struct marks *marks) {
-    uint64_t length = 0;
-    for (int i = 0; i < MARKS_CONTEXTS; i++)
-        if (marks->spans[i].count) length += length_of(&marks->spans[i]);
-    return length;
-}
-
-uint64_t marks_sampled(const struct marks *marks) {
-    for (int i = 0; i < MARKS_CONTEXTS; i++) {
-        const struct span *span = &marks->spans[i];
-        if (span->count && span->is_sampled) return between(span->begin, span->sample);
-    }
-    return 0;
-}
 
 void marks_reset(struct marks *marks) {
     marks_drop_probe(marks);
@@ -205,23 +148,4 @@ void marks_reset(struct marks *marks) {
         marks->spans[i].count = 0;
         marks->spans[i].is_sampled = false;
     }
-}
-
-static void destroy(CUevent event) {
-    if (event) RELAXED(REAL(cuEventDestroy_v2)(event));
-}
-
-void marks_destroy(const struct marks *marks) {
-    for (int i = 0; i < MARKS_CONTEXTS; i++) {
-        destroy(marks->spans[i].begin);
-        destroy(marks->spans[i].sample);
-        destroy(marks->spans[i].probe);
-        for (int j = 0; j < MARKS_STREAMS; j++) destroy(marks->spans[i].marks[j].event);
-    }
-}
-
-bool marks_have_begun(const struct marks *marks) {
-    for (int i = 0; i < MARKS_CONTEXTS; i++)
-        if (marks->spans[i].count && marks->spans[i].begin && is_done(marks->spans[i].begin)) return true;
-    return false;
 }
