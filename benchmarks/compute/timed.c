@@ -3,10 +3,10 @@
  *   timed KIND US SECONDS
  *
  * KIND is steady (kernels one after another, a few in flight), pause (the same, but for the middle third of the time),
- * or infer (two kernels about every 10 ms, waited for). Says {"ready":...}, waits for a line with a moment of
+ * infer (two kernels about every 10 ms, waited for), or regular (the same, each 10 ms exactly). Says {"ready":...}, waits for a line with a moment of
  * CLOCK_MONOTONIC in ns, begins at once, and says what was done in the SECONDS from that moment on: for steady and
- * pause the us since then at which each kernel ended, and those at which it stopped and came back, for infer the us
- * that each pair took. */
+ * pause the us since then at which each kernel ended, and those at which it stopped and came back, for infer
+ * and regular the us that each pair took. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,12 +81,12 @@ static bool pause_between(void) {
     return feed_until(timed.until);
 }
 
-/* At moments that follow no neighbour's turns. */
-static bool infer(void) {
+/* Later by up to `jitter_us`, so that no neighbour's turns are followed. */
+static bool infer(uint64_t jitter_us) {
     uint64_t seed = 1;
     for (uint64_t at = now(); at < timed.until; at += (uint64_t)PERIOD_US * US) {
         seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-        sleep_until(at + (seed >> 33) % ((uint64_t)JITTER_US * US));
+        sleep_until(at + (seed >> 33) % (jitter_us * US + 1));
         uint64_t begun = now();
         if (!launch() || !launch() || !DO(cuStreamSynchronize, timed.stream)) return false;
         if (begun >= timed.from) tell((double)(now() - begun) / 1e3);
@@ -114,7 +114,9 @@ int main(int argc, char **argv) {
     timed.from = strtoull(line, NULL, 10);
     timed.until = timed.from + (uint64_t)(strtod(argv[3], NULL) * 1e9);
     if (strcmp(argv[1], "infer") == 0)
-        (void)infer();
+        (void)infer(JITTER_US);
+    else if (strcmp(argv[1], "regular") == 0)
+        (void)infer(0);
     else if (strcmp(argv[1], "pause") == 0)
         (void)pause_between();
     else

@@ -26,5 +26,6 @@ class Page(ctypes.Structure):
         ("contended", ctypes.c_uint32),
         ("fallback", ctypes.c_uint32),
         ("free_at", ctypes.c_uint64),
-        ("reserved", ctypes.c_uint8 * 16),
+        ("until", ctypes.c_uint64),
+        ("reserved", ctypes.c_uint8 * 8),
     )

@@ -50,14 +50,23 @@ struct choice choice_make(struct schedule *schedule, uint64_t now) {
     return (struct choice){best(schedule, now), false};
 }
 
-/* A handover for it alone is worth while only where it is behind what it was promised, or the other has no claim. Two
- * that are in a hurry let each other be done. */
+/* A handover for it alone is worth while only where it is behind what it was promised, or the other has no claim. */
+static bool outweighs(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding) {
+    bool room = has_room(schedule);
+    if (!tenant_is_hasty(waiting) || order_outranks(holding, waiting, room)) return false;
+    return order_class(waiting, room) == CLASS_WITHIN || order_outranks(waiting, holding, room);
+}
+
+/* Two that are in a hurry let each other be done. */
 static bool is_urgent(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding,
                       uint64_t now) {
-    bool room = has_room(schedule);
     if (tenant_is_hasty(holding) && now < schedule->turn.began + TENANT_SHORT) return false;
-    if (waiting == holding || !tenant_is_hasty(waiting) || order_outranks(holding, waiting, room)) return false;
-    return order_class(waiting, room) == CLASS_WITHIN || order_outranks(waiting, holding, room);
+    return waiting != holding && outweighs(schedule, waiting, holding);
+}
+
+bool choice_makes_way(const struct schedule *schedule, int one, int other) {
+    const struct tenant *holding = &schedule->tenants[one];
+    return !tenant_is_hasty(holding) && outweighs(schedule, &schedule->tenants[other], holding);
 }
 
 bool choice_is_due(struct schedule *schedule, uint64_t now) {

@@ -6,6 +6,9 @@
 /* The card has been idle for so long: the turn is taken. */
 #define IDLE (NS_PER_MS / 10)
 
+/* One that comes at regular moments has done what it comes for. */
+#define IDLE_THROUGH (NS_PER_MS / 50)
+
 /* Of one who was kept waiting by its betters. */
 #define FLOOR_BUDGET (3 * NS_PER_MS)
 
@@ -25,11 +28,15 @@ void schedule_hear(struct schedule *schedule, uint64_t leased_until, uint64_t no
     struct holding *turn = &schedule->turn;
     uint64_t drained = leased_until > ARBITRATION_GRACE_NS ? leased_until - ARBITRATION_GRACE_NS : 0;
     bool has_begun = drained > turn->began;
-    uint64_t take_at = has_begun ? drained + IDLE : turn->began + NS_PER_MS;
-    if (now >= take_at)
-        holding_end(schedule, now, greater(drained, turn->began));
-    else
+    uint64_t idle = tenant_is_through(&schedule->tenants[turn->tenant], drained) ? IDLE_THROUGH : IDLE;
+    uint64_t take_at = has_begun ? drained + idle : turn->begins_by;
+    if (has_begun) foresight_end(schedule, true, turn->expected_at);
+    if (now < take_at) {
         turn->look_at = greater(take_at, now + LOOK_LEAST);
+        return;
+    }
+    foresight_end(schedule, false, now);
+    holding_end(schedule, now, greater(drained, turn->began));
 }
 
 /* When the turn that is under way leaves the card. */
@@ -42,7 +49,8 @@ static uint64_t end_of_turn(const struct schedule *schedule) {
 static bool is_own_successor(const struct schedule *schedule, uint64_t now) {
     const struct holding *turn = &schedule->turn;
     bool is_near = turn->ends_at && turn->ends_at <= now + turn->budget;
-    return is_near && schedule->waiting == 1 && schedule->clients[turn->client].is_waiting;
+    bool makes_way = turn->until && turn->until <= turn->ends_at + FORESIGHT_NEAR;
+    return is_near && !makes_way && schedule->waiting == 1 && schedule->clients[turn->client].is_waiting;
 }
 
 static void end_if_over(struct schedule *schedule, uint64_t now) {
@@ -60,7 +68,12 @@ static void begin_next(struct schedule *schedule, uint64_t now) {
         schedule->floor_at = now;
         budget = lesser(budget, FLOOR_BUDGET);
     }
-    holding_begin(schedule, schedule->tenants[choice.tenant].first, budget, now);
+    struct foreseen soon = foresight_of(schedule, choice.tenant, now);
+    bool is_near = !choice.is_starved && foresight_is_near(schedule, &soon, now);
+    if (is_near)
+        foresight_keep(schedule, &soon, budget, now);
+    else
+        holding_begin(schedule, schedule->tenants[choice.tenant].first, budget, foresight_until(schedule, &soon), now);
 }
 
 static void take_census(struct schedule *schedule, uint64_t now) {

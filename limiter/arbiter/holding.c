@@ -2,9 +2,6 @@
 #include "allowance.h"
 #include "parts.h"
 
-/* After a grant, to launch something. */
-#define TIME_TO_BEGIN NS_PER_MS
-
 /* For what lies between the arbiter's word and its client's, where it has no patience left. */
 #define TIME_TO_ANSWER NS_PER_MS
 
@@ -46,14 +43,14 @@ void holding_count(struct schedule *schedule, uint64_t now) {
 /* A turn that only those of lower rank wait for goes on until the clock says that one of them is due. */
 static void show(struct schedule *schedule, uint64_t now) {
     struct holding *turn = &schedule->turn;
-    bool is_bounded = !choice_is_endless(schedule, turn->tenant);
+    bool is_bounded = turn->until || !choice_is_endless(schedule, turn->tenant);
     bool is_hurried = choice_is_hurried(schedule, turn->tenant, now);
     uint64_t depth = allowance_depth(is_hurried, turn->budget);
     turn->yields_at = turn->began + turn->budget - (is_bounded ? 0 : depth);
     shown_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, depth);
 }
 
-void holding_begin(struct schedule *schedule, int client, uint64_t budget, uint64_t now) {
+void holding_begin(struct schedule *schedule, int client, uint64_t budget, uint64_t until, uint64_t now) {
     int32_t place = schedule->clients[client].tenant;
     struct tenant *tenant = &schedule->tenants[place];
     holding_count(schedule, now);
@@ -65,7 +62,10 @@ void holding_begin(struct schedule *schedule, int client, uint64_t budget, uint6
                                       .tenant = place,
                                       .client = client,
                                       .began = schedule->counted_until,
-                                      .budget = budget};
+                                      .begins_by = schedule->counted_until + HOLDING_TIME_TO_BEGIN,
+                                      .budget = budget,
+                                      .until = until};
+    schedule->clients[client].page.until = until;
     schedule->clients[client].page.free_at = schedule->turn.began + (schedule->last == client ? 0 : TENANT_HANDOVER);
     schedule->last = client;
     show(schedule, now);
@@ -78,7 +78,7 @@ void holding_contest(struct schedule *schedule, uint64_t now) {
     if (!schedule->waiting) turn->contested = 0;
     if (!schedule->waiting || turn->contested) return;
     turn->contested = greater(now, turn->began);
-    turn->look_at = greater(now, turn->began + TIME_TO_BEGIN);
+    turn->look_at = greater(now, turn->begins_by);
 }
 
 uint64_t holding_limit(const struct schedule *schedule) {
@@ -101,16 +101,17 @@ void holding_ask_to_yield(struct schedule *schedule, uint64_t now) {
 void holding_finish(struct schedule *schedule, uint64_t ends_at, uint64_t now) {
     struct holding *turn = &schedule->turn;
     turn->ends_at = ends_at;
+    if (!turn->done_at) turn->done_at = now;
     if (!turn->overdue_at) turn->overdue_at = greater(turn->began + turn->budget, now);
 }
 
 /* A turn that was cut short by us says nothing about its tenant, unless it was a long one all the same; nor does one
- * that nobody waited for. */
+ * that nobody waited for before it was done. */
 static void judge(struct tenant *tenant, const struct holding *turn, uint64_t ended, uint64_t idle_since) {
-    if (!turn->contested) return;
+    if (!turn->contested || (turn->done_at && turn->contested >= turn->done_at)) return;
     uint64_t busy_until = idle_since < ended ? idle_since : ended;
     uint64_t busy = busy_until > turn->contested ? busy_until - turn->contested : 0;
-    bool is_by_itself = !turn->is_asked_to_yield || idle_since < ended;
+    bool is_by_itself = !(turn->is_asked_to_yield || turn->until) || idle_since < ended;
     if (is_by_itself)
         tenant_judge(tenant, busy < TENANT_SHORT && 2 * busy < allowance_own_budget(&tenant->ask, turn->budget));
     else if (ended > turn->began + TENANT_SHORT)
@@ -129,6 +130,7 @@ void holding_end(struct schedule *schedule, uint64_t ended, uint64_t idle_since)
     struct tenant *tenant = &schedule->tenants[turn->tenant];
     holding_count(schedule, ended);
     judge(tenant, turn, ended, idle_since);
+    if (idle_since < ended) tenant->stay = idle_since > tenant->rhythm.last ? idle_since - tenant->rhythm.last : 0;
     note_overrun(schedule, turn, ended);
     if (schedule->clients[turn->client].page.turn == turn->number) shown_turn(schedule, turn->client, 0, 0, 0);
     *turn = (struct holding){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};

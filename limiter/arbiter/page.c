@@ -66,6 +66,7 @@ void page_show(struct arbitration_page *page, const struct arbitration_page *sho
     __atomic_store_n(&page->budget_ns, shown->budget_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&page->depth_ns, shown->depth_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&page->free_at, shown->free_at, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->until, shown->until, __ATOMIC_RELAXED);
     __atomic_store_n(&page->fallback, shown->fallback, __ATOMIC_RELAXED);
     __atomic_store_n(&page->contended, shown->contended, __ATOMIC_RELAXED);
     __atomic_store_n(&page->yield, shown->yield, __ATOMIC_RELEASE);

@@ -74,8 +74,14 @@ void schedule_want(struct schedule *schedule, int client, uint64_t now) {
         shown_turn(schedule, client, shown_new_number(schedule), UINT64_MAX, UINT64_MAX);
         return;
     }
-    if (has_turn) return;
-    if (clients_is_away(schedule, tenant)) tenant_return(tenant, schedule->pace);
+    if (has_turn) {
+        foresight_end(schedule, true, now);
+        return;
+    }
+    if (clients_is_away(schedule, tenant)) {
+        tenant_return(tenant, schedule->pace);
+        tenant_come(tenant, client, now);
+    }
     clients_wait(schedule, client, now);
     holding_contest(schedule, now);
 }

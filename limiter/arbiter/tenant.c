@@ -11,7 +11,8 @@ enum { REFILL = 11 };
 #define OWED_MOST  ((int64_t)(10000 * NS_PER_MS))
 #define PAUSE_MOST (1000000 * NS_PER_MS)
 
-/* Four short turns make a tenant hasty, a long one ends it. */
+/* Four short turns make a tenant hasty, a long one ends it, or the second where there were eight: it may have been the
+ * machine that was late. */
 enum { SHORTS_HASTY = 4, SHORTS_MOST = 8 };
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most) {
@@ -27,6 +28,7 @@ struct tenant tenant_made(const struct ask *ask, uint64_t now) {
                            .due = DUE_MOST,
                            .refilled_at = now,
                            .patience = patience_made(now),
+                           .regular = -1,
                            .shorts = SHORTS_HASTY};
 }
 
@@ -56,9 +58,19 @@ void tenant_make_way(struct tenant *one, struct tenant *other) {
     other->due = clamp(other->due - handovers, -OWED_MOST, DUE_MOST);
 }
 
+void tenant_come(struct tenant *tenant, int client, uint64_t now) {
+    if (tenant->regular != client) tenant->rhythm = (struct rhythm){0};
+    tenant->regular = client;
+    rhythm_come(&tenant->rhythm, now);
+}
+
+bool tenant_is_through(const struct tenant *tenant, uint64_t now) {
+    return rhythm_next(&tenant->rhythm) && tenant->stay && now >= tenant->rhythm.last + tenant->stay * 7 / 8;
+}
+
 void tenant_judge(struct tenant *tenant, bool was_short) {
     if (!was_short)
-        tenant->shorts = 0;
+        tenant->shorts -= (uint32_t)lesser(tenant->shorts, SHORTS_HASTY);
     else if (tenant->shorts < SHORTS_MOST)
         tenant->shorts++;
 }

@@ -9,6 +9,7 @@
 #include "../src/numbers.h"
 #include "ask.h"
 #include "patience.h"
+#include "rhythm.h"
 
 /* What the card takes from one context to another (measured on an H200). */
 #define TENANT_HANDOVER (NS_PER_MS / 5)
@@ -32,8 +33,11 @@ struct tenant {
     uint64_t seen_at;     /* when it last wanted or held the card */
     uint64_t waits_since; /* or since when it had no turn; 0 = it does not wait */
     struct patience patience;
-    uint32_t shorts;  /* how surely its turns are short */
-    uint64_t held_ns; /* in all */
+    struct rhythm rhythm; /* of the client that came last */
+    int32_t regular;      /* which that is, -1 = none */
+    uint64_t stay;        /* how long after that it was done */
+    uint32_t shorts;      /* how surely its turns are short */
+    uint64_t held_ns;     /* in all */
 };
 
 struct tenant tenant_made(const struct ask *ask, uint64_t now);
@@ -46,6 +50,12 @@ void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait);
 
 /* One's turn was ended early for the other, who owes the handovers there and back, and not the one. */
 void tenant_make_way(struct tenant *one, struct tenant *other);
+
+/* A client of it comes after none of them wanted the card. */
+void tenant_come(struct tenant *tenant, int client, uint64_t now);
+
+/* Whether it comes at regular moments, and by then has stayed about as long as the last time. */
+bool tenant_is_through(const struct tenant *tenant, uint64_t now);
 
 /* A turn of it ended; whether that was a short one. */
 void tenant_judge(struct tenant *tenant, bool was_short);

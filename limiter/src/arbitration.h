@@ -7,6 +7,9 @@
  * the client sends messages, and the arbiter answers by writing the page and waking the futex in it, never through the
  * socket. A connection that ends gives up its turn.
  *
+ * One that asks at regular moments may find its turn given just before: it asks all the same, for so the arbiter knows
+ * that it came.
+ *
  * A client whose page says that nobody contends with it launches as it likes. Where it asks all the same it is answered
  * at once, by a turn that binds nobody and is worth nothing once somebody contends: `turn` is 0 again then. A client
  * that did nothing for two seconds reads that it is contended, for it may not be alone when it begins again: it asks.
@@ -36,6 +39,9 @@
 
 /* The next turn is given so long before the card falls free, for its work needs that to get there. */
 #define ARBITRATION_EARLY_NS 300000ULL
+
+/* A turn that is to end at a moment ends so much before it at most, where the next kernel would end after it. */
+#define ARBITRATION_KEPT_NS 400000ULL
 
 struct arbitration_hello {
     char magic[8];
@@ -79,7 +85,9 @@ struct arbitration_page {
     uint32_t fallback;  /* percent of the card that this container may take while the arbiter is away; 100: any */
     uint64_t free_at; /* CLOCK_MONOTONIC in ns: when the turn's work can begin, for what was before it is expected to be
                          done then, and the card handed over */
-    uint8_t reserved[16];
+    uint64_t until;   /* CLOCK_MONOTONIC in ns: when another one is expected, and the turn to end as nearly as kernels
+                         allow; 0 = nobody is */
+    uint8_t reserved[8];
 };
 
 static_assert(sizeof(struct arbitration_hello) == 32, "layout");

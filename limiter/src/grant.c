@@ -20,6 +20,7 @@ bool grant_take(struct grant *grant, struct link *link) {
     if (grant_is_called_back(grant, link)) grant_give_back(grant, link, 0);
     if (grant->turn) return true;
     grant->turn = link_turn(link);
+    grant->is_asked &= grant->turn == 0;
     if (grant->turn) grant->left = __atomic_load_n(&link_page(link)->budget_ns, __ATOMIC_RELAXED);
     return grant->turn != 0;
 }
@@ -32,7 +33,7 @@ void grant_await(struct grant *grant, struct link *link) {
 
 void grant_ask(struct grant *grant, struct link *link) {
     link_want(link);
-    grant->is_asked = true;
+    grant->is_asked = link_turn(link) == 0; /* one that it was given unasked may be taken before it is begun */
 }
 
 uint64_t grant_free_at(const struct grant *grant, const struct link *link) {
@@ -43,9 +44,15 @@ uint64_t grant_free_at(const struct grant *grant, const struct link *link) {
 
 uint64_t grant_depth(const struct link *link) { return __atomic_load_n(&link_page(link)->depth_ns, __ATOMIC_RELAXED); }
 
+uint64_t grant_until(const struct link *link) {
+    uint64_t until = __atomic_load_n(&link_page(link)->until, __ATOMIC_RELAXED);
+    return until > moment_now() ? until : 0;
+}
+
 void grant_give_back(struct grant *grant, struct link *link, uint64_t rest) {
     if (!grant->turn) return;
-    link_done(link, grant->turn, rest);
+    bool is_taken = link_turn(link) != grant->turn; /* which the arbiter needs not be told */
+    if (!is_taken) link_done(link, grant->turn, rest);
     grant->done = grant->turn;
     grant->ends = moment_now() + rest;
     grant->turn = 0;

@@ -29,6 +29,9 @@ bool grant_is_called_back(const struct grant *grant, const struct link *link);
 uint64_t grant_free_at(const struct grant *grant, const struct link *link);
 uint64_t grant_depth(const struct link *link);
 
+/* The moment at which the turn is to end, CLOCK_MONOTONIC; 0 = none, or it has passed. */
+uint64_t grant_until(const struct link *link);
+
 /* Gives the turn back: what was launched in it is done in `rest`. With the one that was asked for too early. */
 void grant_give_back(struct grant *grant, struct link *link, uint64_t rest);
 void grant_give_back_all(struct grant *grant, struct link *link);

@@ -101,7 +101,9 @@ static struct terms arbitrated(struct lease *lease) {
     uint32_t before = lease->grant.turn;
     if (!await_grant(lease)) return terms_away(lease->share);
     if (lease->grant.turn != before) seize(lease);
-    return terms_granted(lease->share, lease->grant.left, grant_depth(&lease->link));
+    struct terms terms = terms_granted(lease->share, lease->grant.left, grant_depth(&lease->link));
+    terms.until = grant_until(&lease->link);
+    return terms;
 }
 
 static struct terms agree(struct lease *lease, enum standing standing) {

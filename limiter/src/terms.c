@@ -48,8 +48,8 @@ struct terms terms_granted(unsigned share, uint64_t left, uint64_t depth) {
     struct terms terms = {
         .budget = greater(GRANTED_LEAST, lesser(most, left)), .depth = greater(DEPTH_LEAST, depth), .age = AGE_MOST};
     bool is_endless = left == UINT64_MAX && share >= FULL;
-    if (is_endless) terms = (struct terms){ENDLESS_MOST, lesser(terms.depth, ENDLESS_DEPTH), ENDLESS_MOST};
-    return terms;
+    if (!is_endless) return terms;
+    return (struct terms){.budget = ENDLESS_MOST, .depth = lesser(terms.depth, ENDLESS_DEPTH), .age = ENDLESS_MOST};
 }
 
 struct terms terms_away(unsigned share) {

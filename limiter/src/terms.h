@@ -20,6 +20,7 @@ struct terms {
     uint64_t budget; /* GPU time */
     uint64_t depth;  /* of it, what may be in flight when a launch is added */
     uint64_t age;    /* from its beginning on */
+    uint64_t until;  /* a moment at which it is to end as nearly as kernels allow; 0 = none */
 };
 
 /* `page` is NULL before the first connection; afterwards it is the last one's. */

@@ -28,6 +28,12 @@ static uint64_t in_flight(const struct turn *turn, uint64_t now) {
     return rest > least ? rest : least;
 }
 
+/* Rounded to the nearest kernel, half of those that come at that moment find the card free; this way four fifths do. */
+static bool is_near_end(const struct turn *turn, uint64_t expected, uint64_t now) {
+    uint64_t start = greater(turn->drained, now), least = lesser(expected * 4 / 5, ARBITRATION_KEPT_NS);
+    return turn->terms.until && start + least > turn->terms.until;
+}
+
 enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now) {
     uint64_t budget = turn->terms.budget;
     if (turn->launches == 0) return VERDICT_FITS;
@@ -35,12 +41,13 @@ enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t expecte
     if (budget == UINT64_MAX) return VERDICT_FITS;
     if (turn->is_unknown || !is_known) return VERDICT_UNMEASURED;
     if (expected > budget || turn->expected > budget - expected) return VERDICT_FULL;
+    if (is_near_end(turn, expected, now)) return VERDICT_FULL;
     return in_flight(turn, now) > turn->terms.depth ? VERDICT_DEEP : VERDICT_FITS;
 }
 
 void turn_stretch(struct turn *turn, uint64_t now) {
     turn->begun = now;
-    turn->terms = (struct terms){UINT64_MAX, UINT64_MAX, AGE_MOST};
+    turn->terms = (struct terms){.budget = UINT64_MAX, .depth = UINT64_MAX, .age = AGE_MOST};
 }
 
 /* Nobody knows how long an idle card has been idle by how late the next launch is, but for the time that a launch needs

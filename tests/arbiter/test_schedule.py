@@ -161,7 +161,7 @@ def test_nobody_pays_for_the_time_in_which_the_machine_stood_still(make_world: M
 def test_short_work_is_let_in_at_once(make_world: MakeWorld, quick: Ask, burner: Ask) -> None:
     """Two kernels of 0.45 ms each 10 ms wait for a kernel of 0.5 ms, 0.15 ms more in flight, and a handover."""
     world = make_world()
-    inference = Inference(world, world.tenant(quick))
+    inference = Inference(world, world.tenant(quick), jitter=2 * MS)
     burners(world, burner)
     _, left = shares(world)
     assert max(inference.latencies[100:]) <= 2.15 * MS

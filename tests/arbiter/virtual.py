@@ -8,6 +8,7 @@ limiter does: it asks, launches within the turn's budget and depth, says when it
 import ctypes
 import heapq
 import itertools
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -22,6 +23,7 @@ HANDOVER: Final = 200 * US
 WAKE: Final = 50 * US
 LAUNCH: Final = 5 * US
 GRACE: Final = MS
+KEPT: Final = 400 * US
 ANY: Final = 2**64 - 1
 TOKENS_MOST: Final = 10 * MS
 U64 = ctypes.c_uint64
@@ -46,7 +48,8 @@ class Page(ctypes.Structure):
         ("contended", ctypes.c_uint32),
         ("fallback", ctypes.c_uint32),
         ("free_at", U64),
-        ("reserved", ctypes.c_uint8 * 16),
+        ("until", U64),
+        ("reserved", ctypes.c_uint8 * 8),
     )
 
 
@@ -181,7 +184,7 @@ class Process:
         tenant.processes.append(self)
         self.page = Page()
         self.turn = self.ended = 0
-        self.spent = self.begun_at = self.done_at = 0
+        self.spent = self.begun_at = self.done_at = self.until = 0
         self.surprise = 0  # how much later than it was told the card began with its turn
         self.drained = START  # when what it launched is done, as far as it knows
         self.tokens, self.refilled_at = TOKENS_MOST, world.now
@@ -228,7 +231,7 @@ class Process:
         return min(own, page, most)
 
     def look(self) -> None:
-        """Once its first launch is done it is known how far the card is; before, that all others are still to be done."""
+        """Once its first launch is done it is known how far the card is; before, that the others are still to do."""
         if self.begun_at > self.world.now:
             self.drained = max(self.drained, self.world.now + self.spent - self.kernel)
             self.tenant.lease(self.drained)
@@ -247,12 +250,14 @@ class Process:
             self.want()
             return False
         self.turn, self.spent, self.begun_at = self.page.turn, 0, 0
+        self.until = self.page.until if self.page.until > self.world.now else 0
         self.drained = max(self.drained, self.page.free_at)
         return True
 
     def is_over(self) -> bool:
         is_taken = self.turn and (self.page.turn != self.turn or self.page.yields == self.turn)
-        return bool(is_taken) or (self.spent > 0 and self.spent + self.kernel > self.budget())
+        near = max(self.drained, self.world.now) + min(self.kernel * 4 // 5, KEPT)
+        return bool(is_taken) or 0 < self.until < near or (self.spent > 0 and self.spent + self.kernel > self.budget())
 
     def want(self) -> None:
         self.wanted_at = self.wanted_at or self.world.now
@@ -323,10 +328,13 @@ class Process:
 
 
 class Inference(Process):
-    """Two kernels every 10 ms, each request after the one before."""
+    """Two kernels every 10 ms, later by up to `jitter`, each request after the one before."""
 
-    def __init__(self, world: World, tenant: Tenant, kernel: int = 450 * US, period: int = 10 * MS) -> None:
-        self.period, self.left, self.asked_at = period, 0, 0
+    def __init__(
+        self, world: World, tenant: Tenant, kernel: int = 450 * US, period: int = 10 * MS, jitter: int = 0
+    ) -> None:
+        self.period, self.jitter, self.left, self.asked_at = period, jitter, 0, 0
+        self.random = random.Random(1)
         self.latencies: list[int] = []
         super().__init__(world, tenant, kernel)
         world.at(world.now + MS, self.request)
@@ -338,6 +346,9 @@ class Inference(Process):
         if not self.is_alive:
             return
         self.world.at(self.world.now + self.period, self.request)
+        self.world.at(self.world.now + self.random.randint(0, self.jitter), self.begin)
+
+    def begin(self) -> None:
         if self.left == 0:
             self.left, self.asked_at = 2, self.world.now
             self.step()

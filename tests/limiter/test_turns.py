@@ -18,7 +18,7 @@ FITS, DEEP, UNMEASURED, FULL = range(4)
 
 
 class Terms(ctypes.Structure):
-    _fields_ = (("budget", U64), ("depth", U64), ("age", U64))
+    _fields_ = (("budget", U64), ("depth", U64), ("age", U64), ("until", U64))
 
 
 class Turn(ctypes.Structure):
@@ -299,6 +299,23 @@ def test_a_probe_says_that_kernels_are_shorter_than_expected_or_longer(compute: 
 
 def test_a_turn_of_any_depth_is_not_probed(compute: ctypes.CDLL) -> None:
     assert not compute.turn_is_to_be_probed(ctypes.byref(opened(compute, 30)))
+
+
+@pytest.mark.parametrize(("kernel", "ends_us"), [(MS // 10, 80), (MS // 2, 400), (5 * MS, 400)])
+def test_a_turn_that_is_to_end_at_a_moment_ends_nearer_to_it_than_a_kernel(
+    compute: ctypes.CDLL, kernel: int, ends_us: int
+) -> None:
+    """What is launched begins when all else is done; 80 percent of a kernel may be lost, and no more than 0.4 ms."""
+    until = START + 10 * MS
+    turn = compute.turn_open(U64(START), Terms(100 * MS, 100 * MS, 20 * MS, until))
+    assert judged(compute, turn, kernel, until) == FITS  # the first
+    add(compute, turn, MS, START)
+    turn.drained = until - ends_us * 1000
+    assert judged(compute, turn, kernel) == FITS
+    turn.drained += 1
+    assert judged(compute, turn, kernel) == FULL
+    turn.drained = START
+    assert judged(compute, turn, kernel, until - 1) == FULL
 
 
 def test_a_turn_ends_by_its_age(compute: ctypes.CDLL) -> None:

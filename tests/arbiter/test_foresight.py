@@ -1,0 +1,146 @@
+"""One that comes at regular moments finds the card free, and nobody lives off being expected: in virtual time."""
+
+import ctypes
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from tests.arbiter.test_schedule import burners
+from tests.arbiter.virtual import MS, SECOND, START, U64, US, Ask, Inference, Liar, Process, Tenant, World, ask
+
+MakeWorld = Callable[..., World]
+HALF = ask(50, "burst")
+ALONE, HANDOVER = 900 * US, 200 * US
+
+
+class Rhythm(ctypes.Structure):
+    _fields_ = (("last", U64), ("next", U64), ("interval", U64), ("steady", ctypes.c_uint32))
+
+
+def foretold(pure: ctypes.CDLL, moments: Iterable[int]) -> int:
+    """When one that came then is expected next; 0: nobody knows."""
+    rhythm = Rhythm()
+    for moment in moments:
+        pure.rhythm_come(ctypes.byref(rhythm), U64(START + moment))
+    pure.rhythm_next.restype = U64
+    return max(0, pure.rhythm_next(ctypes.byref(rhythm)) - START)
+
+
+def beats(count: int, interval: int = 10 * MS) -> list[int]:
+    return [number * interval for number in range(count)]
+
+
+@pytest.mark.parametrize("interval", [8 * MS, 10 * MS, 16_666_667, 33_333_333, 900 * MS])
+def test_who_came_in_time_five_times_is_expected(pure: ctypes.CDLL, interval: int) -> None:
+    assert foretold(pure, beats(6, interval)) == 0
+    assert foretold(pure, beats(7, interval)) == 7 * interval
+
+
+@pytest.mark.parametrize("interval", [MS, 7 * MS, 1100 * MS])
+def test_who_comes_too_often_or_too_seldom_is_not(pure: ctypes.CDLL, interval: int) -> None:
+    assert foretold(pure, beats(50, interval)) == 0
+
+
+def test_small_deviations_do_not_matter_and_large_ones_do(pure: ctypes.CDLL) -> None:
+    wobbly = [moment + (number % 3) * 100 * US for number, moment in enumerate(beats(60))]
+    assert abs(foretold(pure, wobbly) - 600 * MS) <= 200 * US
+    odd = [moment + number * 7 % 5 * 400 * US for number, moment in enumerate(beats(60))]
+    assert foretold(pure, odd) == 0
+
+
+def test_one_that_is_late_once_is_expected_again_at_its_own_moments(pure: ctypes.CDLL) -> None:
+    late = beats(20)
+    late[15] += 4 * MS
+    assert foretold(pure, late[:16]) == 160 * MS
+    assert foretold(pure, late) == 200 * MS
+
+
+def test_two_that_are_not_in_time_end_it_and_a_new_rhythm_is_found(pure: ctypes.CDLL) -> None:
+    shifted = beats(15) + [moment + 154 * MS for moment in beats(20)]
+    assert foretold(pure, shifted[:17]) == 0
+    assert foretold(pure, shifted) == 354 * MS
+
+
+@pytest.mark.parametrize("kernel", [MS // 10, MS // 2, MS])
+@pytest.mark.parametrize(("quick", "burner"), [(HALF, HALF), (ask(30), ask(0, "best-effort"))])
+def test_regular_short_work_finds_the_card_free(make_world: MakeWorld, quick: Ask, burner: Ask, kernel: int) -> None:
+    world = make_world()
+    inference = Inference(world, world.tenant(quick))
+    burners(world, burner, kernel=kernel)
+    world.run(SECOND)
+    inference.latencies.clear()
+    _, left = world.shares(3 * SECOND)
+    assert sorted(inference.latencies)[150] <= ALONE + HANDOVER + (50 * US if kernel < MS else 200 * US)
+    assert left >= (84 if kernel < MS else 80)
+
+
+@pytest.mark.parametrize("period", [16 * MS, 33 * MS, 100 * MS])
+def test_between_its_moments_the_burner_has_the_card(make_world: MakeWorld, period: int) -> None:
+    world = make_world()
+    inference = Inference(world, world.tenant(HALF), period=period)
+    burners(world, HALF)
+    world.run(2 * SECOND)
+    inference.latencies.clear()
+    _, left = world.shares(4 * SECOND)
+    assert sorted(inference.latencies)[len(inference.latencies) // 2] <= ALONE + HANDOVER + 300 * US
+    assert left >= 100 - 100 * 1.9 * MS / period
+
+
+class Regular(Liar):
+    """Asks at regular moments, and leaves each turn idle; now and then it does not come at all."""
+
+    def __init__(self, world: World, tenant: Tenant, period: int, skips: int) -> None:
+        self.period, self.skips, self.count = period, skips, 0
+        super().__init__(world, tenant, None)
+        world.at(world.now + MS, self.come)
+
+    def step(self) -> None:
+        pass
+
+    def come(self) -> None:
+        self.count += 1
+        self.world.at(self.world.now + self.period, self.come)
+        self.tenant.leased_until = 0
+        if not self.skips or self.count % self.skips:
+            self.want()
+
+
+def held(world: World, tenants: Iterable[Tenant]) -> int:
+    return sum(world.library.schedule_held_ns(world.schedule, tenant.place) for tenant in tenants)
+
+
+@pytest.mark.parametrize("skips", [0, 2, 3, 7])
+def test_who_is_expected_and_does_nothing_pays_for_it(make_world: MakeWorld, skips: int) -> None:
+    """Its turns are idle for a millisecond each, as those of anybody are who asks and does nothing."""
+    world = make_world()
+    burner = Process(world, world.tenant(HALF))
+    liar = world.tenant(HALF)
+    Regular(world, liar, 10 * MS, skips)
+    world.run(SECOND)
+    before = held(world, [liar])
+    share, _ = world.shares(3 * SECOND)
+    lost = 100 - share
+    assert share >= 81
+    assert 100 * (held(world, [liar]) - before) / (3 * SECOND) >= lost - 6  # handovers, there and back
+    assert burner.is_alive
+
+
+def test_many_who_are_expected_and_do_nothing_take_no_more_than_their_guarantee(make_world: MakeWorld) -> None:
+    world = make_world()
+    honest = Process(world, world.tenant(ask(60)))
+    for number in range(8):
+        world.run(1300 * US)
+        Regular(world, world.tenant(ask(3)), 10 * MS + number * US, 0)
+    world.run(SECOND)
+    assert world.shares(3 * SECOND)[0] == pytest.approx(60, abs=1.5)
+    assert max(honest.waits) <= 60 * MS
+
+
+def test_who_never_comes_again_costs_nothing(make_world: MakeWorld) -> None:
+    world = make_world()
+    inference = Inference(world, world.tenant(HALF))
+    burners(world, HALF)
+    world.run(SECOND)
+    inference.period = 3600 * SECOND
+    world.run(100 * MS)
+    assert world.shares(SECOND)[1] >= 99.5
