@@ -1,10 +1,11 @@
 """Clients of the arbiter that launch nothing, and speak to it as no client of ours does, until they are killed.
 
-    python -m benchmarks.compute.liar flood|keep|hold|ask SOCKET CLIENTS
+    python -m benchmarks.compute.liar flood|keep|hold|ask|regular SOCKET CLIENTS
 
 They claim the first card. `flood`: anything, as fast as it goes; `keep`: turns, none of which is ever ended; `hold`:
 the same, and their container's region says that work is under way that takes long; `ask`: each of the clients for a
-turn, again and again. The layouts are those of arbitration.h and region.h.
+turn, again and again; `regular`: the same each 10 ms exactly, so that the card is kept for them. The layouts are
+those of arbitration.h and region.h.
 """
 
 import array
@@ -25,7 +26,7 @@ from vgpu import limits
 ROW, TAKEN, LEASED_UNTIL = 256, 48, 152  # the first card's in a region, and what lies where in it
 CLAIM_NS = 10_000_000_000
 TRY_S, FULL_S = 0.01, 0.0001
-ASK_S = 0.05
+ASK_S, PERIOD_S = 0.05, 0.01
 
 
 def first_card() -> bytes:
@@ -63,6 +64,13 @@ def ask(clients: list[socket.socket]) -> None:
     time.sleep(ASK_S)
 
 
+def come(clients: list[socket.socket]) -> None:
+    """Ask at the next moment of many at equal distances."""
+    time.sleep(PERIOD_S - time.monotonic() % PERIOD_S)
+    for client in clients:
+        client.send(MESSAGE.pack(WANT, 0, 0))
+
+
 def claim(region: Path, card: bytes) -> None:
     """Say that the card works for us for long."""
     with region.open("r+b") as file:
@@ -75,7 +83,13 @@ def claim(region: Path, card: bytes) -> None:
             file.write(piece)
 
 
-KINDS: dict[str, Callable[[list[socket.socket]], None]] = {"flood": flood, "keep": ask, "hold": ask, "ask": ask}
+KINDS: dict[str, Callable[[list[socket.socket]], None]] = {
+    "flood": flood,
+    "keep": ask,
+    "hold": ask,
+    "ask": ask,
+    "regular": come,
+}
 
 
 def main() -> None:

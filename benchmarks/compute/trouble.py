@@ -32,6 +32,7 @@ def trouble(seconds: float) -> list[Scenario]:
         _scenario("a client floods it", seconds, lies=("flood", 1, 1)),
         _scenario("a client takes each turn and ends none", seconds, lies=("keep", 1, 1)),
         _scenario("a client takes each turn and says that its work is long", seconds, lies=("hold", 1, 1)),
+        _scenario("a client comes each 10 ms, and does nothing", seconds, lies=("regular", 1, 1)),
         _scenario(f"{CLIENTS} clients ask all the time", seconds, lies=("ask", CONTAINERS, CLIENTS)),
     ]
 
