@@ -136,6 +136,32 @@ def test_many_who_are_expected_and_do_nothing_take_no_more_than_their_guarantee(
     assert max(honest.waits) <= 60 * MS
 
 
+class Awaited(Inference):
+    """Knows for how long the card was kept for it."""
+
+    kept = 0
+
+    def begin(self) -> None:
+        if self.left == 0 and self.page.turn not in (0, self.turn, self.ended):
+            self.kept += max(0, self.world.now - (self.page.free_at - HANDOVER))
+        super().begin()
+
+
+@pytest.mark.parametrize("kernel", [400 * US, 500 * US, 700 * US])
+def test_the_card_is_kept_for_a_thirty_second_of_its_time_at_most(make_world: MakeWorld, kernel: int) -> None:
+    """Three that come each 10 ms between such kernels would have 5 to 7 percent of it kept."""
+    world = make_world()
+    burners(world, ask(), kernel=kernel)
+    three = []
+    for _ in range(3):
+        world.run(10 * MS // 3)
+        three.append(Awaited(world, world.tenant(ask(30)), kernel=50 * US))
+    world.run(SECOND)
+    before = sum(each.kept for each in three)
+    world.run(3 * SECOND)
+    assert 100 * (sum(each.kept for each in three) - before) / (3 * SECOND) == pytest.approx(100 / 32, abs=0.1)
+
+
 def test_who_never_comes_again_costs_nothing(make_world: MakeWorld) -> None:
     world = make_world()
     inference = Inference(world, world.tenant(HALF))
