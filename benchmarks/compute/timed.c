@@ -3,10 +3,10 @@
  *   timed KIND US SECONDS
  *
  * KIND is steady (kernels one after another, a few in flight), pause (the same, but for the middle third of the time),
- * infer (two kernels about every 10 ms, waited for), or regular (the same, each 10 ms exactly). Says {"ready":...}, waits for a line with a moment of
- * CLOCK_MONOTONIC in ns, begins at once, and says what was done in the SECONDS from that moment on: for steady and
- * pause the us since then at which each kernel ended, and those at which it stopped and came back, for infer
- * and regular the us that each pair took. */
+ * infer (two kernels about every 10 ms, waited for), or regular (the same, each 10 ms exactly). Says {"ready":...},
+ * waits for a line with a moment of CLOCK_MONOTONIC in ns, begins at once, and says what was done in the SECONDS from
+ * that moment on: for steady and pause the us since then at which each kernel ended, and those at which it stopped and
+ * came back, for infer and regular the us that each pair took. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,8 +119,10 @@ int main(int argc, char **argv) {
         (void)infer(0);
     else if (strcmp(argv[1], "pause") == 0)
         (void)pause_between();
-    else
+    else if (strcmp(argv[1], "steady") == 0)
         (void)feed_until(timed.until);
+    else
+        return 2;
     say();
     return failure.result != CUDA_SUCCESS;
 }
