@@ -5,7 +5,7 @@
 #define UNKNOWN  (5 * NS_PER_MS) /* what a launch is given that was never measured */
 #define AGE_MOST (20 * NS_PER_MS)
 
-enum { DENSE_LEAST = 4 };
+enum { DENSE_LEAST = 4, DENSE_PAUSES = 8 };
 
 /* Between a launch and its start on an idle card. */
 #define LATENCY 10000ULL
@@ -58,7 +58,9 @@ static uint64_t idle_before(const struct turn *turn, uint64_t now) {
 }
 
 void turn_add(struct turn *turn, bool is_known, uint64_t expected, uint64_t now) {
-    turn->idle += idle_before(turn, now);
+    uint64_t idle = idle_before(turn, now);
+    turn->idle += idle;
+    turn->pauses += idle != 0;
     if (turn->drained < now) turn->drained = now;
     turn->drained += is_known ? expected : UNKNOWN;
     turn->expected += is_known ? expected : 0;
@@ -80,15 +82,19 @@ void turn_learn(struct turn *turn, bool is_passed, uint64_t now) {
     if (is_passed) turn->is_probed = false;
 }
 
+/* A program that waits for each kernel pauses before each: where one takes longer than expected, that looks like a
+ * pause, and so the less is charged the less is expected. A few pauses are those of a host that has slept; then what
+ * is expected may be too much, for it is learnt from launches onto an idle card. */
+static bool is_dense(const struct turn *turn) { return turn->pauses * DENSE_PAUSES <= turn->launches; }
+
 uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t marked) {
     if (measured == 0) return turn->expected;
     uint64_t idle = turn->idle + (marked ? idle_before(turn, marked) : 0);
-    uint64_t least = measured < turn->expected ? measured : turn->expected;
     uint64_t busy = measured > idle ? measured - idle : 0;
-    return busy > least ? busy : least;
+    return is_dense(turn) && busy ? busy : greater(busy, lesser(measured, turn->expected));
 }
 
 bool turn_tells(const struct turn *turn, uint64_t cost) {
-    bool is_dense = turn->idle == 0 || cost > turn->expected;
-    return is_dense && !turn->is_unknown && turn->launches >= DENSE_LEAST;
+    bool is_telling = is_dense(turn) || cost > turn->expected;
+    return is_telling && !turn->is_unknown && turn->launches >= DENSE_LEAST;
 }

@@ -15,6 +15,7 @@ struct turn {
     uint64_t drained;  /* when that is done, as far as is known */
     uint64_t idle;     /* how long nothing ran since the first launch, as far as is known */
     unsigned launches;
+    unsigned pauses; /* how often nothing ran before one of them */
     uint64_t probed; /* GPU time of what had been launched when the probe was */
     bool is_probed;  /* a probe is on its way: an event that says how far the card is */
     bool is_unknown; /* it holds a launch that was never measured: nothing follows before it has been */

@@ -29,6 +29,7 @@ class Turn(ctypes.Structure):
         ("drained", U64),
         ("idle", U64),
         ("launches", ctypes.c_uint),
+        ("pauses", ctypes.c_uint),
         ("probed", U64),
         ("is_probed", ctypes.c_bool),
         ("is_unknown", ctypes.c_bool),

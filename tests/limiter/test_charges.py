@@ -1,0 +1,99 @@
+"""What turns are charged, of programs that launch as real ones do: by a model of their host and of the card."""
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.limiter.test_turns import FITS, MS, START, U64, Turn, compute
+
+US = 1000
+LATENCY = 8 * US  # between a launch and its start on an idle card: what an H200 takes
+SHARE = 30
+TURNS, LEARNT = 40, 20
+__all__ = ["compute"]  # the fixture
+
+
+@dataclass
+class Program:
+    """Kernels in a stream, over and over: what each takes, and the host's time before the next.
+
+    Attributes:
+        kernels: ns each.
+        host: ns between launches, where the gate lets it.
+        cold: ns more before the second launch of a turn: the host has slept, and its caches are cold.
+        waits: whether it waits for each kernel before it goes on.
+        is_one: whether it is the same kernel with other arguments, so that nobody knows what it takes this time.
+    """
+
+    kernels: tuple[int, ...]
+    host: int
+    cold: int = 0
+    waits: bool = False
+    is_one: bool = False
+
+
+@dataclass
+class Gate:
+    """A process's gate, driven as limiter/src/gate.c drives it, alone on its card."""
+
+    pure: ctypes.CDLL
+    program: Program
+    estimates: ctypes.Array[ctypes.c_char] = field(default_factory=lambda: ctypes.create_string_buffer(1 << 20))
+    number: int = 0
+
+    def expected(self, key: int) -> int | None:
+        found = U64()
+        known = self.pure.estimates_of(self.estimates, U64(key), ctypes.byref(found))
+        return found.value if known else None
+
+    def turn(self, now: int) -> tuple[int, int]:
+        """What a turn cost by the limiter, and in truth."""
+        turn: Turn = self.pure.turn_open(U64(now), self.pure.terms_alone(SHARE))
+        busy, begun, free_at, sampled = 0, now, now, (0, 0)
+        while True:
+            key, kernel = self.next()
+            expected = self.expected(key)
+            known = expected is not None
+            if self.pure.turn_judge(ctypes.byref(turn), known, U64(expected or 0), U64(now)) != FITS:
+                break
+            self.pure.turn_add(ctypes.byref(turn), known, U64(expected or 0), U64(now))
+            free_at = max(free_at, now + LATENCY) + kernel
+            sampled = sampled if sampled[0] else (key, free_at - begun)
+            busy += kernel
+            self.number += 1
+            now = max(now, free_at if self.program.waits else now) + self.program.host
+            now += self.program.cold if turn.launches == 1 else 0
+        cost = self.pure.turn_cost(ctypes.byref(turn), U64(free_at - begun), U64(0))
+        self.pure.estimates_learn(self.estimates, U64(sampled[0]), U64(sampled[1]))
+        if self.pure.turn_tells(ctypes.byref(turn), U64(cost)):
+            self.pure.estimates_fit(self.estimates, U64(turn.expected), U64(cost))
+        return cost, busy
+
+    def next(self) -> tuple[int, int]:
+        place = self.number % len(self.program.kernels)
+        return (1 if self.program.is_one else place + 1) << 32, self.program.kernels[place]
+
+    def turns(self) -> Iterator[tuple[int, int]]:
+        for number in range(TURNS):
+            yield self.turn(START + number * 18 * MS)
+
+
+@pytest.mark.parametrize(
+    ("program", "most"),
+    [
+        (Program((170 * US,), 15 * US), 1.01),
+        (Program((170 * US,), 15 * US, cold=300 * US), 1.01),
+        (Program((170 * US, 40 * US), 30 * US, cold=500 * US), 1.01),
+        (Program((10 * US,), 4 * US, cold=100 * US), 1.01),
+        (Program((20 * US, 200 * US, 60 * US), 30 * US, cold=200 * US), 1.01),
+        (Program((500 * US,), 20 * US, waits=True), 1.06),
+        (Program((20 * US, 180 * US), 20 * US, cold=200 * US, is_one=True), 1.03),
+    ],
+)
+def test_what_is_charged_is_what_the_kernels_took(compute: ctypes.CDLL, program: Program, most: float) -> None:
+    """Of one that waits, the card's pause until its next launch is there is charged too."""
+    last = list(Gate(compute, program).turns())[LEARNT:]
+    cost, busy = (sum(each) for each in zip(*last, strict=True))
+    assert 0.98 <= cost / busy <= most
