@@ -102,8 +102,8 @@ class Feeder:
             raise RuntimeError("a program hangs")
         line = self._process.stdout.readline()
         said: dict[str, Any] = json.loads(line or '{"result": -1, "function": "the start"}')
-        if said["result"]:
-            raise RuntimeError(f"{said['function']}: {said['result']}")
+        if said["result"] or said.get("ready") is False:
+            raise RuntimeError(f"{said['function'] or 'no CUDA driver'}: {said['result']}")
         return said
 
     def end(self) -> None:
