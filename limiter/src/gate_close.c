@@ -72,7 +72,7 @@ static bool is_leisurely(const struct gate *gate) {
 /* Its work was done before the turn was taken, as far as is known, and whose turn it is now would have to make way for
  * an event that says when. */
 static bool is_long_past(const struct gate *gate) {
-    return gate->is_leisurely && lease_is_called_back(&gate->lease) && marks_are_due(&gate->marks);
+    return gate->is_leisurely && lease_is_called_back(&gate->lease) && marks_are_due(&gate->marks, NULL);
 }
 
 /* The card was expected to be free by now, and may not be: what the next one is told would be wrong by ever more. */

@@ -8,7 +8,7 @@
 
 static void end_stream(struct gate *gate, CUstream stream) {
     pthread_mutex_lock(&gate->mutex);
-    bool is_mine = marks_is_due(&gate->marks, stream) && gate_claim(gate);
+    bool is_mine = marks_are_due(&gate->marks, stream) && gate_claim(gate);
     pthread_mutex_unlock(&gate->mutex);
     if (!is_mine) return;
     marks_end(&gate->marks, stream);
@@ -18,7 +18,7 @@ static void end_stream(struct gate *gate, CUstream stream) {
 }
 
 void gate_end_stream(CUstream stream) {
-    if (!gate_is_used()) return;
+    if (!stream || !gate_is_used()) return;
     for (int i = 0; i < GATES; i++)
         if (gate_at(i)) end_stream(gate_at(i), stream);
 }

@@ -147,16 +147,17 @@ void growth_look_on(const uint8_t uuid[UUID_SIZE], unsigned own) {
     if (region && pools_any()) charge_them(uuid, account_find_card(region, uuid), own);
 }
 
-void growth_trim_on(const uint8_t uuid[UUID_SIZE]) {
-    const struct region *region = place_region();
+static void trim_all(int card) {
     struct pool *pool;
-    if (!region || !pools_any()) return;
-    int card = account_find_card(region, uuid);
-    int mode = capture_allow();
     pools_lock();
     for (unsigned at = 0; (pool = pools_next(card, &at));) REAL(cuMemPoolTrimTo)(pool->handle, 0);
     pools_unlock();
-    capture_restore(mode);
+}
+
+void growth_trim_on(const uint8_t uuid[UUID_SIZE]) {
+    const struct region *region = place_region();
+    if (!region || !pools_any()) return;
+    CAPTURE_ALLOWS(trim_all(account_find_card(region, uuid)));
 }
 
 void growth_end(const struct pool *pool) {

@@ -46,9 +46,8 @@ static uint64_t need_of(CUfunction function, CUdevice device) {
 /* The question may be the first that the driver hears of the function, and make it load it. */
 static uint64_t ask_need(CUfunction function, CUdevice device) {
     if (!capture_was_seen()) return need_of(function, device);
-    int mode = capture_allow();
-    uint64_t need = need_of(function, device);
-    capture_restore(mode);
+    uint64_t need = 0;
+    CAPTURE_ALLOWS(need = need_of(function, device));
     return need;
 }
 

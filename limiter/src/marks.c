@@ -50,17 +50,10 @@ static void set_due(struct mark *mark, bool due) { __atomic_store_n(&mark->is_du
 
 static bool is_in(const struct mark *mark, CUstream stream) { return !stream || mark->stream == stream; }
 
-bool marks_is_due(const struct marks *marks, CUstream stream) {
+bool marks_are_due(const struct marks *marks, CUstream stream) {
     for (int i = 0; i < MARKS_CONTEXTS; i++)
         for (unsigned j = 0; j < marks->spans[i].count; j++)
-            if (marks->spans[i].marks[j].stream == stream && is_due(&marks->spans[i].marks[j])) return true;
-    return false;
-}
-
-bool marks_are_due(const struct marks *marks) {
-    for (int i = 0; i < MARKS_CONTEXTS; i++)
-        for (unsigned j = 0; j < marks->spans[i].count; j++)
-            if (is_due(&marks->spans[i].marks[j])) return true;
+            if (is_in(&marks->spans[i].marks[j], stream) && is_due(&marks->spans[i].marks[j])) return true;
     return false;
 }
 

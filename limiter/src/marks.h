@@ -56,9 +56,8 @@ bool marks_is_capturing(CUstream stream);
 /* The place of a launch into a stream of the current context; false where the turn has no room for it. */
 bool marks_find(struct marks *marks, CUcontext context, CUstream stream, struct place *place);
 
-/* Whether an end in that stream, or any, is still to be marked. */
-bool marks_is_due(const struct marks *marks, CUstream stream);
-bool marks_are_due(const struct marks *marks);
+/* Whether an end is still to be marked, in that stream or (NULL) in any. */
+bool marks_are_due(const struct marks *marks, CUstream stream);
 
 /* Around the launch, by its own thread. */
 void marks_before(const struct place *place);

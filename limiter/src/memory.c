@@ -121,15 +121,17 @@ static CUresult pass(CUdeviceptr pointer, CUresult result) {
 /* Taken before the driver's call, for after it another thread may be given the same pointer; and so is a pool's use,
  * for who asks the driver meanwhile counts it in, which is no harm. What was never charged goes to the driver as it is,
  * and `after` sees to it. */
-#define FREE(name, after, pointer, ...)                                                                                \
-    do {                                                                                                               \
-        struct holding holding;                                                                                        \
-        pools_use_less(recents_take(pointer));                                                                         \
-        if (!charge_is_limited() || !holdings_take(pointer, &holding)) return after(pointer, REAL(name)(__VA_ARGS__)); \
-        int span = charge_enter();                                                                                     \
-        CUresult result = take_back(pointer, holding, REAL(name)(__VA_ARGS__));                                        \
-        charge_leave(span);                                                                                            \
-        return result;                                                                                                 \
+#define FREE(name, after, pointer, ...)                                         \
+    do {                                                                        \
+        struct holding holding;                                                 \
+        if (!charge_is_limited() || !holdings_take(pointer, &holding)) {        \
+            pools_use_less(recents_take(pointer));                              \
+            return after(pointer, REAL(name)(__VA_ARGS__));                     \
+        }                                                                       \
+        int span = charge_enter();                                              \
+        CUresult result = take_back(pointer, holding, REAL(name)(__VA_ARGS__)); \
+        charge_leave(span);                                                     \
+        return result;                                                          \
     } while (0)
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) { FREE(cuMemFree_v2, look, pointer, pointer); }

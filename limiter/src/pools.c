@@ -28,9 +28,8 @@ static uint64_t ask(const struct pool *pool, CUmemPool_attribute which) {
 
 static uint64_t attribute(const struct pool *pool, CUmemPool_attribute which) {
     if (!capture_was_seen()) return ask(pool, which);
-    int mode = capture_allow();
-    uint64_t value = ask(pool, which);
-    capture_restore(mode);
+    uint64_t value = 0;
+    CAPTURE_ALLOWS(value = ask(pool, which));
     return value;
 }
 
