@@ -40,6 +40,11 @@ class Native:
     kept: int
     hidden: int
 
+    @property
+    def is_context(self) -> bool:
+        """Whether it makes a context each time: then it is no size that is asked for, and none is like the other."""
+        return self.name in WHOLE_CONTEXTS
+
 
 def measure(watcher: Watcher) -> tuple[int, list[Native]]:
     """Return what a started process costs the card, and every class."""

@@ -4,7 +4,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.limiter.native import KEEPING, SLACK, SMALL, STEP, WHOLE_CONTEXTS, Native
+from benchmarks.limiter.native import KEEPING, SLACK, SMALL, STEP, Native
 from benchmarks.limiter.worker import MIB, OUT_OF_MEMORY, Answer, Worker
 
 QUIET_S = 0.2  # what a kernel's first launch takes is measured when that is due
@@ -51,7 +51,7 @@ class Trial:
         self.row.fitted = self.fill()
         self.go_past()
         self.go_on()
-        if self.native.name not in WHOLE_CONTEXTS:
+        if not self.native.is_context:
             self.fill_to_the_end()
         self._give_all()
         self.fill()
@@ -74,7 +74,7 @@ class Trial:
             if answer.result:
                 self._fault(f"step {number + 1} of {count} refused with {self.worker.free() // MIB} MiB free: {answer}")
                 return number * STEP
-        if self.native.name in WHOLE_CONTEXTS:
+        if self.native.is_context:
             time.sleep(QUIET_S)
         off = begun - count * self.native.cost - self.worker.free()
         if abs(off) > SLACK + self._apart(count) and self.native.name not in KEEPING:
@@ -83,7 +83,7 @@ class Trial:
 
     def _apart(self, count: int) -> int:
         """Return by how much contexts may differ: the first from the others, and by what is no process's."""
-        if self.native.name not in WHOLE_CONTEXTS:
+        if not self.native.is_context:
             return 0
         return abs(self.native.first - self.native.cost) + count * self.native.hidden
 
@@ -100,7 +100,7 @@ class Trial:
 
     def go_on(self) -> None:
         """A smaller one after the refusal; where the class has no small ones, a plain one."""
-        name = "plain" if self.native.name in WHOLE_CONTEXTS else self.row.name
+        name = "plain" if self.native.is_context else self.row.name
         answer = self.worker.take(SMALL, name)
         if answer.result:
             self._fault(f"does not go on: {answer}")
@@ -124,7 +124,7 @@ class Trial:
         self.held.clear()
         if any(answer.result for answer in answers):
             self._fault(f"cannot be given back: {next(answer for answer in answers if answer.result)}")
-        self.lost = self.native.kept * len(answers) if self.native.name in WHOLE_CONTEXTS else 0
+        self.lost = self.native.kept * len(answers) if self.native.is_context else 0
         missing = self.row.start_free - self.lost - self.worker.free()
         if missing > SLACK and self.native.name not in KEEPING:
             self._fault(f"{missing // MIB} MiB stay charged")
