@@ -2,8 +2,8 @@
 
     python -m benchmarks.compute.torch_load eager|graph|compile SECONDS
 
-A product's time is the mean between two events around it, but for those that were not launched in time, which took a
-multiple of the median: between their events the card has waited too. Prints JSON.
+A product's time is the mean between two events around it, of those that were launched before the card was done with
+the one before: between the others' events the card has waited too. Prints JSON.
 """
 
 import collections
@@ -11,13 +11,27 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 
 SIZE = 4096
 IN_FLIGHT = 16
-IN_TIME = 1.5  # of the median
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The events before and after it; `is_ahead`: the card was not done with the one before when it was launched."""
+
+    before: torch.cuda.Event
+    after: torch.cuda.Event
+    is_ahead: bool
+
+    def seconds(self) -> float:
+        """Wait for its end and return the time between the events."""
+        self.after.synchronize()
+        return float(self.before.elapsed_time(self.after)) / 1000
 
 
 def make(kind: str) -> Callable[[], object]:
@@ -45,29 +59,28 @@ def make(kind: str) -> Callable[[], object]:
 
 def feed(once: Callable[[], object], seconds: float) -> tuple[int, float, float]:
     """Do it again and again; return how often, the seconds that took, and the seconds of one."""
-    flying: collections.deque[tuple[torch.cuda.Event, torch.cuda.Event]] = collections.deque()
+    flying: collections.deque[Product] = collections.deque()
     times: list[float] = []
     begun = time.monotonic()
     count = 0
     while time.monotonic() < begun + seconds:
-        pair = (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
-        pair[0].record()
-        once()
-        pair[1].record()
-        flying.append(pair)
+        flying.append(launch(once, flying[-1].after if flying else None))
         count += 1
         if len(flying) == IN_FLIGHT:
-            first, last = flying.popleft()
-            last.synchronize()
-            times.append(first.elapsed_time(last) / 1000)
+            done = flying.popleft()
+            took = done.seconds()
+            times += [took] if done.is_ahead else []
     torch.cuda.synchronize()
-    return count, time.monotonic() - begun, mean_in_time(times)
+    return count, time.monotonic() - begun, statistics.fmean(times)
 
 
-def mean_in_time(times: Sequence[float]) -> float:
-    """Return the mean of those that are not far above the median."""
-    most = IN_TIME * statistics.median(times)
-    return statistics.fmean(each for each in times if each <= most)
+def launch(once: Callable[[], object], former: torch.cuda.Event | None) -> Product:
+    """Do one between two events; `former` is the one behind the product before."""
+    before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    before.record()
+    once()
+    after.record()
+    return Product(before, after, is_ahead=former is not None and not former.query())
 
 
 def main() -> None:
