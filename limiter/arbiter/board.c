@@ -8,8 +8,8 @@
 
 enum { BOARDS = 128 };
 
-/* A fifth of what its readers take for silence. */
-#define BEAT_EVERY (ARBITRATION_AWAY_NS / 5)
+/* A third of what its readers take for silence. */
+#define BEAT_EVERY (ARBITRATION_AWAY_NS / 3)
 
 static struct board boards[BOARDS];
 

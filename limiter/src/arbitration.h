@@ -31,7 +31,7 @@
 
 /* An arbiter that has not written `beat` for so long, and was asked or has more than one container on the card, is
  * away: its clients go on by themselves. It writes it every 20 ms then. */
-#define ARBITRATION_AWAY_NS 100000000ULL
+#define ARBITRATION_AWAY_NS 60000000ULL
 
 /* A holder writes `leased_until` of its card's row in the region: when what it launched is expected to be done, and
  * this much. */

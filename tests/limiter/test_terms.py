@@ -38,8 +38,8 @@ def granted(terms: ctypes.CDLL, share: int, left: int, depth: int = ANY) -> tupl
     [
         (True, 0, 0, ALONE),
         (True, 0, 9999, ALONE),  # nobody has to write it then
-        (True, 1, 100, CONTENDED),
-        (True, 1, 101, AWAY),
+        (True, 1, 60, CONTENDED),
+        (True, 1, 61, AWAY),
         (True, 1, -5, CONTENDED),  # written since the clock was read
         (True, 1, -5000, AWAY),
         (False, 1, 0, AWAY),
@@ -52,7 +52,7 @@ def test_how_a_card_stands_is_what_the_page_says_while_it_is_fresh(
     assert standing(terms, joined=joined, contended=contended, beat=NOW - age_ms * MS) == expected
 
 
-@pytest.mark.parametrize(("age_ms", "fresh_ms"), [(0, 100), (60, 40), (99, 1), (100, 1), (5000, 1)])
+@pytest.mark.parametrize(("age_ms", "fresh_ms"), [(0, 60), (40, 20), (59, 1), (60, 1), (5000, 1)])
 def test_a_wait_ends_when_the_page_would_be_too_old(terms: ctypes.CDLL, age_ms: int, fresh_ms: int) -> None:
     page = PAGE.pack(0, 0, 0, 0, NOW - age_ms * MS, 1, 0)
     assert terms.terms_fresh_for(page, U64(NOW)) == fresh_ms * MS
