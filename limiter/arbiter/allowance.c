@@ -2,7 +2,7 @@
 
 #include "../src/numbers.h"
 
-#define BUDGET_MOST   (13 * NS_PER_MS)
+#define BUDGET_MOST   (16 * NS_PER_MS)
 #define BUDGET_FIXED  (10 * NS_PER_MS) /* a fixed share saves up no more, and would lose what it waits for longer */
 #define BUDGET_LEAST  (3 * NS_PER_MS)
 #define BUDGETS       (225 * NS_PER_MS) /* over the square of the tenants: eight fixed ones then wait 50 ms at most */
