@@ -58,6 +58,7 @@ CUDA = (
     "cuda_pages.c",
     "cuda_pool.c",
     "cuda_pool_devices.c",
+    "cuda_pool_pieces.c",
     "cuda_pool_settings.c",
     "cuda_shares.c",
     "cuda_ipc.c",

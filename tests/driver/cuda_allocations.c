@@ -41,9 +41,9 @@ Allocation *allocation_at(CUdeviceptr address) {
     return at > 0 && table[at - 1].address == address ? &table[at - 1] : NULL;
 }
 
-Allocation *allocation_imported(uint64_t share, CUdeviceptr origin) {
+Allocation *allocation_imported(Kind kind, uint64_t share, CUdeviceptr origin) {
     for (size_t i = 0; i < table_count; i++) {
-        if (table[i].kind == KIND_IPC && table[i].share == share && table[i].origin == origin) {
+        if (table[i].kind == kind && table[i].share == share && table[i].origin == origin) {
             return &table[i];
         }
     }
@@ -77,6 +77,7 @@ CUresult allocation_add(Allocation allocation, CUdeviceptr *address) {
     }
     if (allocation.address == 0) {
         uint64_t alignment = allocation.kind == KIND_DEVICE ? PAGE : SMALL_UNIT;
+        alignment = allocation.kind == KIND_POOL_IPC ? POOL_BLOCK : alignment;
         allocation.address = round_up(arena_top, alignment);
         arena_top = allocation.address + round_up(allocation.size, SMALL_UNIT);
     }

@@ -9,6 +9,7 @@
 #define SIM_CUDA_VERSION 13000         /* what a 580 driver speaks; the header may be newer */
 #define PAGE             (2 * SIM_MIB) /* what the real driver takes from a card at a time */
 #define SMALL_UNIT       512
+#define POOL_BLOCK       (32 * SIM_MIB) /* what a pool takes at a time */
 
 typedef struct {
     char uuid[SIM_UUID_SIZE];
@@ -35,6 +36,9 @@ struct CUctx_st {
     struct CUstream_st *streams;
 };
 
+/* Of a pool, what an exported pointer is of: a share of its own, for it is all that others keep (cuda_pool_pieces.c). */
+typedef struct Piece Piece;
+
 struct CUmemPoolHandle_st {
     struct CUmemPoolHandle_st *next;
     bool destroyed; /* by the program; goes when its last allocation does */
@@ -48,9 +52,10 @@ struct CUmemPoolHandle_st {
     CUmemAccess_flags access[SIM_MAX_CARDS];
     bool exportable;
     bool imported;
-    SimSight sight;   /* of its share */
+    SimSight sight;   /* of its share, as it was imported */
     unsigned imports; /* allocations of an imported pool */
-    uint64_t share;   /* its number once it was exported, or as it was imported; 0 = none */
+    uint64_t share;   /* its number once it was exported, or as it was imported; of no bytes; 0 = none */
+    Piece *pieces;
 };
 
 /* A function of a module, or a kernel of a library: a program launches both. */
@@ -125,7 +130,6 @@ CUresult device_charge(CUdevice ordinal, uint64_t bytes);
 void device_release(CUdevice ordinal, uint64_t bytes);
 /* Makes charged memory a share unless it is one: `share` is its number, 0 until then. */
 CUresult device_share(CUdevice ordinal, uint64_t bytes, uint64_t *share);
-CUresult device_resize_share(CUdevice ordinal, uint64_t share, uint64_t bytes);
 /* Gives it back, whichever it is. */
 void device_give(CUdevice ordinal, uint64_t bytes, uint64_t share);
 /* The device of that UUID, -1 when this program sees none. */
@@ -161,7 +165,7 @@ CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size,
 /* What cuMemFree may free: all but host memory and what cuIpcCloseMemHandle closes. */
 bool allocation_is_freeable(const Allocation *allocation);
 /* What this process opened of what another allocated; NULL when it has not. */
-Allocation *allocation_imported(uint64_t share, CUdeviceptr origin);
+Allocation *allocation_imported(Kind kind, uint64_t share, CUdeviceptr origin);
 
 CUresult pages_take(CUdevice device, uint64_t bytes, bool for_arrays, CUdeviceptr *address);
 void pages_give(CUdeviceptr address, uint64_t bytes);
@@ -172,6 +176,20 @@ CUmemoryPool pool_make(CUdevice ordinal);    /* NULL without memory */
 CUmemoryPool pool_current(CUdevice ordinal); /* NULL without memory */
 void pool_drop_if_done(CUmemoryPool pool);
 void pools_trim(CUdevice ordinal); /* at a synchronisation point */
+
+/* The share that the exported pointer is of, and of an imported pool that it holds from now on; a result. */
+CUresult piece_export(CUmemoryPool pool, const Allocation *allocation, uint64_t *share);
+CUresult piece_import(CUmemoryPool pool, uint64_t share);
+/* Bytes of the pool's reserve that are in pieces. */
+uint64_t pieces_reserved(const struct CUmemPoolHandle_st *pool);
+/* Takes freed pieces out of the reserve, or back into it, `most` bytes at most: how many. What is out of it others
+ * keep, and the pool's handle. */
+uint64_t pieces_hide(CUmemoryPool pool, uint64_t most);
+uint64_t pieces_show(CUmemoryPool pool, uint64_t most);
+/* The handle is gone. */
+void pieces_let_go(CUmemoryPool pool);
+void pieces_free(CUmemoryPool pool);
+
 /* Whether a call that could make a captured stream wait may be made now: a result. Otherwise the captures are invalid.
  */
 CUresult capture_forbids(void);

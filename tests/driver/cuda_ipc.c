@@ -75,7 +75,7 @@ static CUresult open_handle(CUdeviceptr *pdptr, const CUipcMemHandle *handle, un
     REQUIRE(pdptr != NULL && flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CUDA_ERROR_INVALID_VALUE);
     memcpy(&exported, handle, sizeof exported);
     REQUIRE(!made_here(&exported), CUDA_ERROR_INVALID_CONTEXT);
-    Allocation *again = allocation_imported(exported.share, exported.origin);
+    Allocation *again = allocation_imported(KIND_IPC, exported.share, exported.origin);
     if (again == NULL) {
         LEAVE(open_first(pdptr, &exported, context));
     }

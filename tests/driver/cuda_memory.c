@@ -185,11 +185,22 @@ SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, C
     LEAVE(CUDA_SUCCESS);
 }
 
-/* Needs no current context, as on a real card; of the attributes only the context. */
+/* Needs no current context, as on a real card; of the attributes a few. */
 SIM_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
     ENTER();
     const Allocation *found = allocation_holding(ptr);
-    REQUIRE(data != NULL && attribute == CU_POINTER_ATTRIBUTE_CONTEXT && found != NULL, CUDA_ERROR_INVALID_VALUE);
-    *(CUcontext *)data = found->context;
-    LEAVE(CUDA_SUCCESS);
+    REQUIRE(data != NULL && found != NULL, CUDA_ERROR_INVALID_VALUE);
+    switch ((int)attribute) {
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+            *(CUcontext *)data = found->context;
+            LEAVE(CUDA_SUCCESS);
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            *(int *)data = found->device;
+            LEAVE(CUDA_SUCCESS);
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            *(CUmemoryPool *)data = found->pool;
+            LEAVE(CUDA_SUCCESS);
+        default:
+            LEAVE(CUDA_ERROR_INVALID_VALUE);
+    }
 }

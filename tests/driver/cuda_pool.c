@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#define BLOCK (32 * SIM_MIB)
-
 static CUmemoryPool pools;
 
 CUmemoryPool pool_make(CUdevice ordinal) {
@@ -18,10 +16,10 @@ CUmemoryPool pool_make(CUdevice ordinal) {
     return pool;
 }
 
-/* More of the card than before, of its own or of what it shares. */
+/* What it holds anyway comes first. */
 static CUresult reserve(CUmemoryPool pool, uint64_t bytes) {
-    CUresult result = pool->share == 0 ? device_charge(pool->device, bytes - pool->reserved)
-                                       : device_resize_share(pool->device, pool->share, bytes);
+    pool->reserved += pieces_show(pool, bytes - pool->reserved);
+    CUresult result = device_charge(pool->device, bytes - pool->reserved);
     pool->reserved = result == CUDA_SUCCESS ? bytes : pool->reserved;
     return result;
 }
@@ -30,7 +28,7 @@ static CUresult pool_charge(CUmemoryPool pool, uint64_t bytes) {
     if (pool->limit != 0 && pool->used + bytes > pool->limit) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    uint64_t needed = round_up(pool->used + bytes, BLOCK);
+    uint64_t needed = round_up(pool->used + bytes, POOL_BLOCK);
     CUresult result = needed > pool->reserved ? reserve(pool, needed) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS) {
         return result;
@@ -42,15 +40,12 @@ static CUresult pool_charge(CUmemoryPool pool, uint64_t bytes) {
 }
 
 static void trim(CUmemoryPool pool, uint64_t keep) {
-    uint64_t kept = keep < pool->reserved ? round_up(pool->used > keep ? pool->used : keep, BLOCK) : keep;
+    uint64_t kept = keep < pool->reserved ? round_up(pool->used > keep ? pool->used : keep, POOL_BLOCK) : keep;
     if (kept >= pool->reserved) {
         return;
     }
-    if (pool->share == 0) {
-        device_release(pool->device, pool->reserved - kept);
-    } else {
-        (void)device_resize_share(pool->device, pool->share, kept);
-    }
+    pool->reserved -= pieces_hide(pool, pool->reserved - kept);
+    device_release(pool->device, pool->reserved - kept);
     pool->reserved = kept;
 }
 
@@ -59,10 +54,10 @@ void pool_drop_if_done(CUmemoryPool pool) {
     if (!pool->destroyed || pool->used > 0 || pool->imports > 0) {
         return;
     }
-    if (pool->share == 0) {
-        trim(pool, 0);
-    } else {
-        ledger_share_drop(pool->share, pool->imported ? pool->sight : SEEN); /* who imported it keeps what there is */
+    trim(pool, 0);
+    pieces_free(pool);
+    if (pool->share != 0) {
+        ledger_share_drop(pool->share, pool->imported ? pool->sight : SEEN);
     }
     while (*link != pool) {
         link = &(*link)->next;
@@ -158,6 +153,7 @@ SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
         device->current_pool = device->default_pool;
     }
     pool->destroyed = true;
+    pieces_let_go(pool);
     pool_drop_if_done(pool);
     LEAVE(CUDA_SUCCESS);
 }

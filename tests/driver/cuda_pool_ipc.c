@@ -1,6 +1,6 @@
-/* Pools that other processes open: the whole of a pool's reserve is shared, and pointers into it are told by value.
- * NVML is taken to count it with an importer once the exporter is gone, as it does with other imports; what an exporter
- * that lives on has freed, an H200 keeps for the importer in nobody's figure, which is not simulated. */
+/* Pools that other processes open. NVML counts a pool with its maker, by what it has reserved, and never with an
+ * importer; alone, neither a descriptor nor an import holds anything (measured on an H200, driver 580). What the
+ * pointers hold, which are told by value, is in cuda_pool_pieces.c. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
@@ -8,6 +8,7 @@
 
 /* What the bytes of an exported pointer are. */
 typedef struct {
+    uint64_t pool; /* its share */
     uint64_t share;
     uint64_t origin; /* address in the process that made it */
     uint64_t size;
@@ -21,7 +22,7 @@ SIM_EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryP
     REQUIRE(handle_out != NULL && pool != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
     REQUIRE(pool->exportable, CUDA_ERROR_INVALID_VALUE);
-    CUresult result = device_share(pool->device, pool->reserved, &pool->share);
+    CUresult result = device_share(pool->device, 0, &pool->share);
     REQUIRE(result == CUDA_SUCCESS, result);
     LEAVE(share_to_descriptor(pool->share, handle_out));
 }
@@ -52,7 +53,9 @@ SIM_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out
     const Allocation *found = allocation_at(ptr);
     REQUIRE(shareData_out != NULL && found != NULL && found->kind == KIND_POOL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(found->pool->share != 0, CUDA_ERROR_INVALID_VALUE);
-    Exported exported = {.share = found->pool->share, .origin = ptr, .size = found->size};
+    Exported exported = {.pool = found->pool->share, .origin = ptr, .size = found->size};
+    CUresult result = piece_export(found->pool, found, &exported.share);
+    REQUIRE(result == CUDA_SUCCESS, result);
     memset(shareData_out, 0, sizeof *shareData_out);
     memcpy(shareData_out, &exported, sizeof exported);
     LEAVE(CUDA_SUCCESS);
@@ -66,7 +69,14 @@ SIM_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool po
     REQUIRE(result == CUDA_SUCCESS, result);
     REQUIRE(ptr_out != NULL && pool != NULL && shareData != NULL && pool->imported, CUDA_ERROR_INVALID_VALUE);
     memcpy(&exported, shareData, sizeof exported);
-    REQUIRE(exported.share == pool->share, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(exported.pool == pool->share, CUDA_ERROR_INVALID_VALUE);
+    const Allocation *known = allocation_imported(KIND_POOL_IPC, exported.share, exported.origin);
+    if (known != NULL && known->pool == pool) {
+        *ptr_out = known->address;
+        LEAVE(CUDA_SUCCESS);
+    }
+    result = piece_import(pool, exported.share);
+    REQUIRE(result == CUDA_SUCCESS, result);
     Allocation made = {.size = exported.size,
                        .kind = KIND_POOL_IPC,
                        .context = context,

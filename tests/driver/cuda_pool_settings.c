@@ -24,7 +24,7 @@ SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute
     ENTER();
     CUresult forbidden = capture_forbids();
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
-    REQUIRE(pool != NULL && value != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(pool != NULL && value != NULL && !pool->imported, CUDA_ERROR_INVALID_VALUE);
     const uint64_t *place = attribute(pool, attr);
     if (place != NULL) {
         *(cuuint64_t *)value = *place;

@@ -2,26 +2,13 @@
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
-#include <errno.h>
 #include <string.h>
 
 CUresult device_share(CUdevice ordinal, uint64_t bytes, uint64_t *share) {
     if (*share == 0) {
-        *share = ledger_share(device_at(ordinal)->uuid, bytes);
+        *share = ledger_share(device_at(ordinal)->uuid, bytes, 0);
     }
     return *share != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult device_resize_share(CUdevice ordinal, uint64_t share, uint64_t bytes) {
-    Card card;
-    if (!device_card(ordinal, &card)) {
-        return CUDA_ERROR_UNKNOWN;
-    }
-    int result = ledger_share_resize(share, bytes, card.memory - card.reserved);
-    if (result == 0) {
-        return CUDA_SUCCESS;
-    }
-    return result == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 void device_give(CUdevice ordinal, uint64_t bytes, uint64_t share) {

@@ -17,7 +17,7 @@ _SLOTS = _PEAKS + _PLACES * 8
 _SLOT_SIZE = _PLACES * 16
 _SHARE_COUNT = struct.Struct("<QQ")  # share_high, share_ids
 _SHARES = _SLOTS + _PROCESSES * _SLOT_SIZE
-_SHARE = struct.Struct("<QQII" + 3 * f"{_PROCESSES // 8}s")  # id, bytes, place, exporter, holders, seen, imported
+_SHARE = struct.Struct("<QQIIQ" + 3 * f"{_PROCESSES // 8}s")  # as `_Share` has them
 SHARES_END = _SHARES + _SHARE_COUNT.size + 1024 * _SHARE.size  # where the cards' time begins
 _LIVE_BASE = 1 << 32
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, len, pid
@@ -59,6 +59,7 @@ class _Share:
     size: int
     place: int
     exporter: int
+    within: int  # the share whose descriptors hold this one too
     holders: bytes  # a bit for each slot
     seen: bytes
     imported: bytes  # seen while no descriptor is open
@@ -80,7 +81,7 @@ def _count_shares(file: int, directory: Path, ledger: _Ledger) -> None:
     descriptors = _open(directory / "shares")
     for share in _shares(file):
         seen, card = _living(share.seen, ledger), ledger.places[share.place]
-        is_open = descriptors is not None and _locked(descriptors, share.number)
+        is_open = descriptors is not None and any(_locked(descriptors, n) for n in (share.number, share.within) if n)
         seen = seen or ([] if is_open else _living(share.imported, ledger))
         if seen:
             _add(ledger.held[share.exporter if share.exporter in seen else min(seen)], card, share.size)

@@ -23,7 +23,7 @@
 #define LIVE_BASE  (INT64_C(1) << 32)
 #define OWNER_BASE (INT64_C(1) << 33)
 
-static const char MAGIC[8] = "simgpu4";
+static const char MAGIC[8] = "simgpu5";
 
 static pthread_mutex_t ledger_lock = PTHREAD_MUTEX_INITIALIZER; /* outer; the file's lock is taken inside it */
 State *state;

@@ -22,6 +22,7 @@ typedef struct {
     uint64_t bytes;
     uint32_t place;    /* of the card */
     uint32_t exporter; /* slot of the process that made it, SLOTS once that is gone */
+    uint64_t within;   /* the share whose descriptors hold this one too; 0 = none */
     uint64_t holders[SLOTS / 64];
     uint64_t seen[SLOTS / 64];     /* the holders that NVML counts it with */
     uint64_t imported[SLOTS / 64]; /* those that it counts it with once no descriptor is open */
@@ -49,7 +50,7 @@ typedef struct {
     CardTime time[CARDS];
 } State;
 
-_Static_assert(sizeof(Slot) == 512 && offsetof(State, slot) == 2072 && sizeof(Share) == 1560,
+_Static_assert(sizeof(Slot) == 512 && offsetof(State, slot) == 2072 && sizeof(Share) == 1568,
                "tests/driver/simgpu.py reads this layout");
 
 extern State *state;

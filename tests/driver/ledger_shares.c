@@ -30,10 +30,14 @@ static int lock_number(int fd, int command, uint64_t id, struct flock *lock) {
     return fcntl(fd, command, lock);
 }
 
-static bool has_descriptor(uint64_t id) {
+static bool is_open(uint64_t id) {
     struct flock lock;
     shares_fd = shares_fd < 0 ? open_shares() : shares_fd;
     return lock_number(shares_fd, F_OFD_GETLK, id, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+static bool has_descriptor(const Share *share) {
+    return is_open(share->id) || (share->within != 0 && is_open(share->within));
 }
 
 static bool has(const uint64_t *slots, uint32_t slot) { return (slots[slot / 64] >> slot % 64 & 1) != 0; }
@@ -69,10 +73,10 @@ static int64_t shown_with(const Share *share) {
     uint32_t maker = share->exporter;
     bool made = maker < SLOTS && has(share->seen, maker) && ledger_alive((int)maker);
     int64_t first = made ? maker : first_of(share->seen);
-    return first >= 0 || has_descriptor(share->id) ? first : first_of(share->imported);
+    return first >= 0 || has_descriptor(share) ? first : first_of(share->imported);
 }
 
-static bool lives(const Share *share) { return first_of(share->holders) >= 0 || has_descriptor(share->id); }
+static bool lives(const Share *share) { return first_of(share->holders) >= 0 || has_descriptor(share); }
 
 uint64_t shares_sum(int place, bool living) {
     uint64_t sum = 0;
@@ -140,7 +144,7 @@ static Share *free_entry(void) {
 }
 
 /* Out of the slot first: should the process die in between, the memory was its own alone. */
-static uint64_t make(int place, uint64_t bytes) {
+static uint64_t make(int place, uint64_t bytes, uint64_t within) {
     shares_reap();
     Share *share = place < 0 ? NULL : free_entry();
     if (share == NULL) {
@@ -149,7 +153,7 @@ static uint64_t make(int place, uint64_t bytes) {
     uint64_t index = (uint64_t)(share - state->share);
     state->share_ids += SHARES;
     state->slot[own_slot].bytes[place] -= bytes;
-    *share = (Share){.bytes = bytes, .place = (uint32_t)place, .exporter = (uint32_t)own_slot};
+    *share = (Share){.bytes = bytes, .place = (uint32_t)place, .exporter = (uint32_t)own_slot, .within = within};
     for (int sight = 0; sight < SIGHTS; sight++) {
         own_holds[sight][index] = sight == SEEN;
     }
@@ -158,24 +162,11 @@ static uint64_t make(int place, uint64_t bytes) {
     return share->id;
 }
 
-uint64_t ledger_share(const char *uuid, uint64_t bytes) {
+uint64_t ledger_share(const char *uuid, uint64_t bytes, uint64_t within) {
     ledger_enter();
-    uint64_t id = make(ledger_place(uuid), bytes);
+    uint64_t id = make(ledger_place(uuid), bytes, within);
     ledger_leave();
     return id;
-}
-
-int ledger_share_resize(uint64_t id, uint64_t bytes, uint64_t capacity) {
-    int result = -ENOENT;
-    ledger_enter();
-    Share *share = find(id);
-    if (share != NULL) {
-        uint64_t more = bytes > share->bytes ? bytes - share->bytes : 0;
-        result = more == 0 || ledger_has_room((int)share->place, more, capacity) ? 0 : -ENOMEM;
-        share->bytes = result == 0 ? bytes : share->bytes;
-    }
-    ledger_leave();
-    return result;
 }
 
 bool ledger_share_hold(uint64_t id, SimSight sight, SimShare *out) {

@@ -91,10 +91,8 @@ typedef struct {
 typedef enum { UNSEEN, SEEN, SEEN_ALONE /* once no descriptor of it is open */, SIGHTS } SimSight;
 
 /* Makes bytes of a card that this process holds a share, held once by it and seen. Its number, never given again; 0 =
- * no room. */
-uint64_t ledger_share(const char *uuid, uint64_t bytes);
-/* 0, or -ENOMEM when it does not fit the card, or -ENOENT. */
-int ledger_share_resize(uint64_t id, uint64_t bytes, uint64_t capacity);
+ * no room. An open descriptor of the share `within`, if not 0, holds it too. */
+uint64_t ledger_share(const char *uuid, uint64_t bytes, uint64_t within);
 /* One more hold by this process; false when the share is gone, for nobody held it. */
 bool ledger_share_hold(uint64_t id, SimSight sight, SimShare *out);
 void ledger_share_drop(uint64_t id, SimSight sight);

@@ -233,7 +233,8 @@ def test_what_an_array_alone_holds_is_shown_with_nobody(pair: Pair) -> None:
     assert pair.used() == 0
 
 
-def test_an_exported_pool_is_shared_with_all_it_reserves(pair: Pair) -> None:
+def test_of_an_exported_pool_its_exported_pointers_stay(pair: Pair) -> None:
+    """In nobody's figure, until the importer has no such pool any more."""
     _, pool = pair.exporter("pools.create(handle_types=pools.POSIX_FD)")
     _, pointer = pair.exporter(f"pools.alloc({40 * MIB}, {pool})")
     descriptor = pair.exporter(f"pools.export({pool})")[1]
@@ -242,14 +243,35 @@ def test_an_exported_pool_is_shared_with_all_it_reserves(pair: Pair) -> None:
     assert (pair.used(), pair.shown()) == (96, {pair.exporter.process.pid: 96})
     copy = pair.send(descriptor)
     result, theirs = pair.importer(f"pools.take({copy})")
-    assert result == 0
+    assert (result, pair.importer(f"os.close({copy})")) == (0, None)
     result, opened = pair.importer(f"pools.take_pointer({theirs}, '{data}')")
     assert (result, pair.importer(f"fill({opened}, {40 * MIB})")) == (0, 0)
+    assert pair.importer(f"pools.take_pointer({theirs}, '{data}')") == [0, opened]
     assert pair.importer(f"pools.alloc(4096, {theirs})") == [INVALID_VALUE, 0]
     pair.exporter.kill()
-    assert (pair.used(), pair.shown()) == (96, {pair.importer.process.pid: 96})
-    assert pair.importer(f"[pools.destroy({theirs}), free({opened}, 'cuMemFreeAsync')]") == [0, 0]
-    pair.importer(f"os.close({copy})")
+    assert (pair.used(), pair.shown()) == (64, {})
+    assert pair.importer(f"[free({opened}, 'cuMemFreeAsync') for _ in range(2)]") == [0, INVALID_VALUE]
+    assert pair.used() == 64
+    assert pair.importer(f"pools.destroy({theirs})") == 0
+    assert pair.used() == 0
+
+
+@pytest.mark.parametrize("last", ["pools.destroy({pool})", "os.close({descriptor})"])
+def test_what_was_exported_freed_and_trimmed_stays_until_its_pool_and_descriptors_end(pair: Pair, last: str) -> None:
+    _, pool = pair.exporter("pools.create(handle_types=pools.POSIX_FD)")
+    names = {"pool": pool, "descriptor": pair.exporter(f"pools.export({pool})")[1]}
+    first = pair.exporter(f"pools.alloc({64 * MIB}, {pool})")[1]
+    _, data = pair.exporter(f"pools.export_pointer({first})")
+    pair.exporter(f"[free({first}, 'cuMemFreeAsync'), pools.trim({pool}, 0)]")
+    assert (pair.used(), pair.shown()) == (64, {})
+    _, again = pair.exporter(f"pools.alloc({64 * MIB}, {pool})")
+    assert (again, pair.exporter(f"pools.export_pointer({again})")) == (first, [0, data])
+    assert (pair.used(), pair.shown()) == (64, {pair.exporter.process.pid: 64})
+    pair.exporter(f"[free({first}, 'cuMemFreeAsync'), pools.trim({pool}, 0)]")
+    ends = {"pools.destroy({pool})", "os.close({descriptor})"}
+    for end in (*(ends - {last}), last):
+        assert pair.used() == 64
+        pair.exporter(end.format(**names))
     assert pair.used() == 0
 
 
