@@ -1,8 +1,10 @@
 """The region: memory that a container's processes share, in which the limiter keeps its accounts.
 
     256 bytes       header: magic, version, size, the lock (the limiter's alone), counters
-    32 x 256 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size, spilled, GPU time used and shares
+    32 x 256 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size, bytes orphaned, spilled, GPU time
+                    used and shares
     1024 x 704      process slots: pid, start time, pid namespace, calls under way; bytes used and managed on each card
+    512 x 48        pointers of pools that processes share: the limiter's alone
 
 The container's processes write it, so to everybody outside it is untrusted: read it by `pread`, never map it, never
 lock. Little-endian; mirrored by `limiter/src/region.h`.
@@ -18,16 +20,18 @@ from vgpu.limits import uuid_text
 VERSION: Final = 1
 MAX_CARDS: Final = 32
 MAX_PROCESSES: Final = 1024
+_MAX_SHARES: Final = 512
+_SHARE_SIZE: Final = 48
 
 _MAGIC: Final = b"VGPUREGN"
 _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
-_CARD: Final = struct.Struct("<16sQQQQIIQ48xQQ24xQ8xQQII16xQQIIQQII")
+_CARD: Final = struct.Struct("<16sQQQQIIQQ40xQQ24xQ8xQQII16xQQIIQQII")
 _SLOT: Final = struct.Struct("<IIQQQ32x")
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
 SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
 SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
-SIZE: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE
+SIZE: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE + _MAX_SHARES * _SHARE_SIZE
 _UNLIMITED: Final = 2**64 - 1
 _NS_PER_MS: Final = 1_000_000
 
@@ -54,11 +58,12 @@ class CardUse:
 
     Attributes:
         gpu: NVML's UUID.
-        used_bytes: charged to the container's processes now.
+        used_bytes: charged to the container now: to its processes, and `orphaned_bytes`.
         limit_bytes: the limit that the last allocation was held to; None for no limit.
         peak_bytes: the most that was ever charged.
         refusals: allocations refused.
         context_bytes: what a CUDA context took when one was last made; 0 while none was.
+        orphaned_bytes: what processes have of pools whose makers are gone, or are in other containers.
         spilled_bytes: what was ever served from managed memory because the card was full.
         spills: in how many allocations.
         leased_until_ns: when what was launched last is done, as far as is known, and a millisecond; CLOCK_MONOTONIC.
@@ -76,6 +81,7 @@ class CardUse:
     peak_bytes: int
     refusals: int
     context_bytes: int
+    orphaned_bytes: int = 0
     spilled_bytes: int = 0
     spills: int = 0
     leased_until_ns: int = 0
@@ -167,7 +173,7 @@ def _card(row: tuple[Any, ...]) -> CardUse:
 
 def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:
     found = []
-    for offset in range(SLOTS_AT, SIZE, SLOT_SIZE):
+    for offset in range(SLOTS_AT, SLOTS_AT + MAX_PROCESSES * SLOT_SIZE, SLOT_SIZE):
         pid, _, start_time, namespace, _ = _SLOT.unpack_from(data, offset)
         if pid:
             used = _by_card(data, offset + _SLOT.size, names)

@@ -2,6 +2,11 @@
 
 #include <string.h>
 
+#include "numbers.h"
+#include "shares.h"
+
+enum { NO_CARD = -1, EVERY_CARD = REGION_CARDS };
+
 static bool is_slot(int slot) { return slot >= 0 && slot < REGION_SLOTS; }
 
 static bool is_card(int card) { return card >= 0 && card < REGION_CARDS; }
@@ -80,12 +85,17 @@ int account_claim(struct region *region, const struct identity *who) {
 }
 
 /* The slot is written before the card's sum: should we die between the two, the slot is what counts. */
-static void set_used(struct region *region, int slot, int card, uint64_t bytes) {
+static void set_both(struct region *region, int slot, int card, uint64_t bytes, uint64_t orphaned) {
     struct region_card *row = &region->cards[card];
-    uint64_t before = region->slots[slot].used[card];
+    uint64_t before = more(region->slots[slot].used[card], row->orphaned);
     set(&region->slots[slot].used[card], bytes);
-    set(&row->used, more(less(row->used, before), bytes));
+    set(&row->orphaned, orphaned);
+    set(&row->used, more(less(row->used, before), more(bytes, orphaned)));
     if (row->used > row->peak) set(&row->peak, row->used);
+}
+
+static void set_used(struct region *region, int slot, int card, uint64_t bytes) {
+    set_both(region, slot, card, bytes, region->cards[card].orphaned);
 }
 
 bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, uint64_t limit) {
@@ -142,21 +152,48 @@ uint64_t account_calls(const struct region *region, int slot) {
 bool account_settle(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own) {
     if (!is_slot(slot) || !is_card(card)) return false;
     if (account_calls(region, slot) != calls || (uint32_t)calls != own) return false;
+    uint64_t used = region->slots[slot].used[card];
     uint64_t right = more(bytes, region->slots[slot].managed[card]);
-    if (right == region->slots[slot].used[card]) return true;
+    if (right < used) right = greater(right, lesser(used, shares_made(region, slot, card)));
+    if (right == used) return true;
     set_used(region, slot, card, right);
     __atomic_fetch_add(&region->slots[slot].settled[card], 1, __ATOMIC_RELEASE);
     return true;
 }
 
+bool account_share(struct region *region, const struct region_share *row, uint64_t claimed) {
+    int slot = (int)row->slot, card = (int)row->card;
+    if (!is_slot(slot) || !is_card(card) || !shares_add(region, row)) return false;
+    set_both(region, slot, card, less(region->slots[slot].used[card], claimed), shares_orphaned(region, card));
+    return true;
+}
+
+/* The rows end first: should we die before the rest, what they were of is charged twice, until the slot is cleared. */
+static void end_shares(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes) {
+    bool any = shares_end(region, slot, pool);
+    for (int each = 0; each < REGION_CARDS; each++) {
+        uint64_t orphaned = any ? shares_orphaned(region, each) : region->cards[each].orphaned;
+        uint64_t taken = card == EVERY_CARD || card == each ? bytes : 0;
+        set_both(region, slot, each, less(region->slots[slot].used[each], taken), orphaned);
+    }
+}
+
+void account_end_shares(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes) {
+    if (is_slot(slot)) end_shares(region, slot, pool, is_card(card) ? card : NO_CARD, bytes);
+}
+
 void account_clear(struct region *region, int slot) {
     if (!is_slot(slot)) return;
-    for (int card = 0; card < REGION_CARDS; card++) account_release(region, slot, card, UINT64_MAX);
+    end_shares(region, slot, EVERY_POOL, EVERY_CARD, UINT64_MAX);
     __atomic_store_n(&region->slots[slot].pid, 0, __ATOMIC_RELEASE);
 }
 
 void account_recompute(struct region *region) {
-    uint64_t sums[REGION_CARDS] = {0};
+    uint64_t sums[REGION_CARDS];
+    for (int card = 0; card < REGION_CARDS; card++) {
+        sums[card] = shares_orphaned(region, card);
+        set(&region->cards[card].orphaned, sums[card]);
+    }
     for (int slot = 0; slot < account_slots(region); slot++) {
         if (region->slots[slot].pid == 0) continue;
         for (int card = 0; card < REGION_CARDS; card++) sums[card] = more(sums[card], region->slots[slot].used[card]);

@@ -53,13 +53,21 @@ uint64_t account_calls(const struct region *region, int slot);
 
 /* Charges a process with what NVML said it holds, and with its managed memory. False, and nothing is changed, where a
  * call of the slot was under way or has begun since `calls` was read, which was before NVML was asked; but for `own`
- * calls, by which the caller knows that the driver has ended. */
+ * calls, by which the caller knows that the driver has ended. What the process shares stays charged: of
+ * one that is ending NVML says less and less, while others have it. */
 bool account_settle(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own);
 
-/* Frees a slot and takes its charges back. */
+/* Adds a row of shares.h, and takes back what was charged to its slot ahead of it. False where the table is full:
+ * nothing has changed. What a row makes orphaned is charged whatever the limit. */
+bool account_share(struct region *region, const struct region_share *row, uint64_t claimed);
+
+/* Ends the rows of a process's pool, and takes back a charge: at no moment is what others have charged to nobody. */
+void account_end_shares(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes);
+
+/* Frees a slot and takes its charges back; what it shared and others have is charged as orphaned then. */
 void account_clear(struct region *region, int slot);
 
-/* Makes the cards' sums again from the slots, after a holder of the lock died. */
+/* Makes the cards' sums again from the slots and the shares, after a holder of the lock died. */
 void account_recompute(struct region *region);
 
 /* Bytes that the process of that pid in that namespace is charged on a card; false where it has no slot. Needs no

@@ -60,6 +60,7 @@ void charge_leave(int span) {
 
 /* Under the region's lock. */
 void charge_catch_up(struct region *region, int slot) {
+    share_ends_catch_up(region, slot);
     if (!__atomic_exchange_n(&is_any_put_off, false, __ATOMIC_SEQ_CST)) return;
     for (int card = 0; card < REGION_CARDS; card++) {
         if (__atomic_load_n(&put_off[card], __ATOMIC_RELAXED) == 0) continue;
@@ -87,21 +88,30 @@ void charge_mark_managed(int card, uint64_t bytes) { note(account_mark_managed, 
 
 void charge_unmark_managed(int card, uint64_t bytes) { note(account_unmark_managed, card, bytes); }
 
-static void release(int card, uint64_t bytes, uint64_t managed) {
-    struct region *region = place_region();
-    if (!region || card < 0 || card >= REGION_CARDS) return;
-    __atomic_fetch_add(&put_off_managed[card], managed, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&put_off[card], bytes, __ATOMIC_RELAXED);
-    __atomic_store_n(&is_any_put_off, true, __ATOMIC_SEQ_CST);
+static void catch_up_now(struct region *region) {
     if (region_lock(region, CHARGE_LOCK_MS) != 0) return;
     int slot = place_slot(region);
     if (slot >= 0) charge_catch_up(region, slot);
     region_unlock(region);
 }
 
+static void release(int card, uint64_t bytes, uint64_t managed) {
+    struct region *region = place_region();
+    if (!region || card < 0 || card >= REGION_CARDS) return;
+    __atomic_fetch_add(&put_off_managed[card], managed, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&put_off[card], bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&is_any_put_off, true, __ATOMIC_SEQ_CST);
+    catch_up_now(region);
+}
+
 void charge_release(int card, uint64_t bytes) { release(card, bytes, 0); }
 
 void charge_release_managed(int card, uint64_t bytes) { release(card, bytes, bytes); }
+
+void charge_end_pool(struct share_end end) {
+    struct region *region = place_region();
+    if (region && share_ends_add(end)) catch_up_now(region);
+}
 
 void charge_clear_former_image(void) {
     struct region *region = source_open_region();

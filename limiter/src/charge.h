@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "region.h"
+#include "share_ends.h"
 
 /* How long a reservation waits for a holder of the region's lock that is stopped; then it is refused. */
 enum { CHARGE_LOCK_MS = 50 };
@@ -64,6 +65,9 @@ void charge_unmark_managed(int card, uint64_t bytes);
 /* Takes a charge back. Never fails: where the lock cannot be had in time, the next one to have it catches up. */
 void charge_release(int card, uint64_t bytes);
 void charge_release_managed(int card, uint64_t bytes);
+
+/* The same with the end of a pool that is shared, whose rows (shares.h) end at the same moment. */
+void charge_end_pool(struct share_end end);
 
 /* Counts an allocation that was served from managed memory. */
 void charge_spill(int card, uint64_t bytes);

@@ -14,9 +14,11 @@
 #include "measure.h"
 #include "outlays.h"
 #include "place.h"
+#include "pool_numbers.h"
 #include "pool_users.h"
 #include "pools.h"
 #include "recents.h"
+#include "share_ends.h"
 #include "shelves.h"
 
 static void before(void) {
@@ -32,9 +34,13 @@ static void before(void) {
     graph_memory_lock();
     graph_needs_lock();
     pools_lock();
+    pool_numbers_lock();
+    share_ends_lock();
 }
 
 static void in_parent(void) {
+    share_ends_unlock();
+    pool_numbers_unlock();
     pools_unlock();
     graph_needs_unlock();
     graph_memory_unlock();
@@ -55,6 +61,8 @@ static void in_child(void) {
     measure_forget();
     place_forget();
     pools_forget();
+    pool_numbers_forget_all();
+    share_ends_forget_all();
     recents_forget();
     pool_users_forget();
     backings_forget_all();

@@ -160,7 +160,17 @@ void growth_trim_on(const uint8_t uuid[UUID_SIZE]) {
     CAPTURE_ALLOWS(trim_all(account_find_card(region, uuid)));
 }
 
-void growth_end(const struct pool *pool) {
-    if (!pool->is_counted) return;
-    (pool->is_managed ? charge_release_managed : charge_release)(pool->card, pool->reserved);
+/* A pool that was imported is none of those that we charge by what they have reserved. */
+static void end_shared(const struct pool *pool, struct shared_pool shared) {
+    struct share_end end = {shared.number, shared.card, shared.charged, shared.charged};
+    if (pool->is_counted) end = (struct share_end){shared.number, pool->card, pool->reserved, 0};
+    if (pool->is_managed) end.managed = end.bytes;
+    charge_end_pool(end);
+}
+
+void growth_end(const struct pool *pool, struct shared_pool shared) {
+    if (shared.number)
+        end_shared(pool, shared);
+    else if (pool->is_counted)
+        (pool->is_managed ? charge_release_managed : charge_release)(pool->card, pool->reserved);
 }

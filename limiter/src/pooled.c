@@ -121,15 +121,25 @@ static bool is_in_use(CUmemoryPool handle) {
     return pool && pools_used(pool) != 0;
 }
 
+/* What only NVML can count is not given back here. */
+static void end(struct pool gone, struct shared_pool shared, bool lasts) {
+    if (lasts && !gone.is_managed && measure_is_trusted()) gone.reserved = 0;
+    growth_end(&gone, shared);
+}
+
 static CUresult destroy(CUmemoryPool handle, struct pool *gone) {
     pool_users_shut_out();
     pools_suspend();
     bool lasts = is_in_use(handle);
+    struct shared_pool shared = pool_numbers_take((uint64_t)handle);
     CUresult result = REAL(cuMemPoolDestroy)(handle);
     if (result == CUDA_SUCCESS) *gone = pools_drop(handle);
     pools_resume();
     pool_users_let_in();
-    if (!lasts || gone->is_managed || !measure_is_trusted()) growth_end(gone);
+    if (result == CUDA_SUCCESS)
+        end(*gone, shared, lasts);
+    else
+        pool_numbers_put((uint64_t)handle, shared);
     return result;
 }
 

@@ -17,6 +17,7 @@
 #define REGION_CARDS   32
 #define REGION_SLOTS   1024
 #define REGION_WINDOWS 2
+#define REGION_SHARES  512
 #define UUID_SIZE      16
 #define UNLIMITED      UINT64_MAX
 
@@ -55,14 +56,15 @@ struct region_window {
 
 struct region_card {
     uint8_t uuid[UUID_SIZE]; /* under the lock, once */
-    uint64_t used;           /* under the lock: the sum over the slots */
+    uint64_t used;           /* under the lock: the sum over the slots, and `orphaned` */
     uint64_t limit;          /* under the lock: what the last reservation was held to */
     uint64_t peak;           /* under the lock */
     uint64_t refusals;       /* anybody, atomically: the lock may be why */
     uint32_t taken;          /* under the lock, last: the row is valid */
     uint32_t reserved0;
-    uint64_t context; /* under the lock: what a context took when one was last made, 0 = not known */
-    uint8_t reserved[48];
+    uint64_t context;  /* under the lock: what a context took when one was last made, 0 = not known */
+    uint64_t orphaned; /* under the lock: what is in no slot, by the shares */
+    uint8_t reserved[40];
     uint64_t spilled; /* under the lock: bytes ever served from managed memory, for the card was full */
     uint64_t spills;  /* under the lock: and in how many allocations */
     /* Compute: times in ns of CLOCK_MONOTONIC, under the lock but for those said to be anybody's. */
@@ -94,10 +96,25 @@ struct region_slot {
     uint32_t settled[REGION_CARDS]; /* under the lock: how often a measurement said otherwise than what was charged */
 };
 
+enum share_kind { SHARE_NONE, SHARE_MAKER, SHARE_IMPORTER };
+
+/* A pool's pointer that was exported to other processes, or imported by one (shares.h). Under the lock. */
+struct region_share {
+    uint64_t key;   /* tells the pointer, whoever has it */
+    uint64_t group; /* of pointers that lie in the same memory */
+    uint64_t bytes; /* of that memory */
+    uint64_t pool;  /* the process's own name for it */
+    uint32_t card;  /* the row */
+    uint32_t slot;  /* the process */
+    uint32_t kind;  /* last; of enum share_kind */
+    uint32_t reserved;
+};
+
 struct region {
     struct region_header header;
     struct region_card cards[REGION_CARDS];
     struct region_slot slots[REGION_SLOTS];
+    struct region_share shares[REGION_SHARES];
 };
 
 static_assert(sizeof(struct region_header) == 256, "layout");
@@ -107,6 +124,7 @@ static_assert(sizeof(struct region_card) == 256, "layout");
 static_assert(offsetof(struct region_card, taken) == 48, "layout");
 static_assert(sizeof(struct region_slot) == 704, "layout");
 static_assert(offsetof(struct region_card, context) == 56, "layout");
+static_assert(offsetof(struct region_card, orphaned) == 64, "layout");
 static_assert(offsetof(struct region_card, spilled) == 112, "layout");
 static_assert(offsetof(struct region_card, tokens) == 128, "layout");
 static_assert(offsetof(struct region_card, gpu_ns) == 168, "layout");
@@ -116,7 +134,9 @@ static_assert(offsetof(struct region_slot, calls) == 24, "layout");
 static_assert(offsetof(struct region_slot, used) == 64, "layout");
 static_assert(offsetof(struct region_slot, managed) == 320, "layout");
 static_assert(offsetof(struct region_slot, settled) == 576, "layout");
+static_assert(sizeof(struct region_share) == 48, "layout");
 static_assert(offsetof(struct region, slots) == 8448, "layout");
+static_assert(offsetof(struct region, shares) == 729344, "layout");
 
 /* Maps the file at `path`; NULL where it cannot be opened or is no region. Never creates, never truncates. */
 struct region *region_open(const char *path);

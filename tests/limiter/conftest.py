@@ -28,6 +28,7 @@ Build = Callable[..., Path]
 PURE = (
     *("account", "region", "limits", "grammar", "ledger", "blocks", "holdings", "descriptors", "backings", "identity"),
     *("tokens", "windows", "turn", "terms", "estimate", "shelves", "recents", "references", "handles", "mappings"),
+    *("shares",),
 )
 
 
@@ -142,6 +143,8 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         "account_reserve",
         "account_of_process",
         "account_settle",
+        "account_share",
+        "shares_find",
         "limits_decode",
         "limits_parse",
         "ledger_put",

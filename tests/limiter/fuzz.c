@@ -42,6 +42,10 @@ static void hostile_region(void) {
         account_leave(region, (int)next(2000) - 500);
         account_unmark_managed(region, (int)next(2000) - 500, (int)next(60) - 10, state);
         account_refuse(region, (int)next(60) - 10);
+        account_share(region, &(struct region_share){.key = next(9), .bytes = state, .card = next(60), .slot = next(2000),
+                                                     .kind = 1 + next(2)}, state);
+        region->shares[next(REGION_SHARES)].kind = next(3);
+        account_end_shares(region, (int)next(2000) - 500, next(3), (int)next(60) - 10, state);
         account_recompute(region);
         account_clear(region, (int)next(2000) - 500);
         account_used(region, (int)next(60) - 10);

@@ -95,6 +95,32 @@ static void use_pool(struct pooled *place) {
     if (result != CUDA_SUCCESS) place->pointer = 0;
 }
 
+/* With itself, as with another process. */
+static void use_shared_pool(void) {
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemPoolPtrExportData data;
+    CUmemoryPool mine, theirs;
+    CUdeviceptr pointer, taken = 0;
+    int file;
+    expect("cuMemPoolCreate", cuMemPoolCreate(&mine, &properties));
+    CUresult result = cuMemAllocFromPoolAsync(&pointer, MIB, mine, NULL);
+    expect("cuMemAllocFromPoolAsync", result);
+    if (result == CUDA_SUCCESS) {
+        DRIVER(cuMemPoolExportToShareableHandle)(&file, mine, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        expect("cuMemPoolExportPointer", cuMemPoolExportPointer(&data, pointer));
+        DRIVER(cuMemPoolImportFromShareableHandle)
+        (&theirs, (void *)(intptr_t)file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        close(file);
+        expect("cuMemPoolImportPointer", cuMemPoolImportPointer(&taken, theirs, &data));
+        if (taken) expect("cuMemFreeAsync of an import", cuMemFreeAsync(taken, NULL));
+        expect("cuMemFreeAsync", cuMemFreeAsync(pointer, NULL));
+        expect("cuMemPoolDestroy of an import", cuMemPoolDestroy(theirs));
+    }
+    expect("cuMemPoolDestroy", cuMemPoolDestroy(mine));
+}
+
 /* Another thread may take from the pool while it is the device's current one, or ask for it just before it ends. */
 static void use_current_pool(void) {
     struct pooled mine = {0};
@@ -210,6 +236,8 @@ void step(struct thread *thread) {
         case 5:
             if (next(thread, 4))
                 use_pool(&thread->pools[place]);
+            else if (next(thread, 2))
+                use_shared_pool();
             else
                 use_current_pool();
             return;

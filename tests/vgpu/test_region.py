@@ -26,7 +26,7 @@ def test_a_fresh_region_is_empty() -> None:
 
 def test_cards_and_processes_are_read() -> None:
     data = fresh()
-    struct.pack_into("<16sQQQQIIQ", data, 256 + 256, uuid_bytes(GPU), 100, 200, 150, 3, 1, 0, 518)
+    struct.pack_into("<16sQQQQIIQQ", data, 256 + 256, uuid_bytes(GPU), 100, 200, 150, 3, 1, 0, 518, 64)
     struct.pack_into("<Q", data, 256 + 256 + 152, 77)
     struct.pack_into("<QQII", data, 256 + 256 + 168, 9000, 70000, 12, 40)
     struct.pack_into("<QQIIQQII", data, 256 + 256 + 208, 5, 100, 300, 1000, 6, 101, 301, 10_000)
@@ -35,7 +35,7 @@ def test_cards_and_processes_are_read() -> None:
     struct.pack_into("<QQ", data, 8448 + 5 * 704 + 320, 0, 30)
     seen = region.decode(bytes(data))
     windows = Window(5, 100, 300, 1000), Window(6, 101, 301, 10_000)
-    assert seen.cards == (CardUse(GPU, 100, 200, 150, 3, 518, 0, 0, 77, 9000, 70000, 12, 40, *windows),)
+    assert seen.cards == (CardUse(GPU, 100, 200, 150, 3, 518, 64, 0, 0, 77, 9000, 70000, 12, 40, *windows),)
     assert seen.processes == (ProcessUse(42, 7, 4026531836, ((GPU, 100),), ((GPU, 30),)),)
 
 

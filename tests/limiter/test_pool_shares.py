@@ -1,0 +1,225 @@
+"""Memory of a pool that other processes use stays charged, once, as long as anybody has it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+
+import pytest
+
+from tests.driver import simgpu
+from tests.driver.conftest import Session, World
+from tests.limiter.conftest import MIB, Container
+
+OUT_OF_MEMORY = 2
+CONTEXT = 20
+SHARED = 64
+END = "[free({pointer}, 'cuMemFreeAsync'), pools.trim({pool}, 0)]"
+
+
+@dataclass
+class Exporter:
+    """A process with a pool that others may open."""
+
+    session: Session
+    paths: Iterator[str]
+
+    def __post_init__(self) -> None:
+        self.pool = self.session("pools.create(handle_types=pools.POSIX_FD)")[1]
+        self.descriptor = self.session(f"pools.export({self.pool})")[1]
+
+    def alloc(self, mib: int = SHARED) -> int:
+        result, pointer = self.session(f"pools.alloc({mib * MIB}, {self.pool})")
+        assert result == 0
+        return int(pointer)
+
+    def export(self, pointer: int) -> str:
+        result, data = self.session(f"pools.export_pointer({pointer})")
+        assert result == 0
+        return str(data)
+
+    def end(self, pointer: int) -> None:
+        assert self.session(END.format(pointer=pointer, pool=self.pool)) == [0, 0]
+
+    def opened_by(self, importer: Session) -> int:
+        """The importer's handle of the pool; its descriptor is closed again."""
+        path = next(self.paths)
+        importer(f"ipc.listen('{path}')")
+        self.session(f"ipc.send('{path}', {self.descriptor})")
+        copy = importer(f"ipc.receive('{path}')")
+        result, pool = importer(f"[pools.take({copy}), os.close({copy})][0]")
+        assert result == 0
+        return int(pool)
+
+    def close(self) -> None:
+        self.session(f"os.close({self.descriptor})")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Containers of 256 MiB beside a context for each of three processes."""
+
+    containers: tuple[Container, Container]
+    paths: Iterator[str]
+
+    def process(self, container: int = 0) -> Session:
+        session = self.containers[container].session()
+        assert session("start()") == 0
+        return session
+
+    def exporter(self, container: int = 0) -> Exporter:
+        return Exporter(self.process(container), self.paths)
+
+    def used(self, contexts: int, container: int = 0) -> int:
+        """MiB charged beside so many contexts."""
+        return self.containers[container].used_mib() - contexts * CONTEXT
+
+    def peak(self) -> int:
+        """MiB that the container was charged at most."""
+        return self.containers[0].region().cards[0].peak_bytes // MIB
+
+    def card(self, contexts: int) -> int:
+        """MiB that the card holds beside so many contexts, whoever is shown with them."""
+        world = self.containers[0].world
+        return simgpu.used(world.state).get(world.cards[0].uuid, 0) // MIB - contexts * CONTEXT
+
+
+@pytest.fixture
+def scene(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Scene:
+    world = make_world(tuple(replace(card, context_mib=CONTEXT) for card in simgpu.make_cards(1)))
+    first, second = (replace(make_container(f"{256 + 3 * CONTEXT}MiB"), world=world) for _ in range(2))
+    return Scene((first, second), (str(world.state / f"socket{number}") for number in count()))
+
+
+def test_what_a_killed_exporter_shared_stays_charged(scene: Scene) -> None:
+    exporter, importer, third = scene.exporter(), scene.process(), scene.process()
+    pool = exporter.opened_by(importer)
+    data = exporter.export(exporter.alloc())
+    exporter.alloc(32)
+    _, pointer = importer(f"pools.take_pointer({pool}, '{data}')")
+    assert (scene.used(3), scene.card(3)) == (96, 96)
+    exporter.session.kill()
+    assert third(f"alloc({256 * MIB})")[0] == OUT_OF_MEMORY
+    assert (scene.used(2), scene.card(2)) == (SHARED, SHARED)
+    assert importer("info()")[1] == (256 + CONTEXT - SHARED) * MIB
+    assert importer(f"free({pointer}, 'cuMemFreeAsync')") == 0
+    assert scene.used(2) == SHARED
+    assert importer(f"pools.destroy({pool})") == 0
+    assert (scene.used(2), scene.card(2)) == (0, 0)
+    assert third(f"alloc({256 * MIB})")[0] == 0
+
+
+def test_a_measurement_of_a_dead_exporter_takes_nothing_off_that_others_have(scene: Scene) -> None:
+    """Any call that measures comes before the dead are cleared away."""
+    exporter, importer = scene.exporter(), scene.process()
+    pool = exporter.opened_by(importer)
+    importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
+    exporter.session.kill()
+    for _ in range(5):
+        importer(f"[ipc.close(0), free(alloc({2 * MIB})[1]), pools.trim(pools.of_device(), 0)]")
+        assert scene.used(1) >= SHARED
+    importer.kill()
+    assert scene.process()(f"alloc({290 * MIB})")[0] == 0
+
+
+def test_an_exporter_that_destroys_its_pool_leaves_the_charge_to_who_has_it(scene: Scene) -> None:
+    exporter, importer = scene.exporter(), scene.process()
+    pool, pointer = exporter.opened_by(importer), exporter.alloc()
+    exporter.close()
+    importer(f"pools.take_pointer({pool}, '{exporter.export(pointer)}')")
+    exporter.session(f"[free({pointer}, 'cuMemFreeAsync'), pools.destroy({exporter.pool})]")
+    assert (scene.used(2), scene.card(2), scene.peak()) == (SHARED, SHARED, SHARED + 2 * CONTEXT)
+    importer.kill()
+    assert exporter.session(f"alloc({256 * MIB})")[0] == 0
+
+
+def test_importers_are_charged_together_for_what_they_have_together(scene: Scene) -> None:
+    exporter, importers = scene.exporter(), [scene.process(), scene.process()]
+    pools = [exporter.opened_by(importer) for importer in importers]
+    data = exporter.export(exporter.alloc())
+    for importer, pool in zip(importers, pools, strict=True):
+        assert importer(f"pools.take_pointer({pool}, '{data}')")[0] == 0
+    exporter.session.kill()
+    assert importers[0](f"alloc({256 * MIB})")[0] == OUT_OF_MEMORY
+    assert scene.used(2) == SHARED
+    importers[0].kill()
+    assert importers[1](f"alloc({256 * MIB})")[0] == OUT_OF_MEMORY
+    assert scene.used(1) == SHARED
+    importers[1](f"pools.destroy({pools[1]})")
+    assert (scene.used(1), scene.card(1)) == (0, 0)
+
+
+def test_pointers_in_the_same_memory_are_charged_once(scene: Scene) -> None:
+    exporter, importer = scene.exporter(), scene.process()
+    pool = exporter.opened_by(importer)
+    for _ in range(4):
+        importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc(8))}')")
+    exporter.session.kill()
+    assert importer(f"alloc({290 * MIB})")[0] == OUT_OF_MEMORY
+    assert scene.used(1) == 32
+
+
+def test_what_comes_from_another_container_is_charged_at_once(scene: Scene) -> None:
+    exporter, importer = scene.exporter(container=1), scene.process()
+    pool, data = exporter.opened_by(importer), exporter.export(exporter.alloc())
+    assert importer(f"pools.take_pointer({pool}, '{data}')")[0] == 0
+    assert (scene.used(1), scene.used(1, container=1)) == (SHARED, SHARED)
+    assert importer(f"pools.take_pointer({pool}, '{data}')")[0] == 0
+    other = exporter.opened_by(importer)
+    assert importer(f"pools.take_pointer({other}, '{data}')")[0] == 0
+    exporter.session.kill()
+    assert scene.used(1) == SHARED
+    importer(f"pools.destroy({pool})")
+    assert scene.used(1) == SHARED
+    importer(f"pools.destroy({other})")
+    assert scene.used(1) == 0
+
+
+def test_what_does_not_fit_is_refused_and_charged_while_it_is_there(scene: Scene) -> None:
+    """The driver keeps it for the pool, freed or not."""
+    exporter, importer = scene.exporter(container=1), scene.process()
+    pool, data = exporter.opened_by(importer), exporter.export(exporter.alloc())
+    assert importer(f"alloc({250 * MIB})")[0] == 0
+    assert importer(f"pools.take_pointer({pool}, '{data}')") == [OUT_OF_MEMORY, 0]
+    assert (scene.used(1), scene.containers[0].region().cards[0].refusals) == (250 + SHARED, 1)
+    importer(f"pools.destroy({pool})")
+    assert scene.used(1) == 250
+
+
+def test_without_room_for_a_row_the_importer_is_charged(scene: Scene) -> None:
+    """Which ends with its pool too."""
+    crowd, importer = scene.exporter(), scene.process()
+    for _ in range(512):
+        crowd.export(crowd.session(f"pools.alloc(65536, {crowd.pool})")[1])
+    exporter = scene.exporter()
+    pool, data = exporter.opened_by(importer), exporter.export(exporter.alloc())
+    assert importer(f"pools.take_pointer({pool}, '{data}')")[0] == 0
+    assert scene.used(3) == 32 + SHARED + SHARED
+    exporter.session.kill()
+    crowd.session.kill()
+    assert importer(f"alloc({290 * MIB})")[0] == OUT_OF_MEMORY
+    assert scene.used(1) == SHARED
+    importer(f"pools.destroy({pool})")
+    assert (scene.used(1), scene.card(1)) == (0, 0)
+
+
+def test_a_former_image_s_rows_end_with_its_slot(scene: Scene) -> None:
+    exporter, importer = scene.exporter(), scene.process()
+    pool = exporter.opened_by(importer)
+    importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
+    exporter.session.process.stdin.write("os.execvp('sleep', ['sleep', '60'])\n")  # type: ignore[union-attr]
+    exporter.session.process.stdin.flush()  # type: ignore[union-attr]
+    while (used := scene.used(1)) != SHARED:
+        assert used > SHARED
+    importer(f"pools.destroy({pool})")
+    assert scene.used(1) == 0
+
+
+def test_the_child_of_a_fork_shares_nothing(scene: Scene) -> None:
+    exporter, importer = scene.exporter(), scene.process()
+    pool = exporter.opened_by(importer)
+    importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
+    child = importer("fork_and_stay()")
+    importer(f"pools.destroy({pool})")
+    exporter.session.kill()
+    assert scene.process()(f"alloc({256 * MIB})")[0] == 0
+    importer(f"os.kill({child}, 9)")
