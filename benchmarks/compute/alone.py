@@ -35,6 +35,11 @@ class Case:
     paced: bool = False  # the load itself asks for less than the whole card
 
     @property
+    def waits(self) -> bool:
+        """Return whether the card has to wait for it natively too: then its share is of time, not of native work."""
+        return self.load.kind == "sync" and not self.paced
+
+    @property
     def longest(self) -> Goal:
         """Return how long a launch may take."""
         is_bound = self.load.us <= SHORT_US and self.processes == 1 and self.cores >= SHORT_US // 100
@@ -84,7 +89,7 @@ def _scenario(part: str, case: Case, seconds: float) -> Scenario:
             return {"share %": 100 * native.share, OF_NATIVE: 100.0, LONGEST: native.longest_ms}
         env = place.container(case.cores)
         fed = feed(case.load, span, env, case.processes)
-        part_of = 100 * fed.share / native.share
+        part_of = 100 * fed.share / (1 if case.waits else native.share)
         counted = 100 * gpu_seconds(env) / fed.seconds
         return {"share %": part_of, OF_NATIVE: part_of, LONGEST: fed.longest_ms, "counted %": counted}
 

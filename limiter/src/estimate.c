@@ -6,7 +6,7 @@
 #define NS_MOST 3600000000000ULL
 
 /* Where a key may stand, from its own place on; when all are others', the first makes room. */
-enum { TRIED = 4, ONE = 1024, SCALE_LEAST = ONE / 32, SCALE_MOST = ONE * 4 };
+enum { TRIED = 4, ONE = 1024, SCALE_LEAST = ONE / 32, COUNTED = 16, FAR = 4 };
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
@@ -45,18 +45,21 @@ bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns)
     return row != NULL;
 }
 
-/* Half of the way each time: one kernel may take much or little, by its arguments. */
+/* One kernel may take much or little, by its arguments, so many make an average; but what takes so much more has
+ * changed. */
 void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns) {
     struct estimate *row = room(estimates, key);
     uint64_t bounded = ns < NS_MOST ? ns : NS_MOST;
-    row->ns = row->key == key ? (row->ns + bounded) / 2 : bounded;
-    row->key = key;
+    if (row->key != key) *row = (struct estimate){.key = key};
+    if (bounded / FAR > row->ns) row->count = row->count != 0;
+    if (row->count < COUNTED) row->count++;
+    row->ns = (row->ns * (row->count - 1) + bounded) / row->count;
 }
 
 void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured) {
     if (expected == 0 || expected > NS_MOST || measured > NS_MOST) return;
     uint64_t wanted = scale(estimates) * measured / expected;
-    if (wanted > SCALE_MOST) wanted = SCALE_MOST;
+    if (wanted > ONE) wanted = ONE;
     uint64_t next = (3ULL * scale(estimates) + wanted) / 4;
     estimates->scale = next > SCALE_LEAST ? (uint32_t)next : SCALE_LEAST;
 }

@@ -25,7 +25,7 @@ static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CU
     enum verdict verdict = turn_judge(&gate->turn, is_known, expected, now);
     if (verdict != VERDICT_FITS) return verdict;
     if (!marks_find(&gate->marks, context, stream, place) && !is_first) return VERDICT_UNMEASURED;
-    place->is_sampled = is_first;
+    place->is_sampled = !is_known || gate->turn.launches == gate->sample_at;
     if (place->is_sampled) gate->sample = key;
     turn_add(&gate->turn, is_known, expected, now);
     place->is_eager = gate->is_leisurely;

@@ -41,10 +41,11 @@ static bool await_drain(const struct gate *gate, uint64_t until) {
     return true;
 }
 
-static void learn(struct gate *gate, uint64_t cost) {
-    uint64_t sampled = marks_sampled(&gate->marks);
-    if (sampled) estimates_learn(&gate->estimates, gate->sample, sampled);
-    if (turn_tells(&gate->turn, cost)) estimates_fit(&gate->estimates, gate->turn.expected, cost);
+static void learn(struct gate *gate, uint64_t measured) {
+    bool is_prompt = false;
+    uint64_t sampled = marks_sampled(&gate->marks, &is_prompt);
+    if (sampled) estimates_learn(&gate->estimates, gate->sample, turn_sampled(sampled, is_prompt));
+    if (measured && turn_tells(&gate->turn)) estimates_fit(&gate->estimates, gate->turn.expected, measured);
 }
 
 static uint64_t patience(const struct gate *gate) {
@@ -59,8 +60,9 @@ static uint64_t settle(struct gate *gate, uint64_t marked) {
     bool is_done = await_drain(gate, moment_now() + patience(gate));
     gate->in_vain = is_done ? 0 : gate->in_vain + 1;
     if (!is_done) return moment_now() - gate->turn.begun;
-    uint64_t cost = turn_cost(&gate->turn, marks_measured(&gate->marks), marked);
-    learn(gate, cost);
+    uint64_t measured = marks_measured(&gate->marks);
+    uint64_t cost = turn_cost(&gate->turn, measured, marked);
+    learn(gate, measured);
     return cost ? cost : moment_now() - gate->turn.begun;
 }
 

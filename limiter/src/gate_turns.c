@@ -53,7 +53,14 @@ void gate_set_phase(struct gate *gate, enum phase phase) {
     pthread_cond_broadcast(&gate->changed);
 }
 
+/* Any of a turn's launches, for the first one finds the card idle, or caches cold. */
+static void draw_sample(struct gate *gate) {
+    gate->drawn = gate->drawn * 1664525U + 1013904223U; /* Numerical Recipes, section 7.1 */
+    gate->sample_at = gate->turn.launches ? (gate->drawn >> 8) % gate->turn.launches : 0;
+}
+
 static enum phase open_turn(struct gate *gate) {
+    draw_sample(gate);
     struct terms terms = lease_take(&gate->lease);
     gate->turn = turn_open(moment_now(), terms);
     turn_await(&gate->turn, lease_free_at(&gate->lease));

@@ -19,12 +19,14 @@ struct gate {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     enum phase phase;
-    unsigned passing;  /* launches between `gate_enter` and `gate_leave` */
-    uint64_t sample;   /* the key of the turn's first launch */
-    unsigned in_vain;  /* how often in a row the card was not done in time */
-    uint64_t due;      /* atomically: when it is to be looked at again, in ticks; 0 = at once */
-    bool is_shared;    /* atomically: the container is held to a share of it, as of the last look */
-    bool is_leisurely; /* at the last turn's end the card had waited for launches */
+    unsigned passing;   /* launches between `gate_enter` and `gate_leave` */
+    uint64_t sample;    /* the key of the launch that is measured alone */
+    unsigned sample_at; /* which of the turn's that is to be, unless an unknown one comes before it */
+    uint32_t drawn;     /* at random, last */
+    unsigned in_vain;   /* how often in a row the card was not done in time */
+    uint64_t due;       /* atomically: when it is to be looked at again, in ticks; 0 = at once */
+    bool is_shared;     /* atomically: the container is held to a share of it, as of the last look */
+    bool is_leisurely;  /* at the last turn's end the card had waited for launches */
     struct lease lease;
     struct turn turn;
     struct estimates estimates;

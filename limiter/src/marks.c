@@ -62,16 +62,22 @@ static bool record(CUevent *event, CUstream stream) {
     return result == CUDA_SUCCESS && REAL(cuEventRecord)(*event, stream) == CUDA_SUCCESS;
 }
 
+static void before_sample(struct span *span, CUstream stream, bool is_first) {
+    span->is_prompt = REAL(cuStreamQuery)(stream) == CUDA_SUCCESS;
+    span->is_from = !is_first && record(&span->from, stream);
+}
+
 /* The end's event is made here, in the launch's context: at the turn's end another may be current. */
 static void before(const struct place *place) {
     CUevent made = NULL;
+    if (place->is_sampled) before_sample(place->span, place->mark->stream, place->is_first);
     if (place->is_first) record(&place->span->begin, place->mark->stream);
     if (place->is_maker && REAL(cuEventCreate)(&made, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
         __atomic_store_n(&place->mark->event, made, __ATOMIC_RELEASE);
 }
 
 void marks_before(const struct place *place) {
-    if (place->span && (place->is_first || place->is_maker)) CAPTURE_ALLOWS(before(place));
+    if (place->span && (place->is_first || place->is_maker || place->is_sampled)) CAPTURE_ALLOWS(before(place));
 }
 
 /* Another thread may be about to make the event. */

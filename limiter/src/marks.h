@@ -1,6 +1,6 @@
-/* Events around a turn's launches: one before the first in each context, one after the first of all, and one after the
- * last in each stream. What lies between is how long the card was the turn's. A stream that captures is never given
- * one. */
+/* Events around a turn's launches: one before the first in each context, and one after the last in each stream. What
+ * lies between is how long the card was the turn's. And one before and after a single launch, which is a sample. A
+ * stream that captures is never given one. */
 #ifndef VGPU_MARKS_H
 #define VGPU_MARKS_H
 
@@ -23,8 +23,11 @@ struct mark {
 struct span {
     CUcontext context; /* NULL = free */
     CUevent begin;
-    CUevent sample; /* after the turn's first launch */
+    CUevent from; /* before the sampled launch, where that is not the first */
+    CUevent sample;
+    bool is_from;
     bool is_sampled;
+    bool is_prompt; /* its stream had nothing to do when it was launched */
     CUevent probe;  /* after the last launch that was probed */
     unsigned count; /* of marks in use in this turn */
     struct mark marks[MARKS_STREAMS];
@@ -41,7 +44,7 @@ struct place {
     struct mark *mark;
     bool is_first;   /* in its context */
     bool is_maker;   /* of the mark's event */
-    bool is_sampled; /* the turn's first */
+    bool is_sampled; /* it alone is measured too */
     bool is_eager;   /* its end is marked at once: it may be the last for a while */
     CUevent *probe;  /* where to put its probe, NULL: none is wanted */
 };
@@ -78,9 +81,9 @@ bool marks_have_begun(const struct marks *marks);
 bool marks_are_done(const struct marks *marks);
 
 /* From the first beginning to the last end, in ns, the contexts' together; 0 where the driver does not say. And the
- * turn's first launch. */
+ * sampled launch; `is_prompt`: its stream had nothing to do when it was launched. */
 uint64_t marks_measured(const struct marks *marks);
-uint64_t marks_sampled(const struct marks *marks);
+uint64_t marks_sampled(const struct marks *marks, bool *is_prompt);
 
 /* Makes ready for the next turn. */
 void marks_reset(struct marks *marks);

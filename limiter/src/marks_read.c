@@ -44,10 +44,12 @@ uint64_t marks_measured(const struct marks *marks) {
     return length;
 }
 
-uint64_t marks_sampled(const struct marks *marks) {
+uint64_t marks_sampled(const struct marks *marks, bool *is_prompt) {
     for (int i = 0; i < MARKS_CONTEXTS; i++) {
         const struct span *span = &marks->spans[i];
-        if (span->count && span->is_sampled) return between(span->begin, span->sample);
+        if (!span->count || !span->is_sampled) continue;
+        *is_prompt = span->is_prompt;
+        return between(span->is_from ? span->from : span->begin, span->sample);
     }
     return 0;
 }
@@ -59,6 +61,7 @@ static void destroy(CUevent event) {
 void marks_destroy(const struct marks *marks) {
     for (int i = 0; i < MARKS_CONTEXTS; i++) {
         destroy(marks->spans[i].begin);
+        destroy(marks->spans[i].from);
         destroy(marks->spans[i].sample);
         destroy(marks->spans[i].probe);
         for (int j = 0; j < MARKS_STREAMS; j++) destroy(marks->spans[i].marks[j].event);

@@ -5,7 +5,7 @@
 #define UNKNOWN  (5 * NS_PER_MS) /* what a launch is given that was never measured */
 #define AGE_MOST (20 * NS_PER_MS)
 
-enum { DENSE_LEAST = 4, DENSE_PAUSES = 8 };
+enum { TELLING_LEAST = 4, DENSE_PAUSES = 8 };
 
 /* Between a launch and its start on an idle card. */
 #define LATENCY 10000ULL
@@ -82,19 +82,23 @@ void turn_learn(struct turn *turn, bool is_passed, uint64_t now) {
     if (is_passed) turn->is_probed = false;
 }
 
-/* A program that waits for each kernel pauses before each: where one takes longer than expected, that looks like a
- * pause, and so the less is charged the less is expected. A few pauses are those of a host that has slept; then what
- * is expected may be too much, for it is learnt from launches onto an idle card. */
+/* A program that waits for each kernel, or is slower than the card, pauses before each, and where one takes longer than
+ * expected that looks like a pause. What kernels take is known on average, by samples: then that is right. A few pauses
+ * are those of a host that has slept, and what else was measured is nearer to the truth of this very turn. */
 static bool is_dense(const struct turn *turn) { return turn->pauses * DENSE_PAUSES <= turn->launches; }
 
 uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t marked) {
     if (measured == 0) return turn->expected;
+    if (turn->is_unknown) return measured;
     uint64_t idle = turn->idle + (marked ? idle_before(turn, marked) : 0);
     uint64_t busy = measured > idle ? measured - idle : 0;
-    return is_dense(turn) && busy ? busy : greater(busy, lesser(measured, turn->expected));
+    return is_dense(turn) && busy ? busy : lesser(measured, turn->expected);
 }
 
-bool turn_tells(const struct turn *turn, uint64_t cost) {
-    bool is_telling = is_dense(turn) || cost > turn->expected;
-    return is_telling && !turn->is_unknown && turn->launches >= DENSE_LEAST;
+/* Where it takes less than a launch needs to get there, half of it is as good a guess as any. */
+uint64_t turn_sampled(uint64_t measured, bool is_prompt) {
+    if (!is_prompt) return measured;
+    return greater(measured / 2, measured > LATENCY ? measured - LATENCY : 0);
 }
+
+bool turn_tells(const struct turn *turn) { return !turn->is_unknown && turn->launches >= TELLING_LEAST; }

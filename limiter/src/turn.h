@@ -56,7 +56,11 @@ void turn_learn(struct turn *turn, bool is_passed, uint64_t now);
  * `measured` of 0 says that it could not be measured. */
 uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t marked);
 
-/* Whether that cost says how long the launches take together. */
-bool turn_tells(const struct turn *turn, uint64_t cost);
+/* How long a launch took, of which `measured` is the time from before it to its end; `is_prompt`: the card had nothing
+ * else to do. */
+uint64_t turn_sampled(uint64_t measured, bool is_prompt);
+
+/* Whether what is measured of it says how long its launches take together. */
+bool turn_tells(const struct turn *turn);
 
 #endif

@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from random import Random
 
 import pytest
 
@@ -22,6 +23,7 @@ class Program:
     Attributes:
         kernels: ns each.
         host: ns between launches, where the gate lets it.
+        around: ns more after the last of the kernels.
         cold: ns more before the second launch of a turn: the host has slept, and its caches are cold.
         waits: whether it waits for each kernel before it goes on.
         is_one: whether it is the same kernel with other arguments, so that nobody knows what it takes this time.
@@ -29,6 +31,7 @@ class Program:
 
     kernels: tuple[int, ...]
     host: int
+    around: int = 0
     cold: int = 0
     waits: bool = False
     is_one: bool = False
@@ -42,6 +45,8 @@ class Gate:
     program: Program
     estimates: ctypes.Array[ctypes.c_char] = field(default_factory=lambda: ctypes.create_string_buffer(1 << 20))
     number: int = 0
+    launches: int = 0
+    random: Random = field(default_factory=lambda: Random(1))
 
     def expected(self, key: int) -> int | None:
         found = U64()
@@ -51,7 +56,8 @@ class Gate:
     def turn(self, now: int) -> tuple[int, int]:
         """What a turn cost by the limiter, and in truth."""
         turn: Turn = self.pure.turn_open(U64(now), self.pure.terms_alone(SHARE))
-        busy, begun, free_at, sampled = 0, now, now, (0, 0)
+        busy, begun, free_at, sampled = 0, now, now, (0, 0, False)
+        sample_at = self.random.randrange(self.launches) if self.launches else 0
         while True:
             key, kernel = self.next()
             expected = self.expected(key)
@@ -59,16 +65,24 @@ class Gate:
             if self.pure.turn_judge(ctypes.byref(turn), known, U64(expected or 0), U64(now)) != FITS:
                 break
             self.pure.turn_add(ctypes.byref(turn), known, U64(expected or 0), U64(now))
-            free_at = max(free_at, now + LATENCY) + kernel
-            sampled = sampled if sampled[0] else (key, free_at - begun)
+            is_prompt = free_at <= now
+            began = max(free_at, now + LATENCY)
+            if not known or turn.launches == sample_at + 1:
+                sampled = (key, began + kernel - max(free_at, now), is_prompt)
+            free_at = began + kernel
             busy += kernel
             self.number += 1
             now = max(now, free_at if self.program.waits else now) + self.program.host
+            now += self.program.around if self.number % len(self.program.kernels) == 0 else 0
             now += self.program.cold if turn.launches == 1 else 0
         cost = self.pure.turn_cost(ctypes.byref(turn), U64(free_at - begun), U64(0))
-        self.pure.estimates_learn(self.estimates, U64(sampled[0]), U64(sampled[1]))
-        if self.pure.turn_tells(ctypes.byref(turn), U64(cost)):
-            self.pure.estimates_fit(self.estimates, U64(turn.expected), U64(cost))
+        key, measured, is_prompt = sampled
+        if key:
+            sample = self.pure.turn_sampled(U64(measured), is_prompt)
+            self.pure.estimates_learn(self.estimates, U64(key), U64(sample))
+        if self.pure.turn_tells(ctypes.byref(turn)):
+            self.pure.estimates_fit(self.estimates, U64(turn.expected), U64(free_at - begun))
+        self.launches = turn.launches
         return cost, busy
 
     def next(self) -> tuple[int, int]:
@@ -88,12 +102,14 @@ class Gate:
         (Program((170 * US, 40 * US), 30 * US, cold=500 * US), 1.01),
         (Program((10 * US,), 4 * US, cold=100 * US), 1.01),
         (Program((20 * US, 200 * US, 60 * US), 30 * US, cold=200 * US), 1.01),
-        (Program((500 * US,), 20 * US, waits=True), 1.06),
+        (Program((500 * US,), 20 * US, waits=True), 1.01),
+        (Program((180 * US, 13 * US), 30 * US, around=150 * US, cold=100 * US), 1.01),
+        (Program((180 * US, 13 * US), 30 * US, around=400 * US), 1.01),
         (Program((20 * US, 180 * US), 20 * US, cold=200 * US, is_one=True), 1.03),
     ],
 )
 def test_what_is_charged_is_what_the_kernels_took(compute: ctypes.CDLL, program: Program, most: float) -> None:
-    """Of one that waits, the card's pause until its next launch is there is charged too."""
+    """Be the host the slower of both, or the card; and whether or not it waits for each kernel."""
     last = list(Gate(compute, program).turns())[LEARNT:]
     cost, busy = (sum(each) for each in zip(*last, strict=True))
     assert 0.98 <= cost / busy <= most

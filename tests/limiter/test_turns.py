@@ -41,7 +41,7 @@ def compute(pure: ctypes.CDLL) -> ctypes.CDLL:
     pure.turn_open.restype = Turn
     for name in ("terms_alone", "terms_granted", "terms_away"):
         getattr(pure, name).restype = Terms
-    for name in ("turn_cost", "turn_rest", "tokens_take", "estimates_key"):
+    for name in ("turn_cost", "turn_sampled", "turn_rest", "tokens_take", "estimates_key"):
         getattr(pure, name).restype = U64
     for name in ("turn_is_to_be_probed", "turn_tells", "estimates_of"):
         getattr(pure, name).restype = ctypes.c_bool
@@ -353,7 +353,7 @@ def test_what_is_charged_is_what_the_card_was_busy(compute: ctypes.CDLL, launche
 
 
 def test_estimates_follow_what_is_measured_and_fit_what_overlaps(compute: ctypes.CDLL) -> None:
-    room = ctypes.create_string_buffer(2048 * 16 + 16)
+    room = ctypes.create_string_buffer(2048 * 24 + 24)
 
     def expected(key: int) -> int | None:
         found = U64()
@@ -373,7 +373,7 @@ def test_estimates_follow_what_is_measured_and_fit_what_overlaps(compute: ctypes
 
 @given(st.lists(st.integers(1, 2**64 - 1), min_size=1, max_size=3000, unique=True))
 def test_more_kernels_than_there_is_room_for_forget_only_the_oldest(compute: ctypes.CDLL, keys: list[int]) -> None:
-    room, found = ctypes.create_string_buffer(2048 * 16 + 16), U64()
+    room, found = ctypes.create_string_buffer(2048 * 24 + 24), U64()
     for key in keys:
         compute.estimates_learn(room, U64(key), U64(7))
         assert compute.estimates_of(room, U64(key), ctypes.byref(found))
