@@ -32,6 +32,18 @@ bool cards_of_device(CUdevice device, uint8_t uuid[UUID_SIZE]) {
     return true;
 }
 
+bool cards_is_one(void) {
+    static int devices; /* atomically; 0: not asked yet */
+    int known = __atomic_load_n(&devices, __ATOMIC_RELAXED);
+    if (known == 0 && REAL(cuDeviceGetCount)(&known) == CUDA_SUCCESS)
+        __atomic_store_n(&devices, known, __ATOMIC_RELAXED);
+    return known == 1;
+}
+
+bool cards_of_context(uint8_t uuid[UUID_SIZE]) {
+    return cards_is_one() ? cards_of_device(0, uuid) : cards_current(uuid);
+}
+
 bool cards_current(uint8_t uuid[UUID_SIZE]) {
     CUdevice device;
     return REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS && cards_of_device(device, uuid);

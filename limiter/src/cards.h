@@ -14,6 +14,13 @@ bool cards_of_device(CUdevice device, uint8_t uuid[UUID_SIZE]);
 /* The card of the calling thread's context; false where there is none. */
 bool cards_current(uint8_t uuid[UUID_SIZE]);
 
+/* Whether there is one device: then no context is on another, and the driver needs not be asked. Most containers have
+ * one. */
+bool cards_is_one(void);
+
+/* The card of the calling thread's context, which it is known to have. */
+bool cards_of_context(uint8_t uuid[UUID_SIZE]);
+
 /* The card of an NVML device; false where NVML does not know it. */
 bool cards_of_nvml(nvmlDevice_t device, uint8_t uuid[UUID_SIZE]);
 

@@ -75,18 +75,9 @@ static struct pool *ask_current(CUdevice device) {
     return pool;
 }
 
-/* Where there is one device no context is on another; most containers have one. */
-static bool is_only_device(void) {
-    static int devices; /* atomically; 0: not asked yet */
-    int known = __atomic_load_n(&devices, __ATOMIC_RELAXED);
-    if (known == 0 && REAL(cuDeviceGetCount)(&known) == CUDA_SUCCESS)
-        __atomic_store_n(&devices, known, __ATOMIC_RELAXED);
-    return known == 1;
-}
-
 struct pool *pools_current(void) {
     CUdevice device = 0;
-    if (!is_only_device() && (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0)) return NULL;
+    if (!cards_is_one() && (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0)) return NULL;
     struct pool *pool = device < DEVICES ? __atomic_load_n(&current[device], __ATOMIC_ACQUIRE) : NULL;
     return pool ? pool : ask_current(device);
 }

@@ -8,7 +8,7 @@ static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limi
 
 static CUresult show_info(CUresult result, size_t *free, size_t *total) {
     uint8_t uuid[UUID_SIZE];
-    if (result != CUDA_SUCCESS || !charge_is_limited() || !cards_current(uuid)) return result;
+    if (result != CUDA_SUCCESS || !charge_is_limited() || !cards_of_context(uuid)) return result;
     uint64_t limit = charge_limit(uuid);
     if (limit == UNLIMITED) return result;
     if (free) *free = lesser(*free, left(limit, charge_used(uuid)));
