@@ -68,6 +68,14 @@ static bool table_grow(void) {
     return true;
 }
 
+static uint64_t alignment_of(const Allocation *allocation) {
+    bool of_block = allocation->kind == KIND_POOL && allocation->size >= POOL_BLOCK;
+    if (of_block || allocation->kind == KIND_POOL_IPC) {
+        return POOL_BLOCK;
+    }
+    return allocation->kind == KIND_DEVICE ? PAGE : SMALL_UNIT;
+}
+
 CUresult allocation_add(Allocation allocation, CUdeviceptr *address) {
     if (!table_grow()) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -76,9 +84,7 @@ CUresult allocation_add(Allocation allocation, CUdeviceptr *address) {
         allocation.device = allocation.context->device;
     }
     if (allocation.address == 0) {
-        uint64_t alignment = allocation.kind == KIND_DEVICE ? PAGE : SMALL_UNIT;
-        alignment = allocation.kind == KIND_POOL_IPC ? POOL_BLOCK : alignment;
-        allocation.address = round_up(arena_top, alignment);
+        allocation.address = round_up(arena_top, alignment_of(&allocation));
         arena_top = allocation.address + round_up(allocation.size, SMALL_UNIT);
     }
     size_t at = upper(allocation.address);

@@ -182,10 +182,9 @@ CUresult piece_export(CUmemoryPool pool, const Allocation *allocation, uint64_t 
 CUresult piece_import(CUmemoryPool pool, uint64_t share);
 /* Bytes of the pool's reserve that are in pieces. */
 uint64_t pieces_reserved(const struct CUmemPoolHandle_st *pool);
-/* Takes freed pieces out of the reserve, or back into it, `most` bytes at most: how many. What is out of it others
- * keep, and the pool's handle. */
+/* Takes freed pieces out of the reserve, `most` bytes at most: how many. What is out of it others keep, and the pool's
+ * handle. */
 uint64_t pieces_hide(CUmemoryPool pool, uint64_t most);
-uint64_t pieces_show(CUmemoryPool pool, uint64_t most);
 /* The handle is gone. */
 void pieces_let_go(CUmemoryPool pool);
 void pieces_free(CUmemoryPool pool);

@@ -16,9 +16,7 @@ CUmemoryPool pool_make(CUdevice ordinal) {
     return pool;
 }
 
-/* What it holds anyway comes first. */
 static CUresult reserve(CUmemoryPool pool, uint64_t bytes) {
-    pool->reserved += pieces_show(pool, bytes - pool->reserved);
     CUresult result = device_charge(pool->device, bytes - pool->reserved);
     pool->reserved = result == CUDA_SUCCESS ? bytes : pool->reserved;
     return result;

@@ -1,7 +1,8 @@
 /* What exported pointers keep of a pool (measured on an H200, driver 580): the blocks of such a pointer are held by its
  * exporter's handle of the pool, by each open descriptor of the pool, and by each importer's handle that took the
- * pointer, until those are gone. Freed and trimmed they are in nobody's figure, but on the card. Here each exported
- * pointer has blocks of its own, as far as the pool has any that are no other's. */
+ * pointer, until those are gone. Freed and trimmed they are in nobody's figure, but on the card; what is allocated at
+ * the same addresses is other memory, and replaces them when it is exported in its turn. Here each exported pointer has
+ * blocks of its own, as far as the pool has any that are no other's. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
@@ -44,12 +45,34 @@ static Piece *add(CUmemoryPool pool, Piece wanted) {
     return made;
 }
 
+static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
+
+static uint64_t greater(uint64_t one, uint64_t other) { return one > other ? one : other; }
+
+/* Bytes of the blocks that the piece has in common with others. */
+static uint64_t common(const Piece *piece, CUdeviceptr address, uint64_t size) {
+    uint64_t begin = greater(piece->address / POOL_BLOCK, address / POOL_BLOCK);
+    uint64_t end = lesser((piece->address + piece->size - 1) / POOL_BLOCK, (address + size - 1) / POOL_BLOCK);
+    return end < begin ? 0 : (end - begin + 1) * POOL_BLOCK;
+}
+
+/* What was kept there before is not any more. */
+static void replace(CUmemoryPool pool, const Allocation *by) {
+    for (Piece *piece = pool->pieces; piece != NULL; piece = piece->next) {
+        if (!piece->reserved) {
+            piece->bytes -= lesser(piece->bytes, common(piece, by->address, by->size));
+            ledger_share_shrink(piece->share, piece->bytes);
+        }
+    }
+}
+
 static CUresult make(CUmemoryPool pool, const Allocation *allocation, uint64_t *share) {
     SimShare held;
     uint64_t left = pool->reserved - pieces_reserved(pool);
     uint64_t wanted = round_up(allocation->size, POOL_BLOCK);
     Piece made = {.address = allocation->address, .size = allocation->size, .reserved = true, .held = true};
-    made.bytes = wanted < left ? wanted : left;
+    made.bytes = lesser(wanted, left);
+    replace(pool, allocation);
     made.share = ledger_share(device_at(pool->device)->uuid, made.bytes, pool->share);
     if (made.share == 0 || !ledger_share_hold(made.share, UNSEEN, &held) || add(pool, made) == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -58,11 +81,21 @@ static CUresult make(CUmemoryPool pool, const Allocation *allocation, uint64_t *
     return CUDA_SUCCESS;
 }
 
+/* The share stands for the new memory. */
+static void renew(CUmemoryPool pool, Piece *piece) {
+    SimShare held;
+    if (!piece->reserved && ledger_share_hold(piece->share, SEEN, &held)) {
+        device_release(pool->device, piece->bytes);
+        piece->reserved = true;
+    }
+}
+
 CUresult piece_export(CUmemoryPool pool, const Allocation *allocation, uint64_t *share) {
-    const Piece *known = piece_of(pool, allocation);
+    Piece *known = piece_of(pool, allocation);
     if (known == NULL) {
         return make(pool, allocation, share);
     }
+    renew(pool, known);
     *share = known->share;
     return CUDA_SUCCESS;
 }
@@ -95,18 +128,6 @@ uint64_t pieces_hide(CUmemoryPool pool, uint64_t most) {
         }
     }
     return hidden;
-}
-
-uint64_t pieces_show(CUmemoryPool pool, uint64_t most) {
-    SimShare held;
-    uint64_t shown = 0;
-    for (Piece *piece = pool->pieces; piece != NULL; piece = piece->next) {
-        if (!piece->reserved && piece->bytes <= most - shown && ledger_share_hold(piece->share, SEEN, &held)) {
-            piece->reserved = true;
-            shown += piece->bytes;
-        }
-    }
-    return shown;
 }
 
 void pieces_let_go(CUmemoryPool pool) {

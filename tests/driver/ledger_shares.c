@@ -169,6 +169,15 @@ uint64_t ledger_share(const char *uuid, uint64_t bytes, uint64_t within) {
     return id;
 }
 
+void ledger_share_shrink(uint64_t id, uint64_t bytes) {
+    ledger_enter();
+    Share *share = find(id);
+    if (share != NULL && bytes < share->bytes) {
+        share->bytes = bytes;
+    }
+    ledger_leave();
+}
+
 bool ledger_share_hold(uint64_t id, SimSight sight, SimShare *out) {
     ledger_enter();
     Share *share = find(id);

@@ -93,6 +93,8 @@ typedef enum { UNSEEN, SEEN, SEEN_ALONE /* once no descriptor of it is open */, 
 /* Makes bytes of a card that this process holds a share, held once by it and seen. Its number, never given again; 0 =
  * no room. An open descriptor of the share `within`, if not 0, holds it too. */
 uint64_t ledger_share(const char *uuid, uint64_t bytes, uint64_t within);
+/* What is held of it is less from now on. */
+void ledger_share_shrink(uint64_t id, uint64_t bytes);
 /* One more hold by this process; false when the share is gone, for nobody held it. */
 bool ledger_share_hold(uint64_t id, SimSight sight, SimShare *out);
 void ledger_share_drop(uint64_t id, SimSight sight);

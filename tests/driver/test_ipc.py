@@ -265,7 +265,8 @@ def test_what_was_exported_freed_and_trimmed_stays_until_its_pool_and_descriptor
     pair.exporter(f"[free({first}, 'cuMemFreeAsync'), pools.trim({pool}, 0)]")
     assert (pair.used(), pair.shown()) == (64, {})
     _, again = pair.exporter(f"pools.alloc({64 * MIB}, {pool})")
-    assert (again, pair.exporter(f"pools.export_pointer({again})")) == (first, [0, data])
+    assert (again, pair.used(), pair.shown()) == (first, 128, {pair.exporter.process.pid: 64})
+    assert pair.exporter(f"pools.export_pointer({again})") == [0, data]
     assert (pair.used(), pair.shown()) == (64, {pair.exporter.process.pid: 64})
     pair.exporter(f"[free({first}, 'cuMemFreeAsync'), pools.trim({pool}, 0)]")
     ends = {"pools.destroy({pool})", "os.close({descriptor})"}
@@ -273,6 +274,17 @@ def test_what_was_exported_freed_and_trimmed_stays_until_its_pool_and_descriptor
         assert pair.used() == 64
         pair.exporter(end.format(**names))
     assert pair.used() == 0
+
+
+@pytest.mark.parametrize(("then", "kept"), [(32, 64), (64, 64), (90, 96)])
+def test_another_pointer_that_is_exported_replaces_what_was_kept_at_its_place(pair: Pair, then: int, kept: int) -> None:
+    _, pool = pair.exporter("pools.create(handle_types=pools.POSIX_FD)")
+    pair.exporter(f"pools.export({pool})")
+    for size in (64, then):
+        pointer = pair.exporter(f"pools.alloc({size * MIB}, {pool})")[1]
+        pair.exporter(f"pools.export_pointer({pointer})")
+        pair.exporter(f"[free({pointer}, 'cuMemFreeAsync'), pools.trim({pool}, 0)]")
+    assert (pair.used(), pair.shown()) == (kept, {})
 
 
 def test_the_file_of_descriptors_is_there_for_processes_of_any_user(world: World) -> None:
