@@ -1,7 +1,5 @@
 #include "account.h"
 
-#include <string.h>
-
 #include "numbers.h"
 #include "shares.h"
 
@@ -11,11 +9,6 @@ static bool is_slot(int slot) { return slot >= 0 && slot < REGION_SLOTS; }
 
 static bool is_card(int card) { return card >= 0 && card < REGION_CARDS; }
 
-int account_slots(const struct region *region) {
-    uint32_t high = region->header.slots_high;
-    return high > REGION_SLOTS ? REGION_SLOTS : (int)high;
-}
-
 /* Readers outside the lock must not see half of a number. */
 static void set(uint64_t *field, uint64_t value) { /* NOLINT(readability-non-const-parameter) */
     __atomic_store_n(field, value, __ATOMIC_RELAXED);
@@ -24,65 +17,6 @@ static void set(uint64_t *field, uint64_t value) { /* NOLINT(readability-non-con
 static uint64_t less(uint64_t from, uint64_t bytes) { return from > bytes ? from - bytes : 0; }
 
 static uint64_t more(uint64_t to, uint64_t bytes) { return bytes > UINT64_MAX - to ? UINT64_MAX : to + bytes; }
-
-int account_find_card(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
-    for (int card = 0; card < REGION_CARDS; card++) {
-        const struct region_card *row = &region->cards[card];
-        if (__atomic_load_n(&row->taken, __ATOMIC_ACQUIRE) && memcmp(row->uuid, uuid, UUID_SIZE) == 0) return card;
-    }
-    return -1;
-}
-
-static int free_card(const struct region *region) {
-    for (int card = 0; card < REGION_CARDS; card++)
-        if (!region->cards[card].taken) return card;
-    return -1;
-}
-
-int account_card(struct region *region, const uint8_t uuid[UUID_SIZE]) {
-    int card = account_find_card(region, uuid);
-    if (card >= 0) return card;
-    card = free_card(region);
-    if (card < 0) return -1;
-    memcpy(region->cards[card].uuid, uuid, UUID_SIZE);
-    __atomic_store_n(&region->cards[card].taken, 1, __ATOMIC_RELEASE);
-    return card;
-}
-
-bool account_owns(const struct region *region, int slot, const struct identity *who) {
-    if (!is_slot(slot)) return false;
-    const struct region_slot *held = &region->slots[slot];
-    return __atomic_load_n(&held->pid, __ATOMIC_ACQUIRE) == who->pid && held->start_time == who->start_time &&
-           held->namespace == who->namespace;
-}
-
-int account_slot_of(const struct region *region, const struct identity *who) {
-    for (int slot = 0; slot < account_slots(region); slot++)
-        if (account_owns(region, slot, who)) return slot;
-    return -1;
-}
-
-static int free_slot(const struct region *region) {
-    for (int slot = 0; slot < REGION_SLOTS; slot++)
-        if (region->slots[slot].pid == 0) return slot;
-    return -1;
-}
-
-int account_claim(struct region *region, const struct identity *who) {
-    int slot = account_slot_of(region, who);
-    if (slot >= 0) return slot;
-    slot = free_slot(region);
-    if (slot < 0) return -1;
-    struct region_slot *taken = &region->slots[slot];
-    memset(taken->used, 0, sizeof taken->used);
-    memset(taken->managed, 0, sizeof taken->managed);
-    set(&taken->calls, ((taken->calls >> 32) + 1) << 32); /* whoever measured the former owner is not to settle us */
-    taken->start_time = who->start_time;
-    taken->namespace = who->namespace;
-    if (slot >= account_slots(region)) region->header.slots_high = (uint32_t)slot + 1;
-    __atomic_store_n(&taken->pid, who->pid, __ATOMIC_RELEASE);
-    return slot;
-}
 
 /* The slot is written before the card's sum: should we die between the two, the slot is what counts. */
 static void set_both(struct region *region, int slot, int card, uint64_t bytes, uint64_t orphaned) {
@@ -98,12 +32,17 @@ static void set_used(struct region *region, int slot, int card, uint64_t bytes) 
     set_both(region, slot, card, bytes, region->cards[card].orphaned);
 }
 
+void account_charge(struct region *region, int slot, int card, uint64_t bytes) {
+    if (!is_slot(slot) || !is_card(card)) return;
+    set_used(region, slot, card, more(region->slots[slot].used[card], bytes));
+}
+
 bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, uint64_t limit) {
     if (!is_slot(slot) || !is_card(card)) return false;
     struct region_card *row = &region->cards[card];
     set(&row->limit, limit);
     if (bytes > less(limit, row->used)) return false;
-    set_used(region, slot, card, more(region->slots[slot].used[card], bytes));
+    account_charge(region, slot, card, bytes);
     return true;
 }
 
@@ -149,15 +88,28 @@ uint64_t account_calls(const struct region *region, int slot) {
     return is_slot(slot) ? __atomic_load_n(&region->slots[slot].calls, __ATOMIC_SEQ_CST) : 0;
 }
 
-bool account_settle(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own) {
-    if (!is_slot(slot) || !is_card(card)) return false;
-    if (account_calls(region, slot) != calls || (uint32_t)calls != own) return false;
-    uint64_t used = region->slots[slot].used[card];
-    uint64_t right = more(bytes, region->slots[slot].managed[card]);
-    if (right < used) right = greater(right, lesser(used, shares_made(region, slot, card)));
-    if (right == used) return true;
+static bool can_settle(const struct region *region, int slot, int card, uint64_t calls, unsigned own) {
+    return is_slot(slot) && is_card(card) && account_calls(region, slot) == calls && (uint32_t)calls == own;
+}
+
+static void settle(struct region *region, int slot, int card, uint64_t right) {
+    if (right == region->slots[slot].used[card]) return;
     set_used(region, slot, card, right);
     __atomic_fetch_add(&region->slots[slot].settled[card], 1, __ATOMIC_RELEASE);
+}
+
+bool account_settle(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own) {
+    if (!can_settle(region, slot, card, calls, own)) return false;
+    settle(region, slot, card, more(bytes, region->slots[slot].managed[card]));
+    return true;
+}
+
+bool account_settle_other(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls) {
+    if (!can_settle(region, slot, card, calls, 0)) return false;
+    uint64_t used = region->slots[slot].used[card];
+    uint64_t right = more(bytes, region->slots[slot].managed[card]);
+    if (right < used) right = lesser(used, more(right, shares_made(region, slot, card)));
+    settle(region, slot, card, right);
     return true;
 }
 

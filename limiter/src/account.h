@@ -29,6 +29,9 @@ int account_slot_of(const struct region *region, const struct identity *who);
 /* Charges `bytes` if the card's sum stays within `limit`; otherwise false, and nothing is changed. */
 bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, uint64_t limit);
 
+/* Charges what is there already, whatever the limit. */
+void account_charge(struct region *region, int slot, int card, uint64_t bytes);
+
 /* Takes back a charge; never below zero. */
 void account_release(struct region *region, int slot, int card, uint64_t bytes);
 
@@ -53,9 +56,12 @@ uint64_t account_calls(const struct region *region, int slot);
 
 /* Charges a process with what NVML said it holds, and with its managed memory. False, and nothing is changed, where a
  * call of the slot was under way or has begun since `calls` was read, which was before NVML was asked; but for `own`
- * calls, by which the caller knows that the driver has ended. What the process shares stays charged: of
- * one that is ending NVML says less and less, while others have it. */
+ * calls, by which the caller knows that the driver has ended. */
 bool account_settle(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own);
+
+/* The same of another process. Of what that shares, NVML says less while others have it, when it ends or has given it
+ * back: so much more may be right, and is left. */
+bool account_settle_other(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls);
 
 /* Adds a row of shares.h, and takes back what was charged to its slot ahead of it. False where the table is full:
  * nothing has changed. What a row makes orphaned is charged whatever the limit. */

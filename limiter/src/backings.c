@@ -64,6 +64,19 @@ void backings_export(uint64_t handle, int descriptor) {
     backings_unlock();
 }
 
+uint64_t backings_begin_pool(void) {
+    backings_lock();
+    uint64_t number = refer(references_begin_pool(), MADE);
+    backings_unlock();
+    return number;
+}
+
+void backings_export_pool(uint64_t number, int descriptor) {
+    backings_lock();
+    references_export(number, descriptor);
+    backings_unlock();
+}
+
 void backings_import(uint64_t handle, int descriptor) {
     backings_lock();
     add_handle(handle, (struct handle){references_exported(descriptor), IMPORTED});
@@ -106,6 +119,14 @@ uint64_t backings_hold_imported(int descriptor) {
 struct backing backings_drop(uint64_t number, enum sort sort) {
     backings_lock();
     struct backing change = references_drop(number, sort);
+    backings_unlock();
+    return change;
+}
+
+struct backing backings_end_pool(uint64_t number, int card, uint64_t bytes) {
+    backings_lock();
+    references_set_pool(number, card, bytes);
+    struct backing change = references_drop(number, MADE);
     backings_unlock();
     return change;
 }

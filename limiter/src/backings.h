@@ -22,6 +22,7 @@ struct backing {
     enum fate fate;
     bool was_hidden;  /* when it was freed */
     bool is_exported; /* likewise: another process may hold it on */
+    uint64_t pool;    /* likewise: the number of the pool whose memory it was, 0 for other memory */
 };
 
 /* Adds memory with its first handle; false when our own memory is out. */
@@ -38,6 +39,10 @@ void backings_export(uint64_t handle, int descriptor);
 
 /* A further reference by a handle that was imported from a descriptor, if the memory is our own. */
 void backings_import(uint64_t handle, int descriptor);
+
+/* A pool that is shared: the number of what its descriptors may hold when it ends, 0 when our own memory is out. */
+uint64_t backings_begin_pool(void);
+void backings_export_pool(uint64_t number, int descriptor);
 
 /* The driver has taken over a descriptor. */
 void backings_disown(int descriptor);
@@ -56,6 +61,9 @@ void backings_hold_again(uint64_t number, enum sort sort);
 struct backing backings_drop(uint64_t number, enum sort sort);
 
 struct backing backings_release(uint64_t handle);
+
+/* The pool is gone; `bytes` of a card are what a descriptor holds on. */
+struct backing backings_end_pool(uint64_t number, int card, uint64_t bytes);
 
 /* The first mapping in [*address, end) ends, and `*address` moves behind it. False where there is none. */
 bool backings_unmap(uint64_t *address, uint64_t end, struct backing *change);

@@ -3,8 +3,12 @@
 #include "charge.h"
 #include "settle.h"
 
-/* What another process may hold on is charged there before it is taken back here. */
+/* What another process may hold on is charged there before it is taken back here, or with it. */
 static void take_back(struct backing change) {
+    if (change.pool) {
+        charge_end_pool((struct share_end){change.pool, change.card, change.bytes, change.bytes, 0});
+        return;
+    }
     if (change.is_exported) settle_others();
     (change.was_hidden ? charge_release_managed : charge_release)(change.card, change.bytes);
 }

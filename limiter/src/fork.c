@@ -5,6 +5,7 @@
 #include "backings.h"
 #include "bindings.h"
 #include "charge.h"
+#include "exported.h"
 #include "gate.h"
 #include "graph_memory.h"
 #include "graph_needs.h"
@@ -27,6 +28,7 @@ static void before(void) {
     holdings_lock();
     ipc_lock();
     libraries_lock();
+    pool_numbers_lock();
     bindings_lock();
     backings_lock();
     outlays_lock();
@@ -34,13 +36,13 @@ static void before(void) {
     graph_memory_lock();
     graph_needs_lock();
     pools_lock();
-    pool_numbers_lock();
+    exported_lock();
     share_ends_lock();
 }
 
 static void in_parent(void) {
     share_ends_unlock();
-    pool_numbers_unlock();
+    exported_unlock();
     pools_unlock();
     graph_needs_unlock();
     graph_memory_unlock();
@@ -48,6 +50,7 @@ static void in_parent(void) {
     outlays_unlock();
     backings_unlock();
     bindings_unlock();
+    pool_numbers_unlock();
     libraries_unlock();
     ipc_unlock();
     holdings_unlock();
@@ -61,6 +64,7 @@ static void in_child(void) {
     measure_forget();
     place_forget();
     pools_forget();
+    exported_forget_all();
     pool_numbers_forget_all();
     share_ends_forget_all();
     recents_forget();

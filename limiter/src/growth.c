@@ -2,8 +2,10 @@
 
 #include "account.h"
 #include "attempt.h"
+#include "backings.h"
 #include "capture.h"
 #include "hooks.h"
+#include "lost.h"
 #include "place.h"
 #include "settle.h"
 
@@ -37,6 +39,7 @@ static bool claim(struct growth *growth, uint64_t bytes, uint64_t lack) {
 struct growth growth_begin(const char *what, struct pool *pool, uint64_t bytes, bool (*is_captured)(CUstream),
                            CUstream stream) {
     struct growth growth = {.what = what, .pool = pool, .span = -1};
+    if (exported_any()) growth_look(pool); /* what it has given back is not seen any more once it has grown */
     uint64_t lack = pool && pool->is_counted ? lacking(pool, bytes) : 0;
     if (lack == 0 || is_captured(stream)) return growth;
     growth.span = charge_enter();
@@ -62,7 +65,7 @@ static bool is_ours_to_say(const struct pool *pool) {
 static void exchange(struct region *region, const struct pool *pool, uint64_t claimed, uint64_t reserved) {
     int slot = place_slot(region);
     account_release(region, slot, pool->card, pool->reserved + claimed);
-    account_reserve(region, slot, pool->card, reserved, UNLIMITED);
+    account_charge(region, slot, pool->card, reserved);
     if (!pool->is_managed) return;
     account_unmark_managed(region, slot, pool->card, pool->reserved);
     account_mark_managed(region, slot, pool->card, reserved);
@@ -74,6 +77,7 @@ static bool charge(struct pool *pool, uint64_t claimed, bool is_forced) {
     if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return false;
     bool is_ours = is_forced || is_ours_to_say(pool);
     uint64_t reserved = pool->seen;
+    lost_charge(region, pool);
     if (is_ours) {
         exchange(region, pool, claimed, reserved);
         __atomic_store_n(&pool->reserved, reserved, __ATOMIC_RELAXED);
@@ -87,7 +91,7 @@ static bool charge(struct pool *pool, uint64_t claimed, bool is_forced) {
 
 static bool look(struct pool *pool, uint64_t claimed, bool is_forced) {
     pools_lock();
-    pool->seen = pools_reserved(pool);
+    pools_see_one(pool);
     bool charged = charge(pool, claimed, is_forced);
     pools_unlock();
     return charged;
@@ -101,7 +105,8 @@ static void settle(struct pool *pool, const struct claim *claim, unsigned own) {
 }
 
 static bool is_changed(const struct pool *pool) {
-    return pools_reserved(pool) != __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) || !is_ours_to_say(pool);
+    return pools_reserved(pool) != __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) || !is_ours_to_say(pool) ||
+           lost_is_due(pool);
 }
 
 static bool is_over(const struct pool *pool, uint64_t before) {
@@ -131,7 +136,7 @@ static bool charge_all(int card) {
     bool all = true;
     if (!pools_see(card, &measured)) return true;
     for (unsigned at = 0; (pool = pools_next(card, &at));)
-        if (pool->seen != pool->reserved || !is_ours_to_say(pool)) all &= charge(pool, 0, false);
+        if (pool->seen != pool->reserved || !is_ours_to_say(pool) || lost_is_due(pool)) all &= charge(pool, 0, false);
     return all;
 }
 
@@ -161,10 +166,18 @@ void growth_trim_on(const uint8_t uuid[UUID_SIZE]) {
 }
 
 /* A pool that was imported is none of those that we charge by what they have reserved. */
+static struct share_end end_of(const struct pool *pool, struct shared_pool shared) {
+    if (!pool->is_counted) return (struct share_end){shared.number, shared.card, shared.charged, shared.charged, 0};
+    uint64_t managed = pool->lost + (pool->is_managed ? pool->reserved : 0);
+    return (struct share_end){shared.number, pool->card, pool->reserved + pool->lost, managed, 0};
+}
+
+/* What descriptors hold on is charged on, and stays this process's to share. */
 static void end_shared(const struct pool *pool, struct shared_pool shared) {
-    struct share_end end = {shared.number, shared.card, shared.charged, shared.charged};
-    if (pool->is_counted) end = (struct share_end){shared.number, pool->card, pool->reserved, 0};
-    if (pool->is_managed) end.managed = end.bytes;
+    struct share_end end = end_of(pool, shared);
+    struct backing left = backings_end_pool(shared.number, end.card, exported_bytes(shared.number));
+    if (left.fate == HIDDEN) end.kept = left.bytes;
+    exported_end(shared.number);
     charge_end_pool(end);
 }
 

@@ -126,6 +126,7 @@ static CUresult pass(CUdeviceptr pointer, CUresult result) {
         struct holding holding;                                                 \
         if (!charge_is_limited() || !holdings_take(pointer, &holding)) {        \
             pools_use_less(recents_take(pointer));                              \
+            if (exported_any()) exported_free(pointer);                         \
             return after(pointer, REAL(name)(__VA_ARGS__));                     \
         }                                                                       \
         int span = charge_enter();                                              \

@@ -2,11 +2,11 @@
 
 #include <pthread.h>
 
+#include "backings.h"
 #include "ledger.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct ledger pools; /* under the mutex: by handle, `other` is the number, `bytes` what is charged */
-static uint64_t last_number;
 
 void pool_numbers_lock(void) { pthread_mutex_lock(&mutex); }
 
@@ -26,8 +26,8 @@ static bool put(uint64_t handle, struct shared_pool pool) {
 struct shared_pool pool_numbers_get(uint64_t handle) {
     pool_numbers_lock();
     struct shared_pool pool = of(ledger_find(&pools, handle));
-    if (pool.number == 0) pool.number = ++last_number;
-    if (!put(handle, pool)) pool.number = 0;
+    if (pool.number == 0) pool.number = backings_begin_pool();
+    if (pool.number != 0 && !put(handle, pool)) pool.number = 0;
     pool_numbers_unlock();
     return pool;
 }

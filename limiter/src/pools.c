@@ -137,11 +137,19 @@ static bool is_on(const struct pool *pool, int card) {
     return __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) != GONE && pool->is_counted && pool->card == card;
 }
 
+/* What it has given back may have been exported. */
+void pools_see_one(struct pool *pool) {
+    uint64_t number = __atomic_load_n(&pool->number, __ATOMIC_RELAXED);
+    uint64_t before = pool->seen;
+    pool->seen = pools_reserved(pool);
+    if (number != 0 && pool->seen < before) exported_shrink(number, before - pool->seen);
+}
+
 bool pools_see(int card, uint64_t *measured) {
     *measured = 0;
     for (unsigned i = 0; i < count && !suspended; i++) {
         if (!is_on(listed[i], card)) continue;
-        listed[i]->seen = pools_reserved(listed[i]);
+        pools_see_one(listed[i]);
         *measured += listed[i]->is_managed ? 0 : listed[i]->seen;
     }
     return !suspended;

@@ -8,11 +8,9 @@
 #include <stdint.h>
 
 #include "abi.h"
+#include "exported.h"
 #include "recents.h"
 #include "region.h"
-
-/* What a pool grows by, or a multiple of it (measured on an H200, driver 580). */
-#define POOL_STEP (32ULL << 20)
 
 /* As many pools are known at once. */
 enum { POOLS = RECENTS_POOLS };
@@ -27,6 +25,8 @@ struct pool {
     uint32_t settled;         /* atomically, likewise: `*measured` as it was then */
     const uint32_t *measured; /* in the region: how often this process was charged anew there */
     uint64_t seen;            /* under the mutex: what was last seen reserved */
+    uint64_t number;          /* atomically, under the mutex when written: 0 until it has exported (pool_numbers.h) */
+    uint64_t lost;            /* likewise: what is charged for what it has lost (exported.h) */
 };
 
 /* What a pool has reserved, and of it in use, as the driver says now. */
@@ -81,8 +81,9 @@ void pools_unlock(void);
 
 /* The functions down to the next line are called under it. */
 
-/* Sees what each pool of a card has reserved, as the driver says now; and the sum of those that NVML counts. False
- * while suspended. */
+/* Sees what a pool has reserved, as the driver says now; or each of a card, and the sum of those that NVML counts.
+ * False while suspended. */
+void pools_see_one(struct pool *pool);
 bool pools_see(int card, uint64_t *measured);
 
 /* The pools of a card, one after the other, NULL after the last and while suspended; `*at` begins at 0. */

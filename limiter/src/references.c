@@ -3,7 +3,7 @@
 #include "descriptors.h"
 #include "ledger.h"
 
-static struct ledger backings;      /* by number; `other` says whether it is hidden */
+static struct ledger backings;      /* by number; `other` says whether it is hidden, `count` whether a pool's */
 static struct ledger counts[SORTS]; /* by number, `count` of them */
 static struct ledger descriptors;   /* see descriptors.h */
 static uint64_t last_number;
@@ -17,6 +17,18 @@ void references_forget_all(void) {
 uint64_t references_begin(struct backing backing) {
     struct ledger_entry entry = {++last_number, backing.bytes, 0, 0, backing.card};
     return ledger_put(&backings, entry) ? last_number : 0;
+}
+
+uint64_t references_begin_pool(void) {
+    struct ledger_entry entry = {++last_number, 0, 0, 1, 0};
+    return ledger_put(&backings, entry) ? last_number : 0;
+}
+
+void references_set_pool(uint64_t number, int card, uint64_t bytes) {
+    struct ledger_entry entry = ledger_find(&backings, number);
+    entry.card = card;
+    entry.bytes = bytes;
+    if (entry.key != 0) ledger_put(&backings, entry);
 }
 
 void references_cancel(uint64_t number) { ledger_take(&backings, number); }
@@ -38,7 +50,8 @@ void references_add(uint64_t number, enum sort sort) {
 static struct backing freed(const struct ledger_entry *backing) {
     bool is_exported = descriptors_forget(&descriptors, backing->key);
     ledger_take(&backings, backing->key);
-    return (struct backing){backing->card, backing->bytes, FREED, backing->other != 0, is_exported};
+    uint64_t pool = backing->count ? backing->key : 0;
+    return (struct backing){backing->card, backing->bytes, FREED, backing->other != 0, is_exported, pool};
 }
 
 /* What has changed since it was looked at last. */
@@ -52,7 +65,7 @@ static struct backing look(uint64_t number) {
     if (is_hidden == (backing.other != 0)) return (struct backing){0};
     backing.other = is_hidden;
     ledger_put(&backings, backing);
-    return (struct backing){backing.card, backing.bytes, is_hidden ? HIDDEN : SHOWN, false, false};
+    return (struct backing){backing.card, backing.bytes, is_hidden ? HIDDEN : SHOWN, false, false, 0};
 }
 
 struct backing references_drop(uint64_t number, enum sort sort) {

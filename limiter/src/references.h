@@ -8,6 +8,10 @@
 /* New memory, without references: its number, 0 when our own memory is out. */
 uint64_t references_begin(struct backing backing);
 
+/* The same for a pool, whose size is known at its end. */
+uint64_t references_begin_pool(void);
+void references_set_pool(uint64_t number, int card, uint64_t bytes);
+
 /* It was never used. */
 void references_cancel(uint64_t number);
 

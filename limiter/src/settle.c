@@ -4,6 +4,7 @@
 
 #include "account.h"
 #include "charge.h"
+#include "lost.h"
 #include "measure.h"
 #include "moment.h"
 #include "place.h"
@@ -46,18 +47,26 @@ static bool begin(struct look *look, const uint8_t uuid[UUID_SIZE], unsigned own
 
 /* The functions down to the next line are called under the region's lock and the pools'. */
 
-static bool set(const struct look *look, int slot, unsigned own) {
+static bool set_own(const struct look *look) {
+    const struct region_slot *of = &look->region->slots[look->own_slot];
+    uint64_t bytes;
+    return measure_of(&look->figures, of->pid, &bytes) &&
+           account_settle(look->region, look->own_slot, look->card, bytes, look->calls[look->own_slot], look->own);
+}
+
+static bool set(const struct look *look, int slot) {
     const struct region_slot *of = &look->region->slots[slot];
     uint64_t bytes;
     return measure_of(&look->figures, of->pid, &bytes) &&
-           account_settle(look->region, slot, look->card, bytes, look->calls[slot], own);
+           account_settle_other(look->region, slot, look->card, bytes, look->calls[slot]);
 }
 
 /* What our pools have given back meanwhile, at another thread's synchronisation, is or is not in the figures. */
 static bool settle_self(const struct look *look, bool is_pooled_same) {
     if (look->own_slot < 0 || !is_pooled_same) return false;
     charge_catch_up(look->region, look->own_slot);
-    if (!set(look, look->own_slot, look->own)) return false;
+    lost_charge_on(look->region, look->card);
+    if (!set_own(look)) return false;
     pools_adopt(look->card, account_settled(look->region, look->own_slot, look->card));
     return true;
 }
@@ -73,7 +82,7 @@ static bool set_others(const struct look *look) {
     struct identity self = place_self();
     bool done = true;
     for (int slot = 0; slot < look->slots; slot++)
-        if (is_seen(look, slot, &self)) done &= set(look, slot, 0);
+        if (is_seen(look, slot, &self)) done &= set(look, slot);
     return done;
 }
 

@@ -2,42 +2,50 @@
 #include "share_ends.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "account.h"
-#include "ledger.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ledger ends; /* under the mutex: by pool, `other` is what is marked as managed */
-static bool are_any;       /* atomically */
+static struct share_end *ends; /* under the mutex: in their order, for one pool may have two */
+static size_t count;           /* under the mutex when written, else atomically */
 
 void share_ends_lock(void) { pthread_mutex_lock(&mutex); }
 
 void share_ends_unlock(void) { pthread_mutex_unlock(&mutex); }
 
-void share_ends_forget_all(void) {
-    ledger_clear(&ends);
-    are_any = false;
-}
+/* Under the mutex. */
+static void set_count(size_t now) { __atomic_store_n(&count, now, __ATOMIC_RELEASE); }
+
+void share_ends_forget_all(void) { set_count(0); }
 
 bool share_ends_add(struct share_end end) {
     share_ends_lock();
-    bool kept = ledger_put(&ends, (struct ledger_entry){end.pool, end.bytes, end.managed, 0, end.card});
-    __atomic_store_n(&are_any, true, __ATOMIC_RELEASE);
+    struct share_end *room = realloc(ends, (count + 1) * sizeof *ends);
+    if (room) {
+        ends = room;
+        ends[count] = end;
+        set_count(count + 1);
+    }
     share_ends_unlock();
-    return kept;
+    return room != NULL;
 }
 
-static void finish(struct region *region, int slot, const struct ledger_entry *end) {
-    if (end->key == 0) return;
-    account_end_shares(region, slot, end->key, end->card, end->bytes);
-    account_unmark_managed(region, slot, end->card, end->other);
+static void finish(struct region *region, int slot, const struct share_end *end) {
+    account_unmark_managed(region, slot, end->card, end->managed);
+    if (end->kept == 0) {
+        account_end_shares(region, slot, end->pool, end->card, end->bytes);
+        return;
+    }
+    account_release(region, slot, end->card, end->bytes);
+    account_charge(region, slot, end->card, end->kept);
+    account_mark_managed(region, slot, end->card, end->kept);
 }
 
 void share_ends_catch_up(struct region *region, int slot) {
-    if (!__atomic_load_n(&are_any, __ATOMIC_ACQUIRE)) return;
+    if (__atomic_load_n(&count, __ATOMIC_ACQUIRE) == 0) return;
     share_ends_lock();
-    __atomic_store_n(&are_any, false, __ATOMIC_RELAXED);
-    for (size_t i = 0; i < ends.size; i++) finish(region, slot, &ends.entries[i]);
-    ledger_clear(&ends);
+    for (size_t i = 0; i < count; i++) finish(region, slot, &ends[i]);
+    set_count(0);
     share_ends_unlock();
 }

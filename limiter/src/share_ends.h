@@ -6,12 +6,14 @@
 
 #include "region.h"
 
-/* What ends with a pool: `bytes` of a card, of which `managed` are marked so. */
+/* What ends with a pool: `bytes` of a card, of which `managed` are marked so. Where `kept` bytes are held on, those are
+ * charged instead, marked, and the rows stay until another end of the same pool. */
 struct share_end {
     uint64_t pool;
     int card;
     uint64_t bytes;
     uint64_t managed;
+    uint64_t kept;
 };
 
 /* False when our own memory is out: then its rows stay as long as the process. */

@@ -28,7 +28,7 @@ Build = Callable[..., Path]
 PURE = (
     *("account", "region", "limits", "grammar", "ledger", "blocks", "holdings", "descriptors", "backings", "identity"),
     *("tokens", "windows", "turn", "terms", "estimate", "shelves", "recents", "references", "handles", "mappings"),
-    *("shares",),
+    *("shares", "exported", "account_places"),
 )
 
 
@@ -143,6 +143,7 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         "account_reserve",
         "account_of_process",
         "account_settle",
+        "account_settle_other",
         "account_share",
         "shares_find",
         "limits_decode",

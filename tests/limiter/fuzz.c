@@ -6,6 +6,7 @@
 
 #include "../../limiter/src/account.h"
 #include "../../limiter/src/backings.h"
+#include "../../limiter/src/exported.h"
 #include "../../limiter/src/holdings.h"
 #include "../../limiter/src/identity.h"
 #include "../../limiter/src/limits.h"
@@ -34,11 +35,13 @@ static void hostile_region(void) {
         int slot = account_claim(region, &who);
         int card = account_card(region, uuid);
         account_reserve(region, slot, card, state, next(2) ? UINT64_MAX : state);
+        account_charge(region, (int)next(2000) - 500, (int)next(60) - 10, state);
         account_release(region, (int)next(2000) - 500, (int)next(60) - 10, state);
         account_mark_managed(region, (int)next(2000) - 500, (int)next(60) - 10, state);
         account_enter(region, (int)next(2000) - 500);
         account_settle(region, (int)next(2000) - 500, (int)next(60) - 10, state, next(2), next(2));
         account_settle(region, slot, card, state, account_calls(region, slot), (unsigned)account_calls(region, slot));
+        account_settle_other(region, slot, card, state, account_calls(region, slot));
         account_leave(region, (int)next(2000) - 500);
         account_unmark_managed(region, (int)next(2000) - 500, (int)next(60) - 10, state);
         account_refuse(region, (int)next(60) - 10);
@@ -122,6 +125,25 @@ static void histories(void) {
     backings_forget_all();
 }
 
+/* What is lost is never more than what was exported, and ends with its pool. */
+static void pool_histories(void) {
+    for (unsigned i = 0; i < 20000; i++) {
+        uint64_t pool = 1 + next(3), address = (1ULL << 40) + next(64) * (POOL_STEP / 4);
+        if (next(2)) exported_add(pool, address, next(5) * (POOL_STEP / 2));
+        if (next(2)) exported_free(address);
+        if (next(2)) exported_shrink(pool, next(5) * (POOL_STEP / 2));
+        if (exported_lost(pool) > exported_bytes(pool)) abort();
+        if (next(50) == 0) exported_end(pool);
+        uint64_t number = backings_begin_pool();
+        backings_export_pool(number, (int)next(3));
+        backings_end_pool(number, 0, next(2));
+    }
+    for (uint64_t pool = 1; pool <= 3; pool++) exported_end(pool);
+    if (exported_lost(1) + exported_lost(2) + exported_lost(3) != 0) abort();
+    exported_forget_all();
+    backings_forget_all();
+}
+
 int main(int count, char **arguments) {
     state = count > 1 ? strtoull(arguments[1], NULL, 10) : 1;
     hostile_region();
@@ -129,5 +151,6 @@ int main(int count, char **arguments) {
     hostile_limits();
     hostile_text();
     histories();
+    pool_histories();
     return 0;
 }

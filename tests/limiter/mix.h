@@ -48,7 +48,7 @@ void expect(const char *what, CUresult result);
 /* One call or a few, of any kind. */
 void step(struct thread *thread);
 
-/* An array made or destroyed; memory taken from the current pool, or that pool changed. */
+/* An array made or destroyed; memory taken from the current pool, that pool changed, or one shared. */
 void array_step(struct thread *thread);
 void pool_step(struct thread *thread);
 

@@ -108,7 +108,7 @@ static void use_shared_pool(void) {
     CUresult result = cuMemAllocFromPoolAsync(&pointer, MIB, mine, NULL);
     expect("cuMemAllocFromPoolAsync", result);
     if (result == CUDA_SUCCESS) {
-        DRIVER(cuMemPoolExportToShareableHandle)(&file, mine, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        cuMemPoolExportToShareableHandle(&file, mine, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
         expect("cuMemPoolExportPointer", cuMemPoolExportPointer(&data, pointer));
         DRIVER(cuMemPoolImportFromShareableHandle)
         (&theirs, (void *)(intptr_t)file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
@@ -116,6 +116,7 @@ static void use_shared_pool(void) {
         expect("cuMemPoolImportPointer", cuMemPoolImportPointer(&taken, theirs, &data));
         if (taken) expect("cuMemFreeAsync of an import", cuMemFreeAsync(taken, NULL));
         expect("cuMemFreeAsync", cuMemFreeAsync(pointer, NULL));
+        expect("cuMemPoolTrimTo", cuMemPoolTrimTo(mine, 0));
         expect("cuMemPoolDestroy of an import", cuMemPoolDestroy(theirs));
     }
     expect("cuMemPoolDestroy", cuMemPoolDestroy(mine));
@@ -144,6 +145,8 @@ static void use_async(struct thread *thread, CUdeviceptr *place) {
 void pool_step(struct thread *thread) {
     if (next(thread, 4))
         use_async(thread, &thread->pooled[next(thread, KEPT)]);
+    else if (next(thread, 2))
+        use_shared_pool();
     else
         use_current_pool();
 }

@@ -223,3 +223,110 @@ def test_the_child_of_a_fork_shares_nothing(scene: Scene) -> None:
     exporter.session.kill()
     assert scene.process()(f"alloc({256 * MIB})")[0] == 0
     importer(f"os.kill({child}, 9)")
+
+
+def both(scene: Scene, contexts: int = 1) -> tuple[int, int]:
+    """MiB charged, and held by the card."""
+    return scene.used(contexts), scene.card(contexts)
+
+
+def test_what_an_exporter_frees_and_trims_stays_charged_while_its_pool_keeps_it(scene: Scene) -> None:
+    """Again and again, at other places: what is allocated between takes the former ones."""
+    exporter = scene.exporter()
+    exporter.close()
+    for number in (1, 2, 3):
+        pointer = exporter.alloc()
+        exporter.export(pointer)
+        exporter.session(f"alloc({2 * MIB})")
+        exporter.end(pointer)
+        assert both(scene) == (number * (SHARED + 2),) * 2
+    assert exporter.session(f"alloc({100 * MIB})")[0] == OUT_OF_MEMORY
+    exporter.session(f"pools.destroy({exporter.pool})")
+    assert both(scene) == (6, 6)
+
+
+def test_what_is_exported_at_the_same_place_again_replaces_what_was_kept(scene: Scene) -> None:
+    exporter, importer = scene.exporter(), scene.process()
+    pool = exporter.opened_by(importer)
+    for _ in range(5):
+        pointer = exporter.alloc()
+        data = exporter.export(pointer)
+        assert both(scene, 2) == (SHARED, SHARED)
+        _, taken = importer(f"pools.take_pointer({pool}, '{data}')")
+        importer(f"free({taken}, 'cuMemFreeAsync')")
+        exporter.end(pointer)
+        assert both(scene, 2) == (SHARED, SHARED)
+    assert scene.peak() <= 2 * SHARED + 2 * CONTEXT
+
+
+def test_what_was_given_back_unseen_is_seen_before_the_pool_grows_again(scene: Scene) -> None:
+    exporter = scene.exporter()
+    first = exporter.alloc()
+    exporter.export(first)
+    exporter.session(f"[free({first}, 'cuMemFreeAsync'), cuda.cuCtxSynchronize()]")
+    assert scene.card(1) == SHARED
+    assert exporter.session(f"pools.alloc({SHARED * MIB}, {exporter.pool})")[0] == 0
+    assert both(scene) == (2 * SHARED, 2 * SHARED)
+
+
+def test_what_a_pool_keeps_by_its_threshold_is_charged_once(scene: Scene) -> None:
+    exporter = scene.exporter()
+    exporter.session(f"pools.write({exporter.pool}, pools.THRESHOLD, 2**63)")
+    for _ in range(3):
+        pointer = exporter.alloc()
+        exporter.export(pointer)
+        exporter.session(f"[free({pointer}, 'cuMemFreeAsync'), cuda.cuCtxSynchronize()]")
+        assert both(scene) == (SHARED, SHARED)
+
+
+def test_others_measure_what_a_pool_has_lost_too(scene: Scene) -> None:
+    exporter, other = scene.exporter(), scene.process()
+    pointer = exporter.alloc()
+    exporter.export(pointer)
+    exporter.session(f"[free({pointer}, 'cuMemFreeAsync'), cuda.cuCtxSynchronize()]")
+    assert other(f"alloc({220 * MIB})")[0] == OUT_OF_MEMORY
+    assert both(scene, 2) == (SHARED, SHARED)
+    exporter.end(0)
+    assert other(f"alloc({220 * MIB})")[0] == OUT_OF_MEMORY
+    assert both(scene, 2) == (SHARED, SHARED)
+
+
+def test_one_s_own_measurement_takes_off_nothing_that_is_lost(scene: Scene) -> None:
+    """The end of another pool measures."""
+    exporter = scene.exporter()
+    pointer = exporter.alloc()
+    exporter.export(pointer)
+    exporter.session(f"[free({pointer}, 'cuMemFreeAsync'), cuda.cuCtxSynchronize()]")
+    assert exporter.session("pools.destroy(pools.create()[1])") == 0
+    assert both(scene) == (SHARED, SHARED)
+
+
+@pytest.mark.parametrize("is_freed", [False, True])
+def test_a_descriptor_holds_what_a_destroyed_pool_exported(scene: Scene, *, is_freed: bool) -> None:
+    exporter, importer = scene.exporter(), scene.process()
+    pool, pointer = exporter.opened_by(importer), exporter.alloc()
+    importer(f"pools.take_pointer({pool}, '{exporter.export(pointer)}')")
+    if is_freed:
+        exporter.end(pointer)
+    else:
+        exporter.session(f"free({pointer}, 'cuMemFreeAsync')")
+    exporter.session(f"pools.destroy({exporter.pool})")
+    assert both(scene, 2) == (SHARED, SHARED)
+    exporter.close()
+    assert importer(f"alloc({220 * MIB})")[0] == OUT_OF_MEMORY
+    assert exporter.session(f"alloc({220 * MIB})")[0] == OUT_OF_MEMORY
+    assert both(scene, 2) == (SHARED, SHARED)
+    importer(f"pools.destroy({pool})")
+    assert both(scene, 2) == (0, 0)
+
+
+def test_a_descriptor_that_nobody_imported_from_holds_it_too(scene: Scene) -> None:
+    exporter = scene.exporter()
+    pointer = exporter.alloc()
+    exporter.export(pointer)
+    exporter.session(f"[free({pointer}, 'cuMemFreeAsync'), pools.destroy({exporter.pool})]")
+    assert both(scene) == (SHARED, SHARED)
+    assert exporter.session(f"alloc({256 * MIB})")[0] == OUT_OF_MEMORY
+    exporter.close()
+    assert exporter.session(f"alloc({256 * MIB})")[0] == 0
+    assert both(scene) == (256, 256)

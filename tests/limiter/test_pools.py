@@ -54,6 +54,11 @@ def test_a_pool_is_charged_by_its_steps(container: Container, process: Session) 
     assert used(container) == 96
 
 
+def test_what_a_pool_took_was_held_to_the_limit(container: Container, process: Session) -> None:
+    assert alloc(process, 20)[0] == 0
+    assert container.region().cards[0].limit_bytes == (128 + container.world.cards[0].context_mib) * MIB
+
+
 def test_freed_memory_is_the_pools_until_a_synchronisation(container: Container, process: Session) -> None:
     pointers = [alloc(process, mib)[1] for mib in (40, 40, 40)]
     for pointer in pointers:

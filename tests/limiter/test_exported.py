@@ -1,0 +1,80 @@
+"""What a pool has lost of what it exported, against a twin that remembers what each step of its addresses holds."""
+
+import ctypes
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+STEP = 32 << 20
+U64 = ctypes.c_uint64
+POOLS = st.integers(1, 2)
+PLACES = st.integers(1, 5)
+
+
+class Exported(RuleBasedStateMachine):
+    """A pool's addresses are its own: a place is one of its quarters of a step."""
+
+    pure: ctypes.CDLL
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pure.exported_forget_all()
+        self.living: dict[int, tuple[int, int]] = {}  # by address: size and pool
+        self.steps: dict[int, tuple[int, bool]] = {}  # pool, and whether it is lost
+
+    def _address(self, pool: int, place: int) -> int:
+        return 64 * STEP * pool + place * STEP // 4
+
+    def _held(self) -> set[int]:
+        return {step for address, (size, _) in self.living.items() for step in _steps(address, size)}
+
+    @rule(pool=POOLS, place=PLACES, quarters=st.integers(1, 9))
+    def export(self, pool: int, place: int, quarters: int) -> None:
+        address, size = self._address(pool, place), quarters * STEP // 4
+        assert self.pure.exported_add(U64(pool), U64(address), U64(size))
+        assert self.pure.exported_any()
+        self.living[address] = (size, pool)
+        self.steps |= dict.fromkeys(_steps(address, size), (pool, False))
+
+    @rule(pool=POOLS, place=PLACES)
+    def free(self, pool: int, place: int) -> None:
+        """Maybe of what was never exported."""
+        self.pure.exported_free(U64(self._address(pool, place)))
+        self.living.pop(self._address(pool, place), None)
+
+    @rule(pool=POOLS, steps=st.integers(0, 9), odd=st.booleans())
+    def shrink(self, pool: int, steps: int, *, odd: bool) -> None:
+        """Which steps are lost, where not all are, is left open; then all are."""
+        free = [step for step, (of, lost) in self.steps.items() if of == pool and not lost and step not in self._held()]
+        before = self.pure.exported_lost(U64(pool))
+        self.pure.exported_shrink(U64(pool), U64(max(0, steps * STEP - odd)))
+        assert self.pure.exported_lost(U64(pool)) == before + min(steps, len(free)) * STEP
+        self.pure.exported_shrink(U64(pool), U64(len(free) * STEP))
+        self.steps |= dict.fromkeys(free, (pool, True))
+
+    @rule(pool=POOLS)
+    def end(self, pool: int) -> None:
+        self.pure.exported_end(U64(pool))
+        self.living = {address: held for address, held in self.living.items() if held[1] != pool}
+        self.steps = {step: held for step, held in self.steps.items() if held[0] != pool}
+
+    @invariant()
+    def the_steps_agree(self) -> None:
+        for pool in (1, 2):
+            lost = [is_lost for of, is_lost in self.steps.values() if of == pool]
+            assert self.pure.exported_bytes(U64(pool)) == len(lost) * STEP
+            assert self.pure.exported_lost(U64(pool)) == sum(lost) * STEP
+
+
+def _steps(address: int, size: int) -> range:
+    return range(address // STEP, (address + size - 1) // STEP + 1)
+
+
+def test_what_is_lost_agrees_with_its_twin(pure: ctypes.CDLL) -> None:
+    for name in ("exported_lost", "exported_bytes"):
+        getattr(pure, name).restype = U64
+    for name in ("exported_add", "exported_any"):
+        getattr(pure, name).restype = ctypes.c_bool
+    Exported.pure = pure
+    run_state_machine_as_test(Exported, settings=settings(max_examples=100, stateful_step_count=15, deadline=None))
