@@ -82,9 +82,10 @@ def run_locks(_: Watcher, asked: Namespace) -> Iterator[Outcome]:
 
 
 def run_shared(watcher: Watcher, _: Namespace) -> Iterator[Outcome]:
-    """Kill exporters."""
+    """Kill exporters, and let one free what the driver keeps."""
     for how in deaths.WAYS:
         yield deaths.exporter_killed(watcher, how)
+    yield deaths.exporter_frees(watcher)
 
 
 def run_exec(_: Watcher, __: Namespace) -> Iterator[Outcome]:

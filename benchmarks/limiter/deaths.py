@@ -88,6 +88,29 @@ def exporter_killed(watcher: Watcher, how: str) -> Outcome:
     return outcome
 
 
+def exporter_frees(watcher: Watcher) -> Outcome:
+    """Free and trim what a pool has exported: the pool keeps it, in nobody's figure, until the exporter's end."""
+    outcome = Outcome("exporter frees, pool")
+    watcher.settle()
+    with Container(str(LIMIT_MIB)) as container, Worker(container.env) as exporter, Worker(container.env) as importer:
+        before, own = container.used(), container.held_by(importer.pid)
+        held = exporter.take(SHARED, WAYS["pool"])
+        opened = held if held.result else importer.open(exporter, held.id, SHARED, "pool")
+        if opened.result:
+            outcome.check(opened.result == MISSING, f"cannot be shared here: {opened}")
+            return outcome
+        exporter.give(held.id)
+        importer.give(opened.id)
+        _look_again(exporter)
+        charged = container.used() - before
+        outcome.figures = {"charged": charged, "NVML": watcher.used()}
+        outcome.check(abs(charged - SHARED) <= SLACK, f"{charged // MIB} MiB charged after it was freed")
+        exporter.kill()
+        _look_again(importer)
+        outcome.check(container.used() - own <= SLACK, f"{(container.used() - own) // MIB} MiB charged after the end")
+    return outcome
+
+
 def _look_again(process: Worker) -> None:
     time.sleep(VIEW_S)
     process.free()
