@@ -10,6 +10,7 @@
 #include "graph_memory.h"
 #include "graph_needs.h"
 #include "holdings.h"
+#include "imported.h"
 #include "ipc.h"
 #include "libraries.h"
 #include "measure.h"
@@ -37,11 +38,13 @@ static void before(void) {
     graph_needs_lock();
     pools_lock();
     exported_lock();
+    imported_lock();
     share_ends_lock();
 }
 
 static void in_parent(void) {
     share_ends_unlock();
+    imported_unlock();
     exported_unlock();
     pools_unlock();
     graph_needs_unlock();
@@ -65,6 +68,7 @@ static void in_child(void) {
     place_forget();
     pools_forget();
     exported_forget_all();
+    imported_forget_all();
     pool_numbers_forget_all();
     share_ends_forget_all();
     recents_forget();

@@ -4,6 +4,7 @@
 #include "growth.h"
 #include "holdings.h"
 #include "hooks.h"
+#include "imported.h"
 #include "ipc.h"
 #include "pool_users.h"
 #include "recents.h"
@@ -127,6 +128,7 @@ static CUresult pass(CUdeviceptr pointer, CUresult result) {
         if (!charge_is_limited() || !holdings_take(pointer, &holding)) {        \
             pools_use_less(recents_take(pointer));                              \
             if (exported_any()) exported_free(pointer);                         \
+            if (imported_any()) imported_free(pointer);                         \
             return after(pointer, REAL(name)(__VA_ARGS__));                     \
         }                                                                       \
         int span = charge_enter();                                              \

@@ -5,6 +5,7 @@
 #include "cards.h"
 #include "charge.h"
 #include "hooks.h"
+#include "imported.h"
 #include "place.h"
 #include "pool_numbers.h"
 #include "pool_rows.h"
@@ -54,7 +55,10 @@ static CUresult import(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExpo
     enum joined joined = row.pool ? pool_rows_join(&row) : LOCKED;
     if (joined == LOCKED) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemPoolImportPointer)(pointer, pool, data);
-    if (result != CUDA_SUCCESS || joined == JOINED || take_on(&row, pool, *pointer)) return result;
+    if (result != CUDA_SUCCESS) return result;
+    imported_add(row.pool, *pointer);
+    if (joined == JOINED || take_on(&row, pool, *pointer)) return CUDA_SUCCESS;
+    imported_free(*pointer);
     REAL(cuMemFree_v2)(*pointer);
     *pointer = 0;
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -3,6 +3,7 @@
 #include "attempt.h"
 #include "growth.h"
 #include "hooks.h"
+#include "imported.h"
 #include "measure.h"
 #include "pool_users.h"
 #include "recents.h"
@@ -121,8 +122,9 @@ static bool is_in_use(CUmemoryPool handle) {
     return pool && pools_used(pool) != 0;
 }
 
-/* What only NVML can count is not given back here. */
+/* What only NVML can count is not given back here; nor what an importer has not freed, for the process keeps that. */
 static void end(struct pool gone, struct shared_pool shared, bool lasts) {
+    if (imported_end(shared.number)) return;
     if (lasts && !gone.is_managed && measure_is_trusted()) gone.reserved = 0;
     growth_end(&gone, shared);
 }

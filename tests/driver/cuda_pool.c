@@ -151,7 +151,9 @@ SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
         device->current_pool = device->default_pool;
     }
     pool->destroyed = true;
-    pieces_let_go(pool);
+    if (pool->imports == 0) {
+        pieces_let_go(pool);
+    }
     pool_drop_if_done(pool);
     LEAVE(CUDA_SUCCESS);
 }

@@ -1,6 +1,6 @@
 /* What exported pointers keep of a pool (measured on an H200, driver 580): the blocks of such a pointer are held by its
  * exporter's handle of the pool, by each open descriptor of the pool, and by each importer's handle that took the
- * pointer, until those are gone. Freed and trimmed they are in nobody's figure, but on the card; what is allocated at
+ * pointer, until those are gone; an importer's that is destroyed with pointers not freed, until the process is. Freed and trimmed they are in nobody's figure, but on the card; what is allocated at
  * the same addresses is other memory, and replaces them when it is exported in its turn. Here each exported pointer has
  * blocks of its own, as far as the pool has any that are no other's. */
 #define _GNU_SOURCE

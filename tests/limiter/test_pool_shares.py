@@ -13,6 +13,7 @@ from tests.limiter.conftest import MIB, Container
 OUT_OF_MEMORY = 2
 CONTEXT = 20
 SHARED = 64
+LEAVE = "[free({pointer}), pools.destroy({pool})]"
 END = "[free({pointer}, 'cuMemFreeAsync'), pools.trim({pool}, 0)]"
 
 
@@ -136,16 +137,31 @@ def test_importers_are_charged_together_for_what_they_have_together(scene: Scene
     exporter, importers = scene.exporter(), [scene.process(), scene.process()]
     pools = [exporter.opened_by(importer) for importer in importers]
     data = exporter.export(exporter.alloc())
-    for importer, pool in zip(importers, pools, strict=True):
-        assert importer(f"pools.take_pointer({pool}, '{data}')")[0] == 0
+    taken = [importer(f"pools.take_pointer({pool}, '{data}')") for importer, pool in zip(importers, pools, strict=True)]
+    assert [result for result, _ in taken] == [0, 0]
     exporter.session.kill()
     assert importers[0](f"alloc({256 * MIB})")[0] == OUT_OF_MEMORY
     assert scene.used(2) == SHARED
     importers[0].kill()
     assert importers[1](f"alloc({256 * MIB})")[0] == OUT_OF_MEMORY
     assert scene.used(1) == SHARED
-    importers[1](f"pools.destroy({pools[1]})")
+    importers[1](f"[free({taken[1][1]}), pools.destroy({pools[1]})]")
     assert (scene.used(1), scene.card(1)) == (0, 0)
+
+
+def test_what_an_importer_had_not_freed_stays_charged_after_its_pool(scene: Scene) -> None:
+    """The driver keeps it until the process ends, freed afterwards or not."""
+    exporter, importer = scene.exporter(), scene.process()
+    pool = exporter.opened_by(importer)
+    _, pointer = importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
+    exporter.session.kill()
+    assert importer(f"pools.destroy({pool})") == 0
+    for _ in range(2):
+        assert importer(f"alloc({290 * MIB})")[0] == OUT_OF_MEMORY
+        assert (scene.used(1), scene.card(1)) == (SHARED, SHARED)
+        importer(f"free({pointer})")
+    importer.kill()
+    assert scene.process()(f"alloc({290 * MIB})")[0] == 0
 
 
 def test_pointers_in_the_same_memory_are_charged_once(scene: Scene) -> None:
@@ -161,16 +177,16 @@ def test_pointers_in_the_same_memory_are_charged_once(scene: Scene) -> None:
 def test_what_comes_from_another_container_is_charged_at_once(scene: Scene) -> None:
     exporter, importer = scene.exporter(container=1), scene.process()
     pool, data = exporter.opened_by(importer), exporter.export(exporter.alloc())
-    assert importer(f"pools.take_pointer({pool}, '{data}')")[0] == 0
+    _, pointer = importer(f"pools.take_pointer({pool}, '{data}')")
     assert (scene.used(1), scene.used(1, container=1)) == (SHARED, SHARED)
     assert importer(f"pools.take_pointer({pool}, '{data}')")[0] == 0
     other = exporter.opened_by(importer)
-    assert importer(f"pools.take_pointer({other}, '{data}')")[0] == 0
+    _, again = importer(f"pools.take_pointer({other}, '{data}')")
     exporter.session.kill()
     assert scene.used(1) == SHARED
-    importer(f"pools.destroy({pool})")
+    importer(LEAVE.format(pointer=pointer, pool=pool))
     assert scene.used(1) == SHARED
-    importer(f"pools.destroy({other})")
+    importer(LEAVE.format(pointer=again, pool=other))
     assert scene.used(1) == 0
 
 
@@ -192,34 +208,34 @@ def test_without_room_for_a_row_the_importer_is_charged(scene: Scene) -> None:
         crowd.export(crowd.session(f"pools.alloc(65536, {crowd.pool})")[1])
     exporter = scene.exporter()
     pool, data = exporter.opened_by(importer), exporter.export(exporter.alloc())
-    assert importer(f"pools.take_pointer({pool}, '{data}')")[0] == 0
+    _, pointer = importer(f"pools.take_pointer({pool}, '{data}')")
     assert scene.used(3) == 32 + SHARED + SHARED
     exporter.session.kill()
     crowd.session.kill()
     assert importer(f"alloc({290 * MIB})")[0] == OUT_OF_MEMORY
     assert scene.used(1) == SHARED
-    importer(f"pools.destroy({pool})")
+    importer(LEAVE.format(pointer=pointer, pool=pool))
     assert (scene.used(1), scene.card(1)) == (0, 0)
 
 
 def test_a_former_image_s_rows_end_with_its_slot(scene: Scene) -> None:
     exporter, importer = scene.exporter(), scene.process()
     pool = exporter.opened_by(importer)
-    importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
+    _, pointer = importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
     exporter.session.process.stdin.write("os.execvp('sleep', ['sleep', '60'])\n")  # type: ignore[union-attr]
     exporter.session.process.stdin.flush()  # type: ignore[union-attr]
     while (used := scene.used(1)) != SHARED:
         assert used > SHARED
-    importer(f"pools.destroy({pool})")
+    importer(LEAVE.format(pointer=pointer, pool=pool))
     assert scene.used(1) == 0
 
 
 def test_the_child_of_a_fork_shares_nothing(scene: Scene) -> None:
     exporter, importer = scene.exporter(), scene.process()
     pool = exporter.opened_by(importer)
-    importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
+    _, pointer = importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
     child = importer("fork_and_stay()")
-    importer(f"pools.destroy({pool})")
+    importer(LEAVE.format(pointer=pointer, pool=pool))
     exporter.session.kill()
     assert scene.process()(f"alloc({256 * MIB})")[0] == 0
     importer(f"os.kill({child}, 9)")
@@ -305,7 +321,7 @@ def test_one_s_own_measurement_takes_off_nothing_that_is_lost(scene: Scene) -> N
 def test_a_descriptor_holds_what_a_destroyed_pool_exported(scene: Scene, *, is_freed: bool) -> None:
     exporter, importer = scene.exporter(), scene.process()
     pool, pointer = exporter.opened_by(importer), exporter.alloc()
-    importer(f"pools.take_pointer({pool}, '{exporter.export(pointer)}')")
+    _, taken = importer(f"pools.take_pointer({pool}, '{exporter.export(pointer)}')")
     if is_freed:
         exporter.end(pointer)
     else:
@@ -316,7 +332,7 @@ def test_a_descriptor_holds_what_a_destroyed_pool_exported(scene: Scene, *, is_f
     assert importer(f"alloc({220 * MIB})")[0] == OUT_OF_MEMORY
     assert exporter.session(f"alloc({220 * MIB})")[0] == OUT_OF_MEMORY
     assert both(scene, 2) == (SHARED, SHARED)
-    importer(f"pools.destroy({pool})")
+    importer(LEAVE.format(pointer=taken, pool=pool))
     assert both(scene, 2) == (0, 0)
 
 
