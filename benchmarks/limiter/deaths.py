@@ -70,10 +70,8 @@ def exporter_killed(watcher: Watcher, how: str) -> Outcome:
     watcher.settle()
     with Container(str(LIMIT_MIB)) as container, Worker(container.env) as exporter, Worker(container.env) as importer:
         before, own = container.used(), container.held_by(importer.pid)
-        held = exporter.take(SHARED, WAYS[how])
-        opened = held if held.result else importer.open(exporter, held.id, SHARED, how)
+        _, opened = _share(exporter, importer, how, outcome)
         if opened.result:
-            outcome.check(opened.result == MISSING, f"cannot be shared here: {opened}")
             return outcome
         together = container.used() - before
         outcome.check(abs(together - SHARED) <= SLACK, f"{together // MIB} MiB charged while both have it")
@@ -94,10 +92,8 @@ def exporter_frees(watcher: Watcher) -> Outcome:
     watcher.settle()
     with Container(str(LIMIT_MIB)) as container, Worker(container.env) as exporter, Worker(container.env) as importer:
         before, own = container.used(), container.held_by(importer.pid)
-        held = exporter.take(SHARED, WAYS["pool"])
-        opened = held if held.result else importer.open(exporter, held.id, SHARED, "pool")
+        held, opened = _share(exporter, importer, "pool", outcome)
         if opened.result:
-            outcome.check(opened.result == MISSING, f"cannot be shared here: {opened}")
             return outcome
         exporter.give(held.id)
         importer.give(opened.id)
@@ -109,6 +105,14 @@ def exporter_frees(watcher: Watcher) -> Outcome:
         _look_again(importer)
         outcome.check(container.used() - own <= SLACK, f"{(container.used() - own) // MIB} MiB charged after the end")
     return outcome
+
+
+def _share(exporter: Worker, importer: Worker, how: str, outcome: Outcome) -> tuple[Answer, Answer]:
+    """Let the one take memory and the other open it; the second answer says whether that can be done here."""
+    held = exporter.take(SHARED, WAYS[how])
+    opened = held if held.result else importer.open(exporter, held.id, SHARED, how)
+    outcome.check(opened.result in {0, MISSING}, f"cannot be shared here: {opened}")
+    return held, opened
 
 
 def _look_again(process: Worker) -> None:
