@@ -16,15 +16,13 @@ static void set(uint64_t *field, uint64_t value) { /* NOLINT(readability-non-con
 
 static uint64_t less(uint64_t from, uint64_t bytes) { return from > bytes ? from - bytes : 0; }
 
-static uint64_t more(uint64_t to, uint64_t bytes) { return bytes > UINT64_MAX - to ? UINT64_MAX : to + bytes; }
-
 /* The slot is written before the card's sum: should we die between the two, the slot is what counts. */
 static void set_both(struct region *region, int slot, int card, uint64_t bytes, uint64_t orphaned) {
     struct region_card *row = &region->cards[card];
-    uint64_t before = more(region->slots[slot].used[card], row->orphaned);
+    uint64_t before = sum(region->slots[slot].used[card], row->orphaned);
     set(&region->slots[slot].used[card], bytes);
     set(&row->orphaned, orphaned);
-    set(&row->used, more(less(row->used, before), more(bytes, orphaned)));
+    set(&row->used, sum(less(row->used, before), sum(bytes, orphaned)));
     if (row->used > row->peak) set(&row->peak, row->used);
 }
 
@@ -34,7 +32,7 @@ static void set_used(struct region *region, int slot, int card, uint64_t bytes) 
 
 void account_charge(struct region *region, int slot, int card, uint64_t bytes) {
     if (!is_slot(slot) || !is_card(card)) return;
-    set_used(region, slot, card, more(region->slots[slot].used[card], bytes));
+    set_used(region, slot, card, sum(region->slots[slot].used[card], bytes));
 }
 
 bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, uint64_t limit) {
@@ -54,7 +52,7 @@ void account_release(struct region *region, int slot, int card, uint64_t bytes) 
 void account_mark_managed(struct region *region, int slot, int card, uint64_t bytes) {
     if (!is_slot(slot) || !is_card(card)) return;
     uint64_t *managed = &region->slots[slot].managed[card];
-    set(managed, more(*managed, bytes));
+    set(managed, sum(*managed, bytes));
 }
 
 void account_unmark_managed(struct region *region, int slot, int card, uint64_t bytes) {
@@ -69,8 +67,8 @@ void account_refuse(struct region *region, int card) {
 
 void account_spill(struct region *region, int card, uint64_t bytes) {
     if (!is_card(card)) return;
-    set(&region->cards[card].spilled, more(region->cards[card].spilled, bytes));
-    set(&region->cards[card].spills, more(region->cards[card].spills, 1));
+    set(&region->cards[card].spilled, sum(region->cards[card].spilled, bytes));
+    set(&region->cards[card].spills, sum(region->cards[card].spills, 1));
 }
 
 /* One begun is one more in either half, and one ended is one less in the low half. */
@@ -100,15 +98,15 @@ static void settle(struct region *region, int slot, int card, uint64_t right) {
 
 bool account_settle(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own) {
     if (!can_settle(region, slot, card, calls, own)) return false;
-    settle(region, slot, card, more(bytes, region->slots[slot].managed[card]));
+    settle(region, slot, card, sum(bytes, region->slots[slot].managed[card]));
     return true;
 }
 
 bool account_settle_other(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls) {
     if (!can_settle(region, slot, card, calls, 0)) return false;
     uint64_t used = region->slots[slot].used[card];
-    uint64_t right = more(bytes, region->slots[slot].managed[card]);
-    if (right < used) right = lesser(used, more(right, shares_made(region, slot, card)));
+    uint64_t right = sum(bytes, region->slots[slot].managed[card]);
+    if (right < used) right = lesser(used, sum(right, shares_made(region, slot, card)));
     settle(region, slot, card, right);
     return true;
 }
@@ -148,7 +146,7 @@ void account_recompute(struct region *region) {
     }
     for (int slot = 0; slot < account_slots(region); slot++) {
         if (region->slots[slot].pid == 0) continue;
-        for (int card = 0; card < REGION_CARDS; card++) sums[card] = more(sums[card], region->slots[slot].used[card]);
+        for (int card = 0; card < REGION_CARDS; card++) sums[card] = sum(sums[card], region->slots[slot].used[card]);
     }
     for (int card = 0; card < REGION_CARDS; card++) set(&region->cards[card].used, sums[card]);
 }

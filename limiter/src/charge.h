@@ -57,6 +57,9 @@ void charge_trim(const uint8_t uuid[UUID_SIZE]);
  * asked. */
 bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct claim *claim);
 
+/* Charges what the driver has given already, whether it fits or not. */
+void charge_anyway(int card, uint64_t bytes);
+
 /* Of what is charged, `bytes` are managed memory, which NVML does not count, or other memory that it does not; or does
  * again. */
 void charge_mark_managed(int card, uint64_t bytes);

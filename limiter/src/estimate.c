@@ -2,20 +2,17 @@
 
 #include <stddef.h>
 
+#include "numbers.h"
+
 /* A launch beyond these is none: an hour, and so that no product overflows. */
 #define NS_MOST 3600000000000ULL
 
 /* Where a key may stand, from its own place on; when all are others', the first makes room. */
 enum { TRIED = 4, ONE = 1024, SCALE_LEAST = ONE / 32, COUNTED = 16, FAR = 4 };
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
-    return hash ^ (hash >> 29);
-}
-
 uint64_t estimates_key(const void *what, const unsigned shape[6]) {
-    uint64_t hash = mix(0, (uint64_t)(uintptr_t)what);
-    for (int i = 0; shape && i < 6; i += 2) hash = mix(hash, (uint64_t)shape[i] << 32 | shape[i + 1]);
+    uint64_t hash = mixed(0, (uint64_t)(uintptr_t)what);
+    for (int i = 0; shape && i < 6; i += 2) hash = mixed(hash, (uint64_t)shape[i] << 32 | shape[i + 1]);
     return hash ? hash : 1;
 }
 

@@ -118,21 +118,10 @@ uint64_t exported_bytes(uint64_t pool) {
     return count * POOL_STEP;
 }
 
-/* Taking one out moves others, so the search begins again. Under the mutex. */
-static uint64_t any_of(const struct ledger *ledger, uint64_t pool) {
-    for (size_t i = 0; i < ledger->size; i++)
-        if (ledger->entries[i].key != 0 && ledger->entries[i].other == pool) return ledger->entries[i].key;
-    return 0;
-}
-
-static void take_all(struct ledger *ledger, uint64_t pool) {
-    for (uint64_t key = any_of(ledger, pool); key != 0; key = any_of(ledger, pool)) ledger_take(ledger, key);
-}
-
 void exported_end(uint64_t pool) {
     exported_lock();
-    take_all(&steps, pool);
-    take_all(&pointers, pool);
+    ledger_take_all(&steps, pool);
+    ledger_take_all(&pointers, pool);
     ledger_take(&lost, pool);
     exported_unlock();
 }

@@ -59,6 +59,11 @@ static bool is_ours_to_say(const struct pool *pool) {
     return pool->is_managed || __atomic_load_n(&pool->settled, __ATOMIC_RELAXED) == settled_now(pool);
 }
 
+/* Whether it is to be charged anew, which has `reserved` so much. */
+static bool is_due(const struct pool *pool, uint64_t reserved) {
+    return reserved != __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) || !is_ours_to_say(pool) || lost_is_due(pool);
+}
+
 /* The functions down to the next line are called under the pools' lock. */
 
 /* Under the region's lock too. */
@@ -104,10 +109,7 @@ static void settle(struct pool *pool, const struct claim *claim, unsigned own) {
     if (!look(pool, claim->bytes, true) && claim->bytes) charge_release(claim->card, claim->bytes);
 }
 
-static bool is_changed(const struct pool *pool) {
-    return pools_reserved(pool) != __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) || !is_ours_to_say(pool) ||
-           lost_is_due(pool);
-}
+static bool is_changed(const struct pool *pool) { return is_due(pool, pools_reserved(pool)); }
 
 static bool is_over(const struct pool *pool, uint64_t before) {
     const struct region *region = place_region();
@@ -136,7 +138,7 @@ static bool charge_all(int card) {
     bool all = true;
     if (!pools_see(card, &measured)) return true;
     for (unsigned at = 0; (pool = pools_next(card, &at));)
-        if (pool->seen != pool->reserved || !is_ours_to_say(pool) || lost_is_due(pool)) all &= charge(pool, 0, false);
+        if (is_due(pool, pool->seen)) all &= charge(pool, 0, false);
     return all;
 }
 

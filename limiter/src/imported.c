@@ -34,20 +34,9 @@ void imported_free(uint64_t address) {
     imported_unlock();
 }
 
-/* Under the mutex. Its key is 0 where there is none. */
-static struct ledger_entry any_of(uint64_t pool) {
-    for (size_t i = 0; i < pointers.size; i++)
-        if (pointers.entries[i].key != 0 && pointers.entries[i].other == pool) return pointers.entries[i];
-    return (struct ledger_entry){0};
-}
-
 bool imported_end(uint64_t pool) {
-    bool any = false;
     imported_lock();
-    for (struct ledger_entry left = any_of(pool); pool != 0 && left.key != 0; left = any_of(pool)) {
-        ledger_take(&pointers, left.key);
-        any = true;
-    }
+    bool any = pool != 0 && ledger_take_all(&pointers, pool);
     imported_unlock();
     return any;
 }

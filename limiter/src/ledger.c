@@ -65,6 +65,20 @@ struct ledger_entry ledger_take(struct ledger *ledger, uint64_t key) {
     return found;
 }
 
+/* Taking one out moves others. Its key is 0 where there is none. */
+static struct ledger_entry any_of(const struct ledger *ledger, uint64_t other) {
+    for (size_t i = 0; i < ledger->size; i++)
+        if (ledger->entries[i].key != 0 && ledger->entries[i].other == other) return ledger->entries[i];
+    return (struct ledger_entry){0};
+}
+
+bool ledger_take_all(struct ledger *ledger, uint64_t other) {
+    size_t before = ledger->count;
+    for (struct ledger_entry left = any_of(ledger, other); left.key != 0; left = any_of(ledger, other))
+        ledger_take(ledger, left.key);
+    return ledger->count != before;
+}
+
 void ledger_clear(struct ledger *ledger) {
     free(ledger->entries);
     *ledger = (struct ledger){0};

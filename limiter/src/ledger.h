@@ -30,6 +30,9 @@ struct ledger_entry ledger_find(const struct ledger *ledger, uint64_t key);
 /* Removes an entry; its key is 0 where there was none. */
 struct ledger_entry ledger_take(struct ledger *ledger, uint64_t key);
 
+/* Removes those that have that `other`; whether there were any. */
+bool ledger_take_all(struct ledger *ledger, uint64_t other);
+
 /* Removes all. */
 void ledger_clear(struct ledger *ledger);
 

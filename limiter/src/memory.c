@@ -119,6 +119,13 @@ static CUresult pass(CUdeviceptr pointer, CUresult result) {
     return result;
 }
 
+/* What a pool's pointer is known for. */
+static void forget(CUdeviceptr pointer) {
+    pools_use_less(recents_take(pointer));
+    if (exported_any()) exported_free(pointer);
+    if (imported_any()) imported_free(pointer);
+}
+
 /* Taken before the driver's call, for after it another thread may be given the same pointer; and so is a pool's use,
  * for who asks the driver meanwhile counts it in, which is no harm. What was never charged goes to the driver as it is,
  * and `after` sees to it. */
@@ -126,9 +133,7 @@ static CUresult pass(CUdeviceptr pointer, CUresult result) {
     do {                                                                        \
         struct holding holding;                                                 \
         if (!charge_is_limited() || !holdings_take(pointer, &holding)) {        \
-            pools_use_less(recents_take(pointer));                              \
-            if (exported_any()) exported_free(pointer);                         \
-            if (imported_any()) imported_free(pointer);                         \
+            forget(pointer);                                                    \
             return after(pointer, REAL(name)(__VA_ARGS__));                     \
         }                                                                       \
         int span = charge_enter();                                              \

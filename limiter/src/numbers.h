@@ -1,4 +1,4 @@
-/* Units of time, and the lesser and the greater of two numbers. */
+/* Units of time, and the arithmetic that several files need. */
 #ifndef VGPU_NUMBERS_H
 #define VGPU_NUMBERS_H
 
@@ -11,5 +11,14 @@
 static inline uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
 
 static inline uint64_t greater(uint64_t one, uint64_t other) { return one > other ? one : other; }
+
+/* Never past what the type holds. */
+static inline uint64_t sum(uint64_t one, uint64_t other) { return other > UINT64_MAX - one ? UINT64_MAX : one + other; }
+
+/* A hash that another number goes into. */
+static inline uint64_t mixed(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+    return hash ^ (hash >> 29);
+}
 
 #endif

@@ -17,14 +17,6 @@ static bool find_card(CUdeviceptr pointer, uint8_t uuid[UUID_SIZE]) {
            cards_of_device(device, uuid);
 }
 
-/* The driver has it, whether it fits or not. */
-static void charge_anyway(int card, uint64_t bytes) {
-    struct region *region = place_region();
-    if (region_lock(region, CHARGE_LOCK_MS) != 0) return;
-    account_charge(region, place_slot(region), card, bytes);
-    region_unlock(region);
-}
-
 /* There is no room for the row: what is charged stays this process's own until its pool ends. */
 static void keep(CUmemoryPool pool, const struct claim *claim, bool is_charged) {
     if (!is_charged) charge_anyway(claim->card, claim->bytes);

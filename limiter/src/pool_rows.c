@@ -5,6 +5,7 @@
 #include "account.h"
 #include "charge.h"
 #include "hooks.h"
+#include "numbers.h"
 #include "place.h"
 #include "pools.h"
 
@@ -18,23 +19,18 @@ bool pool_rows_extent(CUdeviceptr pointer, struct extent *extent) {
 }
 
 /* Nobody gains by two that are taken for one: the memory is his own container's. */
-static uint64_t mix(uint64_t sum, uint64_t word) {
-    sum = (sum ^ word) * 0x9e3779b97f4a7c15ULL;
-    return sum ^ sum >> 32;
-}
-
 uint64_t pool_rows_key(const CUmemPoolPtrExportData *data) {
     uint64_t words[sizeof *data / sizeof(uint64_t)];
-    uint64_t sum = 0;
+    uint64_t key = 0;
     memcpy(words, data, sizeof words);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) sum = mix(sum, words[i]);
-    return sum;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) key = mixed(key, words[i]);
+    return key;
 }
 
 uint64_t pool_rows_group(uint64_t pool, const struct extent *extent) {
     struct identity self = place_self();
-    uint64_t process = mix(mix(mix(1, self.pid), self.start_time), self.namespace);
-    return mix(mix(mix(process, pool), extent->first), extent->steps);
+    uint64_t process = mixed(mixed(mixed(1, self.pid), self.start_time), self.namespace);
+    return mixed(mixed(mixed(process, pool), extent->first), extent->steps);
 }
 
 /* Under the region's lock. */

@@ -47,18 +47,11 @@ static bool begin(struct look *look, const uint8_t uuid[UUID_SIZE], unsigned own
 
 /* The functions down to the next line are called under the region's lock and the pools'. */
 
-static bool set_own(const struct look *look) {
-    const struct region_slot *of = &look->region->slots[look->own_slot];
-    uint64_t bytes;
-    return measure_of(&look->figures, of->pid, &bytes) &&
-           account_settle(look->region, look->own_slot, look->card, bytes, look->calls[look->own_slot], look->own);
-}
-
 static bool set(const struct look *look, int slot) {
-    const struct region_slot *of = &look->region->slots[slot];
-    uint64_t bytes;
-    return measure_of(&look->figures, of->pid, &bytes) &&
-           account_settle_other(look->region, slot, look->card, bytes, look->calls[slot]);
+    uint64_t bytes, calls = look->calls[slot];
+    if (!measure_of(&look->figures, look->region->slots[slot].pid, &bytes)) return false;
+    return slot == look->own_slot ? account_settle(look->region, slot, look->card, bytes, calls, look->own)
+                                  : account_settle_other(look->region, slot, look->card, bytes, calls);
 }
 
 /* What our pools have given back meanwhile, at another thread's synchronisation, is or is not in the figures. */
@@ -66,7 +59,7 @@ static bool settle_self(const struct look *look, bool is_pooled_same) {
     if (look->own_slot < 0 || !is_pooled_same) return false;
     charge_catch_up(look->region, look->own_slot);
     lost_charge_on(look->region, look->card);
-    if (!set_own(look)) return false;
+    if (!set(look, look->own_slot)) return false;
     pools_adopt(look->card, account_settled(look->region, look->own_slot, look->card));
     return true;
 }

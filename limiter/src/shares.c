@@ -1,5 +1,7 @@
 #include "shares.h"
 
+#include "numbers.h"
+
 static bool is_free(const struct region_share *row) { return row->kind != SHARE_MAKER && row->kind != SHARE_IMPORTER; }
 
 static bool is_same(const struct region_share *row, const struct region_share *other) {
@@ -63,14 +65,12 @@ static bool is_counted(const struct region *region, int at) {
     return false;
 }
 
-static uint64_t more(uint64_t to, uint64_t bytes) { return bytes > UINT64_MAX - to ? UINT64_MAX : to + bytes; }
-
 uint64_t shares_orphaned(const struct region *region, int card) {
-    uint64_t sum = 0;
+    uint64_t bytes = 0;
     for (int i = 0; i < REGION_SHARES; i++)
         if (is_of(&region->shares[i], SHARE_IMPORTER, card) && !is_counted(region, i))
-            sum = more(sum, region->shares[i].bytes);
-    return sum;
+            bytes = sum(bytes, region->shares[i].bytes);
+    return bytes;
 }
 
 /* Whether the process has a row of the same memory before this one. */
@@ -85,11 +85,11 @@ static bool is_made_before(const struct region *region, int at) {
 }
 
 uint64_t shares_made(const struct region *region, int slot, int card) {
-    uint64_t sum = 0;
+    uint64_t bytes = 0;
     for (int i = 0; i < REGION_SHARES; i++) {
         const struct region_share *row = &region->shares[i];
         if (is_of(row, SHARE_MAKER, card) && row->slot == (uint32_t)slot && !is_made_before(region, i))
-            sum = more(sum, row->bytes);
+            bytes = sum(bytes, row->bytes);
     }
-    return sum;
+    return bytes;
 }
