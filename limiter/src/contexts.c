@@ -8,13 +8,13 @@
 #include "charge.h"
 #include "gate.h"
 #include "graph_memory.h"
-#include "growth.h"
 #include "holdings.h"
 #include "hooks.h"
 #include "local.h"
 #include "measure.h"
 #include "measured.h"
 #include "place.h"
+#include "pool_end.h"
 #include "settle.h"
 
 /* What the last context took, as far as it is known. */
@@ -137,7 +137,7 @@ static void take_back_lost(void) {
 /* With the primary context its device's pools may go; what goes on being used is found again. */
 static void drop_pools(void) {
     struct pool gone;
-    while ((gone = pools_drop_any()).handle) growth_end(&gone, pool_numbers_take((uint64_t)gone.handle));
+    while ((gone = pools_drop_any()).handle) pool_end(&gone, pool_numbers_take((uint64_t)gone.handle));
 }
 
 static CUresult end(int span, CUresult result, bool are_pools_gone) {

@@ -3,7 +3,6 @@
 #define VGPU_GROWTH_H
 
 #include "charge.h"
-#include "pool_numbers.h"
 #include "pools.h"
 
 struct growth {
@@ -33,8 +32,5 @@ void growth_look_on(const uint8_t uuid[UUID_SIZE], unsigned own);
 /* Has the pools of a card give back what no allocation is in, whatever their release threshold: the driver does so
  * itself before it says that the card is full (measured on an H200, driver 580). */
 void growth_trim_on(const uint8_t uuid[UUID_SIZE]);
-
-/* Gives back what was charged for a pool that is gone, and ends what it `shared`. */
-void growth_end(const struct pool *pool, struct shared_pool shared);
 
 #endif

@@ -4,6 +4,7 @@
 #include "charge.h"
 #include "growth.h"
 #include "hooks.h"
+#include "pool_numbers.h"
 #include "pool_rows.h"
 
 EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmemAllocationHandleType type,

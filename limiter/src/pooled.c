@@ -5,6 +5,7 @@
 #include "hooks.h"
 #include "imported.h"
 #include "measure.h"
+#include "pool_end.h"
 #include "pool_users.h"
 #include "recents.h"
 #include "refusals.h"
@@ -126,7 +127,7 @@ static bool is_in_use(CUmemoryPool handle) {
 static void end(struct pool gone, struct shared_pool shared, bool lasts) {
     if (imported_end(shared.number)) return;
     if (lasts && !gone.is_managed && measure_is_trusted()) gone.reserved = 0;
-    growth_end(&gone, shared);
+    pool_end(&gone, shared);
 }
 
 static CUresult destroy(CUmemoryPool handle, struct pool *gone) {
