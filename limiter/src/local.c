@@ -4,6 +4,7 @@
 #include "charge.h"
 #include "holdings.h"
 #include "hooks.h"
+#include "settle.h"
 
 /* What a context's threads have from the beginning; kernels that need no more are remembered. */
 enum { FIRST_STACK = 1024 };
@@ -68,6 +69,7 @@ static uint64_t ask(CUfunction function) {
     CUdevice device;
     if (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return 0;
     uint64_t need = ask_need(function, device);
+    settle_soon(); /* the first launch of a kernel may load its code, and make the heap that it uses */
     uint64_t growth = growth_to(need, device);
     if (growth != 0) return growth;
     if (need <= FIRST_STACK) __atomic_store_n(place_of(function), (uintptr_t)function, __ATOMIC_RELAXED);

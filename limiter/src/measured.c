@@ -80,7 +80,9 @@ static bool is_over(const struct measured *call) {
 static bool settle(const struct measured *call) {
     unsigned own = call->span >= 0;
     if (figure(call) > call->figure) measure_trust();
-    return call->is_light ? settle_if_due(call->uuid, own, false) : settle_own(call->uuid, own);
+    if (!call->is_light) return settle_own(call->uuid, own);
+    settle_soon();
+    return settle_if_due(call->uuid, own, false);
 }
 
 /* What is kept without use is no reason to refuse. */
@@ -117,5 +119,7 @@ void measured_end(void) {
 
 void measured_look(void) {
     uint8_t uuid[UUID_SIZE];
-    if (charge_is_limited() && cards_current(uuid)) settle_if_due(uuid, 0, false);
+    if (!charge_is_limited() || !cards_current(uuid)) return;
+    settle_soon();
+    settle_if_due(uuid, 0, false);
 }

@@ -51,10 +51,15 @@ static inline uint64_t moment_ticks_between_looks(void) {
 static inline bool moment_is_due(uint64_t then, uint64_t now) { return now >= then || then - now > 1ULL << 40; }
 
 /* Whether it is `due` (in ticks, atomically): who hears that first puts it off by so many, and is the one to do it. */
-static inline bool moment_take_due(uint64_t *due, uint64_t pause) { /* NOLINT(readability-non-const-parameter) */
-    uint64_t then = __atomic_load_n(due, __ATOMIC_RELAXED), now = moment_ticks();
+static inline bool moment_take_due_at(uint64_t *due, uint64_t pause, /* NOLINT(readability-non-const-parameter) */
+                                      uint64_t now) {
+    uint64_t then = __atomic_load_n(due, __ATOMIC_RELAXED);
     return moment_is_due(then, now) &&
            __atomic_compare_exchange_n(due, &then, now + pause, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static inline bool moment_take_due(uint64_t *due, uint64_t pause) {
+    return moment_take_due_at(due, pause, moment_ticks());
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "account.h"
+#include "cadence.h"
 #include "charge.h"
 #include "lost.h"
 #include "measure.h"
@@ -15,9 +16,6 @@ enum { TRIES = 5, PAUSE_NS = 50000 };
 
 /* While the driver clears a dead process away a measurement takes long, and a program waits for all of them. */
 static const uint64_t TRIES_NS = 40000000;
-
-/* The part of the time that those may take that nobody waits for. */
-static const uint64_t PART = 200;
 
 /* One look: the calls of each slot, and what our pools had reserved, as they stood before NVML was asked. */
 struct look {
@@ -149,16 +147,28 @@ void settle_every_card(unsigned own) {
         if (region->cards[card].taken) insist(region->cards[card].uuid, own, true);
 }
 
-/* The least time between two of those: some 10 ms. */
-static uint64_t least(void) { return moment_ticks_between_looks() / 16; }
+static struct cadence cadences[REGION_CARDS];
 
-static uint64_t due; /* atomically: when the next one may be, in ticks */
+/* The view need not be nearer to all than it is to the dead (reaping.h): some 10 to 100 ms, and of the time 0.5 %. */
+static struct cadence_terms terms(void) {
+    uint64_t most = moment_ticks_between_looks() / 2;
+    return (struct cadence_terms){.least = most / 8, .most = most, .times = 200};
+}
 
 bool settle_if_due(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
-    if (!measure_is_trusted() || !moment_take_due(&due, least())) return false;
+    const struct region *region = place_region();
+    int card = region ? account_find_card(region, uuid) : -1;
     uint64_t begun = moment_ticks();
+    if (card < 0 || !measure_is_trusted() || !cadence_take(&cadences[card], terms(), begun)) return false;
+    uint32_t before = account_settled(region, place_slot(region), card);
     bool done = settle(uuid, own, others);
-    uint64_t ended = moment_ticks();
-    __atomic_store_n(&due, ended + greater(PART * (ended - begun), least()), __ATOMIC_RELAXED);
+    bool has_changed = account_settled(region, place_slot(region), card) != before;
+    cadence_looked(&cadences[card], terms(), begun, moment_ticks(), !done || has_changed);
     return done;
+}
+
+void settle_soon(void) {
+    const struct region *region = place_region();
+    for (int card = 0; region && card < REGION_CARDS && region->cards[card].taken; card++)
+        cadence_hasten(&cadences[card]);
 }

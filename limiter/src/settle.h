@@ -25,8 +25,12 @@ void settle_others(void);
 /* `settle_all` on every card that the container uses. */
 void settle_every_card(unsigned own);
 
-/* One try of `settle_own`, or with the `others`, where the last one is long enough ago: at least 10 ms, and so long
- * that all of them take no more than 0.2 % of the time. Whether it was made, and said something. */
+/* One try of `settle_own`, or with the `others`, where the last one is long enough ago: 10 ms, and up to 100 as long as
+ * they find nothing new; and so long that all of them take no more than 0.5 % of the time. Whether it was made, and
+ * said something. */
 bool settle_if_due(const uint8_t uuid[UUID_SIZE], unsigned own, bool others);
+
+/* Something was done that may have taken memory without a word: the next of those is due as soon as it may be. */
+void settle_soon(void);
 
 #endif

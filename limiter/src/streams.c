@@ -42,7 +42,7 @@ EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     struct measured call = measured_begin("cuCtxSetLimit", growth);
     if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuCtxSetLimit)(limit, value);
-    if (limit == CU_LIMIT_STACK_SIZE) local_forget_all();
+    local_forget_all(); /* what a kernel takes by it is looked at when it is next launched */
     if (measured_fits(&call, result)) return result;
     REAL(cuCtxSetLimit)(limit, before);
     return measured_undone(&call);

@@ -28,7 +28,7 @@ Build = Callable[..., Path]
 PURE = (
     *("account", "region", "limits", "grammar", "ledger", "blocks", "holdings", "descriptors", "backings", "identity"),
     *("tokens", "windows", "turn", "terms", "estimate", "shelves", "recents", "references", "handles", "mappings"),
-    *("shares", "exported", "account_places"),
+    *("shares", "exported", "account_places", "cadence"),
 )
 
 

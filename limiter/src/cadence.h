@@ -1,0 +1,33 @@
+/* How often something is looked at that seldom changes: soon again after a change, and less and less often while there
+ * is none. Pure: times are in ticks (moment.h), and given. Any thread may call. */
+#ifndef VGPU_CADENCE_H
+#define VGPU_CADENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The pause between two looks, and how much longer than the look it is at least. */
+struct cadence_terms {
+    uint64_t least;
+    uint64_t most;
+    uint64_t times;
+};
+
+/* Atomically. All 0: a look is due. */
+struct cadence {
+    uint64_t pause;
+    uint64_t earliest; /* when the next look may be, where there is reason for one */
+    uint64_t due;      /* and where there is none */
+};
+
+/* Whether it is time to look: who hears that is the one to do it, and says then how it went. */
+bool cadence_take(struct cadence *cadence, struct cadence_terms terms, uint64_t now);
+
+/* A look has ended; `has_changed` is whether it found anything, or could not be made. */
+void cadence_looked(struct cadence *cadence, struct cadence_terms terms, uint64_t begun, uint64_t ended,
+                    bool has_changed);
+
+/* There is reason for a look, as soon as one may be. */
+void cadence_hasten(struct cadence *cadence);
+
+#endif
