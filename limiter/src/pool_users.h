@@ -1,9 +1,9 @@
-/* Threads that are about a pool which is not their own: the current one, which its owner may change and destroy at any
- * moment. While any is, none is destroyed; each is about it for no longer than a call that allocates. */
+/* Threads that ask about a pool which is not their own: the current one, which its owner may change and destroy at any
+ * moment. While any does, none is destroyed; each is about it for no longer than a call that allocates. Not nested. */
 #ifndef VGPU_POOL_USERS_H
 #define VGPU_POOL_USERS_H
 
-/* Around the use of whatever pool is current, or of a handle that was just got from the driver. */
+/* Around questions about whatever pool is current, or about a handle that was just got from the driver. */
 void pool_users_enter(void);
 void pool_users_leave(void);
 

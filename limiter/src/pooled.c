@@ -19,9 +19,8 @@ static CUresult refuse(const struct growth *growth) {
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult note(const struct growth *growth, CUresult result, CUdeviceptr pointer, size_t bytes) {
+static void note(const struct growth *growth, CUresult result, CUdeviceptr pointer, size_t bytes) {
     if (result == CUDA_SUCCESS && growth->pool) recents_add(pointer, pools_number(growth->pool), bytes);
-    return result;
 }
 
 #define IS_CAPTURED(name)                                                                              \
@@ -35,39 +34,45 @@ IS_CAPTURED(cuStreamIsCapturing_ptsz)
 /* An allocating function's body; `variant` is nothing or _ptsz, the arguments are the real function's. */
 #define ALLOCATE(name, variant, pool, pointer, bytes, stream, ...)                                                    \
     do {                                                                                                              \
+        if (!(pointer) || !charge_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__);                       \
         struct growth growth = growth_begin(#name, pool, bytes, is_captured_by_cuStreamIsCapturing##variant, stream); \
-        if (growth.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;                                                       \
-        CUresult result;                                                                                              \
-        do result = REAL(name)(pointer, bytes, __VA_ARGS__);                                                          \
-        while (claim_again(&growth.claim, result));                                                                   \
-        if (growth_fits(&growth, result)) return note(&growth, result, *(pointer), bytes);                            \
-        REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                                            \
-        *(pointer) = 0;                                                                                               \
-        return refuse(&growth);                                                                                       \
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                                   \
+        if (!growth.is_refused) do                                                                                    \
+                result = REAL(name)(pointer, bytes, __VA_ARGS__);                                                     \
+            while (claim_again(&growth.claim, result));                                                               \
+        if (growth.is_refused || growth_fits(&growth, result)) {                                                      \
+            note(&growth, result, *(pointer), bytes);                                                                 \
+        } else {                                                                                                      \
+            REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                                        \
+            *(pointer) = 0;                                                                                           \
+            result = refuse(&growth);                                                                                 \
+        }                                                                                                             \
+        growth_end(&growth);                                                                                          \
+        return result;                                                                                                \
     } while (0)
 
-/* From the current pool, which is another's maybe. */
-#define FROM_CURRENT(name, variant)                                                              \
-    static CUresult from_current##variant(CUdeviceptr *pointer, size_t bytes, CUstream stream) { \
-        ALLOCATE(name, variant, pools_current(), pointer, bytes, stream, stream);                \
-    }                                                                                            \
-    EXPORT CUresult name(CUdeviceptr *pointer, size_t bytes, CUstream stream) {                  \
-        if (!pointer || !charge_is_limited()) return REAL(name)(pointer, bytes, stream);         \
-        pool_users_enter();                                                                      \
-        CUresult result = from_current##variant(pointer, bytes, stream);                         \
-        pool_users_leave();                                                                      \
-        return result;                                                                           \
-    }
-FROM_CURRENT(cuMemAllocAsync, )
-FROM_CURRENT(cuMemAllocAsync_ptsz, _ptsz)
+static struct pool *current(void) {
+    struct pool *pool = pools_current_known();
+    if (pool) return pool;
+    pool_users_enter();
+    pool = pools_current();
+    pool_users_leave();
+    return pool;
+}
+
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+    ALLOCATE(cuMemAllocAsync, , current(), pointer, bytes, stream, stream);
+}
+
+EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+    ALLOCATE(cuMemAllocAsync_ptsz, _ptsz, current(), pointer, bytes, stream, stream);
+}
 
 EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    if (!pointer || !charge_is_limited()) return REAL(cuMemAllocFromPoolAsync)(pointer, bytes, pool, stream);
     ALLOCATE(cuMemAllocFromPoolAsync, , pools_find(pool), pointer, bytes, stream, pool, stream);
 }
 
 EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    if (!pointer || !charge_is_limited()) return REAL(cuMemAllocFromPoolAsync_ptsz)(pointer, bytes, pool, stream);
     ALLOCATE(cuMemAllocFromPoolAsync_ptsz, _ptsz, pools_find(pool), pointer, bytes, stream, pool, stream);
 }
 
@@ -110,6 +115,13 @@ EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
 
 EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
     CHANGE_CURRENT(cuMemSetMemPool, location, type, pool);
+}
+
+EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+    CUresult result = REAL(cuMemPoolSetAttribute)(pool, attribute, value);
+    if (result == CUDA_SUCCESS && attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+        pools_keep(pool, *(cuuint64_t *)value);
+    return result;
 }
 
 EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {

@@ -37,6 +37,8 @@ uint64_t pools_reserved(const struct pool *pool) { return attribute(pool, CU_MEM
 
 uint64_t pools_used(const struct pool *pool) { return attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT); }
 
+uint64_t pools_threshold(const struct pool *pool) { return attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD); }
+
 int pools_number(const struct pool *pool) { return (int)(pool - places); }
 
 uint64_t pools_use_more(const struct pool *pool, uint64_t bytes) {
@@ -67,7 +69,7 @@ static struct pool *place_of(CUmemoryPool handle) {
 }
 
 struct pool *pools_known(CUmemoryPool handle) {
-    struct pool *pool = place_of(handle);
+    struct pool *pool = handle != GONE ? place_of(handle) : NULL;
     return pool && __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) == handle ? pool : NULL;
 }
 
@@ -95,6 +97,11 @@ struct pool *pools_add(CUmemoryPool handle, const struct pool *made) {
     }
     pools_unlock();
     return pool;
+}
+
+void pools_keep(CUmemoryPool handle, uint64_t threshold) {
+    struct pool *pool = pools_known(handle);
+    if (pool) __atomic_store_n(&pool->kept, threshold, __ATOMIC_RELAXED);
 }
 
 bool pools_any(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED) != 0; }
@@ -141,8 +148,19 @@ static bool is_on(const struct pool *pool, int card) {
 void pools_see_one(struct pool *pool) {
     uint64_t number = __atomic_load_n(&pool->number, __ATOMIC_RELAXED);
     uint64_t before = pool->seen;
-    pool->seen = pools_reserved(pool);
+    __atomic_store_n(&pool->seen, pools_reserved(pool), __ATOMIC_RELAXED);
     if (number != 0 && pool->seen < before) exported_shrink(number, before - pool->seen);
+}
+
+bool pools_may_have_shrunk(const struct pool *pool) {
+    return __atomic_load_n(&pool->seen, __ATOMIC_RELAXED) > __atomic_load_n(&pool->kept, __ATOMIC_RELAXED);
+}
+
+bool pools_any_may_have_shrunk(int card) {
+    unsigned known = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < known; i++)
+        if (is_on(listed[i], card) && pools_may_have_shrunk(listed[i])) return true;
+    return false;
 }
 
 bool pools_see(int card, uint64_t *measured) {

@@ -1,5 +1,5 @@
 /* The pools of stream-ordered allocation that this process uses. A pool takes memory from the card in steps of 32 MiB,
- * keeps what is freed until a synchronisation, and says what it has reserved in 30 ns: that is what is charged, not
+ * keeps what is freed until a synchronisation, and says what it has reserved: that is what is charged, not
  * each pointer. */
 #ifndef VGPU_POOLS_H
 #define VGPU_POOLS_H
@@ -24,14 +24,16 @@ struct pool {
     uint64_t reserved;        /* atomically, under the mutex when written: what is charged */
     uint32_t settled;         /* atomically, likewise: `*measured` as it was then */
     const uint32_t *measured; /* in the region: how often this process was charged anew there */
-    uint64_t seen;            /* under the mutex: what was last seen reserved */
+    uint64_t seen;            /* atomically, likewise: what was last seen reserved */
+    uint64_t kept;            /* atomically: up to so much it gives nothing back by itself */
     uint64_t number;          /* atomically, under the mutex when written: 0 until it has exported (pool_numbers.h) */
     uint64_t lost;            /* likewise: what is charged for what it has lost (exported.h) */
 };
 
-/* What a pool has reserved, and of it in use, as the driver says now. */
+/* What a pool has reserved, of it in use, and its release threshold, as the driver says now. */
 uint64_t pools_reserved(const struct pool *pool);
 uint64_t pools_used(const struct pool *pool);
+uint64_t pools_threshold(const struct pool *pool);
 
 /* Its number among those known, as long as it is. */
 int pools_number(const struct pool *pool);
@@ -48,7 +50,9 @@ struct pool *pools_known(CUmemoryPool handle);
 /* Adds a pool, unless it was; NULL where the table is full. */
 struct pool *pools_add(CUmemoryPool handle, const struct pool *made);
 
-/* The current pool of the calling thread's device; NULL where there is none. */
+/* The current pool of the calling thread's device; NULL where there is none. The first needs no driver, and answers
+ * NULL also where the driver would have to be asked: which the second does, between the two of pool_users.h. */
+struct pool *pools_current_known(void);
 struct pool *pools_current(void);
 
 /* The pool of that handle. One that nobody told us of is a device's default pool, else taken to be the current
@@ -57,6 +61,14 @@ struct pool *pools_find(CUmemoryPool handle);
 
 /* Tells of a pool, new or not: where it lies and whether its memory is managed. */
 void pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type, bool is_new);
+
+/* The pool's release threshold has been set, if it was added. */
+void pools_keep(CUmemoryPool handle, uint64_t threshold);
+
+/* Whether a synchronisation may have made a pool give back of what was last seen; or any of a card. A full card may
+ * make all do so: that is looked for before a refusal, and by who measures. */
+bool pools_may_have_shrunk(const struct pool *pool);
+bool pools_any_may_have_shrunk(int card);
 
 /* Whether any have been used. */
 bool pools_any(void);

@@ -14,12 +14,14 @@ static unsigned changes;              /* atomically: of what is current */
 /* A new pool has reserved nothing, and nothing is charged for it. Of one that was there before we heard of it a
  * measurement may have: it is charged by the next one. */
 static struct pool *add_on(CUmemoryPool handle, CUdevice device, bool is_managed, bool is_new) {
-    struct pool made = {.card = -1, .is_managed = is_managed};
+    struct pool made = {.handle = handle, .card = -1, .is_managed = is_managed};
     struct region *region = place_region();
     made.is_counted = cards_of_device(device, made.uuid);
     if (made.is_counted) charge_join(made.uuid);
     if (region) made.card = account_find_card(region, made.uuid);
     if (region) made.measured = account_settled_place(region, place_slot(region), made.card);
+    made.kept = pools_threshold(&made);
+    made.seen = is_new ? 0 : pools_reserved(&made);
     if (made.measured) made.settled = __atomic_load_n(made.measured, __ATOMIC_ACQUIRE) - !is_new;
     return pools_add(handle, &made);
 }
@@ -75,9 +77,23 @@ static struct pool *ask_current(CUdevice device) {
     return pool;
 }
 
+static bool find_current_device(CUdevice *device) {
+    *device = 0;
+    return cards_is_one() || (REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS && *device >= 0);
+}
+
+static struct pool *known_on(CUdevice device) {
+    return device < DEVICES ? __atomic_load_n(&current[device], __ATOMIC_ACQUIRE) : NULL;
+}
+
+struct pool *pools_current_known(void) {
+    CUdevice device;
+    return find_current_device(&device) ? known_on(device) : NULL;
+}
+
 struct pool *pools_current(void) {
-    CUdevice device = 0;
-    if (!cards_is_one() && (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0)) return NULL;
-    struct pool *pool = device < DEVICES ? __atomic_load_n(&current[device], __ATOMIC_ACQUIRE) : NULL;
+    CUdevice device;
+    if (!find_current_device(&device)) return NULL;
+    struct pool *pool = known_on(device);
     return pool ? pool : ask_current(device);
 }

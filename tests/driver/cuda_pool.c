@@ -4,6 +4,10 @@
 #include "cuda_driver.h"
 
 #include <stdlib.h>
+#include <time.h>
+
+/* What it takes a GPU's pool to grow, at the least (measured on an H200, driver 580). */
+enum { GROWTH_NS = 25000 };
 
 static CUmemoryPool pools;
 
@@ -18,15 +22,19 @@ CUmemoryPool pool_make(CUdevice ordinal) {
 
 static CUresult reserve(CUmemoryPool pool, uint64_t bytes) {
     CUresult result = device_charge(pool->device, bytes - pool->reserved);
+    nanosleep(&(struct timespec){.tv_nsec = GROWTH_NS}, NULL);
     pool->reserved = result == CUDA_SUCCESS ? bytes : pool->reserved;
     return result;
 }
+
+/* Where a test says so, what is free of a pool is in pieces that are too small. */
+static bool is_in_pieces(void) { return sim_fault("pool_in_pieces") != 0; }
 
 static CUresult pool_charge(CUmemoryPool pool, uint64_t bytes) {
     if (pool->limit != 0 && pool->used + bytes > pool->limit) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    uint64_t needed = round_up(pool->used + bytes, POOL_BLOCK);
+    uint64_t needed = round_up((is_in_pieces() ? pool->reserved : pool->used) + bytes, POOL_BLOCK);
     CUresult result = needed > pool->reserved ? reserve(pool, needed) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS) {
         return result;

@@ -122,6 +122,49 @@ def test_what_is_freed_is_room_for_the_next(container: Container, process: Sessi
     assert used(container) == 32
 
 
+AGAIN = """
+def again(mib, times):
+    for _ in range(times):
+        result, pointer = alloc(mib << 20, 'cuMemAllocAsync')
+        if result or free(pointer, 'cuMemFreeAsync'):
+            return result
+    return 0
+"""
+
+
+def test_a_pool_in_pieces_grows_though_it_has_room(container: Container, process: Session) -> None:
+    """Nothing announces that: and between calls that follow each other at once, the driver is not asked."""
+    process(f"exec({AGAIN!r}, globals())")
+    assert process("again(20, 1000)") == 0
+    assert used(container) == 32
+    simgpu.fail(container.world.state, ("pool_in_pieces", 1, 3))
+    assert process("again(20, 1000)") == 0
+    assert used(container) == 128
+    simgpu.fail(container.world.state, ("pool_in_pieces", 1, 1))
+    assert process("again(20, 1000)") == OUT_OF_MEMORY
+    assert process("cuda.cuCtxSynchronize()") == 0
+    process("info()")
+    assert used(container) == 0
+
+
+@pytest.mark.parametrize(("threshold", "left"), [(0, 0), (40, 64), (64, 64), (2**44 - 1, 128)])
+def test_the_view_follows_what_a_release_threshold_lets_go(
+    container: Container, process: Session, threshold: int, left: int
+) -> None:
+    assert process(POOL) == 0
+    assert process(f"cuda.cuMemPoolSetAttribute(pool, 4, ctypes.byref(U64({threshold} << 20)))") == 0
+    for _ in range(2):
+        _, pointer = process(FROM_POOL.format(size=128 * MIB))
+        assert process("info()")[1] == 0
+        assert process(f"[free({pointer}, 'cuMemFreeAsync'), cuda.cuCtxSynchronize()]") == [0, 0]
+        assert process("info()")[1] == (128 - left) * MIB
+        assert used(container) == left
+    assert process("cuda.cuMemPoolSetAttribute(pool, 4, ctypes.byref(U64(0)))") == 0
+    assert process("cuda.cuCtxSynchronize()") == 0
+    assert process("info()")[1] == 128 * MIB
+    assert used(container) == 0
+
+
 def test_many_small_pieces_are_counted_once(container: Container, process: Session) -> None:
     counts = process("[alloc(1 << 20, 'cuMemAllocAsync')[0] for _ in range(200)]")
     assert counts == [0] * 128 + [OUT_OF_MEMORY] * 72
