@@ -5,6 +5,7 @@
 
 #include "account.h"
 #include "identity.h"
+#include "moment.h"
 #include "place.h"
 #include "source.h"
 
@@ -21,7 +22,7 @@ void charge_forget(void) {
 
 bool charge_is_limited(void) { return place_is_limited(); }
 
-uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]) { return place_limit(uuid).memory; }
+uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]) { return place_limit(uuid, moment_ticks()).memory; }
 
 /* Without a limit nothing would end it but the host's memory. */
 bool charge_may_spill(const uint8_t uuid[UUID_SIZE]) {

@@ -29,8 +29,13 @@ uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]);
 /* Whether what exceeds a full card, within a limit, is to be served from managed memory. */
 bool charge_may_spill(const uint8_t uuid[UUID_SIZE]);
 
-/* Bytes that the container's living processes hold on this card; of one that died, up to 100 ms longer. */
-uint64_t charge_used(const uint8_t uuid[UUID_SIZE]);
+/* The same, and the bytes that the container's living processes hold on this card; of one that died, up to 100 ms
+ * longer. Without a limit nobody asks for them: then they are 0. */
+struct charge_view {
+    uint64_t limit;
+    uint64_t used;
+};
+struct charge_view charge_view(const uint8_t uuid[UUID_SIZE]);
 
 /* Bytes that the process of that pid, as this process knows it, holds on this card; false where it is none of the
  * container's that has ever used a card. */

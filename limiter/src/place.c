@@ -48,7 +48,7 @@ bool place_is_limited(void) { return source_is_limited(get_source()); }
         return answer;                                                    \
     } while (0)
 
-struct card_limit place_limit(const uint8_t uuid[UUID_SIZE]) { ASK(source_limit, limits, uuid); }
+struct card_limit place_limit(const uint8_t uuid[UUID_SIZE], uint64_t now) { ASK(source_limit, limits, uuid, now); }
 
 enum memory_policy place_memory_policy(void) { ASK(source_memory_policy, limits); }
 

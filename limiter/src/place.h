@@ -9,7 +9,7 @@
 bool place_is_limited(void);
 
 /* A card's limit as it is now. */
-struct card_limit place_limit(const uint8_t uuid[UUID_SIZE]);
+struct card_limit place_limit(const uint8_t uuid[UUID_SIZE], uint64_t now);
 
 /* What becomes of allocations within the limit when a card is full, as it is now. */
 enum memory_policy place_memory_policy(void);

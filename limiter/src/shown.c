@@ -3,26 +3,39 @@
 #include "changes.h"
 #include "charge.h"
 #include "growth.h"
+#include "moment.h"
 #include "place.h"
 #include "reaping.h"
 #include "settle.h"
 
-/* The region as the view shows it, or NULL. */
-static struct region *region_to_view(const uint8_t uuid[UUID_SIZE]) {
-    struct region *region = place_region();
-    if (region && reaping_if_due(region)) changes_look();
-    if (region) growth_look_on(uuid, 0);
-    if (region) settle_if_due(uuid, 0, true);
-    return region;
+/* What is looked at has its own time each; this is so that the clock is read but once. */
+static bool is_time_to_look(int card, uint64_t now) {
+    static uint64_t due[REGION_CARDS];
+    return moment_take_due_at(&due[card], moment_ticks_between_looks() / 256, now);
 }
 
-uint64_t charge_used(const uint8_t uuid[UUID_SIZE]) {
-    const struct region *region = region_to_view(uuid);
-    return region ? account_used(region, account_find_card(region, uuid)) : 0;
+/* The card's row as the view shows it, or -1. */
+static int card_to_view(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t now) {
+    int card = region ? account_find_card(region, uuid) : -1;
+    if (card < 0) return card;
+    bool is_due = is_time_to_look(card, now);
+    if (is_due && reaping_if_due(region)) changes_look();
+    growth_show_on(uuid, card);
+    if (is_due) settle_if_due(uuid, 0, true);
+    return card;
+}
+
+struct charge_view charge_view(const uint8_t uuid[UUID_SIZE]) {
+    struct region *region = place_region();
+    uint64_t now = moment_ticks();
+    struct charge_view view = {.limit = place_limit(uuid, now).memory};
+    int card = view.limit != UNLIMITED ? card_to_view(region, uuid, now) : -1;
+    if (card >= 0) view.used = account_used(region, card);
+    return view;
 }
 
 bool charge_of_process(uint32_t pid, const uint8_t uuid[UUID_SIZE], uint64_t *bytes) {
-    const struct region *region = region_to_view(uuid);
-    int card = region ? account_find_card(region, uuid) : -1;
+    struct region *region = place_region();
+    int card = card_to_view(region, uuid, moment_ticks());
     return region && account_of_process(region, pid, place_self().namespace, card, bytes);
 }

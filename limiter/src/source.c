@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "log.h"
+#include "moment.h"
 #include "settings.h"
 #include "watched.h"
 
@@ -38,13 +39,15 @@ struct source *source_open(void) {
 
 bool source_is_limited(const struct source *source) { return source->is_limited; }
 
-static const struct limits_slot *current(struct source *source) {
-    watched_read(&source->file, &source->limits);
+static const struct limits_slot *at(struct source *source, uint64_t now) {
+    watched_read(&source->file, &source->limits, now);
     return &source->limits;
 }
 
-struct card_limit source_limit(struct source *source, const uint8_t uuid[UUID_SIZE]) {
-    return limits_of(current(source), uuid);
+static const struct limits_slot *current(struct source *source) { return at(source, moment_ticks()); }
+
+struct card_limit source_limit(struct source *source, const uint8_t uuid[UUID_SIZE], uint64_t now) {
+    return limits_of(at(source, now), uuid);
 }
 
 enum memory_policy source_memory_policy(struct source *source) { return current(source)->memory_policy; }

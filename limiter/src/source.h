@@ -13,9 +13,9 @@ struct source *source_open(void);
 /* Whether anything limits this process. */
 bool source_is_limited(const struct source *source);
 
-/* A card's limit as the file says now. Where the file cannot be read the last good copy holds; without one, nothing may
- * be used. */
-struct card_limit source_limit(struct source *source, const uint8_t uuid[UUID_SIZE]);
+/* A card's limit as the file says `now` (in ticks). Where the file cannot be read the last good copy holds; without
+ * one, nothing may be used. */
+struct card_limit source_limit(struct source *source, const uint8_t uuid[UUID_SIZE], uint64_t now);
 
 /* What becomes of allocations within the limit when a card is full, as the file says now. */
 enum memory_policy source_memory_policy(struct source *source);

@@ -9,10 +9,10 @@ static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limi
 static CUresult show_info(CUresult result, size_t *free, size_t *total) {
     uint8_t uuid[UUID_SIZE];
     if (result != CUDA_SUCCESS || !charge_is_limited() || !cards_of_context(uuid)) return result;
-    uint64_t limit = charge_limit(uuid);
-    if (limit == UNLIMITED) return result;
-    if (free) *free = lesser(*free, left(limit, charge_used(uuid)));
-    if (total) *total = lesser(*total, limit);
+    struct charge_view view = charge_view(uuid);
+    if (view.limit == UNLIMITED) return result;
+    if (free) *free = lesser(*free, left(view.limit, view.used));
+    if (total) *total = lesser(*total, view.limit);
     return result;
 }
 
@@ -49,18 +49,20 @@ EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
     return result;
 }
 
-/* The limit of an NVML device; UNLIMITED where its own numbers stand. */
-static uint64_t limit_of(nvmlDevice_t device, uint8_t uuid[UUID_SIZE]) {
-    return charge_is_limited() && cards_of_nvml(device, uuid) ? charge_limit(uuid) : UNLIMITED;
+/* Of an NVML device; UNLIMITED where its own numbers stand. */
+static struct charge_view view_of(nvmlDevice_t device) {
+    uint8_t uuid[UUID_SIZE];
+    if (charge_is_limited() && cards_of_nvml(device, uuid)) return charge_view(uuid);
+    return (struct charge_view){.limit = UNLIMITED};
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
-    uint8_t uuid[UUID_SIZE];
-    uint64_t limit = result == NVML_SUCCESS ? limit_of(device, uuid) : UNLIMITED;
-    if (limit == UNLIMITED) return result;
-    memory->total = lesser(memory->total, limit);
-    memory->used = charge_used(uuid);
+    if (result != NVML_SUCCESS) return result;
+    struct charge_view view = view_of(device);
+    if (view.limit == UNLIMITED) return result;
+    memory->total = lesser(memory->total, view.limit);
+    memory->used = view.used;
     memory->free = lesser(memory->free, left(memory->total, memory->used));
     return result;
 }
@@ -68,12 +70,12 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m
 /* What the driver keeps for itself is not the container's matter: it stands outside the limit. */
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
-    uint8_t uuid[UUID_SIZE];
-    uint64_t limit = result == NVML_SUCCESS ? limit_of(device, uuid) : UNLIMITED;
-    if (limit == UNLIMITED) return result;
-    memory->total = lesser(memory->total, limit);
+    if (result != NVML_SUCCESS) return result;
+    struct charge_view view = view_of(device);
+    if (view.limit == UNLIMITED) return result;
+    memory->total = lesser(memory->total, view.limit);
     memory->reserved = 0;
-    memory->used = charge_used(uuid);
+    memory->used = view.used;
     memory->free = lesser(memory->free, left(memory->total, memory->used));
     return result;
 }

@@ -59,8 +59,7 @@ static bool is_another(struct watched *watched) {
 }
 
 /* One that cannot be read does not take the former one's place. */
-static bool is_replaced(struct watched *watched, struct limits_slot *limits) {
-    uint64_t now = moment_ticks();
+static bool is_replaced(struct watched *watched, struct limits_slot *limits, uint64_t now) {
     if (!moment_is_due(watched->due, now)) return false;
     watched->due = now + look_every();
     if (!is_another(watched)) return false;
@@ -72,8 +71,8 @@ static bool is_replaced(struct watched *watched, struct limits_slot *limits) {
     return is_good;
 }
 
-void watched_read(struct watched *watched, struct limits_slot *limits) {
+void watched_read(struct watched *watched, struct limits_slot *limits, uint64_t now) {
     if (!watched->path) return;
-    bool is_new = is_replaced(watched, limits) || (watched->file && limits_follow(watched->file, limits));
+    bool is_new = is_replaced(watched, limits, now) || (watched->file && limits_follow(watched->file, limits));
     if (is_new) log_debug("limits: change %llu of %s", (unsigned long long)limits->sequence, watched->path);
 }

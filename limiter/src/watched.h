@@ -23,8 +23,8 @@ struct watched {
 /* Reads the file for the first time; false where it cannot be read: then it is looked for again from time to time. */
 bool watched_open(struct watched *watched, const char *path, struct limits_slot *limits);
 
-/* Brings the copy up to date: at once with what is written in place, within 10 ms with a file in the former one's
- * place. What cannot be read, or is there no more, leaves the last good copy. */
-void watched_read(struct watched *watched, struct limits_slot *limits);
+/* Brings the copy up to date (`now` is in ticks): at once with what is written in place, within 10 ms with a file in
+ * the former one's place. What cannot be read, or is there no more, leaves the last good copy. */
+void watched_read(struct watched *watched, struct limits_slot *limits, uint64_t now);
 
 #endif
