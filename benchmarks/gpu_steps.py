@@ -49,6 +49,7 @@ MEMORY: Final = (
     _benchmark("torch step", 150, "limiter.torch_step"),
     _test("overhead", 120),
     _test("classes", 60),
+    _test("pools", 60),
     _benchmark("exporters", 60, "limiter_races", "shared", "exec"),
     _benchmark("locks", 150, "limiter_races", "locks"),
     _test("view", 30),

@@ -1,6 +1,6 @@
 /* The pools of stream-ordered allocation that this process uses. A pool takes memory from the card in steps of 32 MiB,
- * keeps what is freed until a synchronisation, and says what it has reserved: that is what is charged, not
- * each pointer. */
+ * keeps what is freed until a synchronisation, and says what it has reserved: that is what is charged, not each
+ * pointer. */
 #ifndef VGPU_POOLS_H
 #define VGPU_POOLS_H
 

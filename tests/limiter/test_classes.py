@@ -1,4 +1,4 @@
-"""`gpu_classes`: on a real GPU, and on the simulated card with contexts as large as there."""
+"""`gpu_classes` and `gpu_pools`: on a real GPU, and on the simulated card with contexts as large as there."""
 
 import os
 import subprocess
@@ -16,10 +16,10 @@ from tests.driver.conftest import World
 ROOT = Path(limiter.__file__).parents[1]
 
 
-def steps(env: Mapping[str, str]) -> str:
+def steps(env: Mapping[str, str], module: str = "gpu_classes") -> str:
     """What it printed, all of which was good."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.limiter.gpu_classes"],
+        [sys.executable, "-m", f"tests.limiter.{module}"],
         env={**env, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -38,3 +38,14 @@ def test_each_class_is_charged_what_the_simulated_card_says(make_world: Callable
     assert shim.is_file()
     world = make_world(tuple(replace(card, context_mib=518) for card in simgpu.make_cards(1)))
     assert "capture" in steps(world.environment())
+
+
+@pytest.mark.gpu
+def test_pools_that_grow_in_pieces_are_charged_at_once() -> None:
+    assert "grown" in steps(os.environ, "gpu_pools")
+
+
+def test_simulated_pools_are_charged_at_once(make_world: Callable[..., World], shim: Path) -> None:
+    assert shim.is_file()
+    world = make_world(tuple(replace(card, context_mib=518) for card in simgpu.make_cards(1)))
+    assert "grown" in steps(world.environment(), "gpu_pools")

@@ -1,0 +1,165 @@
+"""Pools that grow without a word, as they do where their free memory is in pieces: charged at once, and seen to shrink.
+
+`python -m tests.limiter.gpu_pools` needs an NVIDIA GPU. It says natively how long an allocation takes that lets a pool
+grow, and one that does not, which is what tells them apart (ADR 14). Then a program under a limit allocates and frees
+at random, and compares what is charged with what its pool has reserved. 1 where a pool grew in less than 10 us, or
+where the two are apart. On the simulated driver it runs too.
+"""
+
+import ctypes
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import limiter
+from limiter import launch
+from vgpu import region
+
+MIB: Final = 1 << 20
+UNIT: Final = 512  # a pool's pieces are multiples of it
+LARGEST: Final = 60000  # of those: 29 MiB
+OPERATIONS: Final = 4000
+GROWTHS: Final = 300
+LEAST_US: Final = 10.0
+ALL: Final = 2**64 - 1
+THRESHOLDS: Final = (0, 256 * MIB, ALL)
+RELEASE_THRESHOLD, RESERVED = 4, 5  # CU_MEMPOOL_ATTR_*
+QUIET_S: Final = 0.3
+LOOKS: Final = 0.05  # of the operations after which all is waited for
+ROOT: Final = Path(limiter.__file__).parents[1]
+
+
+class Properties(ctypes.Structure):
+    """CUmemPoolProps of pinned memory on the first card."""
+
+    _fields_ = (
+        ("kind", ctypes.c_int),
+        ("handles", ctypes.c_int),
+        ("place", ctypes.c_int),
+        ("device", ctypes.c_int),
+        ("rest", ctypes.c_char * 72),
+    )
+
+
+class Pool:
+    """One of the program's own, through the driver's functions."""
+
+    def __init__(self, cuda: ctypes.CDLL, threshold: int) -> None:
+        self.cuda, self.handle = cuda, ctypes.c_void_p()
+        check(cuda.cuMemPoolCreate(ctypes.byref(self.handle), ctypes.byref(Properties(1, 0, 1, 0))))
+        value = ctypes.c_uint64(threshold)
+        check(cuda.cuMemPoolSetAttribute(self.handle, RELEASE_THRESHOLD, ctypes.byref(value)))
+
+    def allocate(self, size: int) -> ctypes.c_uint64:
+        pointer = ctypes.c_uint64()
+        check(self.cuda.cuMemAllocFromPoolAsync(ctypes.byref(pointer), ctypes.c_size_t(size), self.handle, None))
+        return pointer
+
+    def free(self, pointer: ctypes.c_uint64) -> None:
+        check(self.cuda.cuMemFreeAsync(pointer, None))
+
+    def reserved(self) -> int:
+        value = ctypes.c_uint64()
+        check(self.cuda.cuMemPoolGetAttribute(self.handle, RESERVED, ctypes.byref(value)))
+        return value.value
+
+    def end(self) -> None:
+        check(self.cuda.cuCtxSynchronize())
+        check(self.cuda.cuMemPoolDestroy(self.handle))
+
+
+def check(result: int) -> None:
+    if result:
+        raise RuntimeError(f"CUresult {result}")
+
+
+def start() -> ctypes.CDLL:
+    """Return the driver, with the first card's primary context current."""
+    cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+    check(cuda.cuInit(0))
+    check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+    check(cuda.cuCtxSetCurrent(context))
+    return cuda
+
+
+def timed() -> dict[str, float]:
+    """How long allocations take, in us: the shortest that grew a pool, and the median of those that did not."""
+    cuda, took = start(), {True: [], False: []}  # type: ignore[var-annotated]
+    for threshold in (0, ALL):
+        pool = Pool(cuda, threshold)
+        for _ in range(GROWTHS):
+            before = pool.reserved()
+            begun = time.perf_counter_ns()
+            pointer = pool.allocate(20 * MIB)
+            ended = time.perf_counter_ns()
+            took[pool.reserved() > before].append((ended - begun) / 1000)
+            pool.free(pointer)
+            check(cuda.cuCtxSynchronize())
+        pool.end()
+    return {"grown_least_us": min(took[True]), "not_grown_median_us": statistics.median(took[False])}
+
+
+def watched() -> dict[str, int]:
+    """Allocate at random; how often less was charged than was reserved, and how often the view was wrong."""
+    cuda, path, found = start(), Path(os.environ["VGPU_REGION_FILE"]), {"grown": 0, "under": 0, "view off": 0}
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+
+    def charged() -> int:
+        return sum(card.used_bytes for card in region.decode(path.read_bytes()).cards)
+
+    def look() -> None:
+        check(cuda.cuCtxSynchronize())
+        check(cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
+
+    time.sleep(QUIET_S)
+    look()
+    base = charged()
+    for threshold in THRESHOLDS:
+        pool, chance, held = Pool(cuda, threshold), random.Random(threshold), []
+        for _ in range(OPERATIONS):
+            before = pool.reserved()
+            if held and chance.random() < 0.5:
+                pool.free(held.pop(chance.randrange(len(held))))
+            else:
+                held.append(pool.allocate(UNIT * chance.randrange(1, LARGEST)))
+            found["grown"] += pool.reserved() > before
+            found["under"] += charged() - base < pool.reserved()
+            if chance.random() < LOOKS:
+                look()
+                found["view off"] += charged() - base != pool.reserved()
+        for pointer in held:
+            pool.free(pointer)
+        pool.end()
+    return found
+
+
+def answers() -> Iterator[dict[str, Any]]:
+    """Run both, the second under a limit."""
+    with launch.environment("4GiB", None, "fixed", dict(os.environ)) as limited:
+        for name, env in (("timed", dict(os.environ)), ("watched", limited)):
+            command = [sys.executable, "-m", "tests.limiter.gpu_pools", name]
+            done = subprocess.run(command, env={**env, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, check=True)
+            yield json.loads(done.stdout)
+
+
+def main() -> int:
+    """Print both; 1 where one is wrong."""
+    times, found = answers()
+    sys.stdout.write(f"{times}\n{found}\n")
+    wrong = times["grown_least_us"] < LEAST_US or not found["grown"] or found["under"] or found["view off"]
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    programs = {"timed": timed, "watched": watched}
+    if sys.argv[1:]:
+        json.dump(programs[sys.argv[1]](), sys.stdout)
+    else:
+        sys.exit(main())
