@@ -70,9 +70,8 @@ def run_kills(watcher: Watcher, asked: Namespace) -> Iterator[Outcome]:
     """Kill among workers, also without limits."""
     plan = QUICK_KILLS if asked.quick else KILLS
     plan = replace(plan, seconds=asked.seconds or plan.seconds)
-    natively = killing.kill_natively(replace(plan, kills=min(plan.kills, NATIVE_KILLS), looks=1, seconds=NATIVE_S))
-    yield natively
-    yield killing.kill(watcher, plan, natively.figures["longest_ns"])
+    yield killing.kill_natively(replace(plan, kills=min(plan.kills, NATIVE_KILLS), looks=1, seconds=NATIVE_S))
+    yield killing.kill(watcher, plan)
 
 
 def run_locks(_: Watcher, asked: Namespace) -> Iterator[Outcome]:

@@ -6,6 +6,7 @@ there is no compiler to be had there.
 
 import subprocess
 import sys
+import tempfile
 from importlib import util
 from pathlib import Path
 
@@ -28,25 +29,60 @@ PROGRAMS = {
 }
 
 
+LIBRARY = "libbetween.so"
+BELOW = "libcuda-below.so"  # the file name by which the driver is found from there
+
+
 def program(name: str) -> Path:
     """Return the path of a built program; builds it where a compiler is at hand and the sources are newer."""
     path = OUT / name
-    folders = HERE, HERE.parent / "compute"
-    newest = max(file.stat().st_mtime for each in folders for file in each.iterdir() if file.suffix in {".c", ".h"})
-    if util.find_spec("ziglang") and not (path.is_file() and path.stat().st_mtime > newest):
+    if util.find_spec("ziglang") and _is_stale(path):
         build(name)
+    return path
+
+
+def library() -> Path:
+    """Return the path of the library that stands between the limiter and the driver, likewise."""
+    path = OUT / LIBRARY
+    if util.find_spec("ziglang") and _is_stale(path):
+        build_library()
     return path
 
 
 def build(name: str) -> None:
     """Compile one program. Raises CalledProcessError with the compiler's words on standard error."""
     OUT.mkdir(parents=True, exist_ok=True)
-    target = ("-target", "x86_64-linux-gnu.2.17", "-std=gnu11", "-O2", "-g0", "-fPIE", "-pie")
-    command = [sys.executable, "-m", "ziglang", "cc", *target, *WARNINGS, "-isystem", str(cuda_include())]
     sources = [str(HERE / source) for source in PROGRAMS[name]]
-    subprocess.run([*command, "-o", str(OUT / name), *sources, "-ldl", "-lpthread"], check=True)
+    _compile("-fPIE", "-pie", "-o", str(OUT / name), *sources, "-ldl", "-lpthread")
+
+
+def build_library() -> None:
+    """Compile that library, which depends on one that is found when it runs."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    named = ("-fPIC", "-shared", "-fvisibility=hidden")
+    with tempfile.TemporaryDirectory() as folder:
+        below = f"{folder}/{BELOW}"
+        empty = Path(folder) / "empty.c"
+        empty.write_text("")
+        _compile(*named, f"-Wl,-soname,{BELOW}", "-o", below, str(empty))
+        sources = str(HERE / "between.c"), str(HERE.parents[1] / "limiter" / "src" / "elf.c")
+        options = ("-D_GNU_SOURCE", f'-DBELOW="{BELOW}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
+        _compile(*named, *options, "-o", str(OUT / LIBRARY), *sources, below, "-ldl")
+
+
+def _is_stale(path: Path) -> bool:
+    folders = HERE, HERE.parent / "compute"
+    newest = max(file.stat().st_mtime for each in folders for file in each.iterdir() if file.suffix in {".c", ".h"})
+    return not (path.is_file() and path.stat().st_mtime > newest)
+
+
+def _compile(*arguments: str) -> None:
+    target = ("-target", "x86_64-linux-gnu.2.17", "-std=gnu11", "-O2", "-g0")
+    command = [sys.executable, "-m", "ziglang", "cc", *target, *WARNINGS, "-isystem", str(cuda_include())]
+    subprocess.run([*command, *arguments], check=True)
 
 
 if __name__ == "__main__":
     for each in PROGRAMS:
         build(each)
+    build_library()

@@ -14,10 +14,15 @@ static void *find(void *library, const char *name) {
 }
 
 #define FIND(name) *(void **)&calls.name##_ = find(library, #name);
+static uint64_t (*spent_ns)(void);
+
+uint64_t calls_spent_ns(void) { return spent_ns ? spent_ns() : 0; }
+
 bool calls_open(void) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     if (!library) return false;
     FUNCTIONS(FIND)
+    spent_ns = (__typeof__(spent_ns))dlsym(library, "between_spent_ns");
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define FUNCTIONS(X)                      \
     X(cuInit)                             \
@@ -129,5 +130,8 @@ bool did(const char *function, CUresult result);
 
 /* Opens libcuda.so.1; false where there is none. */
 bool calls_open(void);
+
+/* How long this thread has been in the driver's own functions; 0 where nobody counts that (between.c). */
+uint64_t calls_spent_ns(void);
 
 #endif

@@ -14,6 +14,7 @@ struct place {
     enum order obeyed; /* by its worker, atomically; NONE again by the parent */
     uint64_t held;
     uint64_t longest_ns;
+    uint64_t longest_outside_ns; /* the driver's own functions */
 };
 
 extern struct board {

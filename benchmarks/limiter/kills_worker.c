@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "classes.h"
 #include "processes.h"
 
@@ -19,13 +20,18 @@ static size_t count;
 
 void add(uint64_t *figure, uint64_t more) { __atomic_fetch_add(figure, more, __ATOMIC_RELAXED); }
 
+static void keep_longest(uint64_t *longest, uint64_t took) {
+    if (took > *longest) *longest = took;
+}
+
 static bool take(struct place *place, const char *name, size_t bytes) {
     holdings[count] = (struct holding){.class = find_class(name), .bytes = bytes};
     forget_failure();
-    uint64_t begun = now_ns();
+    uint64_t begun = now_ns(), spent = calls_spent_ns();
     bool taken = holdings[count].class->take(&holdings[count]);
     uint64_t took = now_ns() - begun;
-    if (took > place->longest_ns) place->longest_ns = took;
+    keep_longest(&place->longest_ns, took);
+    keep_longest(&place->longest_outside_ns, took - (calls_spent_ns() - spent));
     add(taken ? &board->taken : &board->refused, 1);
     if (!taken && failure.result != CUDA_ERROR_OUT_OF_MEMORY) add(&board->wrong, 1);
     count += taken;
