@@ -62,3 +62,5 @@ PASS(cuMemMap,
      pointer, bytes, offset, handle, flags)
 PASS(cuMemSetAccess, (CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc *access, size_t count), pointer, bytes,
      access, count)
+PASS(cuMemsetD8_v2, (CUdeviceptr pointer, unsigned char value, size_t bytes), pointer, value, bytes)
+PASS(cuCtxSynchronize, (void))

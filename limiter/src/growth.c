@@ -5,6 +5,7 @@
 #include "capture.h"
 #include "hooks.h"
 #include "lost.h"
+#include "measured.h"
 #include "moment.h"
 #include "place.h"
 #include "pool_users.h"
@@ -61,12 +62,29 @@ static void make_room(struct growth *growth, uint64_t bytes, bool (*is_captured)
     if (lack != 0 && !is_captured(stream)) claim_growth(growth, bytes, lack);
 }
 
+static void begin(struct growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
+    struct pool *pool = growth->pool;
+    growth->span = -1;
+    if (!pool || !pool->is_counted) return;
+    growth->handle = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
+    if (!has_room(pool, bytes) || exported_any()) make_room(growth, bytes, is_captured, stream);
+}
+
 struct growth growth_begin(const char *what, struct pool *pool, uint64_t bytes, bool (*is_captured)(CUstream),
                            CUstream stream) {
-    struct growth growth = {.what = what, .pool = pool, .span = -1};
-    if (!pool || !pool->is_counted) return growth;
-    growth.handle = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
-    if (!has_room(pool, bytes) || exported_any()) make_room(&growth, bytes, is_captured, stream);
+    struct growth growth = {.what = what, .pool = pool};
+    begin(&growth, bytes, is_captured, stream);
+    return growth;
+}
+
+/* One that the program has chosen is not destroyed before the driver has allocated from it: who destroys it asks first
+ * what is in use. */
+struct growth growth_begin_current(const char *what, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
+    struct growth growth = {.what = what, .pool = pools_default_known()};
+    if (!growth.pool) pool_users_enter();
+    growth.is_held = !growth.pool;
+    if (growth.is_held) growth.pool = pools_current();
+    begin(&growth, bytes, is_captured, stream);
     return growth;
 }
 
@@ -152,20 +170,43 @@ static bool is_over(const struct pool *pool, uint64_t before) {
            account_used(region, pool->card) > charge_limit(pool->uuid);
 }
 
-static bool settle_growth(struct growth *growth) {
-    struct pool *pool = growth->pool;
+static bool fits(struct pool *pool, const struct claim *claim, unsigned own) {
     uint64_t before = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
-    settle(pool, &growth->claim, growth->is_claimed);
-    charge_leave(growth->span);
+    settle(pool, claim, own);
     return !is_over(pool, before);
 }
 
-bool growth_fits(struct growth *growth, CUresult result) {
-    if (!growth->handle) return true;
-    bool has_grown = growth->is_claimed;
-    if (!is_just_after_another() && !has_grown && result == CUDA_SUCCESS)
-        has_grown = hold(growth) && is_changed(growth->pool);
-    return !has_grown || settle_growth(growth) || result != CUDA_SUCCESS;
+static CUmemoryPool ask_whose(CUdeviceptr pointer) {
+    CUmemoryPool handle = NULL;
+    REAL(cuPointerGetAttribute)((void *)&handle, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer);
+    return handle;
+}
+
+static CUmemoryPool whose(CUdeviceptr pointer) {
+    if (!capture_was_seen()) return ask_whose(pointer);
+    CUmemoryPool handle = NULL;
+    CAPTURE_ALLOWS(handle = ask_whose(pointer));
+    return handle;
+}
+
+/* Which pool is current may have changed meanwhile. What is none's is a graph's; and if the pool has been destroyed,
+ * only NVML can say. */
+static bool fits_where_it_lies(struct growth *growth, CUdeviceptr pointer) {
+    hold(growth);
+    CUmemoryPool handle = whose(pointer);
+    struct pool *pool = handle ? pools_known(handle) : NULL;
+    if (handle && !pool) measured_end();
+    if (!pool || !pool->is_counted || (growth->is_claimed && pool == growth->pool) || !is_changed(pool)) return true;
+    growth->pool = pool;
+    return fits(pool, &(struct claim){0}, growth->is_claimed);
+}
+
+bool growth_fits(struct growth *growth, CUresult result, CUdeviceptr pointer) {
+    bool is_looked_at = growth->handle && !is_just_after_another() && result == CUDA_SUCCESS;
+    bool is_fitting = !growth->is_claimed || fits(growth->pool, &growth->claim, 1);
+    if (growth->is_claimed || is_looked_at) is_fitting &= result != CUDA_SUCCESS || fits_where_it_lies(growth, pointer);
+    charge_leave(growth->span);
+    return is_fitting || result != CUDA_SUCCESS;
 }
 
 void growth_look(struct pool *pool) {

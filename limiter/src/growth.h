@@ -7,8 +7,8 @@
 
 struct growth {
     const char *what;
-    struct pool *pool;   /* NULL: not counted */
-    CUmemoryPool handle; /* it may be another's in its place when it is asked */
+    struct pool *pool;   /* NULL: not counted; in the end the one that it came from */
+    CUmemoryPool handle; /* there may be another in its place when it is asked */
     struct claim claim;
     int span;
     bool is_held; /* no pool is destroyed meanwhile */
@@ -21,9 +21,12 @@ struct growth {
 struct growth growth_begin(const char *what, struct pool *pool, uint64_t bytes, bool (*is_captured)(CUstream),
                            CUstream stream);
 
+/* The same for what is allocated from the current pool, which is another's maybe. */
+struct growth growth_begin_current(const char *what, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream);
+
 /* After it: charges what the pool has grown by. False where that took the container over its limit: then the caller
  * frees what was allocated. */
-bool growth_fits(struct growth *growth, CUresult result);
+bool growth_fits(struct growth *growth, CUresult result, CUdeviceptr pointer);
 
 /* After all that. */
 void growth_end(struct growth *growth);

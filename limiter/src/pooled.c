@@ -31,49 +31,49 @@ static void note(const struct growth *growth, CUresult result, CUdeviceptr point
 IS_CAPTURED(cuStreamIsCapturing)
 IS_CAPTURED(cuStreamIsCapturing_ptsz)
 
-/* An allocating function's body; `variant` is nothing or _ptsz, the arguments are the real function's. */
-#define ALLOCATE(name, variant, pool, pointer, bytes, stream, ...)                                                    \
-    do {                                                                                                              \
-        if (!(pointer) || !charge_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__);                       \
-        struct growth growth = growth_begin(#name, pool, bytes, is_captured_by_cuStreamIsCapturing##variant, stream); \
-        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                                   \
-        if (!growth.is_refused) do                                                                                    \
-                result = REAL(name)(pointer, bytes, __VA_ARGS__);                                                     \
-            while (claim_again(&growth.claim, result));                                                               \
-        if (growth.is_refused || growth_fits(&growth, result)) {                                                      \
-            note(&growth, result, *(pointer), bytes);                                                                 \
-        } else {                                                                                                      \
-            REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                                        \
-            *(pointer) = 0;                                                                                           \
-            result = refuse(&growth);                                                                                 \
-        }                                                                                                             \
-        growth_end(&growth);                                                                                          \
-        return result;                                                                                                \
+/* An allocating function's body; `variant` is nothing or _ptsz, the last arguments are the real function's. */
+#define ALLOCATE(name, variant, begun, pointer, bytes, stream, ...)                             \
+    do {                                                                                        \
+        if (!(pointer) || !charge_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__); \
+        struct growth growth = begun;                                                           \
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                             \
+        if (!growth.is_refused) do                                                              \
+                result = REAL(name)(pointer, bytes, __VA_ARGS__);                               \
+            while (claim_again(&growth.claim, result));                                         \
+        if (growth.is_refused || growth_fits(&growth, result, *(pointer))) {                    \
+            note(&growth, result, *(pointer), bytes);                                           \
+        } else {                                                                                \
+            REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                  \
+            *(pointer) = 0;                                                                     \
+            result = refuse(&growth);                                                           \
+        }                                                                                       \
+        growth_end(&growth);                                                                    \
+        return result;                                                                          \
     } while (0)
 
-static struct pool *current(void) {
-    struct pool *pool = pools_current_known();
-    if (pool) return pool;
-    pool_users_enter();
-    pool = pools_current();
-    pool_users_leave();
-    return pool;
-}
+#define ALLOCATE_FROM_CURRENT(name, variant)                                                                         \
+    ALLOCATE(name, variant, growth_begin_current(#name, bytes, is_captured_by_cuStreamIsCapturing##variant, stream), \
+             pointer, bytes, stream, stream)
+
+#define ALLOCATE_FROM(name, variant, pool)                                                                      \
+    ALLOCATE(name, variant,                                                                                     \
+             growth_begin(#name, pools_find(pool), bytes, is_captured_by_cuStreamIsCapturing##variant, stream), \
+             pointer, bytes, stream, pool, stream)
 
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-    ALLOCATE(cuMemAllocAsync, , current(), pointer, bytes, stream, stream);
+    ALLOCATE_FROM_CURRENT(cuMemAllocAsync, );
 }
 
 EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-    ALLOCATE(cuMemAllocAsync_ptsz, _ptsz, current(), pointer, bytes, stream, stream);
+    ALLOCATE_FROM_CURRENT(cuMemAllocAsync_ptsz, _ptsz);
 }
 
 EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    ALLOCATE(cuMemAllocFromPoolAsync, , pools_find(pool), pointer, bytes, stream, pool, stream);
+    ALLOCATE_FROM(cuMemAllocFromPoolAsync, , pool);
 }
 
 EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    ALLOCATE(cuMemAllocFromPoolAsync_ptsz, _ptsz, pools_find(pool), pointer, bytes, stream, pool, stream);
+    ALLOCATE_FROM(cuMemAllocFromPoolAsync_ptsz, _ptsz, pool);
 }
 
 /* A handle that the driver has just told of is no other pool's before it is learned. */
@@ -103,7 +103,7 @@ EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUm
  * have asked meanwhile. */
 #define CHANGE_CURRENT(name, ...)                  \
     do {                                           \
-        pools_current_changes();                   \
+        pools_choose();                            \
         CUresult result = REAL(name)(__VA_ARGS__); \
         pools_current_changes();                   \
         return result;                             \

@@ -50,10 +50,12 @@ struct pool *pools_known(CUmemoryPool handle);
 /* Adds a pool, unless it was; NULL where the table is full. */
 struct pool *pools_add(CUmemoryPool handle, const struct pool *made);
 
-/* The current pool of the calling thread's device; NULL where there is none. The first needs no driver, and answers
- * NULL also where the driver would have to be asked: which the second does, between the two of pool_users.h. */
-struct pool *pools_current_known(void);
+/* The current pool of the calling thread's device; NULL where there is none. Between the two of pool_users.h. */
 struct pool *pools_current(void);
+
+/* The same as long as no program's choice has made another pool current than the device's own, which nobody destroys:
+ * needs neither those nor the driver. NULL also where the driver would have to be asked. */
+struct pool *pools_default_known(void);
 
 /* The pool of that handle. One that nobody told us of is a device's default pool, else taken to be the current
  * device's. NULL where the table is full: then only NVML knows of it. */
@@ -73,8 +75,9 @@ bool pools_any_may_have_shrunk(int card);
 /* Whether any have been used. */
 bool pools_any(void);
 
-/* Around whatever changes which pool is a device's current one. */
+/* Around whatever changes which pool is a device's current one; and where that is the program's choice. */
 void pools_current_changes(void);
+void pools_choose(void);
 
 /* Around a call that may destroy pools: in between no pool is asked anything but by who allocates from it. */
 void pools_suspend(void);

@@ -10,6 +10,7 @@ enum { DEVICES = 64 };
 
 static struct pool *current[DEVICES]; /* atomically; NULL: the driver is to be asked */
 static unsigned changes;              /* atomically: of what is current */
+static bool was_chosen;               /* atomically: what is current, by the program */
 
 /* A new pool has reserved nothing, and nothing is charged for it. Of one that was there before we heard of it a
  * measurement may have: it is charged by the next one. */
@@ -86,8 +87,14 @@ static struct pool *known_on(CUdevice device) {
     return device < DEVICES ? __atomic_load_n(&current[device], __ATOMIC_ACQUIRE) : NULL;
 }
 
-struct pool *pools_current_known(void) {
+void pools_choose(void) {
+    __atomic_store_n(&was_chosen, true, __ATOMIC_SEQ_CST);
+    pools_current_changes();
+}
+
+struct pool *pools_default_known(void) {
     CUdevice device;
+    if (__atomic_load_n(&was_chosen, __ATOMIC_RELAXED)) return NULL;
     return find_current_device(&device) ? known_on(device) : NULL;
 }
 
