@@ -2,6 +2,10 @@
 
 `python -m tests.limiter.gpu_view` prints what it saw as JSON and exits 1 where a limited process sees another one. It
 needs a card, NVIDIA's driver and Python.
+
+NVML's lists are asked in the pid namespace of both. nvidia-smi does not ask by them, but by a table of NVML's own
+functions that has no names (580.159), so it sees what the driver shows in its pid namespace: it is asked in one with
+the limited process alone, as in a container, where that may be made.
 """
 
 import json
@@ -41,6 +45,7 @@ result = nvml.nvmlDeviceGetComputeRunningProcesses_v3(card, ctypes.byref(count),
 print(json.dumps([result, [[info.pid, info.used] for info in infos[: count.value]]]))
 """
 
+_CONTAINED = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 _SMI = ("nvidia-smi", "--id=0", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
 
 
@@ -82,13 +87,36 @@ def look(env: Mapping[str, str], limited: Mapping[str, str]) -> dict[str, Any]:
             "native": listed(env),
             "limited": listed(limited),
             "nvidia-smi native": smi(env),
-            "nvidia-smi limited": smi(limited),
-            "nvidia-smi table": smi(limited, "nvidia-smi", "--id=0")[-8:],
             "nvidia-smi looks up": looked_up(env),
+            "contained": contained(limited),
         }
         for process in (stranger, ours):
             assert process.stdin
             process.stdin.close()
+    return seen
+
+
+def contained(limited: Mapping[str, str]) -> dict[str, Any] | None:
+    """What is seen in a pid namespace of its own; None where none may be made."""
+    if subprocess.run([*_CONTAINED, "true"], check=False, capture_output=True).returncode:
+        return None
+    command = [*_CONTAINED, sys.executable, "-m", "tests.limiter.gpu_view", "contained"]
+    env = {**limited, "PYTHONPATH": str(ROOT)}
+    seen: dict[str, Any] = json.loads(subprocess.run(command, env=env, check=True, capture_output=True).stdout)
+    return seen
+
+
+def look_contained(limited: Mapping[str, str]) -> dict[str, Any]:
+    """The same from inside."""
+    with hold(HELD_MIB["ours"], limited) as ours:
+        seen = {
+            "ours": ours.pid,
+            "limited": listed(limited),
+            "nvidia-smi": smi(limited),
+            "nvidia-smi table": smi(limited, "nvidia-smi", "--id=0")[-12:],
+        }
+        assert ours.stdin
+        ours.stdin.close()
     return seen
 
 
@@ -100,8 +128,15 @@ def wrong(seen: dict[str, Any]) -> list[str]:
     expected = {seen["pids"]["ours"]} if lists_by_own_pid else set()
     found = [] if result == 0 and pids == expected else [f"listed are {pids}, not {expected}"]
     found += [f"{used} bytes" for _, used in processes if used < HELD_MIB["ours"] * MIB]
-    smi_pids = {int(line.split(",")[0]) for line in seen["nvidia-smi limited"] if line[:1].isdigit()}
-    return found if smi_pids <= expected else [*found, f"nvidia-smi shows {smi_pids}"]
+    return found + (wrong_contained(seen["contained"]) if seen["contained"] else [])
+
+
+def wrong_contained(seen: dict[str, Any]) -> list[str]:
+    """Likewise, in a pid namespace of its own."""
+    _, processes = seen["limited"]
+    shown = {int(line.split(",")[0]) for line in seen["nvidia-smi"] if line[:1].isdigit()}
+    found = [f"nvidia-smi shows {shown}"] if shown - {seen["ours"]} else []
+    return found + ([f"listed are {processes}"] if {pid for pid, _ in processes} - {seen["ours"]} else [])
 
 
 def main() -> int:
@@ -115,4 +150,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    if sys.argv[1:] == ["contained"]:
+        json.dump(look_contained(dict(os.environ)), sys.stdout)
+    else:
+        raise SystemExit(main())
