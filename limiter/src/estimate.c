@@ -8,7 +8,7 @@
 #define NS_MOST 3600000000000ULL
 
 /* Where a key may stand, from its own place on; when all are others', the first makes room. */
-enum { TRIED = 4, ONE = 1024, SCALE_LEAST = ONE / 32, COUNTED = 16, FAR = 4 };
+enum { TRIED = 4, ONE = 1024, SCALE_LEAST = ONE / 32, SCALE_MOST = ONE * 5 / 4, COUNTED = 16, FAR = 4 };
 
 uint64_t estimates_key(const void *what, const unsigned shape[6]) {
     uint64_t hash = mixed(0, (uint64_t)(uintptr_t)what);
@@ -53,10 +53,9 @@ void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns) {
     row->ns = (row->ns * (row->count - 1) + bounded) / row->count;
 }
 
-void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured) {
+void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_dense) {
     if (expected == 0 || expected > NS_MOST || measured > NS_MOST) return;
-    uint64_t wanted = scale(estimates) * measured / expected;
-    if (wanted > ONE) wanted = ONE;
+    uint64_t wanted = lesser(scale(estimates) * measured / expected, is_dense ? SCALE_MOST : ONE);
     uint64_t next = (3ULL * scale(estimates) + wanted) / 4;
     estimates->scale = next > SCALE_LEAST ? (uint32_t)next : SCALE_LEAST;
 }

@@ -14,8 +14,7 @@ struct estimates {
         uint64_t ns;    /* on average */
         uint64_t count; /* of how many, as far as that matters */
     } rows[ESTIMATES];
-    uint32_t scale; /* of 1024, which it is at most: what launches take together over the sum of what each takes; 0 =
-                       not known */
+    uint32_t scale; /* of 1024: what launches take together over the sum of what each takes; 0 = not known */
 };
 
 /* Names a kernel and its grid and blocks, or with no shape a graph. Never 0. */
@@ -29,7 +28,8 @@ bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns)
 void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
 
 /* A turn's launches were expected to take `expected` and were done in `measured`: they overlapped, where that is less.
- * Where it is more, nobody knows whether it was they that took it. */
-void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured);
+ * Where it is more, the card waited for the program, unless the turn `is_dense`: then a change of contexts was in it.
+ */
+void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_dense);
 
 #endif

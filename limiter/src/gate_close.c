@@ -45,7 +45,8 @@ static void learn(struct gate *gate, uint64_t measured) {
     bool is_prompt = false;
     uint64_t sampled = marks_sampled(&gate->marks, &is_prompt);
     if (sampled) estimates_learn(&gate->estimates, gate->sample, turn_sampled(sampled, is_prompt));
-    if (measured && turn_tells(&gate->turn)) estimates_fit(&gate->estimates, gate->turn.expected, measured);
+    if (measured && turn_tells(&gate->turn))
+        estimates_fit(&gate->estimates, gate->turn.expected, measured, turn_tells_all(&gate->turn));
 }
 
 static uint64_t patience(const struct gate *gate) {

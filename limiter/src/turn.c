@@ -101,4 +101,8 @@ uint64_t turn_sampled(uint64_t measured, bool is_prompt) {
     return greater(measured / 2, measured > LATENCY ? measured - LATENCY : 0);
 }
 
+/* Alone there is nothing that takes longer together; and what is expected is not to hide what a slow host leaves out.
+ */
+bool turn_tells_all(const struct turn *turn) { return turn->terms.depth != UINT64_MAX && is_dense(turn); }
+
 bool turn_tells(const struct turn *turn) { return !turn->is_unknown && turn->launches >= TELLING_LEAST; }

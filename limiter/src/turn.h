@@ -63,4 +63,7 @@ uint64_t turn_sampled(uint64_t measured, bool is_prompt);
 /* Whether what is measured of it says how long its launches take together. */
 bool turn_tells(const struct turn *turn);
 
+/* And whether that is so where it is longer than expected, too: between others' turns, and without pauses. */
+bool turn_tells_all(const struct turn *turn);
+
 #endif

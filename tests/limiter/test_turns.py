@@ -43,7 +43,7 @@ def compute(pure: ctypes.CDLL) -> ctypes.CDLL:
         getattr(pure, name).restype = Terms
     for name in ("turn_cost", "turn_sampled", "turn_rest", "tokens_take", "estimates_key"):
         getattr(pure, name).restype = U64
-    for name in ("turn_is_to_be_probed", "turn_tells", "estimates_of"):
+    for name in ("turn_is_to_be_probed", "turn_tells", "turn_tells_all", "estimates_of"):
         getattr(pure, name).restype = ctypes.c_bool
     return pure
 
@@ -365,8 +365,12 @@ def test_estimates_follow_what_is_measured_and_fit_what_overlaps(compute: ctypes
     compute.estimates_learn(room, U64(5 << 32), U64(2000))
     assert expected(5 << 32) == 1500
     for _ in range(40):
-        compute.estimates_fit(room, U64(expected(5 << 32) or 0), U64(150))
+        compute.estimates_fit(room, U64(expected(5 << 32) or 0), U64(150), ctypes.c_bool(False))
     assert 140 <= (expected(5 << 32) or 0) <= 160
+    for is_dense, most in ((True, 1875), (False, 1500)):
+        for _ in range(40):
+            compute.estimates_fit(room, U64(expected(5 << 32) or 0), U64(9000), ctypes.c_bool(is_dense))
+        assert most - 20 <= (expected(5 << 32) or 0) <= most
     compute.estimates_learn(room, U64(6 << 32), U64(2**64 - 1))
     assert expected(6 << 32) is not None
 
