@@ -4,12 +4,11 @@
 #include "attempt.h"
 #include "capture.h"
 #include "hooks.h"
-#include "lost.h"
 #include "measured.h"
 #include "moment.h"
 #include "place.h"
+#include "pool_charges.h"
 #include "pool_users.h"
-#include "settle.h"
 
 /* What one allocation takes of its pool is a multiple of this; none is as large as the other. */
 #define UNIT     512ULL
@@ -57,7 +56,8 @@ static bool hold(struct growth *growth) {
 
 static void make_room(struct growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
     if (!hold(growth)) return;
-    if (exported_any()) growth_look(growth->pool); /* what it has given back is not seen any more once it has grown */
+    if (exported_any())
+        pool_charges_look(growth->pool); /* what it has given back is not seen any more once it has grown */
     uint64_t lack = lacking(growth->pool, bytes);
     if (lack != 0 && !is_captured(stream)) claim_growth(growth, bytes, lack);
 }
@@ -92,68 +92,6 @@ void growth_end(struct growth *growth) {
     if (growth->is_held) pool_users_leave();
 }
 
-static uint32_t settled_now(const struct pool *pool) {
-    return pool->measured ? __atomic_load_n(pool->measured, __ATOMIC_ACQUIRE) : 0;
-}
-
-/* Whether nobody has measured this process otherwise since the pool was charged: only then is the difference to what is
- * charged what is missing. Managed memory is not measured. */
-static bool is_ours_to_say(const struct pool *pool) {
-    return pool->is_managed || __atomic_load_n(&pool->settled, __ATOMIC_RELAXED) == settled_now(pool);
-}
-
-/* Whether it is to be charged anew, which has `reserved` so much. */
-static bool is_due(const struct pool *pool, uint64_t reserved) {
-    return reserved != __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) || !is_ours_to_say(pool) || lost_is_due(pool);
-}
-
-/* The functions down to the next line are called under the pools' lock. */
-
-/* Under the region's lock too. */
-static void exchange(struct region *region, const struct pool *pool, uint64_t claimed, uint64_t reserved) {
-    int slot = place_slot(region);
-    account_release(region, slot, pool->card, pool->reserved + claimed);
-    account_charge(region, slot, pool->card, reserved);
-    if (!pool->is_managed) return;
-    account_unmark_managed(region, slot, pool->card, pool->reserved);
-    account_mark_managed(region, slot, pool->card, reserved);
-}
-
-/* Charges what the pool has reserved in place of what was charged for it and claimed for its growth. */
-static bool charge(struct pool *pool, uint64_t claimed, bool is_forced) {
-    struct region *region = place_region();
-    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return false;
-    bool is_ours = is_forced || is_ours_to_say(pool);
-    uint64_t reserved = pool->seen;
-    lost_charge(region, pool);
-    if (is_ours) {
-        exchange(region, pool, claimed, reserved);
-        __atomic_store_n(&pool->reserved, reserved, __ATOMIC_RELAXED);
-        __atomic_store_n(&pool->settled, settled_now(pool), __ATOMIC_RELAXED);
-    }
-    region_unlock(region);
-    return is_ours;
-}
-
-/* The functions from here on take it. */
-
-static bool look(struct pool *pool, uint64_t claimed, bool is_forced) {
-    pools_lock();
-    pools_see_one(pool);
-    bool charged = charge(pool, claimed, is_forced);
-    pools_unlock();
-    return charged;
-}
-
-/* A measurement charges all pools anew. Where none can be had, the difference must do. */
-static void settle(struct pool *pool, const struct claim *claim, unsigned own) {
-    if (look(pool, claim->bytes, false)) return;
-    if (settle_own(pool->uuid, own)) return;
-    if (!look(pool, claim->bytes, true) && claim->bytes) charge_release(claim->card, claim->bytes);
-}
-
-static bool is_changed(const struct pool *pool) { return is_due(pool, pools_reserved(pool)); }
-
 /* A pool grows by asking the kernel for memory, which takes 25 us at the least; without that an allocation takes 0.5
  * us, and to ask what is reserved a tenth of it up to a third (measured on an H200, driver 580). So between two of a
  * thread's that are 8192 ticks apart, which are 2 to 8 us, the later one has not grown anything. */
@@ -172,7 +110,7 @@ static bool is_over(const struct pool *pool, uint64_t before) {
 
 static bool fits(struct pool *pool, const struct claim *claim, unsigned own) {
     uint64_t before = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
-    settle(pool, claim, own);
+    pool_charges_settle(pool, claim, own);
     return !is_over(pool, before);
 }
 
@@ -196,7 +134,8 @@ static bool fits_where_it_lies(struct growth *growth, CUdeviceptr pointer) {
     CUmemoryPool handle = whose(pointer);
     struct pool *pool = handle ? pools_known(handle) : NULL;
     if (handle && !pool) measured_end();
-    if (!pool || !pool->is_counted || (growth->is_claimed && pool == growth->pool) || !is_changed(pool)) return true;
+    if (!pool || !pool->is_counted || (growth->is_claimed && pool == growth->pool) || !pool_charges_are_due(pool))
+        return true;
     growth->pool = pool;
     return fits(pool, &(struct claim){0}, growth->is_claimed);
 }
@@ -207,54 +146,4 @@ bool growth_fits(struct growth *growth, CUresult result, CUdeviceptr pointer) {
     if (growth->is_claimed || is_looked_at) is_fitting &= result != CUDA_SUCCESS || fits_where_it_lies(growth, pointer);
     charge_leave(growth->span);
     return is_fitting || result != CUDA_SUCCESS;
-}
-
-void growth_look(struct pool *pool) {
-    if (pool && pool->is_counted && is_changed(pool)) settle(pool, &(struct claim){0}, 0);
-}
-
-/* Under the pools' lock. Whether all could be charged what they have reserved. */
-static bool charge_all(int card, bool (*may_have_changed)(const struct pool *)) {
-    struct pool *pool;
-    bool all = true;
-    for (unsigned at = 0; (pool = pools_next(card, &at));) {
-        if (may_have_changed(pool)) pools_see_one(pool);
-        if (is_due(pool, pool->seen)) all &= charge(pool, 0, false);
-    }
-    return all;
-}
-
-static bool look_on(int card, bool (*may_have_changed)(const struct pool *)) {
-    pools_lock();
-    bool charged = charge_all(card, may_have_changed);
-    pools_unlock();
-    return charged;
-}
-
-static bool any(const struct pool *pool) {
-    (void)pool;
-    return true;
-}
-
-void growth_look_on(const uint8_t uuid[UUID_SIZE], unsigned own) {
-    const struct region *region = place_region();
-    if (region && pools_any() && !look_on(account_find_card(region, uuid), any)) settle_own(uuid, own);
-}
-
-void growth_show_on(const uint8_t uuid[UUID_SIZE], int card) {
-    if (!pools_any_may_have_shrunk(card) && !exported_any()) return;
-    if (!look_on(card, pools_may_have_shrunk)) settle_own(uuid, 0);
-}
-
-static void trim_all(int card) {
-    struct pool *pool;
-    pools_lock();
-    for (unsigned at = 0; (pool = pools_next(card, &at));) REAL(cuMemPoolTrimTo)(pool->handle, 0);
-    pools_unlock();
-}
-
-void growth_trim_on(const uint8_t uuid[UUID_SIZE]) {
-    const struct region *region = place_region();
-    if (!region || !pools_any()) return;
-    CAPTURE_ALLOWS(trim_all(account_find_card(region, uuid)));
 }

@@ -31,17 +31,4 @@ bool growth_fits(struct growth *growth, CUresult result, CUdeviceptr pointer);
 /* After all that. */
 void growth_end(struct growth *growth);
 
-/* After a call that may have let a pool shrink. */
-void growth_look(struct pool *pool);
-
-/* The same of all pools of a card; the caller has `own` spans (charge.h) open. */
-void growth_look_on(const uint8_t uuid[UUID_SIZE], unsigned own);
-
-/* The same for the view, of a card that has that row: of those that synchronisations may have made shrink. */
-void growth_show_on(const uint8_t uuid[UUID_SIZE], int card);
-
-/* Has the pools of a card give back what no allocation is in, whatever their release threshold: the driver does so
- * itself before it says that the card is full (measured on an H200, driver 580). */
-void growth_trim_on(const uint8_t uuid[UUID_SIZE]);
-
 #endif

@@ -1,11 +1,11 @@
 /* The functions that allocate and free. A NULL for the pointer's place goes to the driver as it is. */
 #include "attempt.h"
 #include "external.h"
-#include "growth.h"
 #include "holdings.h"
 #include "hooks.h"
 #include "imported.h"
 #include "ipc.h"
+#include "pool_charges.h"
 #include "pool_users.h"
 #include "recents.h"
 #include "settle.h"
@@ -103,7 +103,7 @@ static CUresult take_back(CUdeviceptr pointer, struct holding holding, CUresult 
 
 static void look_at_current_pool(void) {
     pool_users_enter();
-    growth_look(pools_current());
+    pool_charges_look(pools_current());
     pool_users_leave();
 }
 

@@ -2,8 +2,8 @@
  * (exported.h), while a descriptor does after that (references.h), and in between to who else has it (shares.h). */
 #include "backings.h"
 #include "charge.h"
-#include "growth.h"
 #include "hooks.h"
+#include "pool_charges.h"
 #include "pool_numbers.h"
 #include "pool_rows.h"
 
@@ -34,7 +34,7 @@ static void keep_track(struct pool *pool, uint64_t number, const struct extent *
     pools_see_one(pool);
     pools_unlock();
     exported_add(number, extent->base, extent->size);
-    growth_look(pool);
+    pool_charges_look(pool);
 }
 
 static struct pool *pool_of(CUdeviceptr pointer) {

@@ -5,6 +5,7 @@
 #include "hooks.h"
 #include "imported.h"
 #include "measure.h"
+#include "pool_charges.h"
 #include "pool_end.h"
 #include "pool_users.h"
 #include "recents.h"
@@ -14,7 +15,7 @@
 /* What no allocation is in goes back to the card now, the rest with the next synchronisation. */
 static CUresult refuse(const struct growth *growth) {
     REAL(cuMemPoolTrimTo)(growth->pool->handle, 0);
-    growth_look(growth->pool);
+    pool_charges_look(growth->pool);
     refusals_add(growth->what, growth->pool->uuid, POOL_STEP);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -126,7 +127,7 @@ EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute att
 
 EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     CUresult result = REAL(cuMemPoolTrimTo)(pool, keep);
-    if (result == CUDA_SUCCESS && charge_is_limited()) growth_look(pools_find(pool));
+    if (result == CUDA_SUCCESS && charge_is_limited()) pool_charges_look(pools_find(pool));
     return result;
 }
 

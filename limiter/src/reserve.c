@@ -3,8 +3,8 @@
 #include "changes.h"
 #include "charge.h"
 #include "graph_memory.h"
-#include "growth.h"
 #include "place.h"
+#include "pool_charges.h"
 #include "reaping.h"
 #include "refusals.h"
 #include "settle.h"
@@ -26,12 +26,12 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
 /* Looks at what is charged too much: our descriptors and pools, which can be looked at without NVML too, then all. */
 static void correct(const uint8_t uuid[UUID_SIZE]) {
     changes_look();
-    growth_look_on(uuid, 1);
+    pool_charges_look_on(uuid, 1);
     settle_all(uuid, 1);
 }
 
 void charge_trim_idle(const uint8_t uuid[UUID_SIZE]) {
-    growth_trim_on(uuid);
+    pool_charges_trim_on(uuid);
     graph_memory_correct(account_find_card(place_region(), uuid), true);
 }
 

@@ -2,9 +2,9 @@
 #include "account.h"
 #include "changes.h"
 #include "charge.h"
-#include "growth.h"
 #include "moment.h"
 #include "place.h"
+#include "pool_charges.h"
 #include "reaping.h"
 #include "settle.h"
 
@@ -20,7 +20,7 @@ static int card_to_view(struct region *region, const uint8_t uuid[UUID_SIZE], ui
     if (card < 0) return card;
     bool is_due = is_time_to_look(card, now);
     if (is_due && reaping_if_due(region)) changes_look();
-    growth_show_on(uuid, card);
+    pool_charges_show_on(uuid, card);
     if (is_due) settle_if_due(uuid, 0, true);
     return card;
 }
