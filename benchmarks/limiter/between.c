@@ -8,9 +8,9 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "../../limiter/src/elf.h"
+#include "../../limiter/src/moment.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -21,15 +21,8 @@ static __thread uint64_t spent_ns;
 EXPORT uint64_t between_spent_ns(void);
 uint64_t between_spent_ns(void) { return spent_ns; }
 
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void *find(const char *name) {
-    void *in_libc = elf_symbol("libc.so.6", "dlsym");
-    finder lookup = (finder)(in_libc ? in_libc : elf_symbol("libdl.so.2", "dlsym"));
+    finder lookup = (finder)elf_symbol("dlsym");
     void *driver = dlopen(BELOW, RTLD_NOW | RTLD_NOLOAD);
     return lookup && driver ? lookup(driver, name) : NULL;
 }
@@ -39,9 +32,9 @@ static void *find(const char *name) {
         static __typeof__(&(name)) real;                          \
         if (!real) real = (__typeof__(real))find(#name);          \
         if (!real) return CUDA_ERROR_NOT_FOUND;                   \
-        uint64_t begun = now_ns();                                \
+        uint64_t begun = moment_now();                            \
         CUresult result = real(__VA_ARGS__);                      \
-        spent_ns += now_ns() - begun;                             \
+        spent_ns += moment_now() - begun;                         \
         return result;                                            \
     }
 

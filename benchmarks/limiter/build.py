@@ -29,6 +29,7 @@ PROGRAMS = {
 }
 
 
+LIMITER = HERE.parents[1] / "limiter" / "src"
 LIBRARY = "libbetween.so"
 BELOW = "libcuda-below.so"  # the file name by which the driver is found from there
 
@@ -36,7 +37,7 @@ BELOW = "libcuda-below.so"  # the file name by which the driver is found from th
 def program(name: str) -> Path:
     """Return the path of a built program; builds it where a compiler is at hand and the sources are newer."""
     path = OUT / name
-    if util.find_spec("ziglang") and _is_stale(path):
+    if util.find_spec("ziglang") and _is_stale(path, HERE, HERE.parent / "compute"):
         build(name)
     return path
 
@@ -44,7 +45,7 @@ def program(name: str) -> Path:
 def library() -> Path:
     """Return the path of the library that stands between the limiter and the driver, likewise."""
     path = OUT / LIBRARY
-    if util.find_spec("ziglang") and _is_stale(path):
+    if util.find_spec("ziglang") and _is_stale(path, HERE, LIMITER):
         build_library()
     return path
 
@@ -65,13 +66,12 @@ def build_library() -> None:
         empty = Path(folder) / "empty.c"
         empty.write_text("")
         _compile(*named, f"-Wl,-soname,{BELOW}", "-o", below, str(empty))
-        sources = str(HERE / "between.c"), str(HERE.parents[1] / "limiter" / "src" / "elf.c")
+        sources = str(HERE / "between.c"), str(LIMITER / "elf.c")
         options = ("-D_GNU_SOURCE", f'-DBELOW="{BELOW}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
         _compile(*named, *options, "-o", str(OUT / LIBRARY), *sources, below, "-ldl")
 
 
-def _is_stale(path: Path) -> bool:
-    folders = HERE, HERE.parent / "compute"
+def _is_stale(path: Path, *folders: Path) -> bool:
     newest = max(file.stat().st_mtime for each in folders for file in each.iterdir() if file.suffix in {".c", ".h"})
     return not (path.is_file() and path.stat().st_mtime > newest)
 

@@ -6,6 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#define MUSL "ld-musl-x86_64.so.1"
+#elif defined(__aarch64__)
+#define MUSL "ld-musl-aarch64.so.1"
+#endif
+
 struct search {
     const char *library;
     const char *symbol;
@@ -83,8 +89,13 @@ static int visit(struct dl_phdr_info *object, size_t size, void *argument) {
     return search->found != NULL;
 }
 
-void *elf_symbol(const char *library, const char *symbol) {
-    struct search search = {library, symbol, NULL};
-    dl_iterate_phdr(visit, &search);
+/* Before glibc 2.34 some live in libdl. LD_PRELOAD brings us into programs of musl too. */
+void *elf_symbol(const char *symbol) {
+    static const char *const libraries[] = {"libc.so.6", "libdl.so.2", MUSL};
+    struct search search = {.symbol = symbol};
+    for (size_t i = 0; !search.found && i < sizeof libraries / sizeof *libraries; i++) {
+        search.library = libraries[i];
+        dl_iterate_phdr(visit, &search);
+    }
     return search.found;
 }

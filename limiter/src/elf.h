@@ -1,8 +1,8 @@
-/* Finds a symbol in a loaded library without dlsym: that name is ours. */
+/* Finds a symbol in the C library without dlsym: that name is ours. */
 #ifndef VGPU_ELF_H
 #define VGPU_ELF_H
 
-/* The address of `symbol` as the loaded library of that file name defines it, or NULL. */
-void *elf_symbol(const char *library, const char *symbol);
+/* The address of `symbol` as the loaded C library defines it, or NULL. */
+void *elf_symbol(const char *symbol);
 
 #endif

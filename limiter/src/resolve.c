@@ -10,22 +10,18 @@
 
 #if defined(__x86_64__)
 #define FIRST_GLIBC "GLIBC_2.2.5"
-#define MUSL        "ld-musl-x86_64.so.1"
 #elif defined(__aarch64__)
 #define FIRST_GLIBC "GLIBC_2.17"
-#define MUSL        "ld-musl-aarch64.so.1"
 #endif
 
 typedef void *(*dlsym_function)(void *, const char *);
 typedef void *(*dlvsym_function)(void *, const char *, const char *);
 
-/* The C library's function, found once; before glibc 2.34 it lives in libdl. LD_PRELOAD brings us into programs of musl
- * too: no CUDA runs there, but dlsym must; dlvsym it has none, and nobody calls it. */
+/* The C library's function, found once. In programs of musl no CUDA runs, but dlsym must; dlvsym it has none, and
+ * nobody calls it. */
 static void *real(void **found, const char *name) {
-    static const char *const libraries[] = {"libc.so.6", "libdl.so.2", MUSL};
     void *address = __atomic_load_n(found, __ATOMIC_RELAXED);
-    for (size_t i = 0; !address && i < sizeof libraries / sizeof *libraries; i++)
-        address = elf_symbol(libraries[i], name);
+    if (!address) address = elf_symbol(name);
     __atomic_store_n(found, address, __ATOMIC_RELAXED);
     return address;
 }
