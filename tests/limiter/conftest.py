@@ -152,6 +152,7 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         "identity_is_dead",
         "holdings_add",
         "shelves_join",
+        "cadence_take",
     ):
         getattr(loaded, name).restype = ctypes.c_bool
     loaded.account_calls.restype = ctypes.c_uint64

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 import limiter
 from limiter import launch
+from tests.driver import pools
+from tests.limiter.gpu_calls import cuda, quiet, start
 from vgpu import region
 
 MIB: Final = 1 << 20
@@ -30,49 +32,31 @@ GROWTHS: Final = 300
 LEAST_US: Final = 10.0
 ALL: Final = 2**64 - 1
 THRESHOLDS: Final = (0, 256 * MIB, ALL)
-RELEASE_THRESHOLD, RESERVED = 4, 5  # CU_MEMPOOL_ATTR_*
 QUIET_S: Final = 0.3
 LOOKS: Final = 0.05  # of the operations after which all is waited for
 ROOT: Final = Path(limiter.__file__).parents[1]
 
 
-class Properties(ctypes.Structure):
-    """CUmemPoolProps of pinned memory on the first card."""
-
-    _fields_ = (
-        ("kind", ctypes.c_int),
-        ("handles", ctypes.c_int),
-        ("place", ctypes.c_int),
-        ("device", ctypes.c_int),
-        ("rest", ctypes.c_char * 72),
-    )
-
-
 class Pool:
-    """One of the program's own, through the driver's functions."""
+    """One of the program's own, whose calls raise RuntimeError where they fail."""
 
-    def __init__(self, cuda: ctypes.CDLL, threshold: int) -> None:
-        self.cuda, self.handle = cuda, ctypes.c_void_p()
-        check(cuda.cuMemPoolCreate(ctypes.byref(self.handle), ctypes.byref(Properties(1, 0, 1, 0))))
-        value = ctypes.c_uint64(threshold)
-        check(cuda.cuMemPoolSetAttribute(self.handle, RELEASE_THRESHOLD, ctypes.byref(value)))
+    def __init__(self, threshold: int) -> None:
+        result, self.handle = pools.create()
+        check(result or pools.write(self.handle, pools.THRESHOLD, threshold))
 
-    def allocate(self, size: int) -> ctypes.c_uint64:
-        pointer = ctypes.c_uint64()
-        check(self.cuda.cuMemAllocFromPoolAsync(ctypes.byref(pointer), ctypes.c_size_t(size), self.handle, None))
+    def allocate(self, size: int) -> int:
+        result, pointer = pools.alloc(size, self.handle)
+        check(result)
         return pointer
 
-    def free(self, pointer: ctypes.c_uint64) -> None:
-        check(self.cuda.cuMemFreeAsync(pointer, None))
+    def free(self, pointer: int) -> None:
+        check(cuda.cuMemFreeAsync(ctypes.c_uint64(pointer), None))
 
     def reserved(self) -> int:
-        value = ctypes.c_uint64()
-        check(self.cuda.cuMemPoolGetAttribute(self.handle, RESERVED, ctypes.byref(value)))
-        return value.value
+        return pools.read(self.handle, pools.RESERVED)
 
     def end(self) -> None:
-        check(self.cuda.cuCtxSynchronize())
-        check(self.cuda.cuMemPoolDestroy(self.handle))
+        check(cuda.cuCtxSynchronize() or pools.destroy(self.handle))
 
 
 def check(result: int) -> None:
@@ -80,20 +64,12 @@ def check(result: int) -> None:
         raise RuntimeError(f"CUresult {result}")
 
 
-def start() -> ctypes.CDLL:
-    """Return the driver, with the first card's primary context current."""
-    cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
-    check(cuda.cuInit(0))
-    check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
-    check(cuda.cuCtxSetCurrent(context))
-    return cuda
-
-
 def timed() -> dict[str, float]:
     """How long allocations take, in us: the shortest that grew a pool, and the median of those that did not."""
-    cuda, took = start(), {True: [], False: []}  # type: ignore[var-annotated]
+    took: dict[bool, list[float]] = {True: [], False: []}
+    check(start())
     for threshold in (0, ALL):
-        pool = Pool(cuda, threshold)
+        pool = Pool(threshold)
         for _ in range(GROWTHS):
             before = pool.reserved()
             begun = time.perf_counter_ns()
@@ -108,21 +84,17 @@ def timed() -> dict[str, float]:
 
 def watched() -> dict[str, int]:
     """Allocate at random; how often less was charged than was reserved, and how often the view was wrong."""
-    cuda, path, found = start(), Path(os.environ["VGPU_REGION_FILE"]), {"grown": 0, "under": 0, "view off": 0}
-    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    path, found = Path(os.environ["VGPU_REGION_FILE"]), {"grown": 0, "under": 0, "view off": 0}
 
     def charged() -> int:
         return sum(card.used_bytes for card in region.decode(path.read_bytes()).cards)
 
-    def look() -> None:
-        check(cuda.cuCtxSynchronize())
-        check(cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
-
+    check(start())
     time.sleep(QUIET_S)
-    look()
+    quiet()
     base = charged()
     for threshold in THRESHOLDS:
-        pool, chance, held = Pool(cuda, threshold), random.Random(threshold), []
+        pool, chance, held = Pool(threshold), random.Random(threshold), []
         for _ in range(OPERATIONS):
             before = pool.reserved()
             if held and chance.random() < 0.5:
@@ -132,7 +104,7 @@ def watched() -> dict[str, int]:
             found["grown"] += pool.reserved() > before
             found["under"] += charged() - base < pool.reserved()
             if chance.random() < LOOKS:
-                look()
+                quiet()
                 found["view off"] += charged() - base != pool.reserved()
         for pointer in held:
             pool.free(pointer)

@@ -40,7 +40,6 @@ class Looks:
 
 @pytest.fixture
 def looks(pure: ctypes.CDLL) -> Looks:
-    pure.cadence_take.restype = ctypes.c_bool
     return Looks(pure)
 
 
@@ -76,7 +75,6 @@ def test_only_one_of_many_looks(looks: Looks) -> None:
 def test_the_least_pause_and_the_most_time_hold_whatever_happens(
     pure: ctypes.CDLL, steps: list[tuple[int, int, bool, bool]]
 ) -> None:
-    pure.cadence_take.restype = ctypes.c_bool
     looks, now, spans = Looks(pure), 0, []
     for pause, takes, finds, is_hastened in steps:
         now += pause
@@ -91,7 +89,6 @@ def test_the_least_pause_and_the_most_time_hold_whatever_happens(
 
 @given(waited=st.integers(0, 10**6), finds=st.lists(st.booleans(), max_size=8))
 def test_a_look_is_never_put_off_by_more_than_the_most(pure: ctypes.CDLL, waited: int, finds: list[bool]) -> None:
-    pure.cadence_take.restype = ctypes.c_bool
     looks = Looks(pure)
     now = waited
     for found in finds:
