@@ -106,8 +106,8 @@ static void report(void) {
     for (int worker = 0; worker < workers; worker++) {
         const struct place *place = &board->places[worker];
         held += place->held;
-        if (place->longest_ns > longest) longest = place->longest_ns;
-        if (place->longest_outside_ns > outside) outside = place->longest_outside_ns;
+        keep_longest(&longest, place->longest_ns);
+        keep_longest(&outside, place->longest_outside_ns);
     }
     say("{\"held\":%llu,\"taken\":%llu,\"refused\":%llu,\"wrong\":%llu,\"longest_ns\":%llu,\"longest_outside_ns\":%llu}",
         (unsigned long long)held, (unsigned long long)board->taken, (unsigned long long)board->refused,

@@ -28,6 +28,8 @@ extern struct board {
 
 void add(uint64_t *figure, uint64_t more);
 
+void keep_longest(uint64_t *longest, uint64_t took);
+
 /* A worker's life: does as it is ordered, and never returns. */
 int serve(struct place *place, unsigned seed);
 
