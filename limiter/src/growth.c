@@ -141,9 +141,10 @@ static bool fits_where_it_lies(struct growth *growth, CUdeviceptr pointer) {
 }
 
 bool growth_fits(struct growth *growth, CUresult result, CUdeviceptr pointer) {
-    bool is_looked_at = growth->handle && !is_just_after_another() && result == CUDA_SUCCESS;
+    bool may_have_grown = growth->handle && !is_just_after_another();
     bool is_fitting = !growth->is_claimed || fits(growth->pool, &growth->claim, 1);
-    if (growth->is_claimed || is_looked_at) is_fitting &= result != CUDA_SUCCESS || fits_where_it_lies(growth, pointer);
+    if (result == CUDA_SUCCESS && (growth->is_claimed || may_have_grown))
+        is_fitting &= fits_where_it_lies(growth, pointer);
     charge_leave(growth->span);
     return is_fitting || result != CUDA_SUCCESS;
 }

@@ -77,12 +77,15 @@ static bool is_over(const struct measured *call) {
     return measured_growth(call) > 0 && account_used(region, card) > charge_limit(call->uuid);
 }
 
+static bool look_soon(const uint8_t uuid[UUID_SIZE], unsigned own) {
+    settle_soon();
+    return settle_if_due(uuid, own, false);
+}
+
 static bool settle(const struct measured *call) {
     unsigned own = call->span >= 0;
     if (figure(call) > call->figure) measure_trust();
-    if (!call->is_light) return settle_own(call->uuid, own);
-    settle_soon();
-    return settle_if_due(call->uuid, own, false);
+    return call->is_light ? look_soon(call->uuid, own) : settle_own(call->uuid, own);
 }
 
 /* What is kept without use is no reason to refuse. */
@@ -119,7 +122,5 @@ void measured_end(void) {
 
 void measured_look(void) {
     uint8_t uuid[UUID_SIZE];
-    if (!charge_is_limited() || !cards_current(uuid)) return;
-    settle_soon();
-    settle_if_due(uuid, 0, false);
+    if (charge_is_limited() && cards_current(uuid)) look_soon(uuid, 0);
 }

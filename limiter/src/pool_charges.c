@@ -74,36 +74,31 @@ void pool_charges_look(struct pool *pool) {
 }
 
 /* Under the pools' lock. Whether all could be charged what they have reserved. */
-static bool charge_all(int card, bool (*may_have_changed)(const struct pool *)) {
+static bool charge_all(int card, bool are_all_asked) {
     struct pool *pool;
     bool all = true;
     for (unsigned at = 0; (pool = pools_next(card, &at));) {
-        if (may_have_changed(pool)) pools_see_one(pool);
+        if (are_all_asked || pools_may_have_shrunk(pool)) pools_see_one(pool);
         if (is_due(pool, pool->seen)) all &= charge(pool, 0, false);
     }
     return all;
 }
 
-static bool look_on(int card, bool (*may_have_changed)(const struct pool *)) {
+static bool look_on(int card, bool are_all_asked) {
     pools_lock();
-    bool charged = charge_all(card, may_have_changed);
+    bool charged = charge_all(card, are_all_asked);
     pools_unlock();
     return charged;
 }
 
-static bool any(const struct pool *pool) {
-    (void)pool;
-    return true;
-}
-
 void pool_charges_look_on(const uint8_t uuid[UUID_SIZE], unsigned own) {
     const struct region *region = place_region();
-    if (region && pools_any() && !look_on(account_find_card(region, uuid), any)) settle_own(uuid, own);
+    if (region && pools_any() && !look_on(account_find_card(region, uuid), true)) settle_own(uuid, own);
 }
 
 void pool_charges_show_on(const uint8_t uuid[UUID_SIZE], int card) {
     if (!pools_any_may_have_shrunk(card) && !exported_any()) return;
-    if (!look_on(card, pools_may_have_shrunk)) settle_own(uuid, 0);
+    if (!look_on(card, false)) settle_own(uuid, 0);
 }
 
 static void trim_all(int card) {

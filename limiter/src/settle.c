@@ -156,10 +156,11 @@ static struct cadence_terms terms(void) {
 }
 
 bool settle_if_due(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
-    const struct region *region = place_region();
+    const struct region *region = measure_is_trusted() ? place_region() : NULL;
     int card = region ? account_find_card(region, uuid) : -1;
+    if (card < 0) return false;
     uint64_t begun = moment_ticks();
-    if (card < 0 || !measure_is_trusted() || !cadence_take(&cadences[card], terms(), begun)) return false;
+    if (!cadence_take(&cadences[card], terms(), begun)) return false;
     uint32_t before = account_settled(region, place_slot(region), card);
     bool done = settle(uuid, own, others);
     bool has_changed = account_settled(region, place_slot(region), card) != before;
