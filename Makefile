@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SHIM := limiter/libvgpushare.so
-SHIM_SOURCES := $(wildcard limiter/src/* limiter/arbiter/*) limiter/build.py limiter/elf.py
+SHIM_SOURCES := $(shell find limiter/src limiter/arbiter -type f) limiter/build.py limiter/elf.py
 DRIVER_SOURCES := $(wildcard tests/driver/*.c tests/driver/*.h) tests/driver/build.py
 
 .DEFAULT_GOAL := help

@@ -22,7 +22,8 @@ DOORS = {"libcuda.so.1": "cuda", "libnvidia-ml.so.1": "nvml"}  # soname: which l
 _HERE = Path(__file__).parent
 _SOURCES = _HERE / "src"
 _ARBITER_SOURCES = _HERE / "arbiter"
-_SHARED_WITH_ARBITER = ("grammar", "limits", "log")  # of the library's modules
+_EXPORTS = _SOURCES / "exports.map"
+_SHARED_WITH_ARBITER = _SOURCES / "common"
 _WARNINGS = (
     *("-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wvla", "-Wconversion", "-Wsign-conversion"),
     *("-Wstrict-prototypes", "-Wmissing-prototypes"),
@@ -53,14 +54,13 @@ def outputs(folder: Path = _HERE) -> list[Path]:
 def is_stale(folder: Path = _HERE) -> bool:
     """Whether a build is missing, or older than what it is made from."""
     made = [path.stat().st_mtime for path in outputs(folder) if path.is_file()]
-    sources = (*_SOURCES.iterdir(), *_ARBITER_SOURCES.iterdir(), Path(__file__))
-    newest = max(path.stat().st_mtime for path in sources)
+    newest = max(path.stat().st_mtime for path in (*_c_files(), _EXPORTS, Path(__file__)))
     return len(made) < len(outputs(folder)) or min(made) < newest
 
 
 def flags() -> list[str]:
     """How every C file is compiled, whatever for."""
-    return ["-std=gnu11", "-D_GNU_SOURCE", "-fPIC", *_WARNINGS, "-isystem", str(headers.folder())]
+    return ["-std=gnu11", "-D_GNU_SOURCE", "-fPIC", *_WARNINGS, f"-I{_SOURCES}", "-isystem", str(headers.folder())]
 
 
 def compiler(architecture: str) -> list[str]:
@@ -71,20 +71,24 @@ def compiler(architecture: str) -> list[str]:
 
 def build(architecture: str, folder: Path = _HERE) -> None:
     """Compile the library, its doors and the arbiter into `folder`, and check what came out."""
-    sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
-    exports = f"-Wl,--version-script={_SOURCES / 'exports.map'}"
+    exports = f"-Wl,--version-script={_EXPORTS}"
     options = ["-O2", "-flto", "-g0", "-fvisibility=hidden", "-shared", f"-Wl,-soname,{LIBRARY}", exports, *_LINK]
     libraries = ["-ldl", "-lpthread"]
-    _run([*compiler(architecture), *flags(), *options, *sources, *libraries, "-o", str(folder / LIBRARY)])
+    _run([*compiler(architecture), *flags(), *options, *map(str, library_sources()), *libraries, "-o", str(folder / LIBRARY)])
     for soname, kind in DOORS.items():
         _build_door(architecture, soname, kind, folder)
     check_library(folder / LIBRARY)
     _build_arbiter(architecture, folder)
 
 
+def library_sources() -> list[Path]:
+    """What the library is compiled from."""
+    return sorted(_SOURCES.rglob("*.c"))
+
+
 def arbiter_sources() -> list[Path]:
     """What the arbiter is compiled from."""
-    return [*sorted(_ARBITER_SOURCES.glob("*.c")), *(_SOURCES / f"{name}.c" for name in _SHARED_WITH_ARBITER)]
+    return [*sorted(_ARBITER_SOURCES.glob("*.c")), *sorted(_SHARED_WITH_ARBITER.glob("*.c"))]
 
 
 def _build_arbiter(architecture: str, folder: Path) -> None:
@@ -169,7 +173,7 @@ def _libc_headers() -> list[str]:
 
 
 def _c_files() -> list[Path]:
-    return [path for folder in (_SOURCES, _ARBITER_SOURCES) for path in sorted(folder.glob("*.[ch]"))]
+    return [path for folder in (_SOURCES, _ARBITER_SOURCES) for path in sorted(folder.rglob("*.[ch]"))]
 
 
 def _run(command: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The list of NVIDIA's functions in `src/functions.h`, read for those who hold it against something."""
+"""The list of NVIDIA's functions in `src/driver/functions.h`, read for those who hold it against something."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-_SOURCES = Path(__file__).parent / "src"
+_SOURCES = Path(__file__).parent / "src" / "driver" / "functions"
 
 
 class Status(StrEnum):
@@ -73,6 +73,6 @@ def hooked(folder: Path = _SOURCES) -> set[str]:
 
 
 def _lines(folder: Path) -> Iterator[Function]:
-    for file in sorted(folder.glob("functions*.h")):
+    for file in sorted(folder.glob("*.h")):
         for status, name, kind in _LINE.findall(file.read_text()):
             yield Function(name, Status(status), Kind(kind))

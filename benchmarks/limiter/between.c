@@ -9,8 +9,8 @@
 #include <dlfcn.h>
 #include <stdint.h>
 
-#include "../../limiter/src/elf.h"
-#include "../../limiter/src/moment.h"
+#include "driver/elf.h"
+#include "common/clock.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

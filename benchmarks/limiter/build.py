@@ -66,13 +66,13 @@ def build_library() -> None:
         empty = Path(folder) / "empty.c"
         empty.write_text("")
         _compile(*named, f"-Wl,-soname,{BELOW}", "-o", below, str(empty))
-        sources = str(HERE / "between.c"), str(LIMITER / "elf.c")
-        options = ("-D_GNU_SOURCE", f'-DBELOW="{BELOW}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
+        sources = str(HERE / "between.c"), str(LIMITER / "driver" / "elf.c")
+        options = ("-D_GNU_SOURCE", f'-DBELOW="{BELOW}"', f"-I{LIMITER}", "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
         _compile(*named, *options, "-o", str(OUT / LIBRARY), *sources, below, "-ldl")
 
 
 def _is_stale(path: Path, *folders: Path) -> bool:
-    newest = max(file.stat().st_mtime for each in folders for file in each.iterdir() if file.suffix in {".c", ".h"})
+    newest = max(file.stat().st_mtime for each in folders for file in each.rglob("*") if file.suffix in {".c", ".h"})
     return not (path.is_file() and path.stat().st_mtime > newest)
 
 

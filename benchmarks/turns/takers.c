@@ -16,8 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../../limiter/src/arbitration.h"
-#include "../../limiter/src/moment.h"
+#include "common/arbitration.h"
+#include "common/clock.h"
 
 enum { CLIENTS = 1024, KEPT = 200000 };
 

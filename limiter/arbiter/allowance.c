@@ -1,6 +1,6 @@
 #include "allowance.h"
 
-#include "../src/numbers.h"
+#include "common/arithmetic.h"
 
 #define BUDGET_MOST   (16 * NS_PER_MS)
 #define BUDGET_FIXED  (10 * NS_PER_MS) /* a fixed share saves up no more, and would lose what it waits for longer */

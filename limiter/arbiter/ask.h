@@ -2,7 +2,7 @@
 #ifndef VGPU_ASK_H
 #define VGPU_ASK_H
 
-#include "../src/limits.h"
+#include "common/limits.h"
 
 struct ask {
     enum compute_policy policy;

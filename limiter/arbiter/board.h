@@ -2,7 +2,7 @@
 #ifndef VGPU_BOARD_H
 #define VGPU_BOARD_H
 
-#include "../src/region.h"
+#include "region/region.h"
 #include "schedule.h"
 
 struct container;

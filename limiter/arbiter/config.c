@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../src/limits.h"
-#include "../src/log.h"
+#include "common/limits.h"
+#include "common/log.h"
 
 enum { LINES = 128, SIZE_MOST = 16384, FULL = 100 };
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../src/region.h"
+#include "region/region.h"
 
 struct levels {
     unsigned high, low;

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "../src/log.h"
-#include "../src/moment.h"
 #include "board.h"
+#include "common/clock.h"
+#include "common/log.h"
 #include "page.h"
 #include "rate.h"
 #include "welcome.h"

@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../src/log.h"
-#include "../src/moment.h"
 #include "ask.h"
 #include "board.h"
+#include "common/clock.h"
+#include "common/log.h"
 #include "door.h"
 
 /* Of all of a container's processes: more than 256 in turn on eight cards send, and what the arbiter can bear of

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
-#include "../src/limits.h"
+#include "common/limits.h"
 #include "events.h"
 #include "rate.h"
 

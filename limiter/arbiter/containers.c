@@ -7,8 +7,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "../src/log.h"
 #include "board.h"
+#include "common/log.h"
 #include "connection.h"
 
 enum { CONTAINERS = 1024, ADMISSIONS = 300 };

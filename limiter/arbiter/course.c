@@ -1,6 +1,6 @@
 /* The course of turns: what has become due by the clock. */
-#include "../src/numbers.h"
 #include "allowance.h"
+#include "common/arithmetic.h"
 #include "parts.h"
 
 /* The card has been idle for so long: the turn is taken. */

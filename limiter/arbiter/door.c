@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../src/log.h"
+#include "common/log.h"
 
 #define DIRECTORY "arbiter"
 #define NAME      "socket"

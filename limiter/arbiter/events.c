@@ -5,7 +5,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "../src/moment.h"
+#include "common/clock.h"
 
 enum { BATCH = 64 };
 

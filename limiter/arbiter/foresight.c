@@ -1,5 +1,5 @@
 /* Who comes at regular moments finds the card free: the turn before is to end then, and the card is kept for it. */
-#include "../src/numbers.h"
+#include "common/arithmetic.h"
 #include "parts.h"
 
 /* Of the card's time no more than one part in so many is kept, but for so much saved up. */

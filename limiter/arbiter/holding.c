@@ -1,5 +1,5 @@
-#include "../src/numbers.h"
 #include "allowance.h"
+#include "common/arithmetic.h"
 #include "parts.h"
 
 /* For what lies between the arbiter's word and its client's, where it has no patience left. */

@@ -9,9 +9,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "../src/log.h"
-#include "../src/moment.h"
 #include "board.h"
+#include "common/clock.h"
+#include "common/log.h"
 #include "config.h"
 #include "containers.h"
 #include "events.h"

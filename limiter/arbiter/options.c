@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/moment.h"
+#include "common/clock.h"
 
 static const char usage[] = "usage: vgpu-arbiter [--config FILE] [--idle-exit SECONDS] [--parent PID] DIRECTORY";
 

@@ -2,7 +2,7 @@
 #ifndef VGPU_PAGE_H
 #define VGPU_PAGE_H
 
-#include "../src/arbitration.h"
+#include "common/arbitration.h"
 
 /* Makes one; `*fd` is a descriptor of it to be given to the client, for the caller to close. NULL where there is no
  * memory or no descriptor left. */

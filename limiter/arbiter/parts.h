@@ -9,7 +9,7 @@
 #ifndef VGPU_PARTS_H
 #define VGPU_PARTS_H
 
-#include "../src/numbers.h"
+#include "common/arithmetic.h"
 #include "order.h"
 #include "schedule.h"
 #include "watermark.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "../src/log.h"
+#include "common/log.h"
 
 enum { FIRST = -20, STRETCH_MOST_US = 200000 };
 

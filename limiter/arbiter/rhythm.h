@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../src/numbers.h"
+#include "common/arithmetic.h"
 
 /* So much later than expected it still comes on time. */
 #define RHYTHM_GRACE (NS_PER_MS / 5)

@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "../src/numbers.h"
+#include "common/arithmetic.h"
 #include "parts.h"
 
 /* What is left of a turn that its client is done with is no longer, whatever it says. */

@@ -12,8 +12,8 @@
 #ifndef VGPU_SCHEDULE_H
 #define VGPU_SCHEDULE_H
 
-#include "../src/arbitration.h"
 #include "ask.h"
+#include "common/arbitration.h"
 
 enum { SCHEDULE_TENANTS = 512, SCHEDULE_CLIENTS = 4096, SCHEDULE_NONE = -1 };
 

@@ -1,6 +1,6 @@
 #include "tenant.h"
 
-#include "../src/numbers.h"
+#include "common/arithmetic.h"
 
 enum { FULL = 100 };
 

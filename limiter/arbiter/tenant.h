@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../src/numbers.h"
 #include "ask.h"
+#include "common/arithmetic.h"
 #include "patience.h"
 #include "rhythm.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "../src/arbitration.h"
+#include "common/arbitration.h"
 
 /* Whether that is a hello, of whatever version. */
 bool welcome_is_hello(const struct arbitration_hello *hello, size_t size);

@@ -22,25 +22,7 @@ from vgpu import limits, region
 from vgpu.limits import CardLimit, Limits
 from vgpu.policy import ComputePolicy
 
-SOURCES = Path(limiter.__file__).parent / "arbiter"
-DECIDING = (
-    "allowance",
-    "ask",
-    "choice",
-    "clients",
-    "course",
-    "foresight",
-    "holding",
-    "order",
-    "patience",
-    "rate",
-    "rhythm",
-    "schedule",
-    "shown",
-    "tenant",
-    "watermark",
-)
-PURE = (*(SOURCES / f"{name}.c" for name in DECIDING), SOURCES.parent / "src" / "limits.c")
+UNSTARTED = tuple(path for path in build.arbiter_sources() if path.name != "main.c")
 CARD = bytes(range(1, 17))
 GPU = limits.uuid_text(CARD)
 ROW = 256  # of the first card, in a region
@@ -158,9 +140,9 @@ def node(idle_node: Node) -> Node:
 
 @pytest.fixture(scope="session")
 def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The files that decide, with every function exported."""
+    """The arbiter's modules with every function exported."""
     library = tmp_path_factory.mktemp("pure") / "libarbiter.so"
-    command = [*build.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *map(str, PURE)]
+    command = [*build.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *map(str, UNSTARTED)]
     subprocess.run([*command, "-o", str(library)], check=True)
     return virtual.declare(ctypes.CDLL(str(library)))
 

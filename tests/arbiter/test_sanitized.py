@@ -13,16 +13,15 @@ import pytest
 from benchmarks.turns.protocol import ACCEPTED, DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT
 from limiter import build
 from tests.arbiter.client import connected
-from tests.arbiter.conftest import CARD, PURE, SOURCES, Node, asked, until
+from tests.arbiter.conftest import CARD, UNSTARTED, Node, asked, until
 from tests.limiter.test_sanitized import compiled
 
 HERE = Path(__file__).parent
-READING = [SOURCES / "config.c", *(SOURCES.parent / "src" / f"{name}.c" for name in ("grammar", "log"))]
 
 
 @pytest.fixture(scope="module")
 def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("fuzz") / "fuzz", "address,undefined", HERE / "fuzz.c", *PURE, *READING)
+    return compiled(tmp_path_factory.mktemp("fuzz") / "fuzz", "address,undefined", HERE / "fuzz.c", *UNSTARTED)
 
 
 @pytest.fixture(scope="module")

@@ -23,13 +23,11 @@ from vgpu.limits import Limits
 from vgpu.region import Region
 
 MIB = 1 << 20
+HERE = Path(__file__).parent
 SOURCES = Path(limiter.__file__).parent / "src"
 Build = Callable[..., Path]
-PURE = (
-    *("account", "region", "limits", "grammar", "ledger", "blocks", "holdings", "descriptors", "backings", "identity"),
-    *("tokens", "windows", "turn", "terms", "estimate", "shelves", "recents", "references", "handles", "mappings"),
-    *("shares", "exported", "account_places", "cadence"),
-)
+NOT_LINKED = {"resolve.c", "start.c"}  # what makes it a preloaded library
+UNHOOKED = (*(path for path in build.library_sources() if path.name not in NOT_LINKED), HERE / "unhooked.c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +129,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @pytest.fixture(scope="session")
 def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The modules that know no CUDA, with every function exported."""
+    """The limiter's modules with every function exported, and without what makes it a preloaded library."""
     library = tmp_path_factory.mktemp("pure") / "libpure.so"
-    sources = [str(SOURCES / f"{name}.c") for name in PURE]
-    command = [*build.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *sources, "-lpthread"]
-    subprocess.run([*command, "-o", str(library)], check=True)
+    command = [*build.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *map(str, UNHOOKED)]
+    subprocess.run([*command, "-ldl", "-lpthread", "-o", str(library)], check=True)
     loaded = ctypes.CDLL(str(library))
     for name in ("region_anonymous", "region_open"):
         getattr(loaded, name).restype = ctypes.c_void_p

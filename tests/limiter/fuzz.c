@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../limiter/src/account.h"
-#include "../../limiter/src/backings.h"
-#include "../../limiter/src/exported.h"
-#include "../../limiter/src/holdings.h"
-#include "../../limiter/src/identity.h"
-#include "../../limiter/src/limits.h"
-#include "../../limiter/src/tokens.h"
+#include "region/account.h"
+#include "books/physical_memory.h"
+#include "books/exports.h"
+#include "books/pointers.h"
+#include "region/identity.h"
+#include "common/limits.h"
+#include "region/token_bucket.h"
 
 static unsigned long long state;
 

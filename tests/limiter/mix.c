@@ -15,23 +15,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../limiter/src/region.h"
-#include "../../limiter/src/resolve.h"
+#include "region/region.h"
 
 #define MOST 16
-
-void *resolve_real_dlsym(void *handle, const char *name) { return dlsym(handle, name); }
-
-CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags) {
-    (void)symbol, (void)pfn, (void)version, (void)flags;
-    return CUDA_ERROR_NOT_FOUND;
-}
-
-CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags,
-                             CUdriverProcAddressQueryResult *status) {
-    (void)status;
-    return cuGetProcAddress(symbol, pfn, version, flags);
-}
 
 /* A descriptor is looked at by its number (descriptors.c), which may be another file's by then that another thread is
  * closing: what is found there says so. */

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "../../limiter/src/hooks.h"
+#include "driver/function_table.h"
 
 #define MIB  (1ULL << 20)
 #define KEPT 12

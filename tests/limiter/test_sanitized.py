@@ -13,12 +13,10 @@ from limiter import build
 from tests.driver import simgpu
 from tests.driver.conftest import World
 from tests.limiter.arbiters import MS, Arbiter
-from tests.limiter.conftest import PURE, SOURCES, Container
+from tests.limiter.conftest import UNHOOKED, Container
 
 HERE = Path(__file__).parent
-NOT_LINKED = {"resolve.c", "start.c"}  # what makes it a preloaded library
 MIX = (HERE / "mix.c", HERE / "mix_steps.c")
-ALL = sorted(path for path in SOURCES.glob("*.c") if path.name not in NOT_LINKED)
 
 
 def compiled(program: Path, sanitizers: str, *sources: Path) -> Path:
@@ -43,18 +41,17 @@ def compiled(program: Path, sanitizers: str, *sources: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sources = [HERE / "fuzz.c", *(SOURCES / f"{name}.c" for name in PURE)]
-    return compiled(tmp_path_factory.mktemp("fuzz") / "fuzz", "address,undefined", *sources)
+    return compiled(tmp_path_factory.mktemp("fuzz") / "fuzz", "address,undefined", HERE / "fuzz.c", *UNHOOKED)
 
 
 @pytest.fixture(scope="session")
 def mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("mix") / "mix", "address,undefined", *MIX, *ALL)
+    return compiled(tmp_path_factory.mktemp("mix") / "mix", "address,undefined", *MIX, *UNHOOKED)
 
 
 @pytest.fixture(scope="session")
 def racing_mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("racing") / "mix", "thread", *MIX, *ALL)
+    return compiled(tmp_path_factory.mktemp("racing") / "mix", "thread", *MIX, *UNHOOKED)
 
 
 @pytest.fixture(params=[None, 60], ids=["whole card", "share"])

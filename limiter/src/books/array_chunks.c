@@ -1,0 +1,86 @@
+#include "books/array_chunks.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "books/pointers.h"
+
+/* Devices beyond these share the last shelf. */
+enum { SHELVES = 64 };
+
+/* So much may be charged too much. */
+#define SURPLUS (16ULL << 20)
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct shelf { /* under the mutex */
+    uint64_t charged;
+    uint64_t held;
+    uint64_t room; /* in the chunk that was charged last */
+    uint32_t measured;
+    bool is_mixed; /* a measurement has changed what is charged: how much of it is for these, nobody knows */
+} shelves[SHELVES];
+
+void shelves_lock(void) { pthread_mutex_lock(&mutex); }
+
+void shelves_unlock(void) { pthread_mutex_unlock(&mutex); }
+
+void shelves_forget_all(void) { memset(shelves, 0, sizeof shelves); }
+
+static struct shelf *of(int device) { return &shelves[device >= 0 && device < SHELVES ? device : SHELVES - 1]; }
+
+static uint64_t chunks(uint64_t bytes) { return (bytes + GRANULE - 1) / GRANULE * GRANULE; }
+
+/* A measurement may have taken the last chunk's charge back where the driver had room in another. */
+static struct shelf *since(int device, uint32_t measured) {
+    struct shelf *shelf = of(device);
+    if (shelf->measured == measured) return shelf;
+    shelf->measured = measured;
+    shelf->room = 0;
+    shelf->charged = chunks(shelf->held);
+    shelf->is_mixed = shelf->held != 0;
+    return shelf;
+}
+
+bool shelves_join(int device, uint64_t bytes, uint32_t measured) {
+    shelves_lock();
+    struct shelf *shelf = since(device, measured);
+    bool fits = bytes <= shelf->room;
+    if (fits) {
+        shelf->room -= bytes;
+        shelf->held += bytes;
+    }
+    shelves_unlock();
+    return fits;
+}
+
+void shelves_add(int device, uint64_t bytes, uint32_t measured) {
+    shelves_lock();
+    struct shelf *shelf = since(device, measured);
+    shelf->charged += GRANULE;
+    shelf->held += bytes;
+    if (shelf->room < GRANULE - bytes) shelf->room = GRANULE - bytes;
+    shelves_unlock();
+}
+
+static uint64_t take_surplus(struct shelf *shelf) {
+    uint64_t spare = shelf->charged - chunks(shelf->held);
+    shelf->charged -= spare;
+    return spare;
+}
+
+static struct shelf_end end(struct shelf *shelf, bool is_measurable) {
+    bool is_last = shelf->held == 0;
+    if (!is_measurable || (is_last && !shelf->is_mixed)) return (struct shelf_end){take_surplus(shelf), false};
+    return (struct shelf_end){0, is_last || shelf->charged - chunks(shelf->held) >= SURPLUS};
+}
+
+/* Which chunk it was in, and whether that is gone with it, is not known: nothing more is put into any. */
+struct shelf_end shelves_remove(int device, uint64_t bytes, uint32_t measured, bool is_measurable) {
+    shelves_lock();
+    struct shelf *shelf = since(device, measured);
+    shelf->held -= bytes;
+    shelf->room = 0;
+    struct shelf_end ended = end(shelf, is_measurable);
+    shelves_unlock();
+    return ended;
+}

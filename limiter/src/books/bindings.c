@@ -1,0 +1,54 @@
+#include "books/bindings.h"
+
+#include <pthread.h>
+
+#include "books/hash_table.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct ledger
+    bindings; /* under the mutex: by `key_of`; `other` is the memory's number, `bytes` the owner, `card` the sort */
+
+void bindings_lock(void) { pthread_mutex_lock(&mutex); }
+
+void bindings_unlock(void) { pthread_mutex_unlock(&mutex); }
+
+void bindings_forget_all(void) { ledger_clear(&bindings); }
+
+/* Never 0, which is the ledger's mark of emptiness. */
+static uint64_t key_of(uint64_t owner, uint64_t place) {
+    return (owner * 0x9e3779b97f4a7c15ULL ^ place * 0xc2b2ae3d27d4eb4fULL) | 1;
+}
+
+static struct backing end(const struct ledger_entry *binding) {
+    return binding->key != 0 ? backings_drop(binding->other, (enum sort)binding->card) : (struct backing){0};
+}
+
+struct backing bindings_put(uint64_t owner, uint64_t place, uint64_t number, enum sort sort) {
+    uint64_t key = key_of(owner, place);
+    bindings_lock();
+    struct ledger_entry before = ledger_take(&bindings, key);
+    if (number != 0) ledger_put(&bindings, (struct ledger_entry){key, owner, number, 0, (int)sort});
+    bindings_unlock();
+    return end(&before);
+}
+
+struct backing bindings_remove(uint64_t owner, uint64_t place) { return bindings_put(owner, place, 0, UNSEEN); }
+
+uint64_t bindings_hold(uint64_t owner, uint64_t place) {
+    bindings_lock();
+    uint64_t number = ledger_find(&bindings, key_of(owner, place)).other;
+    bindings_unlock();
+    backings_hold_again(number, UNSEEN);
+    return number;
+}
+
+bool bindings_remove_any(uint64_t owner, struct backing *change) {
+    struct ledger_entry found = {0};
+    bindings_lock();
+    for (size_t i = 0; i < bindings.size && found.key == 0; i++)
+        if (bindings.entries[i].key != 0 && bindings.entries[i].bytes == owner) found = bindings.entries[i];
+    ledger_take(&bindings, found.key);
+    bindings_unlock();
+    *change = end(&found);
+    return found.key != 0;
+}

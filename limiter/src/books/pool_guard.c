@@ -1,0 +1,48 @@
+#include "books/pool_guard.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
+enum { PAUSE_NS = 10000 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while a pool is ended */
+static unsigned users;                                    /* atomically */
+static bool is_ending;                                    /* atomically, under the mutex when written */
+
+void pool_users_lock(void) { pthread_mutex_lock(&mutex); }
+
+void pool_users_unlock(void) { pthread_mutex_unlock(&mutex); }
+
+void pool_users_forget(void) {
+    users = 0;
+    is_ending = false;
+}
+
+void pool_users_leave(void) { __atomic_fetch_sub(&users, 1, __ATOMIC_SEQ_CST); }
+
+/* Both sides say what they do before they look what the other does. */
+static bool try_enter(void) {
+    __atomic_fetch_add(&users, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&is_ending, __ATOMIC_SEQ_CST)) return true;
+    pool_users_leave();
+    return false;
+}
+
+void pool_users_enter(void) {
+    while (!try_enter()) {
+        pool_users_lock();
+        pool_users_unlock();
+    }
+}
+
+void pool_users_shut_out(void) {
+    pool_users_lock();
+    __atomic_store_n(&is_ending, true, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&users, __ATOMIC_SEQ_CST) != 0) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+}
+
+void pool_users_let_in(void) {
+    __atomic_store_n(&is_ending, false, __ATOMIC_SEQ_CST);
+    pool_users_unlock();
+}

@@ -1,0 +1,194 @@
+#include "books/pools.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "driver/capture.h"
+#include "driver/function_table.h"
+
+/* Where a pool was that is destroyed: looking for another goes on behind it. */
+static struct CUmemPoolHandle_st *const GONE = (struct CUmemPoolHandle_st *)1;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct pool places[POOLS];  /* the handles atomically, under the mutex when written */
+static uint64_t used_most[POOLS];  /* atomically; a free may be told when its pool's place is another's */
+static struct pool *listed[POOLS]; /* under the mutex when written: the places ever taken, in that order */
+static unsigned count;             /* atomically, under the mutex when written: places ever taken */
+static unsigned suspended;         /* under the mutex */
+
+void pools_lock(void) { pthread_mutex_lock(&mutex); }
+
+void pools_unlock(void) { pthread_mutex_unlock(&mutex); }
+
+static uint64_t ask(const struct pool *pool, CUmemPool_attribute which) {
+    cuuint64_t value = 0;
+    return REAL(cuMemPoolGetAttribute)(pool->handle, which, &value) == CUDA_SUCCESS ? value : 0;
+}
+
+static uint64_t attribute(const struct pool *pool, CUmemPool_attribute which) {
+    if (!capture_was_seen()) return ask(pool, which);
+    uint64_t value = 0;
+    CAPTURE_ALLOWS(value = ask(pool, which));
+    return value;
+}
+
+uint64_t pools_reserved(const struct pool *pool) { return attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT); }
+
+uint64_t pools_used(const struct pool *pool) { return attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT); }
+
+uint64_t pools_threshold(const struct pool *pool) { return attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD); }
+
+int pools_number(const struct pool *pool) { return (int)(pool - places); }
+
+uint64_t pools_use_more(const struct pool *pool, uint64_t bytes) {
+    return __atomic_add_fetch(&used_most[pools_number(pool)], bytes, __ATOMIC_RELAXED);
+}
+
+void pools_use(const struct pool *pool, uint64_t bytes) {
+    __atomic_store_n(&used_most[pools_number(pool)], bytes, __ATOMIC_RELAXED);
+}
+
+/* Where that was too much, which a pool in another's place may have, the sum is huge and the driver asked. */
+void pools_use_less(struct recent freed) {
+    if (freed.bytes) __atomic_fetch_sub(&used_most[freed.pool], freed.bytes, __ATOMIC_RELAXED);
+}
+
+/* The handle's place, or the first that it may take; NULL where all are taken. */
+static struct pool *place_of(CUmemoryPool handle) {
+    struct pool *room = NULL;
+    size_t home = (size_t)(((uintptr_t)handle * 0x9e3779b97f4a7c15ULL) >> 32);
+    for (size_t i = 0; i < POOLS; i++) {
+        struct pool *pool = &places[(home + i) % POOLS];
+        CUmemoryPool there = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
+        if (there == handle) return pool;
+        if (!room && (there == GONE || !there)) room = pool;
+        if (!there) return room;
+    }
+    return room;
+}
+
+struct pool *pools_known(CUmemoryPool handle) {
+    struct pool *pool = handle != GONE ? place_of(handle) : NULL;
+    return pool && __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) == handle ? pool : NULL;
+}
+
+/* Under the mutex. */
+static void list(struct pool *pool) {
+    listed[count] = pool;
+    __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
+}
+
+/* All but its handle, which others may be comparing: a place taken anew stays GONE until it is filled. */
+static void fill(struct pool *pool, const struct pool *made) {
+    size_t behind = offsetof(struct pool, uuid);
+    memcpy((char *)pool + behind, (const char *)made + behind, sizeof *pool - behind);
+}
+
+struct pool *pools_add(CUmemoryPool handle, const struct pool *made) {
+    pools_lock();
+    struct pool *pool = place_of(handle);
+    if (pool && pool->handle != handle) {
+        bool is_first = !pool->handle;
+        fill(pool, made);
+        pools_use(pool, 0);
+        __atomic_store_n(&pool->handle, handle, __ATOMIC_RELEASE);
+        if (is_first) list(pool);
+    }
+    pools_unlock();
+    return pool;
+}
+
+void pools_keep(CUmemoryPool handle, uint64_t threshold) {
+    struct pool *pool = pools_known(handle);
+    if (pool) __atomic_store_n(&pool->kept, threshold, __ATOMIC_RELAXED);
+}
+
+bool pools_any(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED) != 0; }
+
+void pools_suspend(void) {
+    pools_lock();
+    suspended++;
+    pools_unlock();
+}
+
+void pools_resume(void) {
+    pools_lock();
+    suspended--;
+    pools_unlock();
+}
+
+/* Under the mutex. */
+static struct pool take(struct pool *pool) {
+    struct pool taken = *pool;
+    __atomic_store_n(&pool->handle, GONE, __ATOMIC_RELEASE);
+    return taken;
+}
+
+struct pool pools_drop(CUmemoryPool handle) {
+    pools_lock();
+    struct pool *pool = pools_known(handle);
+    struct pool taken = pool ? take(pool) : (struct pool){0};
+    pools_unlock();
+    pools_current_changes();
+    return taken;
+}
+
+struct pool pools_drop_any(void) {
+    for (unsigned i = 0; i < count; i++)
+        if (listed[i]->handle != GONE) return pools_drop(listed[i]->handle);
+    return (struct pool){0};
+}
+
+static bool is_on(const struct pool *pool, int card) {
+    return __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) != GONE && pool->is_counted && pool->card == card;
+}
+
+/* What it has given back may have been exported. */
+void pools_see_one(struct pool *pool) {
+    uint64_t number = __atomic_load_n(&pool->number, __ATOMIC_RELAXED);
+    uint64_t before = pool->seen;
+    __atomic_store_n(&pool->seen, pools_reserved(pool), __ATOMIC_RELAXED);
+    if (number != 0 && pool->seen < before) exported_shrink(number, before - pool->seen);
+}
+
+bool pools_may_have_shrunk(const struct pool *pool) {
+    return __atomic_load_n(&pool->seen, __ATOMIC_RELAXED) > __atomic_load_n(&pool->kept, __ATOMIC_RELAXED);
+}
+
+bool pools_any_may_have_shrunk(int card) {
+    unsigned known = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < known; i++)
+        if (is_on(listed[i], card) && pools_may_have_shrunk(listed[i])) return true;
+    return false;
+}
+
+bool pools_see(int card, uint64_t *measured) {
+    *measured = 0;
+    for (unsigned i = 0; i < count && !suspended; i++) {
+        if (!is_on(listed[i], card)) continue;
+        pools_see_one(listed[i]);
+        *measured += listed[i]->is_managed ? 0 : listed[i]->seen;
+    }
+    return !suspended;
+}
+
+struct pool *pools_next(int card, unsigned *at) {
+    while (!suspended && *at < count)
+        if (is_on(listed[(*at)++], card)) return listed[*at - 1];
+    return NULL;
+}
+
+void pools_adopt(int card, uint32_t settled) {
+    for (unsigned i = 0; i < count; i++) {
+        if (!is_on(listed[i], card) || listed[i]->is_managed) continue;
+        __atomic_store_n(&listed[i]->reserved, listed[i]->seen, __ATOMIC_RELAXED);
+        __atomic_store_n(&listed[i]->settled, settled, __ATOMIC_RELAXED);
+    }
+}
+
+void pools_forget(void) {
+    pools_current_changes();
+    memset(places, 0, sizeof places);
+    count = suspended = 0;
+}

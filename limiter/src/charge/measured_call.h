@@ -1,0 +1,58 @@
+/* A call whose taking only the driver knows: it is made, measured, and undone where it took the container over its
+ * limit.
+ *
+ *     struct measured call = measured_begin("cuModuleLoad", 0);
+ *     if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+ *     CUresult result = REAL(cuModuleLoad)(module, name);
+ *     if (measured_fits(&call, result)) return result;
+ *     REAL(cuModuleUnload)(*module);
+ *     return measured_undone(&call);
+ */
+#ifndef VGPU_MEASURED_H
+#define VGPU_MEASURED_H
+
+#include "charge/charge.h"
+#include "driver/abi.h"
+
+struct measured {
+    const char *what;
+    uint8_t uuid[UUID_SIZE];
+    struct claim claim;
+    int span;
+    uint64_t charged; /* to this process, before */
+    uint64_t calls;   /* of this process, before (account_calls) */
+    uint64_t figure;  /* NVML's of this process before; only where it is not trusted yet */
+    bool is_counted;
+    bool is_light;
+    bool is_refused; /* the driver must not be called */
+};
+
+/* Before the call: on the current context's card, or on that of a device. `expected` bytes are charged ahead, so that
+ * processes that do the same together stay under the limit; 0 where nobody can know. Without limits, or without a
+ * context, nothing is counted. */
+struct measured measured_begin(const char *what, uint64_t expected);
+struct measured measured_begin_on(const char *what, CUdevice device, uint64_t expected);
+
+/* The same for a call so quick that measuring each would be felt: it is measured where that is due. */
+struct measured measured_begin_light(const char *what);
+
+/* After it: charges what the process now holds. False where the call has to be undone. */
+bool measured_fits(struct measured *call, CUresult result);
+
+/* After it was undone. Returns the answer for the program: CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult measured_undone(struct measured *call);
+
+/* How much more the process holds than before, as far as that was measured. */
+uint64_t measured_growth(const struct measured *call);
+
+/* The same; 0 where another call of this process has changed what it holds meanwhile. */
+uint64_t measured_growth_alone(const struct measured *call);
+
+/* After a call that gave back what only NVML can count: measures. */
+void measured_end(void);
+
+/* After a call that gave back, or took, what only NVML can count, and that is not to be undone: measures where that is
+ * due. */
+void measured_look(void);
+
+#endif

@@ -1,0 +1,37 @@
+#include "charge/refusals.h"
+
+#include <stdbool.h>
+
+#include "charge/charge.h"
+#include "common/limits.h"
+#include "common/log.h"
+#include "container/container.h"
+#include "region/account.h"
+
+/* The card's row, made where there is none yet. */
+static int row_of(struct region *region, const uint8_t uuid[UUID_SIZE]) {
+    int card = account_find_card(region, uuid);
+    if (card >= 0 || region_lock(region, CHARGE_LOCK_MS) != 0) return card;
+    card = account_card(region, uuid);
+    region_unlock(region);
+    return card;
+}
+
+/* What has room may be refused too, or may have room only since. */
+static const char *why(const struct region *region, uint64_t bytes, uint64_t used, uint64_t limit) {
+    if (!region) return ": there is no region to account for it";
+    bool has_room = used <= limit && bytes <= limit - used;
+    return has_room ? ": the region was locked or full, or has changed since" : "";
+}
+
+void refusals_add(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
+    struct region *region = place_region();
+    int card = region ? row_of(region, uuid) : -1;
+    uint64_t limit = charge_limit(uuid);
+    uint64_t used = region ? account_used(region, card) : 0;
+    char name[UUID_TEXT];
+    if (region) account_refuse(region, card);
+    limits_write_uuid(uuid, name);
+    log_warn("%s refused: %llu bytes asked, %llu used, limit %llu on %s%s", what, (unsigned long long)bytes,
+             (unsigned long long)used, (unsigned long long)limit, name, why(region, bytes, used, limit));
+}

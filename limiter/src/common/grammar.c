@@ -1,0 +1,148 @@
+/* The environment's grammar; the same as vgpu/quantity.py reads. */
+#include <string.h>
+
+#include "common/limits.h"
+
+struct text {
+    const char *at;
+    const char *end;
+};
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static struct text trimmed(const char *at, const char *end) {
+    while (at < end && is_space(*at)) at++;
+    while (at < end && is_space(end[-1])) end--;
+    return (struct text){at, end};
+}
+
+static bool take(struct text *text, char c) {
+    if (text->at == text->end || *text->at != c) return false;
+    text->at++;
+    return true;
+}
+
+/* Reads 1 to `most` digits; returns how many. */
+static int take_number(struct text *text, int most, uint64_t *value) {
+    int count = 0;
+    for (*value = 0; count < most && text->at < text->end && is_digit(*text->at); count++)
+        *value = *value * 10 + (uint64_t)(*text->at++ - '0');
+    return count;
+}
+
+/* `Ki`, `Mi`, `Gi`, `Ti`, each with a B or without; none is MiB. */
+static uint64_t take_unit(struct text *text) {
+    static const char prefixes[] = "KMGT";
+    uint64_t scale = 1ULL << 20;
+    if (text->at < text->end && is_space(*text->at)) text->at++;
+    const char *prefix = text->at < text->end ? strchr(prefixes, *text->at) : NULL;
+    if (prefix && text->end - text->at > 1 && text->at[1] == 'i') {
+        scale = 1ULL << (10 * (prefix - prefixes + 1));
+        text->at += 2;
+    }
+    take(text, 'B');
+    return scale;
+}
+
+static bool parse_size(struct text text, uint64_t *bytes) {
+    static const uint64_t tens[] = {1, 10, 100, 1000};
+    uint64_t whole;
+    uint64_t fraction = 0;
+    int digits = 0;
+    if (take_number(&text, 9, &whole) == 0) return false;
+    if (take(&text, '.') && (digits = take_number(&text, 3, &fraction)) == 0) return false;
+    uint64_t scale = take_unit(&text);
+    if (text.at != text.end || whole >= UINT64_MAX / scale) return false;
+    *bytes = whole * scale + fraction * scale / tens[digits];
+    return true;
+}
+
+static int hex(char c) {
+    if (is_digit(c)) return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static const char shape[] = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+static_assert(sizeof shape == UUID_TEXT, "with the final zero");
+
+bool limits_parse_uuid(const char *text, size_t length, uint8_t uuid[UUID_SIZE]) {
+    if (length != sizeof shape - 1) return false;
+    size_t nibble = 0;
+    memset(uuid, 0, UUID_SIZE);
+    for (size_t i = 0; i < length; i++) {
+        int value = hex(text[i]);
+        if (shape[i] != 'x' ? text[i] != shape[i] : value < 0) return false;
+        if (shape[i] != 'x') continue;
+        uuid[nibble / 2] = (uint8_t)(uuid[nibble / 2] << 4 | value);
+        nibble++;
+    }
+    return true;
+}
+
+void limits_write_uuid(const uint8_t uuid[UUID_SIZE], char text[UUID_TEXT]) {
+    size_t nibble = 0;
+    for (size_t i = 0; i < sizeof shape; i++) {
+        text[i] = shape[i];
+        if (shape[i] != 'x') continue;
+        text[i] = "0123456789abcdef"[nibble % 2 ? uuid[nibble / 2] & 15 : uuid[nibble / 2] >> 4];
+        nibble++;
+    }
+}
+
+/* `uuid=8GiB`, or `8GiB` for every card. */
+static bool parse_entry(struct text text, struct card_limit *entry) {
+    const char *equals = memchr(text.at, '=', (size_t)(text.end - text.at));
+    if (!equals) return parse_size(trimmed(text.at, text.end), &entry->memory);
+    struct text uuid = trimmed(text.at, equals);
+    return limits_parse_uuid(uuid.at, (size_t)(uuid.end - uuid.at), entry->uuid) &&
+           parse_size(trimmed(equals + 1, text.end), &entry->memory);
+}
+
+static bool parse_memory(const char *at, struct limits_slot *out) {
+    const char *end = at + strlen(at);
+    for (out->count = 0; out->count < LIMITS_CARDS; at++) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        struct text entry = {at, comma ? comma : end};
+        if (!parse_entry(entry, &out->cards[out->count++])) return false;
+        at = entry.end;
+        if (at == end) return true;
+    }
+    return false;
+}
+
+static bool parse_cores(const char *cores, uint32_t *out) {
+    struct text text = trimmed(cores, cores + strlen(cores));
+    uint64_t value;
+    if (take_number(&text, 3, &value) == 0 || text.at != text.end || value > FULL_CORES) return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+/* The place of a name among others; without one, the first. */
+static bool parse_name(const char *name, const char *const names[], uint32_t count, uint32_t *out) {
+    for (*out = 0; name && *out < count; (*out)++)
+        if (strcmp(name, names[*out]) == 0) return true;
+    return !name;
+}
+
+static bool parse_policies(const struct limits_text *text, struct limits_slot *out) {
+    static const char *const compute[POLICY_COUNT] = {"fixed", "burst", "best-effort"};
+    static const char *const memory[MEMORY_POLICIES] = {"refuse", "spill"};
+    return parse_name(text->compute_policy, compute, POLICY_COUNT, &out->compute_policy) &&
+           parse_name(text->memory_policy, memory, MEMORY_POLICIES, &out->memory_policy);
+}
+
+bool limits_parse(const struct limits_text *text, struct limits_slot *out) {
+    uint32_t percent = FULL_CORES;
+    memset(out, 0, sizeof *out);
+    out->count = 1;
+    out->cards[0].memory = UNLIMITED;
+    if (text->memory) out->cards[0].memory = 0;
+    if (text->memory && !parse_memory(text->memory, out)) return false;
+    if (text->cores && !parse_cores(text->cores, &percent)) return false;
+    if (!parse_policies(text, out)) return false;
+    for (uint32_t i = 0; i < out->count; i++) out->cards[i].cores = percent;
+    return true;
+}

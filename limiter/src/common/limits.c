@@ -1,0 +1,65 @@
+#include "common/limits.h"
+
+#include <string.h>
+
+static uint32_t crc32(const uint8_t *bytes, size_t length) {
+    static const uint32_t nibbles[16] = {
+        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+    };
+    uint32_t crc = ~0U;
+    for (size_t i = 0; i < length; i++) {
+        crc = nibbles[(crc ^ bytes[i]) & 15] ^ (crc >> 4);
+        crc = nibbles[(crc ^ (bytes[i] >> 4)) & 15] ^ (crc >> 4);
+    }
+    return ~crc;
+}
+
+static bool is_limits_file(const struct limits_file *file) {
+    return memcmp(file->magic, LIMITS_MAGIC, sizeof file->magic) == 0 && file->version == LIMITS_VERSION &&
+           file->slot_size == sizeof(struct limits_slot);
+}
+
+static bool is_whole(const struct limits_slot *slot) {
+    return slot->crc == crc32((const uint8_t *)slot + sizeof slot->crc, sizeof *slot - sizeof slot->crc) &&
+           slot->count <= LIMITS_CARDS && slot->compute_policy < POLICY_COUNT && slot->memory_policy < MEMORY_POLICIES;
+}
+
+static uint32_t active_of(const struct limits_file *file) {
+    return __atomic_load_n(&file->active, __ATOMIC_ACQUIRE) & 1;
+}
+
+/* Judged is a copy, for the writer may be at it. */
+static bool take(const struct limits_slot *slot, struct limits_slot *out) {
+    struct limits_slot copy = *slot;
+    if (!is_whole(&copy)) return false;
+    *out = copy;
+    return true;
+}
+
+bool limits_decode(const struct limits_file *file, struct limits_slot *out) {
+    if (!is_limits_file(file)) return false;
+    uint32_t active = active_of(file);
+    return take(&file->slots[active], out) || take(&file->slots[active ^ 1], out);
+}
+
+/* Numbers may come again, in a file that was made anew; checksums, hardly. */
+static bool is_same(const struct limits_slot *slot, const struct limits_slot *copy) {
+    return __atomic_load_n(&slot->sequence, __ATOMIC_ACQUIRE) == copy->sequence && slot->crc == copy->crc;
+}
+
+bool limits_follow(const struct limits_file *file, struct limits_slot *copy) {
+    const struct limits_slot *slot = &file->slots[active_of(file)];
+    return !is_same(slot, copy) && is_limits_file(file) && take(slot, copy);
+}
+
+struct card_limit limits_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]) {
+    static const uint8_t any[UUID_SIZE];
+    struct card_limit found = {.memory = 0, .cores = 0};
+    for (uint32_t i = 0; i < limits->count; i++) {
+        const struct card_limit *entry = &limits->cards[i];
+        if (memcmp(entry->uuid, uuid, UUID_SIZE) == 0) return *entry;
+        if (memcmp(entry->uuid, any, UUID_SIZE) == 0) found = *entry;
+    }
+    return found;
+}

@@ -1,0 +1,96 @@
+#include "compute/arbiter_handshake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* Newer than the C library that we build for. */
+#ifndef F_GET_SEALS
+#define F_GET_SEALS   1034
+#define F_SEAL_SHRINK 0x0002
+#endif
+
+static bool is_nothing_yet(void) { return errno == EAGAIN || errno == EINTR; }
+
+static bool send_all(int fd, const void *bytes, size_t size) {
+    return send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+static int connected(const struct sockaddr_un *address) {
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof *address) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+int greeting_send(const char *path, const uint8_t uuid[UUID_SIZE]) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct arbitration_hello hello = {.version = ARBITRATION_VERSION};
+    if (strlen(path) >= sizeof address.sun_path || access(path, F_OK) != 0) return -1;
+    memcpy(address.sun_path, path, strlen(path));
+    memcpy(hello.magic, ARBITRATION_MAGIC, sizeof hello.magic);
+    memcpy(hello.uuid, uuid, UUID_SIZE);
+    int fd = connected(&address);
+    if (fd < 0 || send_all(fd, &hello, sizeof hello)) return fd;
+    close(fd);
+    return -1;
+}
+
+/* The descriptor that came with a message, or -1. */
+static int passed(struct msghdr *message) {
+    int fd = -1;
+    for (struct cmsghdr *each = CMSG_FIRSTHDR(message); each; each = CMSG_NXTHDR(message, each))
+        if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_RIGHTS && each->cmsg_len == CMSG_LEN(sizeof(int)))
+            memcpy(&fd, CMSG_DATA(each), sizeof fd);
+    return fd;
+}
+
+/* A file that is too short, or gets so, would kill who reads it. */
+static bool is_page(int fd) {
+    struct stat status;
+    int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
+           status.st_size >= (off_t)sizeof(struct arbitration_page);
+}
+
+static void *mapped(int fd) {
+    size_t size = sizeof(struct arbitration_page);
+    return is_page(fd) ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+}
+
+static bool is_welcome(const struct arbitration_welcome *welcome) {
+    return memcmp(welcome->magic, ARBITRATION_MAGIC, sizeof welcome->magic) == 0 &&
+           welcome->version == ARBITRATION_VERSION && welcome->result == ARBITRATION_ACCEPTED;
+}
+
+enum greeting greeting_answer(int fd, void **page) {
+    struct arbitration_welcome welcome = {0};
+    union {
+        struct cmsghdr aligned;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec piece = {&welcome, sizeof welcome};
+    struct msghdr message = {
+        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got <= 0) return got < 0 && is_nothing_yet() ? GREETING_NONE : GREETING_LOST;
+    int file = passed(&message);
+    *page = got == (ssize_t)sizeof welcome && is_welcome(&welcome) ? mapped(file) : MAP_FAILED;
+    if (file >= 0) close(file);
+    return *page == MAP_FAILED ? GREETING_REFUSED : GREETING_ACCEPTED;
+}
+
+bool greeting_tell(int fd, const struct arbitration_message *message) {
+    return send_all(fd, message, sizeof *message) || is_nothing_yet();
+}
+
+bool greeting_is_lost(int fd) {
+    char nothing;
+    ssize_t got = recv(fd, &nothing, sizeof nothing, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && !is_nothing_yet());
+}

@@ -1,0 +1,53 @@
+/* A process's connection to the node's arbiter, about one card (arbitration.h). Whatever the arbiter does or leaves
+ * undone, no call waits but link_nap, and that for as long as it is told. */
+#ifndef VGPU_LINK_H
+#define VGPU_LINK_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "compute/turn_limits.h"
+#include "region/region.h"
+
+/* Zeros are a link that was never tried. The mutex guards the fields but for those said to be atomic. */
+struct link {
+    pthread_mutex_t mutex;
+    enum { LINK_APART, LINK_GREETING, LINK_JOINED } state; /* atomically too */
+    int fd;
+    ino_t inode;                         /* the socket's: a program may have closed it, and opened another file */
+    uint64_t retry_at;                   /* CLOCK_MONOTONIC in ns */
+    const struct arbitration_page *page; /* atomically, once: what is mapped there changes with the connection */
+    uint32_t ended;                      /* atomically: the last turn that was given back */
+};
+
+/* Connects where that is due, takes the arbiter's welcome, notices that it is gone. How the card stands then. */
+enum standing link_look(struct link *link, const uint8_t uuid[UUID_SIZE]);
+
+/* The same as of the last look. */
+enum standing link_standing(const struct link *link);
+
+/* Whether others use the card, by the last word of the arbiter's. One load from memory. */
+bool link_is_contended(const struct link *link);
+
+/* Whether the arbiter is being asked or was found; and whether its first answer is still to come. */
+bool link_is_up(const struct link *link);
+bool link_is_greeting(const struct link *link);
+
+/* The last page; NULL where there never was one. */
+const struct arbitration_page *link_page(const struct link *link);
+
+/* The turn that is this process's, 0 for none. And whether nothing more is to be launched in one that was. */
+uint32_t link_turn(const struct link *link);
+bool link_is_called_back(const struct link *link, uint32_t turn);
+
+/* Asks for a turn; gives one back that needs the card for `ns` more. */
+void link_want(struct link *link);
+void link_done(struct link *link, uint32_t turn, uint64_t ns);
+
+/* Until there is a turn, or the time is up. */
+void link_nap(const struct link *link, uint64_t ns);
+
+/* In a forked child: the connection is its parent's. */
+void link_forget(struct link *link);
+
+#endif

@@ -1,0 +1,67 @@
+/* A gate's inside: one card's turns in this process. */
+#ifndef VGPU_GATE_TURNS_H
+#define VGPU_GATE_TURNS_H
+
+#include <pthread.h>
+
+#include "compute/estimates.h"
+#include "compute/turn.h"
+#include "compute/turn_events.h"
+#include "compute/turn_request.h"
+
+/* Who sets OPENING or CLOSING has the gate to himself until he sets another; while it is OPENING the marks are
+ * nobody's.
+ */
+enum phase { SHUT, OPENING, OPEN, CLOSING };
+
+/* The mutex guards the fields; it is never held across a call of the driver's, nor while waiting for the turn. */
+struct gate {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    enum phase phase;
+    unsigned passing;   /* launches between `gate_enter` and `gate_leave` */
+    uint64_t sample;    /* the key of the launch that is measured alone */
+    unsigned sample_at; /* which of the turn's that is to be, unless an unknown one comes before it */
+    uint32_t drawn;     /* at random, last */
+    unsigned in_vain;   /* how often in a row the card was not done in time */
+    uint64_t due;       /* atomically: when it is to be looked at again, in ticks; 0 = at once */
+    bool is_shared;     /* atomically: the container is held to a share of it, as of the last look */
+    bool is_leisurely;  /* at the last turn's end the card had waited for launches */
+    struct lease lease;
+    struct turn turn;
+    struct estimates estimates;
+    struct marks marks;
+};
+
+enum { GATES = REGION_CARDS };
+
+/* The gate of a CUdevice as far as it has one; and with one made for it, NULL where there is no room. Never freed. */
+struct gate *gate_at(int device);
+struct gate *gate_made_at(int device);
+
+/* The gate of the current context's device; and whether launches there need turns now. */
+struct gate *gate_here(void);
+bool gate_needs_turns(struct gate *gate);
+
+/* Without the mutex. Lets the launches that are inside the driver come out, within a tenth of a second; whether all
+ * did. */
+bool gate_await_passing(struct gate *gate);
+
+/* Without the mutex. Ends the turn of a gate that is CLOSING; with `is_kept` that of the arbiter goes on. The phase
+ * that follows. */
+enum phase gate_close(struct gate *gate, bool is_kept);
+
+/* The functions below are called with the mutex held, which they may let go meanwhile. */
+
+/* One step towards a turn that has room for a launch that the open one has not. */
+void gate_step(struct gate *gate, enum verdict verdict);
+
+/* Gives the caller an open turn to himself, which is then CLOSING; one that is being closed is waited for. */
+bool gate_claim(struct gate *gate);
+
+/* Until something changes, or for so many ns. */
+void gate_await_change(struct gate *gate, uint64_t ns);
+
+void gate_set_phase(struct gate *gate, enum phase phase);
+
+#endif

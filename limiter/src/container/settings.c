@@ -1,0 +1,34 @@
+#include "container/settings.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifndef VGPU_RUN
+#define VGPU_RUN "/run/vgpu"
+#endif
+
+/* A file that is there but may not be looked at decides too: it will deny. */
+static bool is_container(void) {
+    return access(VGPU_RUN "/limits", F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+struct settings settings_read(void) {
+    struct settings settings = {0};
+    if (is_container())
+        return (struct settings){.origin = ORIGIN_FILE,
+                                 .limits = VGPU_RUN "/limits",
+                                 .region = VGPU_RUN "/region",
+                                 .arbiter = VGPU_RUN "/arbiter/socket"};
+    settings.region = secure_getenv("VGPU_REGION_FILE");
+    settings.limits = secure_getenv("VGPU_LIMITS_FILE");
+    settings.arbiter = secure_getenv("VGPU_ARBITER_SOCKET");
+    settings.text = (struct limits_text){.memory = secure_getenv("VGPU_MEMORY_LIMIT"),
+                                         .cores = secure_getenv("VGPU_CORES_LIMIT"),
+                                         .compute_policy = secure_getenv("VGPU_COMPUTE_POLICY"),
+                                         .memory_policy = secure_getenv("VGPU_MEMORY_POLICY")};
+    if (settings.text.memory || settings.text.cores) settings.origin = ORIGIN_ENVIRONMENT;
+    if (settings.limits) settings.origin = ORIGIN_FILE;
+    return settings;
+}

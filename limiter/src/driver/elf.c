@@ -1,0 +1,101 @@
+#include "driver/elf.h"
+
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#define MUSL "ld-musl-x86_64.so.1"
+#elif defined(__aarch64__)
+#define MUSL "ld-musl-aarch64.so.1"
+#endif
+
+struct search {
+    const char *library;
+    const char *symbol;
+    void *found;
+};
+
+struct tables {
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const uint32_t *hash; /* DT_GNU_HASH */
+};
+
+static uint32_t gnu_hash(const char *name) {
+    uint32_t hash = 5381;
+    for (; *name; name++) hash = hash * 33 + (uint8_t)*name;
+    return hash;
+}
+
+static bool is_match(const struct tables *tables, uint32_t place, const char *name) {
+    const ElfW(Sym) *symbol = &tables->symbols[place];
+    return symbol->st_shndx != SHN_UNDEF && strcmp(tables->strings + symbol->st_name, name) == 0;
+}
+
+/* The table: four counts, a Bloom filter, buckets, and chains whose last hash has bit 0 set. */
+static const ElfW(Sym) * lookup(const struct tables *tables, const char *name) {
+    uint32_t bucket_count = tables->hash[0];
+    uint32_t first = tables->hash[1];
+    const uint32_t *buckets = tables->hash + 4 + tables->hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
+    const uint32_t *chain = buckets + bucket_count;
+    uint32_t hash = gnu_hash(name);
+    uint32_t place = buckets[hash % bucket_count];
+    if (place < first) return NULL;
+    for (;; place++) {
+        uint32_t here = chain[place - first];
+        if ((here | 1) == (hash | 1) && is_match(tables, place, name)) return &tables->symbols[place];
+        if (here & 1) return NULL;
+    }
+}
+
+static void *address_of(ElfW(Addr) base, ElfW(Addr) value) {
+    return (void *)(value < base ? base + value : value); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static struct tables read_tables(ElfW(Addr) base, const ElfW(Dyn) * dynamic) {
+    struct tables tables = {0};
+    for (; dynamic->d_tag != DT_NULL; dynamic++) {
+        if (dynamic->d_tag == DT_SYMTAB) tables.symbols = address_of(base, dynamic->d_un.d_ptr);
+        if (dynamic->d_tag == DT_STRTAB) tables.strings = address_of(base, dynamic->d_un.d_ptr);
+        if (dynamic->d_tag == DT_GNU_HASH) tables.hash = address_of(base, dynamic->d_un.d_ptr);
+    }
+    return tables;
+}
+
+static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *object) {
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return address_of(0, object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+    return NULL;
+}
+
+static bool is_named(const char *path, const char *name) {
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash ? slash + 1 : path, name) == 0;
+}
+
+static int visit(struct dl_phdr_info *object, size_t size, void *argument) {
+    (void)size;
+    struct search *search = argument;
+    const ElfW(Dyn) *dynamic = dynamic_of(object);
+    if (!dynamic || !object->dlpi_name || !is_named(object->dlpi_name, search->library)) return 0;
+    struct tables tables = read_tables(object->dlpi_addr, dynamic);
+    if (!tables.symbols || !tables.strings || !tables.hash) return 0;
+    const ElfW(Sym) *symbol = lookup(&tables, search->symbol);
+    if (symbol) search->found = address_of(0, object->dlpi_addr + symbol->st_value);
+    return search->found != NULL;
+}
+
+/* Before glibc 2.34 some live in libdl. LD_PRELOAD brings us into programs of musl too. */
+void *elf_symbol(const char *symbol) {
+    static const char *const libraries[] = {"libc.so.6", "libdl.so.2", MUSL};
+    struct search search = {.symbol = symbol};
+    for (size_t i = 0; !search.found && i < sizeof libraries / sizeof *libraries; i++) {
+        search.library = libraries[i];
+        dl_iterate_phdr(visit, &search);
+    }
+    return search.found;
+}

@@ -1,0 +1,62 @@
+/* Multicast objects have no memory of their own; what is bound to them they hold until it is unbound or they end. */
+#include "books/bindings.h"
+#include "charge/charge.h"
+#include "driver/function_table.h"
+#include "hooks/memory/physical_charge.h"
+
+static uint64_t place_of(CUdevice device, size_t offset) { return (uint64_t)offset ^ (uint64_t)(unsigned)device << 48; }
+
+static CUdevice device_of(CUmemGenericAllocationHandle memory) {
+    CUmemAllocationProp properties = {0};
+    REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, memory);
+    return properties.location.id;
+}
+
+static CUdevice device_at(CUdeviceptr address) {
+    CUdevice device = 0;
+    REAL(cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+    return device;
+}
+
+static void bind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, uint64_t number) {
+    int span = charge_enter();
+    changes_charge(bindings_put(object, place_of(device, offset), number, UNSEEN));
+    charge_leave(span);
+}
+
+#define BIND(name, device, number, object, offset, ...)                                          \
+    do {                                                                                         \
+        CUresult result = REAL(name)(__VA_ARGS__);                                               \
+        if (result == CUDA_SUCCESS && charge_is_limited()) bind(object, device, offset, number); \
+        return result;                                                                           \
+    } while (0)
+
+EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset,
+                                   CUmemGenericAllocationHandle memory, size_t from, size_t size,
+                                   unsigned long long flags) {
+    BIND(cuMulticastBindMem, device_of(memory), backings_hold(memory), object, offset, object, offset, memory, from,
+         size, flags);
+}
+
+EXPORT CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
+                                      CUmemGenericAllocationHandle memory, size_t from, size_t size,
+                                      unsigned long long flags) {
+    BIND(cuMulticastBindMem_v2, device, backings_hold(memory), object, offset, object, device, offset, memory, from,
+         size, flags);
+}
+
+EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset, CUdeviceptr memory, size_t size,
+                                    unsigned long long flags) {
+    BIND(cuMulticastBindAddr, device_at(memory), backings_hold_at(memory), object, offset, object, offset, memory, size,
+         flags);
+}
+
+EXPORT CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
+                                       CUdeviceptr memory, size_t size, unsigned long long flags) {
+    BIND(cuMulticastBindAddr_v2, device, backings_hold_at(memory), object, offset, object, device, offset, memory, size,
+         flags);
+}
+
+EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, size_t size) {
+    BIND(cuMulticastUnbind, device, 0, object, offset, object, device, offset, size);
+}

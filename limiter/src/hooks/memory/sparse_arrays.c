@@ -1,0 +1,44 @@
+/* Arrays whose memory is mapped to them: they hold it, all or by tiles, until it is unmapped or they end. The driver
+ * unmaps when the stream comes to it, and we at the call. */
+#include "books/bindings.h"
+#include "charge/charge.h"
+#include "driver/function_table.h"
+#include "hooks/memory/physical_charge.h"
+
+static uint64_t mix(uint64_t hash, uint64_t word) { return (hash ^ word) * 0x9e3779b97f4a7c15ULL; }
+
+/* A part of an array, by the words that name it. */
+static uint64_t place_of(const CUarrayMapInfo *part) {
+    uint64_t hash = mix(1, part->subresourceType);
+    if (part->subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL)
+        return mix(mix(hash, part->subresource.miptail.layer), part->subresource.miptail.offset);
+    hash = mix(mix(hash, part->subresource.sparseLevel.level), part->subresource.sparseLevel.layer);
+    hash = mix(mix(hash, part->subresource.sparseLevel.offsetX), part->subresource.sparseLevel.offsetY);
+    return mix(hash, part->subresource.sparseLevel.offsetZ);
+}
+
+static void note(const CUarrayMapInfo *part) {
+    uint64_t owner = (uint64_t)part->resource.array;
+    bool is_mapped = part->memOperationType == CU_MEM_OPERATION_TYPE_MAP;
+    uint64_t number = is_mapped ? backings_hold(part->memHandle.memHandle) : 0;
+    changes_charge(bindings_put(owner, place_of(part), number, UNSEEN));
+}
+
+static void note_all(const CUarrayMapInfo *parts, unsigned count) {
+    if (!charge_is_limited()) return;
+    int span = charge_enter();
+    for (unsigned i = 0; i < count; i++) note(&parts[i]);
+    charge_leave(span);
+}
+
+EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *parts, unsigned count, CUstream stream) {
+    CUresult result = REAL(cuMemMapArrayAsync)(parts, count, stream);
+    if (result == CUDA_SUCCESS) note_all(parts, count);
+    return result;
+}
+
+EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *parts, unsigned count, CUstream stream) {
+    CUresult result = REAL(cuMemMapArrayAsync_ptsz)(parts, count, stream);
+    if (result == CUDA_SUCCESS) note_all(parts, count);
+    return result;
+}

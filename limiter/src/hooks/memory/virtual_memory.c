@@ -1,0 +1,103 @@
+/* Virtual memory management: the physical memory is charged, addresses and mappings are not. */
+#include "hooks/memory/virtual_memory.h"
+
+#include "books/bindings.h"
+#include "charge/attempt.h"
+#include "driver/function_table.h"
+#include "hooks/memory/physical_charge.h"
+
+/* Memory of the host, and what the driver will refuse, is no matter of ours. */
+static bool is_on_card(const CUmemGenericAllocationHandle *handle, const CUmemAllocationProp *properties) {
+    return handle && properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+void vmm_end_of(uint64_t owner) {
+    struct backing change;
+    while (bindings_remove_any(owner, &change)) changes_charge(change);
+}
+
+static CUresult keep(const struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
+    struct backing backing = {.card = attempt->claim.card, .bytes = attempt->claim.bytes};
+    if (!attempt->is_charged) return result;
+    if (result == CUDA_SUCCESS && backings_create(*handle, backing)) return result;
+    if (result == CUDA_SUCCESS) {
+        REAL(cuMemRelease)(*handle);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    changes_charge(backing);
+    return result;
+}
+
+static CUresult finish(struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
+    result = keep(attempt, result, handle);
+    attempt_end(attempt);
+    return result;
+}
+
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
+                            unsigned long long flags) {
+    if (!is_on_card(handle, properties)) return REAL(cuMemCreate)(handle, size, properties, flags);
+    struct attempt attempt = attempt_begin_on("cuMemCreate", properties->location.id, size);
+    if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result;
+    do result = REAL(cuMemCreate)(handle, size, properties, flags);
+    while (attempt_again(&attempt, result));
+    return finish(&attempt, result, handle);
+}
+
+EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {
+    CUresult result = REAL(cuMemRetainAllocationHandle)(handle, address);
+    if (result == CUDA_SUCCESS && charge_is_limited()) backings_retain(*handle, (uintptr_t)address);
+    return result;
+}
+
+EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                         unsigned long long flags) {
+    CUresult result = REAL(cuMemMap)(address, size, offset, handle, flags);
+    if (result == CUDA_SUCCESS && charge_is_limited()) backings_map(address, size, handle);
+    return result;
+}
+
+EXPORT CUresult cuMemExportToShareableHandle(void *handle, CUmemGenericAllocationHandle memory,
+                                             CUmemAllocationHandleType type, unsigned long long flags) {
+    CUresult result = REAL(cuMemExportToShareableHandle)(handle, memory, type, flags);
+    bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (is_descriptor && charge_is_limited()) backings_export(memory, *(int *)handle);
+    return result;
+}
+
+/* Another process's memory is charged to it as long as it lives; then NVML counts it here. */
+EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *memory, void *handle,
+                                               CUmemAllocationHandleType type) {
+    CUresult result = REAL(cuMemImportFromShareableHandle)(memory, handle, type);
+    bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (is_descriptor && charge_is_limited()) backings_import(*memory, (int)(intptr_t)handle);
+    return result;
+}
+
+/* Forgotten before the driver's call, for after it the driver may give the number to other memory; the charge goes
+ * after it. A release fails only for a handle that is none. */
+EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    if (!charge_is_limited()) return REAL(cuMemRelease)(handle);
+    int span = charge_enter();
+    struct backing change = backings_release(handle);
+    CUresult result = REAL(cuMemRelease)(handle);
+    changes_charge(change);
+    vmm_end_of(handle);
+    charge_leave(span);
+    return result;
+}
+
+static void unmapped(uint64_t address, uint64_t end) {
+    struct backing change;
+    while (backings_unmap(&address, end, &change)) changes_charge(change);
+}
+
+EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
+    if (!charge_is_limited()) return REAL(cuMemUnmap)(address, size);
+    int span = charge_enter();
+    CUresult result = REAL(cuMemUnmap)(address, size);
+    if (result == CUDA_SUCCESS) unmapped(address, address + size);
+    charge_leave(span);
+    return result;
+}

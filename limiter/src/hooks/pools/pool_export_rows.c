@@ -1,0 +1,67 @@
+#include "hooks/pools/pool_export_rows.h"
+
+#include <string.h>
+
+#include "books/pools.h"
+#include "charge/charge.h"
+#include "common/arithmetic.h"
+#include "container/container.h"
+#include "driver/function_table.h"
+#include "region/account.h"
+
+bool pool_rows_extent(CUdeviceptr pointer, struct extent *extent) {
+    CUdeviceptr base;
+    size_t size;
+    if (REAL(cuMemGetAddressRange_v2)(&base, &size, pointer) != CUDA_SUCCESS || size == 0) return false;
+    uint64_t first = base / POOL_STEP;
+    *extent = (struct extent){base, size, first, (base + size - 1) / POOL_STEP - first + 1};
+    return true;
+}
+
+/* Nobody gains by two that are taken for one: the memory is his own container's. */
+uint64_t pool_rows_key(const CUmemPoolPtrExportData *data) {
+    uint64_t words[sizeof *data / sizeof(uint64_t)];
+    uint64_t key = 0;
+    memcpy(words, data, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) key = mixed(key, words[i]);
+    return key;
+}
+
+uint64_t pool_rows_group(uint64_t pool, const struct extent *extent) {
+    struct identity self = place_self();
+    uint64_t process = mixed(mixed(mixed(1, self.pid), self.start_time), self.namespace);
+    return mixed(mixed(mixed(process, pool), extent->first), extent->steps);
+}
+
+/* Under the region's lock. */
+static bool add(struct region *region, struct region_share *row, uint64_t claimed) {
+    int slot = place_claim_slot(region);
+    row->slot = (uint32_t)slot;
+    return slot >= 0 && account_share(region, row, claimed);
+}
+
+bool pool_rows_add(struct region_share *row, uint64_t claimed) {
+    struct region *region = place_region();
+    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return false;
+    bool added = add(region, row, claimed);
+    region_unlock(region);
+    return added;
+}
+
+/* Under the region's lock. */
+static enum joined join(struct region *region, struct region_share *row) {
+    struct region_share known;
+    if (!shares_find(region, row->key, &known)) return UNKNOWN;
+    row->group = known.group;
+    row->bytes = known.bytes;
+    row->card = known.card;
+    return add(region, row, 0) ? JOINED : UNKNOWN;
+}
+
+enum joined pool_rows_join(struct region_share *row) {
+    struct region *region = place_region();
+    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return LOCKED;
+    enum joined joined = join(region, row);
+    region_unlock(region);
+    return joined;
+}

@@ -1,0 +1,33 @@
+/* This process's rows of shared pools (shares.h). */
+#ifndef VGPU_POOL_ROWS_H
+#define VGPU_POOL_ROWS_H
+
+#include "driver/abi.h"
+#include "region/pool_exports.h"
+
+/* Where a pool's pointer lies, and how many steps of the pool's growth that touches. They lie at multiples of their
+ * size. */
+struct extent {
+    uint64_t base;
+    uint64_t size;
+    uint64_t first; /* of the steps */
+    uint64_t steps;
+};
+
+/* False where the driver does not know it. */
+bool pool_rows_extent(CUdeviceptr pointer, struct extent *extent);
+
+/* What tells a pointer everywhere: the driver gives the same data each time. */
+uint64_t pool_rows_key(const CUmemPoolPtrExportData *data);
+
+/* What tells the memory that it lies in: pointers of one pool in the same steps hold the same. */
+uint64_t pool_rows_group(uint64_t pool, const struct extent *extent);
+
+/* Adds a row of this process's, and takes back what was charged ahead of it. False where there is no room for it. */
+bool pool_rows_add(struct region_share *row, uint64_t claimed);
+
+/* Makes an importer's row of a pointer that the region knows already. */
+enum joined { JOINED, UNKNOWN, LOCKED };
+enum joined pool_rows_join(struct region_share *row);
+
+#endif

@@ -1,0 +1,150 @@
+#include "hooks/pools/pool_growth.h"
+
+#include "books/pool_guard.h"
+#include "charge/attempt.h"
+#include "charge/measured_call.h"
+#include "common/clock.h"
+#include "container/container.h"
+#include "driver/capture.h"
+#include "driver/function_table.h"
+#include "hooks/pools/pool_charge.h"
+#include "region/account.h"
+
+/* What one allocation takes of its pool is a multiple of this; none is as large as the other. */
+#define UNIT     512ULL
+#define TOO_MUCH (1ULL << 48)
+
+static bool has_room(struct pool *pool, uint64_t bytes) {
+    return bytes < TOO_MUCH &&
+           pools_use_more(pool, round_up(bytes, UNIT)) <= __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
+}
+
+/* What the pool lacks for so many bytes, at least: what is charged for it is room, whether it is reserved still or
+ * again; but where that is not enough, what it has given back may be taken off it before more is charged, and is none.
+ * Not all frees are counted, so what is in use by our sums is too much one day: then the driver is asked. */
+static uint64_t lacking(struct pool *pool, uint64_t bytes) {
+    if (bytes >= TOO_MUCH) return TOO_MUCH;
+    uint64_t charged = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
+    uint64_t needed = pools_used(pool) + round_up(bytes, UNIT);
+    pools_use(pool, needed);
+    if (needed <= charged) return 0;
+    uint64_t reserved = pools_reserved(pool);
+    return round_up(needed - (reserved < charged ? reserved : charged), POOL_STEP);
+}
+
+/* A pool grows by what it lacks where its free memory lies at its end, and by the whole allocation where it is in
+ * pieces: that is charged if it fits, else the less, and what has become of it is seen afterwards. */
+static bool claim(struct growth *growth, uint64_t bytes, uint64_t lack) {
+    uint64_t most = bytes < TOO_MUCH ? round_up(bytes, POOL_STEP) : TOO_MUCH;
+    return charge_try(growth->pool->uuid, most, &growth->claim) ||
+           charge_reserve(growth->what, growth->pool->uuid, lack < most ? lack : most, &growth->claim);
+}
+
+static void claim_growth(struct growth *growth, uint64_t bytes, uint64_t lack) {
+    growth->span = charge_enter();
+    growth->is_claimed = claim(growth, bytes, lack);
+    growth->is_refused = !growth->is_claimed;
+    if (growth->is_refused) charge_leave(growth->span);
+}
+
+/* From here to its end no pool is destroyed. False where this one was. */
+static bool hold(struct growth *growth) {
+    if (!growth->is_held) pool_users_enter();
+    growth->is_held = true;
+    return pools_known(growth->handle) == growth->pool;
+}
+
+static void make_room(struct growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
+    if (!hold(growth)) return;
+    if (exported_any())
+        pool_charges_look(growth->pool); /* what it has given back is not seen any more once it has grown */
+    uint64_t lack = lacking(growth->pool, bytes);
+    if (lack != 0 && !is_captured(stream)) claim_growth(growth, bytes, lack);
+}
+
+static void begin(struct growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
+    struct pool *pool = growth->pool;
+    growth->span = -1;
+    if (!pool || !pool->is_counted) return;
+    growth->handle = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
+    if (!has_room(pool, bytes) || exported_any()) make_room(growth, bytes, is_captured, stream);
+}
+
+struct growth growth_begin(const char *what, struct pool *pool, uint64_t bytes, bool (*is_captured)(CUstream),
+                           CUstream stream) {
+    struct growth growth = {.what = what, .pool = pool};
+    begin(&growth, bytes, is_captured, stream);
+    return growth;
+}
+
+/* One that the program has chosen is not destroyed before the driver has allocated from it: who destroys it asks first
+ * what is in use. */
+struct growth growth_begin_current(const char *what, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
+    struct growth growth = {.what = what, .pool = pools_default_known()};
+    if (!growth.pool) pool_users_enter();
+    growth.is_held = !growth.pool;
+    if (growth.is_held) growth.pool = pools_current();
+    begin(&growth, bytes, is_captured, stream);
+    return growth;
+}
+
+void growth_end(struct growth *growth) {
+    if (growth->is_held) pool_users_leave();
+}
+
+/* A pool grows by asking the kernel for memory, which takes 25 us at the least; without that an allocation takes 0.5
+ * us, and to ask what is reserved a tenth of it up to a third (measured on an H200, driver 580). So between two of a
+ * thread's that are 8192 ticks apart, which are 2 to 8 us, the later one has not grown anything. */
+static bool is_just_after_another(void) {
+    static __thread uint64_t last;
+    uint64_t before = last;
+    last = moment_ticks();
+    return last - before < moment_ticks_between_looks() >> 16;
+}
+
+static bool is_over(const struct pool *pool, uint64_t before) {
+    const struct region *region = place_region();
+    return __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) > before &&
+           account_used(region, pool->card) > charge_limit(pool->uuid);
+}
+
+static bool fits(struct pool *pool, const struct claim *claim, unsigned own) {
+    uint64_t before = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
+    pool_charges_settle(pool, claim, own);
+    return !is_over(pool, before);
+}
+
+static CUmemoryPool ask_whose(CUdeviceptr pointer) {
+    CUmemoryPool handle = NULL;
+    REAL(cuPointerGetAttribute)((void *)&handle, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer);
+    return handle;
+}
+
+static CUmemoryPool whose(CUdeviceptr pointer) {
+    if (!capture_was_seen()) return ask_whose(pointer);
+    CUmemoryPool handle = NULL;
+    CAPTURE_ALLOWS(handle = ask_whose(pointer));
+    return handle;
+}
+
+/* Which pool is current may have changed meanwhile. What is none's is a graph's; and if the pool has been destroyed,
+ * only NVML can say. */
+static bool fits_where_it_lies(struct growth *growth, CUdeviceptr pointer) {
+    hold(growth);
+    CUmemoryPool handle = whose(pointer);
+    struct pool *pool = handle ? pools_known(handle) : NULL;
+    if (handle && !pool) measured_end();
+    if (!pool || !pool->is_counted || (growth->is_claimed && pool == growth->pool) || !pool_charges_are_due(pool))
+        return true;
+    growth->pool = pool;
+    return fits(pool, &(struct claim){0}, growth->is_claimed);
+}
+
+bool growth_fits(struct growth *growth, CUresult result, CUdeviceptr pointer) {
+    bool may_have_grown = growth->handle && !is_just_after_another();
+    bool is_fitting = !growth->is_claimed || fits(growth->pool, &growth->claim, 1);
+    if (result == CUDA_SUCCESS && (growth->is_claimed || may_have_grown))
+        is_fitting &= fits_where_it_lies(growth, pointer);
+    charge_leave(growth->span);
+    return is_fitting || result != CUDA_SUCCESS;
+}

@@ -1,0 +1,66 @@
+/* Pointers of other processes' pools. The memory is charged to its maker as long as his row says so, then to the card,
+ * by the rows of who imported it (shares.h). An importer's own pool is asked in vain what it has reserved, and gives
+ * back nothing before it is destroyed (measured on an H200, driver 580). */
+#include "books/imports.h"
+#include "books/pool_ids.h"
+#include "books/pools.h"
+#include "charge/charge.h"
+#include "container/container.h"
+#include "driver/cards.h"
+#include "driver/function_table.h"
+#include "hooks/pools/pool_export_rows.h"
+#include "region/account.h"
+
+static bool find_card(CUdeviceptr pointer, uint8_t uuid[UUID_SIZE]) {
+    CUdevice device;
+    return REAL(cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer) == CUDA_SUCCESS &&
+           cards_of_device(device, uuid);
+}
+
+/* There is no room for the row: what is charged stays this process's own until its pool ends. */
+static void keep(CUmemoryPool pool, const struct claim *claim, bool is_charged) {
+    if (!is_charged) charge_anyway(claim->card, claim->bytes);
+    charge_mark_managed(claim->card, claim->bytes);
+    pool_numbers_charge((uint64_t)pool, claim->card, claim->bytes);
+}
+
+/* Memory that nobody in the container is charged for: its maker is gone, or in another one. How large it is can be
+ * asked only now. */
+static bool take_on(struct region_share *row, CUmemoryPool pool, CUdeviceptr pointer) {
+    uint8_t uuid[UUID_SIZE];
+    struct extent extent;
+    struct claim claim;
+    if (!find_card(pointer, uuid) || !pool_rows_extent(pointer, &extent)) return false;
+    row->group = row->key;
+    row->bytes = extent.steps * POOL_STEP;
+    bool fits = charge_reserve("cuMemPoolImportPointer", uuid, row->bytes, &claim);
+    row->card = (uint32_t)claim.card;
+    if (!pool_rows_add(row, fits ? row->bytes : 0)) keep(pool, &claim, fits);
+    return fits;
+}
+
+/* The row comes before the driver's call, so that the memory is charged should its maker end meanwhile. Where the call
+ * fails, it stays until the pool ends: too much is charged then, if the maker ends before. */
+static CUresult import(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
+    struct region_share row = {.key = pool_rows_key(data), .kind = SHARE_IMPORTER};
+    row.pool = pool_numbers_get((uint64_t)pool).number;
+    enum joined joined = row.pool ? pool_rows_join(&row) : LOCKED;
+    if (joined == LOCKED) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = REAL(cuMemPoolImportPointer)(pointer, pool, data);
+    if (result != CUDA_SUCCESS) return result;
+    imported_add(row.pool, *pointer);
+    if (joined == JOINED || take_on(&row, pool, *pointer)) return CUDA_SUCCESS;
+    imported_free(*pointer);
+    REAL(cuMemFree_v2)(*pointer);
+    *pointer = 0;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* What is refused stays on the card, and charged, until the pool ends, for its memory cannot be given back alone. */
+EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
+    if (!pointer || !pool || !data || !charge_is_limited()) return REAL(cuMemPoolImportPointer)(pointer, pool, data);
+    int span = charge_enter();
+    CUresult result = import(pointer, pool, data);
+    charge_leave(span);
+    return result;
+}

@@ -1,0 +1,172 @@
+/* Stream-ordered allocation: the pool is charged, not the pointer, which is in no book of ours; freed, it stays the
+ * pool's memory until a synchronisation. */
+#include "books/imports.h"
+#include "books/pool_guard.h"
+#include "books/recent_allocations.h"
+#include "charge/attempt.h"
+#include "charge/nvml_usage.h"
+#include "charge/reconcile.h"
+#include "charge/refusals.h"
+#include "driver/function_table.h"
+#include "hooks/pools/pool_charge.h"
+#include "hooks/pools/pool_end.h"
+#include "hooks/pools/pool_growth.h"
+
+/* What no allocation is in goes back to the card now, the rest with the next synchronisation. */
+static CUresult refuse(const struct growth *growth) {
+    REAL(cuMemPoolTrimTo)(growth->pool->handle, 0);
+    pool_charges_look(growth->pool);
+    refusals_add(growth->what, growth->pool->uuid, POOL_STEP);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void note(const struct growth *growth, CUresult result, CUdeviceptr pointer, size_t bytes) {
+    if (result == CUDA_SUCCESS && growth->pool) recents_add(pointer, pools_number(growth->pool), bytes);
+}
+
+#define IS_CAPTURED(name)                                                                              \
+    static bool is_captured_by_##name(CUstream stream) {                                               \
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;                                  \
+        return REAL(name)(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE; \
+    }
+IS_CAPTURED(cuStreamIsCapturing)
+IS_CAPTURED(cuStreamIsCapturing_ptsz)
+
+/* An allocating function's body; `variant` is nothing or _ptsz, the last arguments are the real function's. */
+#define ALLOCATE(name, variant, begun, pointer, bytes, stream, ...)                             \
+    do {                                                                                        \
+        if (!(pointer) || !charge_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__); \
+        struct growth growth = begun;                                                           \
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                             \
+        if (!growth.is_refused) do                                                              \
+                result = REAL(name)(pointer, bytes, __VA_ARGS__);                               \
+            while (claim_again(&growth.claim, result));                                         \
+        if (growth.is_refused || growth_fits(&growth, result, *(pointer))) {                    \
+            note(&growth, result, *(pointer), bytes);                                           \
+        } else {                                                                                \
+            REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                  \
+            *(pointer) = 0;                                                                     \
+            result = refuse(&growth);                                                           \
+        }                                                                                       \
+        growth_end(&growth);                                                                    \
+        return result;                                                                          \
+    } while (0)
+
+#define ALLOCATE_FROM_CURRENT(name, variant)                                                                         \
+    ALLOCATE(name, variant, growth_begin_current(#name, bytes, is_captured_by_cuStreamIsCapturing##variant, stream), \
+             pointer, bytes, stream, stream)
+
+#define ALLOCATE_FROM(name, variant, pool)                                                                      \
+    ALLOCATE(name, variant,                                                                                     \
+             growth_begin(#name, pools_find(pool), bytes, is_captured_by_cuStreamIsCapturing##variant, stream), \
+             pointer, bytes, stream, pool, stream)
+
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+    ALLOCATE_FROM_CURRENT(cuMemAllocAsync, );
+}
+
+EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+    ALLOCATE_FROM_CURRENT(cuMemAllocAsync_ptsz, _ptsz);
+}
+
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    ALLOCATE_FROM(cuMemAllocFromPoolAsync, , pool);
+}
+
+EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    ALLOCATE_FROM(cuMemAllocFromPoolAsync_ptsz, _ptsz, pool);
+}
+
+/* A handle that the driver has just told of is no other pool's before it is learned. */
+#define LEARN(name, location, type, is_new, pool, ...)                            \
+    do {                                                                          \
+        if (!charge_is_limited()) return REAL(name)(pool, __VA_ARGS__);           \
+        pool_users_enter();                                                       \
+        CUresult result = REAL(name)(pool, __VA_ARGS__);                          \
+        if (result == CUDA_SUCCESS) pools_learn(*(pool), location, type, is_new); \
+        pool_users_leave();                                                       \
+        return result;                                                            \
+    } while (0)
+
+EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
+    LEARN(cuMemPoolCreate, &properties->location, properties->allocType, true, pool, properties);
+}
+
+EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
+    LEARN(cuMemGetDefaultMemPool, location, type, false, pool, location, type);
+}
+
+EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
+    LEARN(cuMemGetMemPool, location, type, false, pool, location, type);
+}
+
+/* Before the call, so that nothing is allocated from the former one afterwards; and after it, for another thread may
+ * have asked meanwhile. */
+#define CHANGE_CURRENT(name, ...)                  \
+    do {                                           \
+        pools_choose();                            \
+        CUresult result = REAL(name)(__VA_ARGS__); \
+        pools_current_changes();                   \
+        return result;                             \
+    } while (0)
+
+EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+    CHANGE_CURRENT(cuDeviceSetMemPool, device, pool);
+}
+
+EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
+    CHANGE_CURRENT(cuMemSetMemPool, location, type, pool);
+}
+
+EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+    CUresult result = REAL(cuMemPoolSetAttribute)(pool, attribute, value);
+    if (result == CUDA_SUCCESS && attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+        pools_keep(pool, *(cuuint64_t *)value);
+    return result;
+}
+
+EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+    CUresult result = REAL(cuMemPoolTrimTo)(pool, keep);
+    if (result == CUDA_SUCCESS && charge_is_limited()) pool_charges_look(pools_find(pool));
+    return result;
+}
+
+static bool is_in_use(CUmemoryPool handle) {
+    const struct pool *pool = pools_known(handle);
+    return pool && pools_used(pool) != 0;
+}
+
+/* What only NVML can count is not given back here; nor what an importer has not freed, for the process keeps that. */
+static void end(struct pool gone, struct shared_pool shared, bool lasts) {
+    if (imported_end(shared.number)) return;
+    if (lasts && !gone.is_managed && measure_is_trusted()) gone.reserved = 0;
+    pool_end(&gone, shared);
+}
+
+static CUresult destroy(CUmemoryPool handle, struct pool *gone) {
+    pool_users_shut_out();
+    pools_suspend();
+    bool lasts = is_in_use(handle);
+    struct shared_pool shared = pool_numbers_take((uint64_t)handle);
+    CUresult result = REAL(cuMemPoolDestroy)(handle);
+    if (result == CUDA_SUCCESS) *gone = pools_drop(handle);
+    pools_resume();
+    pool_users_let_in();
+    if (result == CUDA_SUCCESS)
+        end(*gone, shared, lasts);
+    else
+        pool_numbers_put((uint64_t)handle, shared);
+    return result;
+}
+
+/* What is still allocated from it lasts until it is freed: that only NVML can count, and it stays charged until then.
+ */
+EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+    if (!charge_is_limited()) return REAL(cuMemPoolDestroy)(pool);
+    struct pool gone = {0};
+    int span = charge_enter();
+    CUresult result = destroy(pool, &gone);
+    charge_leave(span);
+    if (gone.is_counted) settle_own(gone.uuid, 0);
+    return result;
+}

@@ -1,0 +1,177 @@
+/* Contexts. To make one takes some 500 MiB: as much as the last one took is charged ahead, then it is measured. At its
+ * end the driver frees what was allocated in it, without a word about each pointer. So afterwards it is asked about
+ * every pointer that we hold, and what it no longer knows is taken back. */
+#include <stdlib.h>
+
+#include "books/pointers.h"
+#include "charge/charge.h"
+#include "charge/local_memory.h"
+#include "charge/measured_call.h"
+#include "charge/nvml_usage.h"
+#include "charge/reconcile.h"
+#include "compute/launch_gate.h"
+#include "container/container.h"
+#include "driver/cards.h"
+#include "driver/function_table.h"
+#include "hooks/graphs/graph_memory.h"
+#include "hooks/pools/pool_end.h"
+#include "region/account.h"
+
+/* What the last context took, as far as it is known. */
+static uint64_t expected(const uint8_t uuid[UUID_SIZE]) {
+    const struct region *region = place_region();
+    int card = region ? account_find_card(region, uuid) : -1;
+    return card >= 0 ? __atomic_load_n(&region->cards[card].context, __ATOMIC_RELAXED) : 0;
+}
+
+static struct measured begin(const char *what, CUdevice device) {
+    uint8_t uuid[UUID_SIZE];
+    struct measured nothing = {.what = what};
+    if (!charge_is_limited() || !cards_of_device(device, uuid)) return nothing;
+    measure_start();
+    gate_note_device(device);
+    settle_own(uuid, 0);
+    return measured_begin_on(what, device, expected(uuid));
+}
+
+/* Only what nothing else of this process was charged beside is surely the context's. */
+static void expect(const struct measured *call) {
+    struct region *region = place_region();
+    uint64_t bytes = measured_growth_alone(call);
+    if (!region || bytes == 0 || region_lock(region, CHARGE_LOCK_MS) != 0) return;
+    int card = account_card(region, call->uuid);
+    if (card >= 0) __atomic_store_n(&region->cards[card].context, bytes, __ATOMIC_RELAXED);
+    region_unlock(region);
+}
+
+static bool fits(struct measured *call, CUresult result) {
+    bool kept = measured_fits(call, result);
+    if (result == CUDA_SUCCESS && call->is_counted) expect(call);
+    return kept;
+}
+
+#define CREATE(name, undo, device, ...)                       \
+    do {                                                      \
+        struct measured call = begin(#name, device);          \
+        if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
+        CUresult result = REAL(name)(__VA_ARGS__);            \
+        if (fits(&call, result)) return result;               \
+        undo;                                                 \
+        return measured_undone(&call);                        \
+    } while (0)
+
+static bool is_active(CUdevice device) {
+    unsigned flags;
+    int active = 0;
+    return REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+static void release_primary(CUdevice device) {
+    if (hooks_has(FN_cuDevicePrimaryCtxRelease_v2))
+        REAL(cuDevicePrimaryCtxRelease_v2)(device);
+    else
+        REAL(cuDevicePrimaryCtxRelease)(device);
+}
+
+/* A further reference takes nothing. */
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    if (!charge_is_limited() || is_active(device)) return REAL(cuDevicePrimaryCtxRetain)(context, device);
+    CREATE(cuDevicePrimaryCtxRetain, release_primary(device), device, context, device);
+}
+
+EXPORT CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
+    CREATE(cuCtxCreate, REAL(cuCtxDestroy_v2)(*context), device, context, flags, device);
+}
+
+EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
+    CREATE(cuCtxCreate_v2, REAL(cuCtxDestroy_v2)(*context), device, context, flags, device);
+}
+
+EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned flags,
+                               CUdevice device) {
+    CREATE(cuCtxCreate_v3, REAL(cuCtxDestroy_v2)(*context), device, context, affinity, count, flags, device);
+}
+
+EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
+    CREATE(cuCtxCreate_v4, REAL(cuCtxDestroy_v2)(*context), device, context, parameters, flags, device);
+}
+
+/* As large as what it is made of, so nobody's expectation. */
+EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *context, CUdevResourceDesc description, CUdevice device, unsigned flags) {
+    measure_start();
+    struct measured call = measured_begin_on("cuGreenCtxCreate", device, 0);
+    CUresult result = REAL(cuGreenCtxCreate)(context, description, device, flags);
+    if (measured_fits(&call, result)) return result;
+    REAL(cuGreenCtxDestroy)(*context);
+    return measured_undone(&call);
+}
+
+EXPORT CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green) {
+    CUresult result = REAL(cuCtxFromGreenCtx)(context, green);
+    if (result == CUDA_SUCCESS) measured_look();
+    return result;
+}
+
+/* Answered without a current context too (measured on an H200, driver 580); any other error says nothing about the
+ * pointer. Memory from the device's pool outlives the context, and is known on. */
+static bool is_gone(CUdeviceptr pointer) {
+    CUcontext owner;
+    return REAL(cuPointerGetAttribute)((void *)&owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer) ==
+           CUDA_ERROR_INVALID_VALUE;
+}
+
+static void take_back(CUdeviceptr pointer) {
+    struct holding holding;
+    if (!holdings_take(pointer, &holding) || !holding.bytes) return;
+    (holding.is_managed ? charge_release_managed : charge_release)(holding.card, holding.bytes);
+}
+
+static void take_back_lost(void) {
+    size_t count;
+    uint64_t *pointers = holdings_list(&count);
+    for (size_t i = 0; i < count; i++)
+        if (is_gone(pointers[i])) take_back(pointers[i]);
+    free(pointers);
+}
+
+/* With the primary context its device's pools may go; what goes on being used is found again. */
+static void drop_pools(void) {
+    struct pool gone;
+    while ((gone = pools_drop_any()).handle) pool_end(&gone, pool_numbers_take((uint64_t)gone.handle));
+}
+
+static CUresult end(int span, CUresult result, bool are_pools_gone) {
+    if (result == CUDA_SUCCESS && are_pools_gone) drop_pools();
+    pools_resume();
+    if (result == CUDA_SUCCESS) take_back_lost();
+    if (result == CUDA_SUCCESS) graph_memory_correct(-1, false);
+    charge_leave(span);
+    if (result == CUDA_SUCCESS) settle_every_card(0);
+    return result;
+}
+
+#define END(are_pools_gone, name, ...)                             \
+    do {                                                           \
+        if (!charge_is_limited()) return REAL(name)(__VA_ARGS__);  \
+        gate_end_contexts();                                       \
+        int span = charge_enter();                                 \
+        local_forget_all();                                        \
+        pools_suspend();                                           \
+        return end(span, REAL(name)(__VA_ARGS__), are_pools_gone); \
+    } while (0)
+
+EXPORT CUresult cuCtxDestroy(CUcontext context) { END(false, cuCtxDestroy, context); }
+
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context) { END(false, cuCtxDestroy_v2, context); }
+
+EXPORT CUresult cuCtxDetach(CUcontext context) { END(false, cuCtxDetach, context); }
+
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx context) { END(false, cuGreenCtxDestroy, context); }
+
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) { END(true, cuDevicePrimaryCtxRelease, device); }
+
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { END(true, cuDevicePrimaryCtxRelease_v2, device); }
+
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) { END(true, cuDevicePrimaryCtxReset, device); }
+
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { END(true, cuDevicePrimaryCtxReset_v2, device); }

@@ -1,0 +1,102 @@
+/* Kernels' launches: they may have to wait (gate.h), and may take memory (local.h). Over the limit the answer is
+ * CUDA_ERROR_OUT_OF_MEMORY, as the driver's is where the card is full. */
+#include "hooks/programs/launches.h"
+
+#include "books/pointers.h"
+#include "charge/reconcile.h"
+#include "compute/launch_gate.h"
+#include "driver/function_table.h"
+
+struct attempt launches_begin(const char *what, uint64_t growth) {
+    CUdevice device;
+    if (growth == 0 || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return (struct attempt){.what = what};
+    return attempt_begin_on(what, device, round_up(growth, GRANULE));
+}
+
+/* Nobody gives the memory back, so nobody remembers the charge: what is measured takes its place. */
+CUresult launches_finish(struct attempt *attempt, CUresult result) {
+    if (!attempt->is_charged) return result;
+    if (!settle_own(attempt->uuid, 1) && result != CUDA_SUCCESS)
+        charge_release(attempt->claim.card, attempt->claim.bytes);
+    attempt_end(attempt);
+    return result;
+}
+
+/* The same where the launch may have to wait for a turn. */
+#define LAUNCH_IN_TURN(key, stream, function, name, ...)                        \
+    do {                                                                        \
+        if (!gate_is_needed()) LAUNCH(function, name, __VA_ARGS__);             \
+        struct pass pass = gate_enter(key, stream);                             \
+        struct attempt attempt = launches_begin(#name, local_growth(function)); \
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                             \
+        if (!attempt.is_refused) do                                             \
+                result = REAL(name)(__VA_ARGS__);                               \
+            while (attempt_again(&attempt, result));                            \
+        gate_leave(&pass);                                                      \
+        return launches_finish(&attempt, result);                               \
+    } while (0)
+
+#define KEY gate_key(function, grid_x, grid_y, grid_z, block_x, block_y, block_z)
+
+/* The driver will say what is wrong without a configuration. */
+static uint64_t key_of(const CUlaunchConfig *config, CUfunction function) {
+    if (!config) return gate_key(function, 0, 0, 0, 0, 0, 0);
+    return gate_key(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                    config->blockDimY, config->blockDimZ);
+}
+
+static CUstream stream_of(const CUlaunchConfig *config) { return config ? config->hStream : NULL; }
+
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                               unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters,
+                               void **extra) {
+    LAUNCH_IN_TURN(KEY, LEGACY(stream), function, cuLaunchKernel, function, grid_x, grid_y, grid_z, block_x, block_y,
+                   block_z, shared, stream, parameters, extra);
+}
+
+EXPORT CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                                    CUstream stream, void **parameters, void **extra) {
+    LAUNCH_IN_TURN(KEY, PER_THREAD(stream), function, cuLaunchKernel_ptsz, function, grid_x, grid_y, grid_z, block_x,
+                   block_y, block_z, shared, stream, parameters, extra);
+}
+
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
+    LAUNCH_IN_TURN(key_of(config, function), LEGACY(stream_of(config)), function, cuLaunchKernelEx, config, function,
+                   parameters, extra);
+}
+
+EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters,
+                                      void **extra) {
+    LAUNCH_IN_TURN(key_of(config, function), PER_THREAD(stream_of(config)), function, cuLaunchKernelEx_ptsz, config,
+                   function, parameters, extra);
+}
+
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                          unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                                          CUstream stream, void **parameters) {
+    LAUNCH_IN_TURN(KEY, LEGACY(stream), function, cuLaunchCooperativeKernel, function, grid_x, grid_y, grid_z, block_x,
+                   block_y, block_z, shared, stream, parameters);
+}
+
+EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                               unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                                               CUstream stream, void **parameters) {
+    LAUNCH_IN_TURN(KEY, PER_THREAD(stream), function, cuLaunchCooperativeKernel_ptsz, function, grid_x, grid_y, grid_z,
+                   block_x, block_y, block_z, shared, stream, parameters);
+}
+
+/* The entries of before CUDA 4. */
+EXPORT CUresult cuLaunch(CUfunction function) {
+    LAUNCH_IN_TURN(gate_key(function, 1, 1, 1, 0, 0, 0), CU_STREAM_LEGACY, function, cuLaunch, function);
+}
+
+EXPORT CUresult cuLaunchGrid(CUfunction function, int width, int height) {
+    LAUNCH_IN_TURN(gate_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0), CU_STREAM_LEGACY, function,
+                   cuLaunchGrid, function, width, height);
+}
+
+EXPORT CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
+    LAUNCH_IN_TURN(gate_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0), LEGACY(stream), function,
+                   cuLaunchGridAsync, function, width, height, stream);
+}

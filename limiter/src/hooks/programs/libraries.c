@@ -1,0 +1,105 @@
+/* A library takes memory of the card in each context when the first of its contents is asked for there, or launched,
+ * not when it is loaded (measured on an H200, driver 580). What is asked for first is measured each time, the rest
+ * where that is due. */
+#include "hooks/programs/libraries.h"
+
+#include <pthread.h>
+
+#include "books/hash_table.h"
+#include "charge/local_memory.h"
+#include "charge/measured_call.h"
+#include "driver/function_table.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct ledger libraries; /* under the mutex */
+
+void libraries_lock(void) { pthread_mutex_lock(&mutex); }
+
+void libraries_unlock(void) { pthread_mutex_unlock(&mutex); }
+
+void libraries_forget_all(void) { ledger_clear(&libraries); }
+
+void libraries_add(uint64_t library) {
+    libraries_lock();
+    ledger_put(&libraries, (struct ledger_entry){.key = library});
+    libraries_unlock();
+}
+
+bool libraries_take(uint64_t library) {
+    libraries_lock();
+    bool was_there = ledger_take(&libraries, library).key != 0;
+    libraries_unlock();
+    return was_there;
+}
+
+#define LOAD(name, library, ...)                                                      \
+    do {                                                                              \
+        struct measured call = measured_begin(#name, 0);                              \
+        CUresult result = REAL(name)(library, __VA_ARGS__);                           \
+        if (measured_fits(&call, result)) {                                           \
+            if (result == CUDA_SUCCESS && library) libraries_add((uint64_t)*library); \
+            return result;                                                            \
+        }                                                                             \
+        REAL(cuLibraryUnload)(*library);                                              \
+        return measured_undone(&call);                                                \
+    } while (0)
+
+EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
+                                  unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
+    LOAD(cuLibraryLoadData, library, code, jit, jit_values, jit_count, options, values, count);
+}
+
+EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
+                                      unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
+    LOAD(cuLibraryLoadFromFile, library, path, jit, jit_values, jit_count, options, values, count);
+}
+
+EXPORT CUresult cuLibraryUnload(CUlibrary library) {
+    libraries_take((uint64_t)library);
+    local_forget_all();
+    CUresult result = REAL(cuLibraryUnload)(library);
+    if (result == CUDA_SUCCESS) measured_end();
+    return result;
+}
+
+static CUresult look(CUresult result) {
+    if (result == CUDA_SUCCESS) measured_look();
+    return result;
+}
+
+/* Over the limit what was asked for is refused, and the library stays loaded until the program unloads it: nothing else
+ * ends it. The call's arguments are the real function's. */
+#define ASK(name, library, ...)                                                         \
+    do {                                                                                \
+        if (!libraries_take((uint64_t)(library))) return look(REAL(name)(__VA_ARGS__)); \
+        struct measured call = measured_begin(#name, 0);                                \
+        CUresult result = REAL(name)(__VA_ARGS__);                                      \
+        if (result != CUDA_SUCCESS) libraries_add((uint64_t)(library));                 \
+        return measured_fits(&call, result) ? result : measured_undone(&call);          \
+    } while (0)
+
+EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
+    ASK(cuLibraryGetModule, library, module, library);
+}
+
+EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name) {
+    ASK(cuLibraryGetGlobal, library, pointer, bytes, library, name);
+}
+
+EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name) {
+    ASK(cuLibraryGetManaged, library, pointer, bytes, library, name);
+}
+
+EXPORT CUresult cuLibraryGetUnifiedFunction(void **function, CUlibrary library, const char *symbol) {
+    ASK(cuLibraryGetUnifiedFunction, library, function, library, symbol);
+}
+
+static CUlibrary library_of(CUkernel kernel) {
+    CUlibrary library = NULL;
+    return kernel && REAL(cuKernelGetLibrary)(&library, kernel) == CUDA_SUCCESS ? library : NULL;
+}
+
+EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
+    CUlibrary library = library_of(kernel);
+    ASK(cuKernelGetFunction, library, function, kernel);
+}

@@ -1,0 +1,49 @@
+/* Code on the card: how much it takes, only the driver knows, and it may take it as late as a kernel's first use. */
+#include "charge/local_memory.h"
+#include "charge/measured_call.h"
+#include "driver/function_table.h"
+
+#define LOAD(name, undo, ...)                            \
+    do {                                                 \
+        struct measured call = measured_begin(#name, 0); \
+        CUresult result = REAL(name)(__VA_ARGS__);       \
+        if (measured_fits(&call, result)) return result; \
+        undo;                                            \
+        return measured_undone(&call);                   \
+    } while (0)
+
+EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path) {
+    LOAD(cuModuleLoad, REAL(cuModuleUnload)(*module), module, path);
+}
+
+EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+    LOAD(cuModuleLoadData, REAL(cuModuleUnload)(*module), module, image);
+}
+
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *options,
+                                   void **values) {
+    LOAD(cuModuleLoadDataEx, REAL(cuModuleUnload)(*module), module, image, count, options, values);
+}
+
+EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
+    LOAD(cuModuleLoadFatBinary, REAL(cuModuleUnload)(*module), module, image);
+}
+
+static CUresult look(CUresult result) {
+    if (result == CUDA_SUCCESS) measured_look();
+    return result;
+}
+
+EXPORT CUresult cuModuleUnload(CUmodule module) {
+    local_forget_all();
+    CUresult result = REAL(cuModuleUnload)(module);
+    if (result == CUDA_SUCCESS) measured_end();
+    return result;
+}
+
+/* These load what was not loaded before, and what they give cannot be taken back: only charged. */
+EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+    return look(REAL(cuModuleGetFunction)(function, module, name));
+}
+
+EXPORT CUresult cuFuncLoad(CUfunction function) { return look(REAL(cuFuncLoad)(function)); }

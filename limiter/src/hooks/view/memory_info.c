@@ -1,0 +1,81 @@
+/* How much memory there is: as much as the limit says, never more than the card has. */
+#include "charge/charge.h"
+#include "common/arithmetic.h"
+#include "driver/cards.h"
+#include "driver/function_table.h"
+
+static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
+
+static CUresult show_info(CUresult result, size_t *free, size_t *total) {
+    uint8_t uuid[UUID_SIZE];
+    if (result != CUDA_SUCCESS || !charge_is_limited() || !cards_of_context(uuid)) return result;
+    struct charge_view view = charge_view(uuid);
+    if (view.limit == UNLIMITED) return result;
+    if (free) *free = lesser(*free, left(view.limit, view.used));
+    if (total) *total = lesser(*total, view.limit);
+    return result;
+}
+
+static CUresult show_total(CUresult result, size_t *bytes, CUdevice device) {
+    uint8_t uuid[UUID_SIZE];
+    if (result != CUDA_SUCCESS || !bytes || !charge_is_limited() || !cards_of_device(device, uuid)) return result;
+    *bytes = lesser(*bytes, charge_limit(uuid));
+    return result;
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
+    return show_info(REAL(cuMemGetInfo_v2)(free, total), free, total);
+}
+
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+    return show_total(REAL(cuDeviceTotalMem_v2)(bytes, device), bytes, device);
+}
+
+/* Before CUDA 3.2 the numbers had 32 bits; the driver's own end there, so ours, which are less, fit. */
+EXPORT CUresult cuMemGetInfo(unsigned *free, unsigned *total) {
+    CUresult result = REAL(cuMemGetInfo)(free, total);
+    size_t wide_free = free ? *free : 0, wide_total = total ? *total : 0;
+    show_info(result, &wide_free, &wide_total);
+    if (free) *free = (unsigned)wide_free;
+    if (total) *total = (unsigned)wide_total;
+    return result;
+}
+
+EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
+    CUresult result = REAL(cuDeviceTotalMem)(bytes, device);
+    size_t wide = bytes ? *bytes : 0;
+    show_total(result, &wide, device);
+    if (bytes) *bytes = (unsigned)wide;
+    return result;
+}
+
+/* Of an NVML device; UNLIMITED where its own numbers stand. */
+static struct charge_view view_of(nvmlDevice_t device) {
+    uint8_t uuid[UUID_SIZE];
+    if (charge_is_limited() && cards_of_nvml(device, uuid)) return charge_view(uuid);
+    return (struct charge_view){.limit = UNLIMITED};
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
+    nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
+    if (result != NVML_SUCCESS) return result;
+    struct charge_view view = view_of(device);
+    if (view.limit == UNLIMITED) return result;
+    memory->total = lesser(memory->total, view.limit);
+    memory->used = view.used;
+    memory->free = lesser(memory->free, left(memory->total, memory->used));
+    return result;
+}
+
+/* What the driver keeps for itself is not the container's matter: it stands outside the limit. */
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
+    nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
+    if (result != NVML_SUCCESS) return result;
+    struct charge_view view = view_of(device);
+    if (view.limit == UNLIMITED) return result;
+    memory->total = lesser(memory->total, view.limit);
+    memory->reserved = 0;
+    memory->used = view.used;
+    memory->free = lesser(memory->free, left(memory->total, memory->used));
+    return result;
+}

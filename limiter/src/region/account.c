@@ -1,0 +1,175 @@
+#include "region/account.h"
+
+#include "common/arithmetic.h"
+#include "region/pool_exports.h"
+
+enum { NO_CARD = -1, EVERY_CARD = REGION_CARDS };
+
+static bool is_slot(int slot) { return slot >= 0 && slot < REGION_SLOTS; }
+
+static bool is_card(int card) { return card >= 0 && card < REGION_CARDS; }
+
+/* Readers outside the lock must not see half of a number. */
+static void set(uint64_t *field, uint64_t value) { /* NOLINT(readability-non-const-parameter) */
+    __atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
+
+static uint64_t less(uint64_t from, uint64_t bytes) { return from > bytes ? from - bytes : 0; }
+
+/* The slot is written before the card's sum: should we die between the two, the slot is what counts. */
+static void set_both(struct region *region, int slot, int card, uint64_t bytes, uint64_t orphaned) {
+    struct region_card *row = &region->cards[card];
+    uint64_t before = sum(region->slots[slot].used[card], row->orphaned);
+    set(&region->slots[slot].used[card], bytes);
+    set(&row->orphaned, orphaned);
+    set(&row->used, sum(less(row->used, before), sum(bytes, orphaned)));
+    if (row->used > row->peak) set(&row->peak, row->used);
+}
+
+static void set_used(struct region *region, int slot, int card, uint64_t bytes) {
+    set_both(region, slot, card, bytes, region->cards[card].orphaned);
+}
+
+void account_charge(struct region *region, int slot, int card, uint64_t bytes) {
+    if (!is_slot(slot) || !is_card(card)) return;
+    set_used(region, slot, card, sum(region->slots[slot].used[card], bytes));
+}
+
+bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, uint64_t limit) {
+    if (!is_slot(slot) || !is_card(card)) return false;
+    struct region_card *row = &region->cards[card];
+    set(&row->limit, limit);
+    if (bytes > less(limit, row->used)) return false;
+    account_charge(region, slot, card, bytes);
+    return true;
+}
+
+void account_release(struct region *region, int slot, int card, uint64_t bytes) {
+    if (!is_slot(slot) || !is_card(card)) return;
+    set_used(region, slot, card, less(region->slots[slot].used[card], bytes));
+}
+
+void account_mark_managed(struct region *region, int slot, int card, uint64_t bytes) {
+    if (!is_slot(slot) || !is_card(card)) return;
+    uint64_t *managed = &region->slots[slot].managed[card];
+    set(managed, sum(*managed, bytes));
+}
+
+void account_unmark_managed(struct region *region, int slot, int card, uint64_t bytes) {
+    if (!is_slot(slot) || !is_card(card)) return;
+    uint64_t *managed = &region->slots[slot].managed[card];
+    set(managed, less(*managed, bytes));
+}
+
+void account_refuse(struct region *region, int card) {
+    if (is_card(card)) __atomic_fetch_add(&region->cards[card].refusals, 1, __ATOMIC_RELAXED);
+}
+
+void account_spill(struct region *region, int card, uint64_t bytes) {
+    if (!is_card(card)) return;
+    set(&region->cards[card].spilled, sum(region->cards[card].spilled, bytes));
+    set(&region->cards[card].spills, sum(region->cards[card].spills, 1));
+}
+
+/* One begun is one more in either half, and one ended is one less in the low half. */
+static const uint64_t BEGUN = (1ULL << 32) + 1;
+
+void account_enter(struct region *region, int slot) {
+    if (is_slot(slot)) __atomic_fetch_add(&region->slots[slot].calls, BEGUN, __ATOMIC_SEQ_CST);
+}
+
+void account_leave(struct region *region, int slot) {
+    if (is_slot(slot)) __atomic_fetch_sub(&region->slots[slot].calls, 1, __ATOMIC_SEQ_CST);
+}
+
+uint64_t account_calls(const struct region *region, int slot) {
+    return is_slot(slot) ? __atomic_load_n(&region->slots[slot].calls, __ATOMIC_SEQ_CST) : 0;
+}
+
+static bool can_settle(const struct region *region, int slot, int card, uint64_t calls, unsigned own) {
+    return is_slot(slot) && is_card(card) && account_calls(region, slot) == calls && (uint32_t)calls == own;
+}
+
+static void settle(struct region *region, int slot, int card, uint64_t right) {
+    if (right == region->slots[slot].used[card]) return;
+    set_used(region, slot, card, right);
+    __atomic_fetch_add(&region->slots[slot].settled[card], 1, __ATOMIC_RELEASE);
+}
+
+bool account_settle(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own) {
+    if (!can_settle(region, slot, card, calls, own)) return false;
+    settle(region, slot, card, sum(bytes, region->slots[slot].managed[card]));
+    return true;
+}
+
+bool account_settle_other(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls) {
+    if (!can_settle(region, slot, card, calls, 0)) return false;
+    uint64_t used = region->slots[slot].used[card];
+    uint64_t right = sum(bytes, region->slots[slot].managed[card]);
+    if (right < used) right = lesser(used, sum(right, shares_made(region, slot, card)));
+    settle(region, slot, card, right);
+    return true;
+}
+
+bool account_share(struct region *region, const struct region_share *row, uint64_t claimed) {
+    int slot = (int)row->slot, card = (int)row->card;
+    if (!is_slot(slot) || !is_card(card) || !shares_add(region, row)) return false;
+    set_both(region, slot, card, less(region->slots[slot].used[card], claimed), shares_orphaned(region, card));
+    return true;
+}
+
+/* The rows end first: should we die before the rest, what they were of is charged twice, until the slot is cleared. */
+static void end_shares(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes) {
+    bool any = shares_end(region, slot, pool);
+    for (int each = 0; each < REGION_CARDS; each++) {
+        uint64_t orphaned = any ? shares_orphaned(region, each) : region->cards[each].orphaned;
+        uint64_t taken = card == EVERY_CARD || card == each ? bytes : 0;
+        set_both(region, slot, each, less(region->slots[slot].used[each], taken), orphaned);
+    }
+}
+
+void account_end_shares(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes) {
+    if (is_slot(slot)) end_shares(region, slot, pool, is_card(card) ? card : NO_CARD, bytes);
+}
+
+void account_clear(struct region *region, int slot) {
+    if (!is_slot(slot)) return;
+    end_shares(region, slot, EVERY_POOL, EVERY_CARD, UINT64_MAX);
+    __atomic_store_n(&region->slots[slot].pid, 0, __ATOMIC_RELEASE);
+}
+
+void account_recompute(struct region *region) {
+    uint64_t sums[REGION_CARDS];
+    for (int card = 0; card < REGION_CARDS; card++) {
+        sums[card] = shares_orphaned(region, card);
+        set(&region->cards[card].orphaned, sums[card]);
+    }
+    for (int slot = 0; slot < account_slots(region); slot++) {
+        if (region->slots[slot].pid == 0) continue;
+        for (int card = 0; card < REGION_CARDS; card++) sums[card] = sum(sums[card], region->slots[slot].used[card]);
+    }
+    for (int card = 0; card < REGION_CARDS; card++) set(&region->cards[card].used, sums[card]);
+}
+
+uint64_t account_used(const struct region *region, int card) {
+    return is_card(card) ? __atomic_load_n(&region->cards[card].used, __ATOMIC_RELAXED) : 0;
+}
+
+bool account_of_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes) {
+    for (int slot = 0; pid != 0 && slot < account_slots(region); slot++) {
+        const struct region_slot *held = &region->slots[slot];
+        if (__atomic_load_n(&held->pid, __ATOMIC_ACQUIRE) != pid || held->namespace != namespace) continue;
+        *bytes = is_card(card) ? __atomic_load_n(&held->used[card], __ATOMIC_RELAXED) : 0;
+        return true;
+    }
+    return false;
+}
+
+const uint32_t *account_settled_place(const struct region *region, int slot, int card) {
+    return is_slot(slot) && is_card(card) ? &region->slots[slot].settled[card] : NULL;
+}
+
+uint32_t account_settled(const struct region *region, int slot, int card) {
+    const uint32_t *place = account_settled_place(region, slot, card);
+    return place ? __atomic_load_n(place, __ATOMIC_ACQUIRE) : 0;
+}

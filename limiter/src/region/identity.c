@@ -1,0 +1,113 @@
+#include "region/identity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "region/account.h"
+
+struct process {
+    char state;
+    long threads;
+    uint64_t start_time;
+};
+
+static ssize_t read_file(const char *path, char *out, size_t size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    ssize_t length = read(fd, out, size - 1);
+    close(fd);
+    out[length > 0 ? length : 0] = '\0';
+    return length;
+}
+
+/* The word `count` words after `text`; words are parted by one space. */
+static const char *skip(const char *text, int count) {
+    for (; text && count > 0; count--) {
+        text = strchr(text, ' ');
+        if (text) text++;
+    }
+    return text;
+}
+
+/* Fields 3, 20 and 22 of /proc/<pid>/stat; the command's name, field 2, may hold spaces and brackets. */
+static bool read_process(const char *path, struct process *out) {
+    char text[1024];
+    if (read_file(path, text, sizeof text) <= 0) return false;
+    const char *state = strrchr(text, ')');
+    if (!state || state[1] != ' ') return false;
+    const char *threads = skip(state + 2, 17);
+    const char *start = skip(threads, 2);
+    if (!start) return false;
+    *out = (struct process){state[2], strtol(threads, NULL, 10), strtoull(start, NULL, 10)};
+    return true;
+}
+
+struct identity identity_self(void) {
+    struct identity self = {.pid = (uint32_t)getpid()};
+    struct process process;
+    struct stat namespace;
+    if (read_process("/proc/self/stat", &process)) self.start_time = process.start_time;
+    if (stat("/proc/self/ns/pid", &namespace) == 0) self.namespace = namespace.st_ino;
+    return self;
+}
+
+/* A leader that ended while its threads go on is a zombie too, but one that counts its threads. */
+static bool has_ended(const struct process *process) {
+    return (process->state == 'Z' || process->state == 'X') && process->threads <= 1;
+}
+
+bool identity_is_dead(const struct identity *other, const struct identity *self) {
+    if (other->namespace != self->namespace) return false;
+    if (kill((pid_t)other->pid, 0) != 0 && errno == ESRCH) return true;
+    char path[32];
+    struct process process;
+    (void)snprintf(path, sizeof path, "/proc/%u/stat", other->pid);
+    if (other->start_time == 0 || !read_process(path, &process)) return false;
+    return process.start_time != other->start_time || has_ended(&process);
+}
+
+static struct identity identity_of(const struct region_slot *slot) {
+    return (struct identity){__atomic_load_n(&slot->pid, __ATOMIC_ACQUIRE), slot->start_time, slot->namespace};
+}
+
+/* The lock is taken after the look at /proc, so the slot may have changed hands meanwhile. How many were cleared, -1
+ * where the lock cannot be had. */
+static int clear_if_still(struct region *region, int slot, const struct identity *dead, unsigned timeout_ms) {
+    if (region_lock(region, timeout_ms) != 0) return -1;
+    bool still = account_owns(region, slot, dead);
+    if (still) {
+        account_clear(region, slot);
+        region->header.reaped++;
+    }
+    region_unlock(region);
+    return still;
+}
+
+static bool is_dead_slot(const struct region *region, int slot, const struct identity *self) {
+    struct identity other = identity_of(&region->slots[slot]);
+    return other.pid != 0 && identity_is_dead(&other, self);
+}
+
+bool identity_any_dead(const struct region *region, const struct identity *self) {
+    for (int slot = 0; slot < account_slots(region); slot++)
+        if (is_dead_slot(region, slot, self)) return true;
+    return false;
+}
+
+/* Where the lock cannot be had for one it cannot for the next, and each would be waited for. */
+unsigned identity_reap(struct region *region, const struct identity *self, unsigned timeout_ms) {
+    unsigned all = 0;
+    for (int slot = 0, cleared = 0; slot < account_slots(region) && cleared >= 0; slot++) {
+        struct identity other = identity_of(&region->slots[slot]);
+        if (other.pid == 0 || !identity_is_dead(&other, self)) continue;
+        cleared = clear_if_still(region, slot, &other, timeout_ms);
+        if (cleared > 0) all++;
+    }
+    return all;
+}

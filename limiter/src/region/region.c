@@ -1,0 +1,144 @@
+#include "region/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "region/account.h"
+
+enum { MOMENT_MS = 1 };
+
+static bool is_region(const struct region_header *header) {
+    return memcmp(header->magic, REGION_MAGIC, sizeof header->magic) == 0 && header->version == REGION_VERSION &&
+           header->size == sizeof(struct region) && header->slot_count == REGION_SLOTS &&
+           header->card_count == REGION_CARDS;
+}
+
+static void init_mutex(pthread_mutex_t *mutex) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
+static void init_lock(struct region_header *header) {
+    init_mutex(&header->lock.mutex);
+    __atomic_store_n(&header->lock_ready, 1, __ATOMIC_RELEASE);
+}
+
+static bool is_ready(const struct region_header *header) {
+    return __atomic_load_n(&header->lock_ready, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Once in a region's life. The kernel drops the flock of a process that dies in here, and the next one begins anew; one
+ * that is stopped in here is waited for 100 ms. */
+static bool ready_lock(struct region_header *header, int fd) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int tries = 0; tries < 100 && !is_ready(header); tries++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            nanosleep(&pause, NULL);
+            continue;
+        }
+        if (!is_ready(header)) init_lock(header);
+        flock(fd, LOCK_UN);
+    }
+    return is_ready(header);
+}
+
+static struct region *map_file(int fd) {
+    struct stat status;
+    if (fstat(fd, &status) != 0 || status.st_size < (off_t)sizeof(struct region)) return NULL;
+    struct region *region = mmap(NULL, sizeof *region, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (region == MAP_FAILED) return NULL;
+    if (is_region(&region->header) && ready_lock(&region->header, fd)) return region;
+    region_close(region);
+    return NULL;
+}
+
+struct region *region_open(const char *path) {
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return NULL;
+    struct region *region = map_file(fd);
+    close(fd);
+    return region;
+}
+
+struct region *region_anonymous(void) {
+    struct region *region = mmap(NULL, sizeof *region, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (region == MAP_FAILED) return NULL;
+    memcpy(region->header.magic, REGION_MAGIC, sizeof region->header.magic);
+    region->header.version = REGION_VERSION;
+    region->header.size = sizeof *region;
+    region->header.slot_count = REGION_SLOTS;
+    region->header.card_count = REGION_CARDS;
+    init_lock(&region->header);
+    return region;
+}
+
+void region_close(struct region *region) { munmap(region, sizeof *region); }
+
+static struct timespec after_ms(unsigned ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until); /* the clock that pthread_mutex_timedlock goes by */
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    until.tv_sec += (time_t)(ms / 1000) + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return until;
+}
+
+/* The thread that holds the lock, 0 where nobody does: the kernel, too, reads a robust lock's holder from its word. */
+static unsigned holder(const struct region_header *header) {
+    return (unsigned)__atomic_load_n(&header->lock.mutex.__data.__lock, __ATOMIC_RELAXED) & FUTEX_TID_MASK;
+}
+
+/* What glibc notes of a lock such as we make. */
+static int our_kind(void) {
+    static int kind; /* atomically; 0 until it is known */
+    if (__atomic_load_n(&kind, __ATOMIC_RELAXED)) return kind;
+    pthread_mutex_t mutex;
+    init_mutex(&mutex);
+    __atomic_store_n(&kind, mutex.__data.__kind, __ATOMIC_RELAXED);
+    pthread_mutex_destroy(&mutex);
+    return kind;
+}
+
+/* With a lock of another kind somebody has written over ours, and glibc might do anything: raise priorities, abort. */
+static bool is_lock(const struct region_header *header) {
+    return __atomic_load_n(&header->lock.mutex.__data.__kind, __ATOMIC_RELAXED) == our_kind();
+}
+
+/* One call takes the lock in several places. A holder that was waited for in vain is stopped, and is not waited for
+ * again in each of them, but a moment: it may go on, and then it holds the lock shortly, as everybody does. */
+static int lock_within(struct region_header *header, unsigned timeout_ms) {
+    static unsigned stopped; /* atomically: that holder */
+    if (!is_lock(header)) return EINVAL;
+    int error = pthread_mutex_trylock(&header->lock.mutex);
+    if (error != EBUSY) return error;
+    unsigned held_by = holder(header);
+    bool waited = held_by != 0 && held_by == __atomic_load_n(&stopped, __ATOMIC_RELAXED);
+    struct timespec until = after_ms(waited && timeout_ms > MOMENT_MS ? MOMENT_MS : timeout_ms);
+    error = pthread_mutex_timedlock(&header->lock.mutex, &until);
+    __atomic_store_n(&stopped, error == ETIMEDOUT ? held_by : 0, __ATOMIC_RELAXED);
+    return error;
+}
+
+int region_lock(struct region *region, unsigned timeout_ms) {
+    int error = lock_within(&region->header, timeout_ms);
+    if (error == EOWNERDEAD) {
+        account_recompute(region);
+        region->header.recoveries++;
+        return -pthread_mutex_consistent(&region->header.lock.mutex);
+    }
+    if (error == ETIMEDOUT) __atomic_fetch_add(&region->header.timeouts, 1, __ATOMIC_RELAXED);
+    return -error;
+}
+
+void region_unlock(struct region *region) { pthread_mutex_unlock(&region->header.lock.mutex); }

@@ -1,0 +1,34 @@
+#include "region/windows.h"
+
+#include "common/arithmetic.h"
+
+static const uint64_t lengths[REGION_WINDOWS] = {1000 * NS_PER_MS, 10000 * NS_PER_MS};
+
+enum { WHOLE = 1000 };
+
+/* What stands in the region is anybody's: no share is more than the whole. */
+static uint32_t permille(uint64_t used, uint64_t took) {
+    uint64_t ms = took / NS_PER_MS;
+    return used >= took ? WHOLE : (uint32_t)(used / NS_PER_MS * WHOLE / ms);
+}
+
+static uint32_t in_ms(uint64_t ns) { return ns / NS_PER_MS < UINT32_MAX ? (uint32_t)(ns / NS_PER_MS) : UINT32_MAX; }
+
+static void begin(struct region_window *window, uint64_t gpu_ns, uint64_t now) {
+    __atomic_store_n(&window->gpu_ns, gpu_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&window->begun, now, __ATOMIC_RELAXED);
+}
+
+static void turn(struct region_window *window, uint64_t length, uint64_t gpu_ns, uint64_t now) {
+    bool is_begun = window->begun != 0 && window->begun <= now;
+    uint64_t took = is_begun ? now - window->begun : 0;
+    if (is_begun && took < length) return;
+    uint32_t share = is_begun ? permille(gpu_ns - window->gpu_ns, took) : 0;
+    __atomic_store_n(&window->permille, share, __ATOMIC_RELAXED);
+    __atomic_store_n(&window->took_ms, in_ms(took), __ATOMIC_RELAXED);
+    begin(window, gpu_ns, now);
+}
+
+void windows_turn(struct region_card *card, uint64_t now) {
+    for (int i = 0; i < REGION_WINDOWS; i++) turn(&card->windows[i], lengths[i], card->gpu_ns, now);
+}
