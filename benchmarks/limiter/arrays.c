@@ -3,7 +3,7 @@
 
 #include "classes.h"
 
-enum { ELEMENT = 16, LINE = 131072, ROW = 32768, SIDE = 256, LEVELS = 3, GRANULE = 2 << 20 };
+enum { ELEMENT = 16, LINE = 131072, ROW = 32768, SIDE = 256, LEVELS = 3, GRANULARITY = 2 << 20 };
 
 #define LINE_BYTES  ((size_t)LINE * ELEMENT)
 #define ROW_BYTES   ((size_t)ROW * ELEMENT)
@@ -18,13 +18,13 @@ static CUDA_ARRAY3D_DESCRIPTOR describe(size_t width, size_t height, size_t dept
 
 static CUDA_ARRAY3D_DESCRIPTOR describe_rows(size_t bytes) { return describe(ROW, at_least_one(bytes / ROW_BYTES), 0); }
 
-static void give_arrays(struct holding *held) {
+static void give_arrays(struct pointer_charge *held) {
     CUarray *arrays = held->object;
     for (size_t i = 0; i < held->count; i++) DO(cuArrayDestroy, arrays[i]);
     free(arrays);
 }
 
-static bool take_lines(struct holding *held) {
+static bool take_lines(struct pointer_charge *held) {
     CUDA_ARRAY_DESCRIPTOR line = {.Width = LINE, .Height = 0, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
     size_t wanted = at_least_one(held->bytes / LINE_BYTES);
     CUarray *arrays = calloc(wanted, sizeof *arrays);
@@ -37,35 +37,35 @@ static bool take_lines(struct holding *held) {
     return true;
 }
 
-static bool take_array(struct holding *held, const CUDA_ARRAY3D_DESCRIPTOR *shape) {
+static bool take_array(struct pointer_charge *held, const CUDA_ARRAY3D_DESCRIPTOR *shape) {
     CUarray array;
     if (!DO(cuArray3DCreate_v2, &array, shape)) return false;
     held->object = array;
     return true;
 }
 
-static void give_array(struct holding *held) { DO(cuArrayDestroy, held->object); }
+static void give_array(struct pointer_charge *held) { DO(cuArrayDestroy, held->object); }
 
-static bool take_plane(struct holding *held) {
+static bool take_plane(struct pointer_charge *held) {
     CUDA_ARRAY_DESCRIPTOR plane = {
         .Width = ROW, .Height = at_least_one(held->bytes / ROW_BYTES), .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
     return DO(cuArrayCreate_v2, (CUarray *)&held->object, &plane);
 }
 
-static bool take_box(struct holding *held) {
+static bool take_box(struct pointer_charge *held) {
     CUDA_ARRAY3D_DESCRIPTOR box = describe(SIDE, SIDE, at_least_one(held->bytes / SLICE_BYTES));
     return take_array(held, &box);
 }
 
 /* The levels below the first add about a third. */
-static bool take_mipmap(struct holding *held) {
+static bool take_mipmap(struct pointer_charge *held) {
     CUDA_ARRAY3D_DESCRIPTOR shape = describe_rows(held->bytes / 4 * 3);
     return DO(cuMipmappedArrayCreate, (CUmipmappedArray *)&held->object, &shape, LEVELS);
 }
 
-static void give_mipmap(struct holding *held) { DO(cuMipmappedArrayDestroy, held->object); }
+static void give_mipmap(struct pointer_charge *held) { DO(cuMipmappedArrayDestroy, held->object); }
 
-static bool map_array(struct holding *held) {
+static bool map_array(struct pointer_charge *held) {
     CUarrayMapInfo place = {
         .resourceType = CU_RESOURCE_TYPE_ARRAY,
         .resource = {.array = held->object},
@@ -77,16 +77,16 @@ static bool map_array(struct holding *held) {
     return DO(cuMemMapArrayAsync, &place, 1, NULL) && DO(cuCtxSynchronize);
 }
 
-static bool create_tiles(struct holding *held, size_t size) {
+static bool create_tiles(struct pointer_charge *held, size_t size) {
     CUmemAllocationProp properties = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
         .allocFlags = {.usage = CU_MEM_CREATE_USAGE_TILE_POOL},
     };
-    return DO(cuMemCreate, &held->handle, (size + GRANULE - 1) / GRANULE * GRANULE, &properties, 0);
+    return DO(cuMemCreate, &held->handle, (size + GRANULARITY - 1) / GRANULARITY * GRANULARITY, &properties, 0);
 }
 
-static bool back(struct holding *held) {
+static bool back(struct pointer_charge *held) {
     CUDA_ARRAY_MEMORY_REQUIREMENTS needed = {0};
     if (!DO(cuArrayGetMemoryRequirements, &needed, held->object, 0)) return false;
     if (!create_tiles(held, needed.size)) return false;
@@ -96,7 +96,7 @@ static bool back(struct holding *held) {
 }
 
 /* An array whose memory comes from a handle. */
-static bool take_deferred(struct holding *held) {
+static bool take_deferred(struct pointer_charge *held) {
     CUDA_ARRAY3D_DESCRIPTOR shape = describe_rows(held->bytes);
     shape.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
     if (!take_array(held, &shape)) return false;
@@ -105,7 +105,7 @@ static bool take_deferred(struct holding *held) {
     return false;
 }
 
-static void give_deferred(struct holding *held) {
+static void give_deferred(struct pointer_charge *held) {
     give_array(held);
     DO(cuMemRelease, held->handle);
 }

@@ -22,7 +22,7 @@ EXPORT uint64_t between_spent_ns(void);
 uint64_t between_spent_ns(void) { return spent_ns; }
 
 static void *find(const char *name) {
-    finder lookup = (finder)elf_symbol("dlsym");
+    finder lookup = (finder)elf_find_symbol("dlsym");
     void *driver = dlopen(BELOW, RTLD_NOW | RTLD_NOLOAD);
     return lookup && driver ? lookup(driver, name) : NULL;
 }
@@ -32,9 +32,9 @@ static void *find(const char *name) {
         static __typeof__(&(name)) real;                          \
         if (!real) real = (__typeof__(real))find(#name);          \
         if (!real) return CUDA_ERROR_NOT_FOUND;                   \
-        uint64_t begun = moment_now();                            \
+        uint64_t begun = clock_now();                            \
         CUresult result = real(__VA_ARGS__);                      \
-        spent_ns += moment_now() - begun;                         \
+        spent_ns += clock_now() - begun;                         \
         return result;                                            \
     }
 

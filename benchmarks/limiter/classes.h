@@ -5,7 +5,7 @@
 #include "calls.h"
 
 /* What one `take` got: each class uses the fields it needs. */
-struct holding {
+struct pointer_charge {
     const struct class *class;
     size_t bytes;
     CUdeviceptr pointer;
@@ -19,8 +19,8 @@ struct holding {
 /* `take` leaves nothing behind when it fails; `give` gives back what it can. What failed stands in `failure`. */
 struct class {
     const char *name;
-    bool (*take)(struct holding *);
-    void (*give)(struct holding *);
+    bool (*take)(struct pointer_charge *);
+    void (*give)(struct pointer_charge *);
 };
 
 /* Each file's classes, ended by one without a name. */

@@ -26,13 +26,13 @@ static const char printf_user[] = HEADER
 static CUcontext before;
 
 /* The new context is current afterwards, as cuCtxCreate has it. */
-static bool take_context(struct holding *held) {
+static bool take_context(struct pointer_charge *held) {
     if (!before && !DO(cuDevicePrimaryCtxRetain, &before, 0)) return false;
     bool taken = DO(cuCtxCreate_v2, (CUcontext *)&held->object, 0, 0);
     return DO(cuCtxSetCurrent, before) && taken;
 }
 
-static void give_context(struct holding *held) {
+static void give_context(struct pointer_charge *held) {
     DO(cuCtxDestroy_v2, held->object);
     DO(cuCtxSetCurrent, before);
 }
@@ -49,7 +49,7 @@ static bool use(const char *text) {
 
 static bool set(CUlimit limit, size_t value) { return value == 0 || DO(cuCtxSetLimit, limit, value); }
 
-static bool take_with(struct holding *held, CUlimit limit, size_t value, const char *user) {
+static bool take_with(struct pointer_charge *held, CUlimit limit, size_t value, const char *user) {
     if (!take_context(held)) return false;
     bool taken = DO(cuCtxSetCurrent, held->object) && set(limit, value) && use(user);
     DO(cuCtxSetCurrent, before);
@@ -57,11 +57,11 @@ static bool take_with(struct holding *held, CUlimit limit, size_t value, const c
     return taken;
 }
 
-static bool take_heap(struct holding *held) {
+static bool take_heap(struct pointer_charge *held) {
     return take_with(held, CU_LIMIT_MALLOC_HEAP_SIZE, held->bytes, heap_user);
 }
 
-static bool take_printf(struct holding *held) {
+static bool take_printf(struct pointer_charge *held) {
     return take_with(held, CU_LIMIT_PRINTF_FIFO_SIZE, held->bytes, printf_user);
 }
 
@@ -75,12 +75,12 @@ static size_t of_a_thread(size_t bytes) {
     return FIRST_STACK + bytes / (size_t)processors / (size_t)threads;
 }
 
-static bool take_stack(struct holding *held) {
+static bool take_stack(struct pointer_charge *held) {
     return take_with(held, CU_LIMIT_STACK_SIZE, of_a_thread(held->bytes), idle);
 }
 
 /* The index, which is 0, is not known to the compiler, so that the buffer stays. */
-static bool take_local(struct holding *held) {
+static bool take_local(struct pointer_charge *held) {
     char text[TEXT_SIZE];
     (void)snprintf(text, sizeof text,
                    HEADER

@@ -4,7 +4,7 @@
 
 #include "vmm.h"
 
-static bool import(struct holding *held, int file) {
+static bool import(struct pointer_charge *held, int file) {
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC memory = {
         .type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, .handle = {.fd = file}, .size = held->bytes};
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC whole = {.size = held->bytes};
@@ -15,7 +15,7 @@ static bool import(struct holding *held, int file) {
 }
 
 /* An import that succeeds takes the descriptor over. */
-static bool take_external(struct holding *held) {
+static bool take_external(struct pointer_charge *held) {
     int file = -1;
     if (!vmm_create(held)) return false;
     bool exported = DO(cuMemExportToShareableHandle, &file, held->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
@@ -25,7 +25,7 @@ static bool take_external(struct holding *held) {
     return imported;
 }
 
-static void give_external(struct holding *held) {
+static void give_external(struct pointer_charge *held) {
     DO(cuMemFree_v2, held->pointer);
     DO(cuDestroyExternalMemory, held->object);
 }

@@ -1,7 +1,7 @@
 /* Memory of a graph's allocation node, taken at the launch or at the upload before it. */
 #include "classes.h"
 
-static bool build_by_node(struct holding *held) {
+static bool build_by_node(struct pointer_charge *held) {
     CUgraphNode node;
     CUDA_MEM_ALLOC_NODE_PARAMS memory = {
         .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -16,7 +16,7 @@ static bool build_by_node(struct holding *held) {
 }
 
 /* What a stream would have allocated becomes such a node. */
-static bool build_by_capture(struct holding *held) {
+static bool build_by_capture(struct pointer_charge *held) {
     CUstream stream;
     if (!DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING)) return false;
     bool built = DO(cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_RELAXED) &&
@@ -26,36 +26,36 @@ static bool build_by_capture(struct holding *held) {
     return built;
 }
 
-static bool instantiate(struct holding *held) {
+static bool instantiate(struct pointer_charge *held) {
     if (DO(cuGraphInstantiateWithFlags, &held->executable, held->graph, 0)) return true;
     DO(cuGraphDestroy, held->graph);
     return false;
 }
 
-static void drop(struct holding *held) {
+static void drop(struct pointer_charge *held) {
     DO(cuGraphExecDestroy, held->executable);
     DO(cuGraphDestroy, held->graph);
     DO(cuDeviceGraphMemTrim, 0);
 }
 
-static bool launch(struct holding *held) {
+static bool launch(struct pointer_charge *held) {
     if (DO(cuGraphLaunch, held->executable, NULL) && DO(cuCtxSynchronize)) return true;
     drop(held);
     return false;
 }
 
-static bool take_launched(struct holding *held) { return build_by_node(held) && instantiate(held) && launch(held); }
+static bool take_launched(struct pointer_charge *held) { return build_by_node(held) && instantiate(held) && launch(held); }
 
-static bool take_captured(struct holding *held) { return build_by_capture(held) && instantiate(held) && launch(held); }
+static bool take_captured(struct pointer_charge *held) { return build_by_capture(held) && instantiate(held) && launch(held); }
 
-static bool take_uploaded(struct holding *held) {
+static bool take_uploaded(struct pointer_charge *held) {
     if (!build_by_node(held) || !instantiate(held)) return false;
     if (DO(cuGraphUpload, held->executable, NULL) && DO(cuCtxSynchronize)) return launch(held);
     drop(held);
     return false;
 }
 
-static void give(struct holding *held) {
+static void give(struct pointer_charge *held) {
     DO(cuMemFreeAsync, held->pointer, NULL);
     DO(cuCtxSynchronize);
     drop(held);

@@ -15,7 +15,7 @@ static bool make(CUgreenCtx *green) {
            DO(cuGreenCtxCreate, green, described, 0, CU_GREEN_CTX_DEFAULT_STREAM);
 }
 
-static bool allocate_in(CUgreenCtx green, struct holding *held) {
+static bool allocate_in(CUgreenCtx green, struct pointer_charge *held) {
     CUcontext inside;
     CUcontext before;
     if (!DO(cuCtxFromGreenCtx, &inside, green) || !DO(cuDevicePrimaryCtxRetain, &before, 0)) return false;
@@ -24,7 +24,7 @@ static bool allocate_in(CUgreenCtx green, struct holding *held) {
     return taken;
 }
 
-static bool take_in_green(struct holding *held) {
+static bool take_in_green(struct pointer_charge *held) {
     CUgreenCtx green;
     if (!make(&green)) return false;
     held->object = green;
@@ -33,7 +33,7 @@ static bool take_in_green(struct holding *held) {
     return false;
 }
 
-static void give_green(struct holding *held) {
+static void give_green(struct pointer_charge *held) {
     DO(cuMemFree_v2, held->pointer);
     DO(cuGreenCtxDestroy, held->object);
 }

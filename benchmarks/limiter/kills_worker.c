@@ -15,7 +15,7 @@ enum { MOST_HELD = 8, UNIT = 2 << 20, MOST_UNITS = 16 };
 static const char *const mixed[] = {"plain", "vmm handle", "pitch", "vmm", "managed", "async"};
 enum { MIXED = sizeof mixed / sizeof *mixed, ASYNC = MIXED - 1 };
 
-static struct holding holdings[MOST_HELD];
+static struct pointer_charge holdings[MOST_HELD];
 static size_t count;
 
 void add(uint64_t *figure, uint64_t more) { __atomic_fetch_add(figure, more, __ATOMIC_RELAXED); }
@@ -25,7 +25,7 @@ void keep_longest(uint64_t *longest, uint64_t took) {
 }
 
 static bool take(struct place *place, const char *name, size_t bytes) {
-    holdings[count] = (struct holding){.class = find_class(name), .bytes = bytes};
+    holdings[count] = (struct pointer_charge){.class = find_class(name), .bytes = bytes};
     forget_failure();
     uint64_t begun = now_ns(), spent = calls_spent_ns();
     bool taken = holdings[count].class->take(&holdings[count]);

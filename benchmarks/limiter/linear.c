@@ -3,37 +3,37 @@
 
 enum { PITCH_ROW = 1 << 20, PITCH_ELEMENT = 4 };
 
-static void free_pointer(struct holding *held) { DO(cuMemFree_v2, held->pointer); }
+static void free_pointer(struct pointer_charge *held) { DO(cuMemFree_v2, held->pointer); }
 
-static bool take_plain(struct holding *held) { return DO(cuMemAlloc_v2, &held->pointer, held->bytes); }
+static bool take_plain(struct pointer_charge *held) { return DO(cuMemAlloc_v2, &held->pointer, held->bytes); }
 
 /* The entry of CUDA 2, with sizes and addresses of 32 bits. */
-static bool take_first_version(struct holding *held) {
+static bool take_first_version(struct pointer_charge *held) {
     CUdeviceptr_v1 pointer = 0;
     bool taken = DO(cuMemAlloc, &pointer, (unsigned)held->bytes);
     held->pointer = pointer;
     return taken;
 }
 
-static void give_first_version(struct holding *held) { DO(cuMemFree, (CUdeviceptr_v1)held->pointer); }
+static void give_first_version(struct pointer_charge *held) { DO(cuMemFree, (CUdeviceptr_v1)held->pointer); }
 
-static bool take_pitch(struct holding *held) {
+static bool take_pitch(struct pointer_charge *held) {
     size_t pitch;
     size_t width = held->bytes < PITCH_ROW ? held->bytes : PITCH_ROW;
     return DO(cuMemAllocPitch_v2, &held->pointer, &pitch, width, held->bytes / width, PITCH_ELEMENT);
 }
 
 /* Managed memory is on the card only once the card has touched it. */
-static bool take_managed(struct holding *held) {
+static bool take_managed(struct pointer_charge *held) {
     if (!DO(cuMemAllocManaged, &held->pointer, held->bytes, CU_MEM_ATTACH_GLOBAL)) return false;
     if (DO(cuMemsetD8_v2, held->pointer, 1, held->bytes) && DO(cuCtxSynchronize)) return true;
     free_pointer(held);
     return false;
 }
 
-static bool take_host(struct holding *held) { return DO(cuMemAllocHost_v2, &held->object, held->bytes); }
+static bool take_host(struct pointer_charge *held) { return DO(cuMemAllocHost_v2, &held->object, held->bytes); }
 
-static void give_host(struct holding *held) { DO(cuMemFreeHost, held->object); }
+static void give_host(struct pointer_charge *held) { DO(cuMemFreeHost, held->object); }
 
 const struct class linear_classes[] = {
     {"plain", take_plain, free_pointer}, {"plain v1", take_first_version, give_first_version},

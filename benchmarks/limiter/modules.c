@@ -7,18 +7,18 @@
 
 enum { TEXT_SIZE = 256 };
 
-static bool load(struct holding *held, const char *text) {
+static bool load(struct pointer_charge *held, const char *text) {
     return DO(cuModuleLoadData, (CUmodule *)&held->object, text);
 }
 
-static void unload(struct holding *held) { DO(cuModuleUnload, held->object); }
+static void unload(struct pointer_charge *held) { DO(cuModuleUnload, held->object); }
 
 static void write(char text[TEXT_SIZE], size_t bytes) {
     (void)snprintf(text, TEXT_SIZE, HEADER ".visible .global .align 16 .b8 big[%zu];\n", bytes);
 }
 
 /* Asking for the address loads what lazy loading has put off. */
-static bool take_variable(struct holding *held) {
+static bool take_variable(struct pointer_charge *held) {
     char text[TEXT_SIZE];
     size_t size;
     write(text, held->bytes);
@@ -28,9 +28,9 @@ static bool take_variable(struct holding *held) {
     return false;
 }
 
-static void unload_library(struct holding *held) { DO(cuLibraryUnload, held->object); }
+static void unload_library(struct pointer_charge *held) { DO(cuLibraryUnload, held->object); }
 
-static bool take_of_library(struct holding *held) {
+static bool take_of_library(struct pointer_charge *held) {
     char text[TEXT_SIZE];
     size_t size;
     write(text, held->bytes);

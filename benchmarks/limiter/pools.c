@@ -21,37 +21,37 @@ static CUmemoryPool keeping_pool(void) {
     return made ? pool : NULL;
 }
 
-static bool take_async(struct holding *held) { return DO(cuMemAllocAsync, &held->pointer, held->bytes, NULL); }
+static bool take_async(struct pointer_charge *held) { return DO(cuMemAllocAsync, &held->pointer, held->bytes, NULL); }
 
 /* A pool gives memory back to the card at a synchronisation. */
-static void give_async(struct holding *held) {
+static void give_async(struct pointer_charge *held) {
     DO(cuMemFreeAsync, held->pointer, NULL);
     DO(cuCtxSynchronize);
 }
 
-static bool take_async_twin(struct holding *held) {
+static bool take_async_twin(struct pointer_charge *held) {
     return DO(cuMemAllocAsync_ptsz, &held->pointer, held->bytes, NULL);
 }
 
-static void give_async_twin(struct holding *held) {
+static void give_async_twin(struct pointer_charge *held) {
     DO(cuMemFreeAsync_ptsz, held->pointer, NULL);
     DO(cuCtxSynchronize);
 }
 
-static bool take_from(CUmemoryPool pool, struct holding *held) {
+static bool take_from(CUmemoryPool pool, struct pointer_charge *held) {
     return pool && DO(cuMemAllocFromPoolAsync, &held->pointer, held->bytes, pool, NULL);
 }
 
-static bool take_from_pool(struct holding *held) { return take_from(plain_pool(), held); }
+static bool take_from_pool(struct pointer_charge *held) { return take_from(plain_pool(), held); }
 
-static bool take_from_keeping_pool(struct holding *held) { return take_from(keeping_pool(), held); }
+static bool take_from_keeping_pool(struct pointer_charge *held) { return take_from(keeping_pool(), held); }
 
-static void give_and_trim(struct holding *held) {
+static void give_and_trim(struct pointer_charge *held) {
     give_async(held);
     DO(cuMemPoolTrimTo, keeping_pool(), 0);
 }
 
-static bool take_from_pool_twin(struct holding *held) {
+static bool take_from_pool_twin(struct pointer_charge *held) {
     CUmemoryPool pool = plain_pool();
     return pool && DO(cuMemAllocFromPoolAsync_ptsz, &held->pointer, held->bytes, pool, NULL);
 }

@@ -36,14 +36,14 @@ static struct board {
     uint64_t wrong;    /* atomically */
 } *board;
 
-static struct holding holdings[MOST_HELD];
+static struct pointer_charge holdings[MOST_HELD];
 static size_t count;
 
 static void meet(void) { pthread_barrier_wait(&board->racing); }
 
 /* Half of the processes take memory by pointer, half by handle: both cost what was asked. */
 static bool take(const struct class *class, size_t bytes) {
-    holdings[count] = (struct holding){.class = class, .bytes = bytes};
+    holdings[count] = (struct pointer_charge){.class = class, .bytes = bytes};
     forget_failure();
     bool taken = class->take(&holdings[count]);
     count += taken;

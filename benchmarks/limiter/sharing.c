@@ -52,16 +52,16 @@ static bool make_pool(void) {
     return pool || DO(cuMemPoolCreate, &pool, &properties);
 }
 
-static bool take_shareable(struct holding *held) {
+static bool take_shareable(struct pointer_charge *held) {
     return make_pool() && DO(cuMemAllocFromPoolAsync, &held->pointer, held->bytes, pool, NULL) && DO(cuCtxSynchronize);
 }
 
-static void give_from_pool(struct holding *held) {
+static void give_from_pool(struct pointer_charge *held) {
     DO(cuMemFreeAsync, held->pointer, NULL);
     DO(cuCtxSynchronize);
 }
 
-bool share_out(const char *how, const struct holding *held, char text[TOKEN_SIZE]) {
+bool share_out(const char *how, const struct pointer_charge *held, char text[TOKEN_SIZE]) {
     struct token token = {.owner = getpid(), .file = -1};
     const CUmemAllocationHandleType posix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     bool shared;
@@ -76,13 +76,13 @@ bool share_out(const char *how, const struct holding *held, char text[TOKEN_SIZE
     return shared;
 }
 
-static bool open_ipc(struct holding *held) {
+static bool open_ipc(struct pointer_charge *held) {
     return DO(cuIpcOpenMemHandle_v2, &held->pointer, received.of.ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 }
 
-static void close_ipc(struct holding *held) { DO(cuIpcCloseMemHandle, held->pointer); }
+static void close_ipc(struct pointer_charge *held) { DO(cuIpcCloseMemHandle, held->pointer); }
 
-static bool open_file(struct holding *held) {
+static bool open_file(struct pointer_charge *held) {
     int file = fetch_file();
     bool imported = DO(cuMemImportFromShareableHandle, &held->handle, (void *)(uintptr_t)file,
                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -90,12 +90,12 @@ static bool open_file(struct holding *held) {
     return imported && vmm_map(held);
 }
 
-static void close_file(struct holding *held) {
+static void close_file(struct pointer_charge *held) {
     vmm_unmap(held);
     DO(cuMemRelease, held->handle);
 }
 
-static bool open_pool(struct holding *held) {
+static bool open_pool(struct pointer_charge *held) {
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     int file = fetch_file();
@@ -108,7 +108,7 @@ static bool open_pool(struct holding *held) {
 }
 
 /* What the exporter has freed is there until the importer has no such pool any more. */
-static void close_pool(struct holding *held) {
+static void close_pool(struct pointer_charge *held) {
     give_from_pool(held);
     DO(cuMemPoolDestroy, pool);
     pool = NULL;

@@ -31,8 +31,8 @@ static bool is_held(const int *lock) { return __atomic_load_n(lock, __ATOMIC_REL
 
 /* The first time is not watched, so that what is done once is done. */
 static int ask(void) {
-    struct holding first = {.bytes = BYTES};
-    struct holding second = {.bytes = BYTES};
+    struct pointer_charge first = {.bytes = BYTES};
+    struct pointer_charge second = {.bytes = BYTES};
     const struct class *plain = find_class("plain");
     if (!start_cuda() || !plain->take(&first)) return 1;
     plain->give(&first);

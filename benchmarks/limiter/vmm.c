@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-bool vmm_create(struct holding *held) {
+bool vmm_create(struct pointer_charge *held) {
     CUmemAllocationProp properties = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -13,7 +13,7 @@ bool vmm_create(struct holding *held) {
     return DO(cuMemCreate, &held->handle, held->bytes, &properties, 0);
 }
 
-bool vmm_map(struct holding *held) {
+bool vmm_map(struct pointer_charge *held) {
     CUmemAccessDesc access = {
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
         .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
@@ -28,39 +28,39 @@ bool vmm_map(struct holding *held) {
     return false;
 }
 
-void vmm_unmap(struct holding *held) {
+void vmm_unmap(struct pointer_charge *held) {
     DO(cuMemUnmap, held->pointer, held->bytes);
     DO(cuMemAddressFree, held->pointer, held->bytes);
 }
 
-static void give_handle(struct holding *held) { DO(cuMemRelease, held->handle); }
+static void give_handle(struct pointer_charge *held) { DO(cuMemRelease, held->handle); }
 
-static bool take_mapped(struct holding *held) {
+static bool take_mapped(struct pointer_charge *held) {
     if (!vmm_create(held)) return false;
     if (vmm_map(held)) return true;
     give_handle(held);
     return false;
 }
 
-static void give_mapped(struct holding *held) {
+static void give_mapped(struct pointer_charge *held) {
     vmm_unmap(held);
     give_handle(held);
 }
 
 /* The handle is released first and asked for again at the end: the mapping alone has held the memory. */
-static bool take_retained(struct holding *held) {
+static bool take_retained(struct pointer_charge *held) {
     if (!take_mapped(held)) return false;
     give_handle(held);
     return true;
 }
 
-static void give_retained(struct holding *held) {
+static void give_retained(struct pointer_charge *held) {
     DO(cuMemRetainAllocationHandle, &held->handle, (void *)(uintptr_t)held->pointer);
     give_mapped(held);
 }
 
 /* Out through a file descriptor and in again, so that only the imported handle is left. */
-static bool take_imported(struct holding *held) {
+static bool take_imported(struct pointer_charge *held) {
     int file = -1;
     if (!vmm_create(held)) return false;
     CUmemGenericAllocationHandle original = held->handle;

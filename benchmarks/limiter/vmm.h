@@ -5,10 +5,10 @@
 #include "classes.h"
 
 /* Sets `handle`, for memory of device 0 of which a file descriptor can be made. */
-bool vmm_create(struct holding *held);
+bool vmm_create(struct pointer_charge *held);
 
 /* Maps the handle at a new address, which it sets; and undoes that. */
-bool vmm_map(struct holding *held);
-void vmm_unmap(struct holding *held);
+bool vmm_map(struct pointer_charge *held);
+void vmm_unmap(struct pointer_charge *held);
 
 #endif

@@ -22,7 +22,7 @@
 
 enum { LINE_SIZE = 1024, HOLDINGS = 8192 };
 
-static struct holding holdings[HOLDINGS];
+static struct pointer_charge holdings[HOLDINGS];
 static size_t count;
 
 static void answer(const char *more) {
@@ -33,7 +33,7 @@ static void answer(const char *more) {
 static void take(size_t bytes, const struct class *class) {
     char more[96];
     if (!class || count == HOLDINGS) exit(2);
-    holdings[count] = (struct holding){.class = class, .bytes = bytes};
+    holdings[count] = (struct pointer_charge){.class = class, .bytes = bytes};
     uint64_t begun = now_ns();
     class->take(&holdings[count]);
     uint64_t taken = now_ns() - begun;

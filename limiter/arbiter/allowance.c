@@ -15,16 +15,16 @@ enum { FULL = 100 };
 
 uint64_t allowance_budget(unsigned tenants, bool has_fixed) {
     uint64_t count = tenants ? tenants : 1;
-    uint64_t budget = lesser(has_fixed ? BUDGET_FIXED : BUDGET_MOST, BUDGETS / (count * count));
+    uint64_t budget = min_u64(has_fixed ? BUDGET_FIXED : BUDGET_MOST, BUDGETS / (count * count));
     return budget > BUDGET_LEAST ? budget : BUDGET_LEAST;
 }
 
 uint64_t allowance_own_budget(const struct ask *ask, uint64_t budget) {
-    return ask->guarantee ? lesser(budget, OWN_CYCLE * ask->guarantee / FULL) : budget;
+    return ask->guarantee ? min_u64(budget, OWN_CYCLE * ask->guarantee / FULL) : budget;
 }
 
 uint64_t allowance_depth(bool is_hurried, uint64_t budget) {
-    return is_hurried ? DEPTH_HURRIED : lesser(DEPTH_MOST, budget * 3 / 4);
+    return is_hurried ? DEPTH_HURRIED : min_u64(DEPTH_MOST, budget * 3 / 4);
 }
 
 unsigned allowance_fallback(const struct ask *ask, unsigned guaranteed, unsigned open) {

@@ -29,7 +29,7 @@ static struct lines lines;
 
 static bool parse_name(const char *name, uint8_t uuid[UUID_SIZE]) {
     memset(uuid, 0, UUID_SIZE);
-    return strcmp(name, "*") == 0 || limits_parse_uuid(name, strlen(name), uuid);
+    return strcmp(name, "*") == 0 || gpu_uuid_parse(name, strlen(name), uuid);
 }
 
 static bool parse_percent(const char *text, unsigned *percent) {

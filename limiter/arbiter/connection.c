@@ -113,7 +113,7 @@ static bool hear(struct connection *connection, uint64_t now) {
 
 static void hear_all(struct source *source) {
     struct connection *connection = (struct connection *)source;
-    uint64_t now = moment_now();
+    uint64_t now = clock_now();
     if (!hear(connection, now)) end(connection, now);
 }
 
@@ -121,9 +121,9 @@ static void let_in(struct container *container, struct connection *place, int fd
     *place = (struct connection){.source = {.ready = hear_all, .fd = fd},
                                  .container = container,
                                  .client = SCHEDULE_NONE,
-                                 .rate = rate_made(MESSAGES_A_SECOND, moment_now())};
+                                 .rate = rate_made(MESSAGES_A_SECOND, clock_now())};
     container->connections++;
-    if (!events_add(&place->source)) end(place, moment_now());
+    if (!events_add(&place->source)) end(place, clock_now());
 }
 
 void connection_knocked(struct source *door) {
@@ -144,5 +144,5 @@ void connection_knocked(struct source *door) {
 
 void connections_close(struct container *container) {
     for (int i = 0; i < CONNECTIONS; i++)
-        if (connections[i].container == container) end(&connections[i], moment_now());
+        if (connections[i].container == container) end(&connections[i], clock_now());
 }

@@ -27,7 +27,7 @@ bool container_open(struct container *container, int parent, const char *name) {
                                     .door = {.fd = -1},
                                     .folder = folder,
                                     .region = -1,
-                                    .rate = rate_made(MESSAGES_A_SECOND, moment_now())};
+                                    .rate = rate_made(MESSAGES_A_SECOND, clock_now())};
     strcpy(container->name, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): its length was looked at */
     container->inode = inode_of(parent, name);
     container_read_limits(container);

@@ -32,17 +32,17 @@ void schedule_hear(struct schedule *schedule, uint64_t leased_until, uint64_t no
     uint64_t take_at = has_begun ? drained + idle : turn->begins_by;
     if (has_begun) foresight_end(schedule, true, turn->expected_at);
     if (now < take_at) {
-        turn->look_at = greater(take_at, now + LOOK_LEAST);
+        turn->look_at = max_u64(take_at, now + LOOK_LEAST);
         return;
     }
     foresight_end(schedule, false, now);
-    holding_end(schedule, now, greater(drained, turn->began));
+    holding_end(schedule, now, max_u64(drained, turn->began));
 }
 
 /* When the turn that is under way leaves the card. */
 static uint64_t end_of_turn(const struct schedule *schedule) {
     uint64_t limit = holding_limit(schedule), ends_at = schedule->turn.ends_at;
-    return ends_at ? lesser(ends_at, limit) : limit;
+    return ends_at ? min_u64(ends_at, limit) : limit;
 }
 
 /* Who alone waits for the end of its own turn has the next at once, for that is no handover; it counts from then. */
@@ -57,7 +57,7 @@ static void end_if_over(struct schedule *schedule, uint64_t now) {
     uint64_t end = end_of_turn(schedule);
     uint64_t early = schedule->turn.ends_at && schedule->waiting ? ARBITRATION_EARLY_NS : 0;
     if (is_own_successor(schedule, now) || now + early >= end)
-        holding_end(schedule, greater(now, end), greater(now, end));
+        holding_end(schedule, max_u64(now, end), max_u64(now, end));
 }
 
 static void begin_next(struct schedule *schedule, uint64_t now) {
@@ -66,7 +66,7 @@ static void begin_next(struct schedule *schedule, uint64_t now) {
     uint64_t budget = shown_budget(schedule, now);
     if (choice.is_starved) {
         schedule->floor_at = now;
-        budget = lesser(budget, FLOOR_BUDGET);
+        budget = min_u64(budget, FLOOR_BUDGET);
     }
     struct foreseen soon = foresight_of(schedule, choice.tenant, now);
     bool is_near = !choice.is_starved && foresight_is_near(schedule, &soon, now);
@@ -89,9 +89,9 @@ static uint64_t next_moment(const struct schedule *schedule, uint64_t now) {
     if (turn->ends_at) return end_of_turn(schedule) - (schedule->waiting ? ARBITRATION_EARLY_NS : 0);
     if (!schedule->waiting) return UINT64_MAX;
     if (!turn->number) return now + LOOK_AGAIN;
-    uint64_t next = lesser(turn->look_at, end_of_turn(schedule));
+    uint64_t next = min_u64(turn->look_at, end_of_turn(schedule));
     if (turn->is_asked_to_yield) return next;
-    return lesser(next, turn->yields_at > now ? turn->yields_at : now + LOOK_AGAIN);
+    return min_u64(next, turn->yields_at > now ? turn->yields_at : now + LOOK_AGAIN);
 }
 
 uint64_t schedule_run(struct schedule *schedule, uint64_t now) {

@@ -43,7 +43,7 @@ void events_remove(struct source *source) {
 static void set_timer(uint64_t until) {
     if (until == 0) until = 1;
     if (until == timer_set) return;
-    struct itimerspec when = {.it_value = moment_span(until)};
+    struct itimerspec when = {.it_value = clock_timespec(until)};
     timer_set = timerfd_settime(timer.fd, TFD_TIMER_ABSTIME, &when, NULL) == 0 ? until : 0;
 }
 

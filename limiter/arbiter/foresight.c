@@ -33,7 +33,7 @@ struct foreseen foresight_of(struct schedule *schedule, int holder, uint64_t now
 }
 
 bool foresight_is_near(const struct schedule *schedule, const struct foreseen *foreseen, uint64_t now) {
-    uint64_t free_at = greater(now, schedule->counted_until);
+    uint64_t free_at = max_u64(now, schedule->counted_until);
     return foreseen->client != SCHEDULE_NONE && foreseen->at <= free_at + FORESIGHT_NEAR;
 }
 
@@ -53,15 +53,15 @@ void foresight_keep(struct schedule *schedule, const struct foreseen *foreseen, 
     }
     holding_begin(schedule, foreseen->client, budget, 0, now);
     schedule->turn.expected_at = foreseen->at;
-    schedule->turn.begins_by = greater(schedule->turn.began, foreseen->at + RHYTHM_GRACE);
+    schedule->turn.begins_by = max_u64(schedule->turn.began, foreseen->at + RHYTHM_GRACE);
     schedule->turn.look_at = schedule->turn.begins_by;
 }
 
 static void pay(struct schedule *schedule, uint64_t now) {
     uint64_t began = schedule->turn.began, kept = now > began ? now - began : 0;
-    uint64_t saved_from = now - lesser(now, KEPT_SAVED * KEPT_SELDOM);
+    uint64_t saved_from = now - min_u64(now, KEPT_SAVED * KEPT_SELDOM);
     schedule->kept += kept;
-    schedule->kept_paid = greater(schedule->kept_paid, saved_from) + kept * KEPT_SELDOM;
+    schedule->kept_paid = max_u64(schedule->kept_paid, saved_from) + kept * KEPT_SELDOM;
 }
 
 void foresight_end(struct schedule *schedule, bool has_come, uint64_t now) {

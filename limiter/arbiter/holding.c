@@ -31,7 +31,7 @@ static void charge(struct schedule *schedule, uint64_t until) {
 /* Nobody is charged for the time in which we were late ourselves: what was due then could not be done. */
 static uint64_t charged_until(const struct schedule *schedule, uint64_t now) {
     bool is_late = schedule->due != 0 && schedule->due < now && now - schedule->due > LATE;
-    return is_late ? greater(schedule->due, schedule->counted_until) : now;
+    return is_late ? max_u64(schedule->due, schedule->counted_until) : now;
 }
 
 void holding_count(struct schedule *schedule, uint64_t now) {
@@ -77,8 +77,8 @@ void holding_contest(struct schedule *schedule, uint64_t now) {
     if (!turn->number) return;
     if (!schedule->waiting) turn->contested = 0;
     if (!schedule->waiting || turn->contested) return;
-    turn->contested = greater(now, turn->began);
-    turn->look_at = greater(now, turn->begins_by);
+    turn->contested = max_u64(now, turn->began);
+    turn->look_at = max_u64(now, turn->begins_by);
 }
 
 uint64_t holding_limit(const struct schedule *schedule) {
@@ -93,7 +93,7 @@ uint64_t holding_limit(const struct schedule *schedule) {
 void holding_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct holding *turn = &schedule->turn;
     turn->is_asked_to_yield = true;
-    turn->overdue_at = greater(turn->began + turn->budget, now + allowance_depth(false, turn->budget));
+    turn->overdue_at = max_u64(turn->began + turn->budget, now + allowance_depth(false, turn->budget));
     schedule->clients[turn->client].page.yield = turn->number;
     clients_mark(schedule, turn->client);
 }
@@ -102,7 +102,7 @@ void holding_finish(struct schedule *schedule, uint64_t ends_at, uint64_t now) {
     struct holding *turn = &schedule->turn;
     turn->ends_at = ends_at;
     if (!turn->done_at) turn->done_at = now;
-    if (!turn->overdue_at) turn->overdue_at = greater(turn->began + turn->budget, now);
+    if (!turn->overdue_at) turn->overdue_at = max_u64(turn->began + turn->budget, now);
 }
 
 /* A turn that was cut short by us says nothing about its tenant, unless it was a long one all the same; nor does one

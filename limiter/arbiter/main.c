@@ -70,14 +70,14 @@ static void serve(const struct options *options) {
     uint64_t ticks_at = 0, next = 0;
     while (!is_ending) {
         events_wait(next < ticks_at ? next : ticks_at);
-        uint64_t now = moment_now();
+        uint64_t now = clock_now();
         containers_follow();
         if (now >= ticks_at) {
             tick(options, now);
             ticks_at = now + TICK;
             is_ending |= is_unused(options, now);
         }
-        next = boards_run(moment_now());
+        next = boards_run(clock_now());
     }
 }
 

@@ -12,7 +12,7 @@ enum { STEADY = 5, STEADY_MOST = 8, MISS = 2, PERCENT_OFF = 3, FULL = 100 };
 static uint64_t distance(uint64_t one, uint64_t other) { return one < other ? other - one : one - other; }
 
 static bool is_on_time(const struct rhythm *rhythm, uint64_t now) {
-    uint64_t off_most = lesser(OFF_MOST, rhythm->interval * PERCENT_OFF / FULL);
+    uint64_t off_most = min_u64(OFF_MOST, rhythm->interval * PERCENT_OFF / FULL);
     return rhythm->interval && distance(rhythm->next, now) <= off_most;
 }
 
@@ -34,7 +34,7 @@ void rhythm_pass(struct rhythm *rhythm, uint64_t now) {
     if (!rhythm->interval || now < rhythm->next + RHYTHM_GRACE) return;
     uint64_t passed = (now - rhythm->next - RHYTHM_GRACE) / rhythm->interval + 1;
     rhythm->next += passed * rhythm->interval;
-    rhythm->steady -= (uint32_t)lesser(rhythm->steady, passed * MISS);
+    rhythm->steady -= (uint32_t)min_u64(rhythm->steady, passed * MISS);
 }
 
 /* Coming at another time is not missing one: where it does so again and again the moments pass, and it begins anew. */

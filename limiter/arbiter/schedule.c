@@ -90,7 +90,7 @@ void schedule_done(struct schedule *schedule, int client, uint32_t number, uint6
     struct holding *turn = &schedule->turn;
     if (schedule->clients[client].page.turn == number) shown_turn(schedule, client, 0, 0, 0);
     if (!turn->number || turn->number != number || turn->client != client) return;
-    uint64_t ends_at = greater(now + lesser(rest, REST_MOST), turn->began);
+    uint64_t ends_at = max_u64(now + min_u64(rest, REST_MOST), turn->began);
     if (turn->ends_at && turn->ends_at <= ends_at) return;
     holding_count(schedule, now);
     holding_finish(schedule, ends_at, now);

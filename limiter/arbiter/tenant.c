@@ -70,7 +70,7 @@ bool tenant_is_through(const struct tenant *tenant, uint64_t now) {
 
 void tenant_judge(struct tenant *tenant, bool was_short) {
     if (!was_short)
-        tenant->shorts -= (uint32_t)lesser(tenant->shorts, SHORTS_HASTY);
+        tenant->shorts -= (uint32_t)min_u64(tenant->shorts, SHORTS_HASTY);
     else if (tenant->shorts < SHORTS_MOST)
         tenant->shorts++;
 }

@@ -138,17 +138,17 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         getattr(loaded, name).restype = ctypes.c_void_p
     for name in (
         "account_reserve",
-        "account_of_process",
-        "account_settle",
-        "account_settle_other",
-        "account_share",
-        "shares_find",
+        "account_used_by_process",
+        "account_reconcile",
+        "account_reconcile_other",
+        "account_add_pool_export",
+        "pool_exports_find",
         "limits_decode",
         "limits_parse",
-        "ledger_put",
+        "hash_table_put",
         "identity_is_dead",
-        "holdings_add",
-        "shelves_join",
+        "pointers_add",
+        "array_chunks_join",
         "cadence_take",
     ):
         getattr(loaded, name).restype = ctypes.c_bool

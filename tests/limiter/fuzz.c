@@ -38,21 +38,21 @@ static void hostile_region(void) {
         account_charge(region, (int)next(2000) - 500, (int)next(60) - 10, state);
         account_release(region, (int)next(2000) - 500, (int)next(60) - 10, state);
         account_mark_managed(region, (int)next(2000) - 500, (int)next(60) - 10, state);
-        account_enter(region, (int)next(2000) - 500);
-        account_settle(region, (int)next(2000) - 500, (int)next(60) - 10, state, next(2), next(2));
-        account_settle(region, slot, card, state, account_calls(region, slot), (unsigned)account_calls(region, slot));
-        account_settle_other(region, slot, card, state, account_calls(region, slot));
-        account_leave(region, (int)next(2000) - 500);
+        account_begin_call(region, (int)next(2000) - 500);
+        account_reconcile(region, (int)next(2000) - 500, (int)next(60) - 10, state, next(2), next(2));
+        account_reconcile(region, slot, card, state, account_calls(region, slot), (unsigned)account_calls(region, slot));
+        account_reconcile_other(region, slot, card, state, account_calls(region, slot));
+        account_end_call(region, (int)next(2000) - 500);
         account_unmark_managed(region, (int)next(2000) - 500, (int)next(60) - 10, state);
-        account_refuse(region, (int)next(60) - 10);
-        account_share(region, &(struct region_share){.key = next(9), .bytes = state, .card = next(60), .slot = next(2000),
+        account_count_refusal(region, (int)next(60) - 10);
+        account_add_pool_export(region, &(struct region_pool_export){.key = next(9), .bytes = state, .card = next(60), .slot = next(2000),
                                                      .kind = 1 + next(2)}, state);
-        region->shares[next(REGION_SHARES)].kind = next(3);
-        account_end_shares(region, (int)next(2000) - 500, next(3), (int)next(60) - 10, state);
+        region->shares[next(REGION_POOL_EXPORTS)].kind = next(3);
+        account_end_pool_exports(region, (int)next(2000) - 500, next(3), (int)next(60) - 10, state);
         account_recompute(region);
         account_clear(region, (int)next(2000) - 500);
         account_used(region, (int)next(60) - 10);
-        account_of_process(region, next(50) + 1, self.namespace + 1, (int)next(60) - 10, &(uint64_t){0});
+        account_used_by_process(region, next(50) + 1, self.namespace + 1, (int)next(60) - 10, &(uint64_t){0});
     }
     region_close(region);
 }
@@ -65,10 +65,10 @@ static void hostile_turns(void) {
     for (unsigned i = 0; i < 20000; i++) {
         scribble(card, sizeof *card, next(30));
         uint64_t now = (uint64_t)next(1000000) << next(32);
-        uint64_t wait = tokens_take(card, next(3), &ticket, 1 + next(99), now);
+        uint64_t wait = token_bucket_take(card, next(3), &ticket, 1 + next(99), now);
         if (wait > 1000000 * NS_PER_MS + 1) abort();
-        if (next(2)) tokens_extend(card, next(3), state);
-        if (next(2)) tokens_charge(card, next(3), 1 + next(99), state, now);
+        if (next(2)) token_bucket_extend_turn(card, next(3), state);
+        if (next(2)) token_bucket_charge(card, next(3), 1 + next(99), state, now);
     }
     region_close(region);
 }
@@ -105,43 +105,43 @@ static void hostile_text(void) {
 }
 
 static void histories(void) {
-    struct holding holding;
+    struct pointer_charge holding;
     bool spare;
     for (unsigned i = 0; i < 100000; i++) {
         uint64_t pointer = (1ULL << 40) + next(500) * 65536ULL;
         if (next(2))
-            holdings_take(pointer, &holding);
-        else if (!holdings_join(pointer))
-            holdings_add_piece(pointer, 0, &spare);
+            pointers_take(pointer, &holding);
+        else if (!pointers_join_chunk(pointer))
+            pointers_add_piece(pointer, 0, &spare);
         uint64_t handle = next(50) + 1;
-        struct backing freed = {0};
-        if (next(3) == 0) backings_create(handle, (struct backing){0, 1});
-        if (next(3) == 0) backings_map(pointer, 65536, handle);
-        if (next(3) == 0) backings_retain(handle, pointer + next(65536));
-        if (next(3) == 0) backings_release(handle);
-        while (next(2) && backings_unmap(&pointer, pointer + 65536, &freed)) continue;
+        struct physical_memory freed = {0};
+        if (next(3) == 0) physical_memory_create(handle, (struct physical_memory){0, 1});
+        if (next(3) == 0) physical_memory_map(pointer, 65536, handle);
+        if (next(3) == 0) physical_memory_retain(handle, pointer + next(65536));
+        if (next(3) == 0) physical_memory_release(handle);
+        while (next(2) && physical_memory_unmap(&pointer, pointer + 65536, &freed)) continue;
     }
-    holdings_forget_all();
-    backings_forget_all();
+    pointers_forget_all();
+    physical_memory_forget_all();
 }
 
 /* What is lost is never more than what was exported, and ends with its pool. */
 static void pool_histories(void) {
     for (unsigned i = 0; i < 20000; i++) {
         uint64_t pool = 1 + next(3), address = (1ULL << 40) + next(64) * (POOL_STEP / 4);
-        if (next(2)) exported_add(pool, address, next(5) * (POOL_STEP / 2));
-        if (next(2)) exported_free(address);
-        if (next(2)) exported_shrink(pool, next(5) * (POOL_STEP / 2));
-        if (exported_lost(pool) > exported_bytes(pool)) abort();
-        if (next(50) == 0) exported_end(pool);
-        uint64_t number = backings_begin_pool();
-        backings_export_pool(number, (int)next(3));
-        backings_end_pool(number, 0, next(2));
+        if (next(2)) exports_add(pool, address, next(5) * (POOL_STEP / 2));
+        if (next(2)) exports_free(address);
+        if (next(2)) exports_shrink(pool, next(5) * (POOL_STEP / 2));
+        if (exports_lost_bytes(pool) > exports_bytes(pool)) abort();
+        if (next(50) == 0) exports_end_pool(pool);
+        uint64_t number = physical_memory_begin_pool();
+        physical_memory_export_pool(number, (int)next(3));
+        physical_memory_end_pool(number, 0, next(2));
     }
-    for (uint64_t pool = 1; pool <= 3; pool++) exported_end(pool);
-    if (exported_lost(1) + exported_lost(2) + exported_lost(3) != 0) abort();
-    exported_forget_all();
-    backings_forget_all();
+    for (uint64_t pool = 1; pool <= 3; pool++) exports_end_pool(pool);
+    if (exports_lost_bytes(1) + exports_lost_bytes(2) + exports_lost_bytes(3) != 0) abort();
+    exports_forget_all();
+    physical_memory_forget_all();
 }
 
 int main(int count, char **arguments) {

@@ -182,7 +182,7 @@ def stack(size: int) -> int:
     return int(cuda.cuCtxSetLimit(0, SIZE(size)))
 
 
-def backing(mib: int, *, export: bool = False, usage: int = 0) -> int:
+def physical_memory(mib: int, *, export: bool = False, usage: int = 0) -> int:
     state["mib"] = mib
     result, state["handle"] = vmm.create(mib * MIB, handle_types=vmm.POSIX_FD * export, usage=usage)
     if export and result == 0:
@@ -219,10 +219,10 @@ def closed() -> None:
 
 def number_comes_again() -> int:
     """A descriptor that is closed, and whose number another's has then: only the second holds memory."""
-    result = backing(500, export=True)
+    result = physical_memory(500, export=True)
     first = state["handle"]
     closed()
-    return result or backing(300, export=True) or vmm.release(first)
+    return result or physical_memory(300, export=True) or vmm.release(first)
 
 
 def outside() -> int:

@@ -61,7 +61,7 @@ class Accounts(RuleBasedStateMachine):
         fits = size == 0 or self._used(gpu) + size <= limit
         assert self.pure.account_reserve(self.region, slot, card, U64(size), U64(limit)) == fits
         if not fits:
-            self.pure.account_refuse(self.region, card)
+            self.pure.account_count_refusal(self.region, card)
             self.refusals += 1
         if fits:
             self.held[pid, gpu] = self.held.get((pid, gpu), 0) + size
@@ -86,19 +86,19 @@ class Accounts(RuleBasedStateMachine):
             return  # sums saturate there, and are then no longer those of the slots
         slot, card = self._places(pid, gpu)
         for _ in range(before):
-            self.pure.account_enter(self.region, slot)
+            self.pure.account_begin_call(self.region, slot)
         calls = U64(self.pure.account_calls(self.region, slot))
         if meanwhile.startswith("begins"):
-            self.pure.account_enter(self.region, slot)
+            self.pure.account_begin_call(self.region, slot)
         if meanwhile.endswith("ends") and (before or "begins" in meanwhile):
-            self.pure.account_leave(self.region, slot)
+            self.pure.account_end_call(self.region, slot)
         same = meanwhile == "nothing" or (meanwhile == "ends" and before == 0)
-        settled = self.pure.account_settle(self.region, slot, card, U64(said), calls, own)
+        settled = self.pure.account_reconcile(self.region, slot, card, U64(said), calls, own)
         assert settled == (same and before == own)
         if settled:
             self.held[pid, gpu] = said + self.managed.get((pid, gpu), 0)
         while self.pure.account_calls(self.region, slot) & 0xFFFFFFFF:
-            self.pure.account_leave(self.region, slot)
+            self.pure.account_end_call(self.region, slot)
 
     @rule(pid=st.integers(1, 6), gpu=st.sampled_from(GPUS), size=st.integers(0, 50))
     def mark_managed(self, pid: int, gpu: str, size: int) -> None:
@@ -135,7 +135,7 @@ class Accounts(RuleBasedStateMachine):
 
     def _of_process(self, pid: int, gpu: str, namespace: int = 77) -> int | None:
         card, found = self.pure.account_card(self.region, limits.uuid_bytes(gpu)), U64()
-        known = self.pure.account_of_process(self.region, pid, U64(namespace), card, ctypes.byref(found))
+        known = self.pure.account_used_by_process(self.region, pid, U64(namespace), card, ctypes.byref(found))
         return found.value if known else None
 
     @rule(pid=st.integers(1, 6), gpu=st.sampled_from(GPUS))

@@ -31,7 +31,7 @@ class Looks:
         due = self.pure.cadence_take(ctypes.byref(self.state), self.terms, U64(now))
         if due:
             moments = U64(now), U64(now + takes)
-            self.pure.cadence_looked(ctypes.byref(self.state), self.terms, *moments, ctypes.c_bool(finds))
+            self.pure.cadence_record(ctypes.byref(self.state), self.terms, *moments, ctypes.c_bool(finds))
         return bool(due)
 
     def hasten(self) -> None:

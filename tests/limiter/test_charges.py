@@ -56,7 +56,7 @@ class Gate:
 
     def terms(self) -> Terms:
         granted = U64(10 * MS), U64(5 * MS)
-        terms: Terms = self.pure.terms_granted(SHARE, *granted) if self.is_granted else self.pure.terms_alone(SHARE)
+        terms: Terms = self.pure.turn_limits_arbitrated(SHARE, *granted) if self.is_granted else self.pure.turn_limits_alone(SHARE)
         return terms
 
     def turn(self, now: int) -> tuple[int, int]:
@@ -90,8 +90,8 @@ class Gate:
         if key:
             sample = self.pure.turn_sampled(U64(measured), is_prompt)
             self.pure.estimates_learn(self.estimates, U64(key), U64(sample))
-        if self.pure.turn_tells(ctypes.byref(turn)):
-            is_dense = ctypes.c_bool(self.pure.turn_tells_all(ctypes.byref(turn)))
+        if self.pure.turn_is_informative(ctypes.byref(turn)):
+            is_dense = ctypes.c_bool(self.pure.turn_is_fully_informative(ctypes.byref(turn)))
             self.pure.estimates_fit(self.estimates, U64(turn.expected), U64(free_at - begun), is_dense)
         self.launches = turn.launches
         return cost, busy

@@ -19,7 +19,7 @@ class Exported(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pure.exported_forget_all()
+        self.pure.exports_forget_all()
         self.living: dict[int, tuple[int, int]] = {}  # by address: size and pool
         self.steps: dict[int, tuple[int, bool]] = {}  # pool, and whether it is lost
 
@@ -32,30 +32,30 @@ class Exported(RuleBasedStateMachine):
     @rule(pool=POOLS, place=PLACES, quarters=st.integers(1, 9))
     def export(self, pool: int, place: int, quarters: int) -> None:
         address, size = self._address(pool, place), quarters * STEP // 4
-        assert self.pure.exported_add(U64(pool), U64(address), U64(size))
-        assert self.pure.exported_any()
+        assert self.pure.exports_add(U64(pool), U64(address), U64(size))
+        assert self.pure.exports_any()
         self.living[address] = (size, pool)
         self.steps |= dict.fromkeys(_steps(address, size), (pool, False))
 
     @rule(pool=POOLS, place=PLACES)
     def free(self, pool: int, place: int) -> None:
         """Maybe of what was never exported."""
-        self.pure.exported_free(U64(self._address(pool, place)))
+        self.pure.exports_free(U64(self._address(pool, place)))
         self.living.pop(self._address(pool, place), None)
 
     @rule(pool=POOLS, steps=st.integers(0, 9), odd=st.booleans())
     def shrink(self, pool: int, steps: int, *, odd: bool) -> None:
         """Which steps are lost, where not all are, is left open; then all are."""
         free = [step for step, (of, lost) in self.steps.items() if of == pool and not lost and step not in self._held()]
-        before = self.pure.exported_lost(U64(pool))
-        self.pure.exported_shrink(U64(pool), U64(max(0, steps * STEP - odd)))
-        assert self.pure.exported_lost(U64(pool)) == before + min(steps, len(free)) * STEP
-        self.pure.exported_shrink(U64(pool), U64(len(free) * STEP))
+        before = self.pure.exports_lost_bytes(U64(pool))
+        self.pure.exports_shrink(U64(pool), U64(max(0, steps * STEP - odd)))
+        assert self.pure.exports_lost_bytes(U64(pool)) == before + min(steps, len(free)) * STEP
+        self.pure.exports_shrink(U64(pool), U64(len(free) * STEP))
         self.steps |= dict.fromkeys(free, (pool, True))
 
     @rule(pool=POOLS)
     def end(self, pool: int) -> None:
-        self.pure.exported_end(U64(pool))
+        self.pure.exports_end_pool(U64(pool))
         self.living = {address: held for address, held in self.living.items() if held[1] != pool}
         self.steps = {step: held for step, held in self.steps.items() if held[0] != pool}
 
@@ -63,8 +63,8 @@ class Exported(RuleBasedStateMachine):
     def the_steps_agree(self) -> None:
         for pool in (1, 2):
             lost = [is_lost for of, is_lost in self.steps.values() if of == pool]
-            assert self.pure.exported_bytes(U64(pool)) == len(lost) * STEP
-            assert self.pure.exported_lost(U64(pool)) == sum(lost) * STEP
+            assert self.pure.exports_bytes(U64(pool)) == len(lost) * STEP
+            assert self.pure.exports_lost_bytes(U64(pool)) == sum(lost) * STEP
 
 
 def _steps(address: int, size: int) -> range:
@@ -72,9 +72,9 @@ def _steps(address: int, size: int) -> range:
 
 
 def test_what_is_lost_agrees_with_its_twin(pure: ctypes.CDLL) -> None:
-    for name in ("exported_lost", "exported_bytes"):
+    for name in ("exports_lost_bytes", "exports_bytes"):
         getattr(pure, name).restype = U64
-    for name in ("exported_add", "exported_any"):
+    for name in ("exports_add", "exports_any"):
         getattr(pure, name).restype = ctypes.c_bool
     Exported.pure = pure
     run_state_machine_as_test(Exported, settings=settings(max_examples=100, stateful_step_count=15, deadline=None))

@@ -165,7 +165,7 @@ def sum_of(pure: ctypes.CDLL, *allocations: tuple[float, float]) -> int:
     """MiB of the blocks for allocations of so many MiB at so many MiB from the first."""
     blocks = Blocks()
     for place, size in allocations:
-        pure.blocks_add(
+        pure.graph_blocks_add(
             ctypes.byref(blocks), ctypes.c_uint64(BASE + int(place * MIB)), ctypes.c_uint64(int(size * MIB))
         )
     return int(blocks.sum) // MIB

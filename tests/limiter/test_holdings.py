@@ -23,23 +23,23 @@ class Holding(ctypes.Structure):
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 40).map(lambda n: n << 21), st.integers(0, 9)), max_size=400))
 def test_the_table_is_a_dictionary(pure: ctypes.CDLL, steps: list[tuple[bool, int, int]]) -> None:
-    pure.ledger_take.restype = Entry
+    pure.hash_table_take.restype = Entry
     ledger, twin = Ledger(), dict[int, int]()
     for put, key, size in steps:
         if put:
-            assert pure.ledger_put(ctypes.byref(ledger), Entry(key, size))
+            assert pure.hash_table_put(ctypes.byref(ledger), Entry(key, size))
             twin[key] = size
         else:
-            found = pure.ledger_take(ctypes.byref(ledger), U64(key))
+            found = pure.hash_table_take(ctypes.byref(ledger), U64(key))
             assert (found.key, found.bytes) == ((key, twin.pop(key)) if key in twin else (0, 0))
         assert ledger.count == len(twin)
-    pure.ledger_clear(ctypes.byref(ledger))
+    pure.hash_table_clear(ctypes.byref(ledger))
 
 
 @given(st.lists(st.integers(0, 39), max_size=120))
 def test_a_chunk_costs_once_from_its_first_piece_to_its_last(pure: ctypes.CDLL, steps: list[int]) -> None:
     """Each number is a place of 4 chunks with 10 places each: taken if it is free, freed if it is taken."""
-    for name in ("holdings_join", "holdings_add_piece", "holdings_take"):
+    for name in ("pointers_join_chunk", "pointers_add_piece", "pointers_take"):
         getattr(pure, name).restype = ctypes.c_bool
     charged, twin = 0, set[int]()
     for place in [*steps, *sorted({n for n in steps if steps.count(n) % 2})]:
@@ -47,26 +47,26 @@ def test_a_chunk_costs_once_from_its_first_piece_to_its_last(pure: ctypes.CDLL, 
         if place in twin:
             twin.remove(place)
             holding = Holding()
-            assert pure.holdings_take(pointer, ctypes.byref(holding))
+            assert pure.pointers_take(pointer, ctypes.byref(holding))
             charged -= holding.bytes
         else:
             twin.add(place)
-            if not pure.holdings_join(pointer):
+            if not pure.pointers_join_chunk(pointer):
                 spare = ctypes.c_bool()
-                assert pure.holdings_add_piece(pointer, 0, ctypes.byref(spare))
+                assert pure.pointers_add_piece(pointer, 0, ctypes.byref(spare))
                 assert not spare.value
                 charged += CHUNK
         assert charged == CHUNK * len({place // 10 for place in twin})
 
 
 def test_a_piece_that_was_not_freed_after_all_is_charged_as_before(pure: ctypes.CDLL) -> None:
-    for name in ("holdings_add_piece", "holdings_take"):
+    for name in ("pointers_add_piece", "pointers_take"):
         getattr(pure, name).restype = ctypes.c_bool
-    pure.holdings_put_back.restype = U64
+    pure.pointers_put_back.restype = U64
     pointer, spare, holding = U64(1 << 41), ctypes.c_bool(), Holding()
-    pure.holdings_add_piece(pointer, 0, ctypes.byref(spare))
-    pure.holdings_take(pointer, ctypes.byref(holding))
-    assert pure.holdings_put_back(pointer, ctypes.byref(holding)) == 0
-    assert pure.holdings_take(pointer, ctypes.byref(holding))
+    pure.pointers_add_piece(pointer, 0, ctypes.byref(spare))
+    pure.pointers_take(pointer, ctypes.byref(holding))
+    assert pure.pointers_put_back(pointer, ctypes.byref(holding)) == 0
+    assert pure.pointers_take(pointer, ctypes.byref(holding))
     assert holding.bytes == CHUNK
-    assert not pure.holdings_take(pointer, ctypes.byref(holding))
+    assert not pure.pointers_take(pointer, ctypes.byref(holding))

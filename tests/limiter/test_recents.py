@@ -17,9 +17,9 @@ class Recent(ctypes.Structure):
 
 @pytest.fixture(scope="module")
 def recents(pure: ctypes.CDLL) -> ctypes.CDLL:
-    pure.recents_take.restype = Recent
-    pure.recents_add.argtypes = (ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)
-    pure.recents_take.argtypes = (ctypes.c_uint64,)
+    pure.recent_allocations_take.restype = Recent
+    pure.recent_allocations_add.argtypes = (ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)
+    pure.recent_allocations_take.argtypes = (ctypes.c_uint64,)
     return pure
 
 
@@ -27,20 +27,20 @@ def recents(pure: ctypes.CDLL) -> ctypes.CDLL:
 def test_a_pointer_has_its_last_size_or_none(
     recents: ctypes.CDLL, steps: list[tuple[int, tuple[int, int] | None]]
 ) -> None:
-    recents.recents_forget()
+    recents.recent_allocations_forget()
     held: dict[int, tuple[int, int]] = {}
     for pointer, added in steps:
         if added:
-            recents.recents_add(pointer, *added)
+            recents.recent_allocations_add(pointer, *added)
             held[pointer] = added
             continue
         pool, size = held.pop(pointer, (0, 0))
-        taken = recents.recents_take(pointer)
+        taken = recents.recent_allocations_take(pointer)
         assert taken.bytes in {0, size // GRAIN * GRAIN}
         assert taken.bytes == 0 or taken.pool == pool
 
 
 def test_one_that_is_alone_is_remembered(recents: ctypes.CDLL) -> None:
-    recents.recents_forget()
-    recents.recents_add((1 << 49) - 512, 255, (20 << 20) + 5)
-    assert [recents.recents_take((1 << 49) - 512).bytes for _ in range(2)] == [20 << 20, 0]
+    recents.recent_allocations_forget()
+    recents.recent_allocations_add((1 << 49) - 512, 255, (20 << 20) + 5)
+    assert [recents.recent_allocations_take((1 << 49) - 512).bytes for _ in range(2)] == [20 << 20, 0]

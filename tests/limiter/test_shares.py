@@ -85,11 +85,11 @@ class Shares(RuleBasedStateMachine):
     def share(self, key: int, pool: int, pid: int, kind: int, claimed: int) -> None:
         wanted = Share(key, pool, pid, kind)
         row = Row(key, wanted.group, wanted.size, pool, self._card(wanted.gpu), self._slot(pid), kind)
-        assert self.pure.account_share(self.region, ctypes.byref(row), U64(claimed))
+        assert self.pure.account_add_pool_export(self.region, ctypes.byref(row), U64(claimed))
         self.rows.add(wanted)
         self._release(pid, wanted.gpu, claimed)
         found = Row()
-        assert self.pure.shares_find(self.region, U64(key), ctypes.byref(found))
+        assert self.pure.pool_exports_find(self.region, U64(key), ctypes.byref(found))
         assert (found.key, found.group, found.bytes) == (key, wanted.group, wanted.size)
 
     @rule(pid=PIDS, gpu=st.sampled_from(GPUS[:2]), size=st.integers(0, 40))
@@ -103,7 +103,7 @@ class Shares(RuleBasedStateMachine):
 
     @rule(pid=PIDS, pool=POOLS, gpu=st.sampled_from(GPUS[:2]), size=st.integers(0, 20))
     def end(self, pid: int, pool: int, gpu: str, size: int) -> None:
-        self.pure.account_end_shares(self.region, self._slot(pid), U64(pool), self._card(gpu), U64(size))
+        self.pure.account_end_pool_exports(self.region, self._slot(pid), U64(pool), self._card(gpu), U64(size))
         self.rows = {row for row in self.rows if (row.pid, row.pool) != (pid, pool)}
         self._release(pid, gpu, size)
 
@@ -118,7 +118,7 @@ class Shares(RuleBasedStateMachine):
         """By another process: what it shares may be held beside what is said."""
         places = self._slot(pid), self._card(gpu)
         calls = U64(self.pure.account_calls(self.region, places[0]))
-        assert self.pure.account_settle_other(self.region, *places, U64(said), calls)
+        assert self.pure.account_reconcile_other(self.region, *places, U64(said), calls)
         made = {(row.group, row.size) for row in self.rows if (row.kind, row.pid, row.gpu) == (MAKER, pid, gpu)}
         most = said + sum(size for _, size in made)
         self.held[pid, gpu] = max(said, min(self.held.get((pid, gpu), 0), most))
@@ -156,23 +156,23 @@ def place(pure: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
 
 
 def test_a_full_table_says_so_and_goes_on(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
-    added = [pure.account_share(place, ctypes.byref(Row(n, n, 1, 1, 0, 0, MAKER)), U64(0)) for n in range(ROWS + 1)]
+    added = [pure.account_add_pool_export(place, ctypes.byref(Row(n, n, 1, 1, 0, 0, MAKER)), U64(0)) for n in range(ROWS + 1)]
     assert added == [True] * ROWS + [False]
-    assert pure.account_share(place, ctypes.byref(Row(5, 5, 1, 1, 0, 0, MAKER)), U64(0))
-    pure.account_end_shares(place, 0, U64(1), -1, U64(0))
-    assert pure.account_share(place, ctypes.byref(Row(ROWS, 5, 1, 1, 0, 0, MAKER)), U64(0))
+    assert pure.account_add_pool_export(place, ctypes.byref(Row(5, 5, 1, 1, 0, 0, MAKER)), U64(0))
+    pure.account_end_pool_exports(place, 0, U64(1), -1, U64(0))
+    assert pure.account_add_pool_export(place, ctypes.byref(Row(ROWS, 5, 1, 1, 0, 0, MAKER)), U64(0))
 
 
 def test_a_charge_becomes_the_card_s_without_ever_standing_twice(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
     """The peak would tell."""
     pure.account_reserve(place, 0, 0, U64(64), U64(100))
-    pure.account_share(place, ctypes.byref(Row(1, 1, 64, 1, 0, 0, MAKER)), U64(0))
-    pure.account_share(place, ctypes.byref(Row(1, 1, 64, 1, 0, 1, IMPORTER)), U64(0))
+    pure.account_add_pool_export(place, ctypes.byref(Row(1, 1, 64, 1, 0, 0, MAKER)), U64(0))
+    pure.account_add_pool_export(place, ctypes.byref(Row(1, 1, 64, 1, 0, 1, IMPORTER)), U64(0))
     pure.account_clear(place, 0)
     (card,) = region.decode(region_bytes(place.value or 0)).cards
     assert (card.used_bytes, card.orphaned_bytes, card.peak_bytes) == (64, 64, 64)
     assert not pure.account_reserve(place, 1, 0, U64(37), U64(100))
-    pure.account_end_shares(place, 1, U64(1), -1, U64(0))
+    pure.account_end_pool_exports(place, 1, U64(1), -1, U64(0))
     (card,) = region.decode(region_bytes(place.value or 0)).cards
     assert (card.used_bytes, card.orphaned_bytes, card.peak_bytes) == (0, 0, 64)
 
@@ -184,9 +184,9 @@ def test_what_a_process_shares_is_not_taken_off_by_another_s_measurement(
     """Pointers in the same memory count once."""
     pure.account_reserve(place, 0, 0, U64(96), U64(100))
     for key in (1, 2):
-        pure.account_share(place, ctypes.byref(Row(key, 1, 64, 1, 0, 0, MAKER)), U64(0))
+        pure.account_add_pool_export(place, ctypes.byref(Row(key, 1, 64, 1, 0, 0, MAKER)), U64(0))
     calls = U64(pure.account_calls(place, 0))
-    assert pure.account_settle_other(place, 0, 0, U64(said), calls)
+    assert pure.account_reconcile_other(place, 0, 0, U64(said), calls)
     assert region.decode(region_bytes(place.value or 0)).cards[0].used_bytes == held
-    assert pure.account_settle(place, 0, 0, U64(said), calls, 0)
+    assert pure.account_reconcile(place, 0, 0, U64(said), calls, 0)
     assert region.decode(region_bytes(place.value or 0)).cards[0].used_bytes == said

@@ -19,21 +19,21 @@ class Shelf:
     """Device 0's, from the beginning."""
 
     def __init__(self, pure: ctypes.CDLL) -> None:
-        pure.shelves_forget_all()
-        pure.shelves_remove.restype = End
+        pure.array_chunks_forget_all()
+        pure.array_chunks_remove.restype = End
         self.pure, self.charged = pure, 0
 
     def make(self, size: int, measured: int = 0) -> None:
         if not self.joins(size, measured):
             self.charged += CHUNK
-            self.pure.shelves_add(0, U64(size), U32(measured))
+            self.pure.array_chunks_add(0, U64(size), U32(measured))
 
     def joins(self, size: int, measured: int = 0) -> bool:
-        return bool(self.pure.shelves_join(0, U64(size), U32(measured)))
+        return bool(self.pure.array_chunks_join(0, U64(size), U32(measured)))
 
     def end(self, size: int, measured: int = 0, *, is_measurable: bool = False) -> bool:
         """Whether a measurement is due."""
-        end = self.pure.shelves_remove(0, U64(size), U32(measured), is_measurable)
+        end = self.pure.array_chunks_remove(0, U64(size), U32(measured), is_measurable)
         self.charged -= end.bytes
         return bool(end.is_due)
 

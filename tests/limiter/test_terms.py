@@ -17,19 +17,19 @@ NOW = 1000 * SECOND
 
 @pytest.fixture(scope="module")
 def terms(pure: ctypes.CDLL) -> ctypes.CDLL:
-    for name in ("terms_alone", "terms_granted", "terms_away"):
+    for name in ("turn_limits_alone", "turn_limits_arbitrated", "turn_limits_without_arbiter"):
         getattr(pure, name).restype = Terms
-    pure.terms_fresh_for.restype = U64
+    pure.turn_limits_fresh_for.restype = U64
     return pure
 
 
-def standing(terms: ctypes.CDLL, *, joined: bool, contended: int, beat: int, now: int = NOW) -> int:
+def contention(terms: ctypes.CDLL, *, joined: bool, contended: int, beat: int, now: int = NOW) -> int:
     page = PAGE.pack(0, 0, 0, 0, beat, contended, 0)
-    return int(terms.terms_standing(page, joined, U64(now)))
+    return int(terms.turn_limits_contention(page, joined, U64(now)))
 
 
 def granted(terms: ctypes.CDLL, share: int, left: int, depth: int = ANY) -> tuple[int, int, int]:
-    found = terms.terms_granted(share, U64(left), U64(depth))
+    found = terms.turn_limits_arbitrated(share, U64(left), U64(depth))
     return found.budget, found.depth, found.age
 
 
@@ -49,17 +49,17 @@ def granted(terms: ctypes.CDLL, share: int, left: int, depth: int = ANY) -> tupl
 def test_how_a_card_stands_is_what_the_page_says_while_it_is_fresh(
     terms: ctypes.CDLL, joined: bool, contended: int, age_ms: int, expected: int
 ) -> None:
-    assert standing(terms, joined=joined, contended=contended, beat=NOW - age_ms * MS) == expected
+    assert contention(terms, joined=joined, contended=contended, beat=NOW - age_ms * MS) == expected
 
 
 @pytest.mark.parametrize(("age_ms", "fresh_ms"), [(0, 60), (40, 20), (59, 1), (60, 1), (5000, 1)])
 def test_a_wait_ends_when_the_page_would_be_too_old(terms: ctypes.CDLL, age_ms: int, fresh_ms: int) -> None:
     page = PAGE.pack(0, 0, 0, 0, NOW - age_ms * MS, 1, 0)
-    assert terms.terms_fresh_for(page, U64(NOW)) == fresh_ms * MS
+    assert terms.turn_limits_fresh_for(page, U64(NOW)) == fresh_ms * MS
 
 
 def test_without_a_page_a_card_is_alone(terms: ctypes.CDLL) -> None:
-    assert terms.terms_standing(None, True, U64(NOW)) == ALONE
+    assert terms.turn_limits_contention(None, True, U64(NOW)) == ALONE
 
 
 @pytest.mark.parametrize(
@@ -86,22 +86,22 @@ def test_a_turn_without_an_end_is_charged_every_50_ms_and_keeps_10_ms_in_flight(
 
 
 def test_while_the_arbiter_is_away_turns_are_short_enough_to_be_measured_beside_others(terms: ctypes.CDLL) -> None:
-    assert terms.terms_away(50).budget == 1.5 * MS
-    assert terms.terms_away(5).budget == 0.9 * MS
-    assert terms.terms_away(0).budget == ANY
+    assert terms.turn_limits_without_arbiter(50).budget == 1.5 * MS
+    assert terms.turn_limits_without_arbiter(5).budget == 0.9 * MS
+    assert terms.turn_limits_without_arbiter(0).budget == ANY
 
 
 @pytest.mark.parametrize(("said", "percent"), [(0, 1), (1, 1), (40, 40), (99, 99), (100, 0), (2**32 - 1, 0)])
 def test_the_fallback_is_a_percentage_or_none(terms: ctypes.CDLL, said: int, percent: int) -> None:
-    assert terms.terms_fallback(PAGE.pack(0, 0, 0, 0, 0, 1, said)) == percent
+    assert terms.turn_limits_fallback(PAGE.pack(0, 0, 0, 0, 0, 1, said)) == percent
 
 
 @given(st.binary(min_size=64, max_size=64), st.booleans(), st.integers(1, 100), st.integers(0, ANY))
 def test_no_page_makes_a_turn_useless_or_without_a_bound(
     terms: ctypes.CDLL, page: bytes, joined: bool, share: int, now: int
 ) -> None:
-    assert terms.terms_standing(page, joined, U64(now)) in {ALONE, CONTENDED, AWAY}
-    assert 0 <= terms.terms_fallback(page) < 100
+    assert terms.turn_limits_contention(page, joined, U64(now)) in {ALONE, CONTENDED, AWAY}
+    assert 0 <= terms.turn_limits_fallback(page) < 100
     left, depth = struct.unpack_from("<QQ", page, 8)
     budget, deep, age = granted(terms, share, left, depth)
     assert MS // 2 <= budget <= age <= 50 * MS

@@ -39,11 +39,11 @@ class Turn(ctypes.Structure):
 @pytest.fixture(scope="module")
 def compute(pure: ctypes.CDLL) -> ctypes.CDLL:
     pure.turn_open.restype = Turn
-    for name in ("terms_alone", "terms_granted", "terms_away"):
+    for name in ("turn_limits_alone", "turn_limits_arbitrated", "turn_limits_without_arbiter"):
         getattr(pure, name).restype = Terms
-    for name in ("turn_cost", "turn_sampled", "turn_rest", "tokens_take", "estimates_key"):
+    for name in ("turn_cost", "turn_sampled", "turn_remaining", "token_bucket_take", "estimates_key"):
         getattr(pure, name).restype = U64
-    for name in ("turn_is_to_be_probed", "turn_tells", "turn_tells_all", "estimates_of"):
+    for name in ("turn_is_to_be_probed", "turn_is_informative", "turn_is_fully_informative", "estimates_of"):
         getattr(pure, name).restype = ctypes.c_bool
     return pure
 
@@ -63,10 +63,10 @@ class Card:
 
     def take(self, who: int, now: int) -> int:
         ticket = self.tickets.setdefault(who, ctypes.c_uint32(0))
-        return int(self.pure.tokens_take(self.row, who, ctypes.byref(ticket), self.share, U64(now)))
+        return int(self.pure.token_bucket_take(self.row, who, ctypes.byref(ticket), self.share, U64(now)))
 
     def charge(self, who: int, cost: int, now: int) -> None:
-        self.pure.tokens_charge(self.row, who, self.share, U64(cost), U64(now))
+        self.pure.token_bucket_charge(self.row, who, self.share, U64(cost), U64(now))
 
     def seen(self) -> region.CardUse:
         return region.decode(ctypes.string_at(self.region.value or 0, region.SIZE)).cards[0]
@@ -82,7 +82,7 @@ class Card:
 
 def run_turn(card: Card, now: int, kernel: int, late: int = 0) -> tuple[int, int]:
     """One turn of a process that launches such kernels without end: what it used, and when it had ended."""
-    used = max(1, card.pure.terms_alone(card.share).budget // kernel) * kernel
+    used = max(1, card.pure.turn_limits_alone(card.share).budget // kernel) * kernel
     card.charge(2, used, now + used + late)
     return used, now + used + late
 
@@ -151,7 +151,7 @@ def test_those_who_wait_have_their_turns_in_order(compute: ctypes.CDLL) -> None:
 def test_who_holds_the_turn_and_is_silent_is_passed_over(compute: ctypes.CDLL) -> None:
     card = Card(compute, 50)
     assert card.take(2, START) == 0
-    card.pure.tokens_extend(card.row, 2, U64(START + 30 * MS))
+    card.pure.token_bucket_extend_turn(card.row, 2, U64(START + 30 * MS))
     assert card.take(3, START) == 30 * MS
     assert card.take(3, START + 31 * MS) == 0
 
@@ -176,7 +176,7 @@ def test_time_that_two_processes_used_together_is_charged_once(compute: ctypes.C
 def test_a_turn_that_the_arbiter_gave_is_taken_from_whoever_has_it(compute: ctypes.CDLL) -> None:
     card = Card(compute, 50)
     assert card.take(2, START) == 0
-    compute.tokens_seize(card.row, 3, U64(START))
+    compute.token_bucket_seize(card.row, 3, U64(START))
     assert card.take(2, START) > 0
     card.charge(2, MS, START + MS)  # of what was his
     assert card.take(2, START + MS) > 0
@@ -219,7 +219,7 @@ def test_whatever_stands_in_the_region_nobody_waits_for_ever(
 
 
 def opened(compute: ctypes.CDLL, share: int) -> Turn:
-    turn = compute.turn_open(U64(START), compute.terms_alone(share))
+    turn = compute.turn_open(U64(START), compute.turn_limits_alone(share))
     assert isinstance(turn, Turn)
     return turn
 
@@ -252,28 +252,28 @@ def test_what_is_in_flight_is_no_more_than_the_depth_and_a_kernel(compute: ctype
         add(compute, turn, MS // 2, now)
     assert judged(compute, turn, MS // 2, START) == DEEP
     assert judged(compute, turn, MS // 2, START + MS // 2) == FITS
-    assert compute.turn_rest(ctypes.byref(turn), U64(START + MS)) == MS // 2
-    assert compute.turn_rest(ctypes.byref(turn), U64(START + 5 * MS)) == 0
+    assert compute.turn_remaining(ctypes.byref(turn), U64(START + MS)) == MS // 2
+    assert compute.turn_remaining(ctypes.byref(turn), U64(START + 5 * MS)) == 0
 
 
 def rest(compute: ctypes.CDLL, turn: Turn, now: int) -> int:
-    return int(compute.turn_rest(ctypes.byref(turn), U64(now)))
+    return int(compute.turn_remaining(ctypes.byref(turn), U64(now)))
 
 
 def test_what_waits_for_the_card_is_done_so_much_later(compute: ctypes.CDLL) -> None:
     turn = compute.turn_open(U64(START), Terms(10 * MS, 10 * MS, 20 * MS))
-    compute.turn_await(ctypes.byref(turn), U64(START + MS))
+    compute.turn_set_free_at(ctypes.byref(turn), U64(START + MS))
     for _ in range(4):
         add(compute, turn, MS, START)
     assert rest(compute, turn, START) == 5 * MS
-    compute.turn_begin(ctypes.byref(turn), U64(START + MS // 2))  # sooner: what was expected may still be
+    compute.turn_note_start(ctypes.byref(turn), U64(START + MS // 2))  # sooner: what was expected may still be
     assert rest(compute, turn, START) == 5 * MS
-    compute.turn_begin(ctypes.byref(turn), U64(START + 2 * MS))
+    compute.turn_note_start(ctypes.byref(turn), U64(START + 2 * MS))
     assert rest(compute, turn, START + 2 * MS) == 4 * MS
 
 
 def probed(compute: ctypes.CDLL, turn: Turn, *, passed: bool, now: int) -> None:
-    compute.turn_learn(ctypes.byref(turn), passed, U64(now))
+    compute.turn_apply_probe(ctypes.byref(turn), passed, U64(now))
 
 
 def test_a_probe_says_that_kernels_are_shorter_than_expected_or_longer(compute: ctypes.CDLL) -> None:
@@ -293,7 +293,7 @@ def test_a_probe_says_that_kernels_are_shorter_than_expected_or_longer(compute: 
         add(compute, turn, MS, START + MS)
     assert judged(compute, turn, MS, START + 20 * MS) == DEEP  # for nobody saw it pass
     probed(compute, turn, passed=False, now=START + 20 * MS)
-    assert compute.turn_rest(ctypes.byref(turn), U64(START + 20 * MS)) == 5 * MS
+    assert compute.turn_remaining(ctypes.byref(turn), U64(START + 20 * MS)) == 5 * MS
     probed(compute, turn, passed=True, now=START + 30 * MS)
     assert judged(compute, turn, MS, START + 30 * MS) == FITS
 

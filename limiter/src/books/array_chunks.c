@@ -20,15 +20,15 @@ static struct shelf { /* under the mutex */
     bool is_mixed; /* a measurement has changed what is charged: how much of it is for these, nobody knows */
 } shelves[SHELVES];
 
-void shelves_lock(void) { pthread_mutex_lock(&mutex); }
+void array_chunks_lock(void) { pthread_mutex_lock(&mutex); }
 
-void shelves_unlock(void) { pthread_mutex_unlock(&mutex); }
+void array_chunks_unlock(void) { pthread_mutex_unlock(&mutex); }
 
-void shelves_forget_all(void) { memset(shelves, 0, sizeof shelves); }
+void array_chunks_forget_all(void) { memset(shelves, 0, sizeof shelves); }
 
 static struct shelf *of(int device) { return &shelves[device >= 0 && device < SHELVES ? device : SHELVES - 1]; }
 
-static uint64_t chunks(uint64_t bytes) { return (bytes + GRANULE - 1) / GRANULE * GRANULE; }
+static uint64_t chunks(uint64_t bytes) { return (bytes + GRANULARITY - 1) / GRANULARITY * GRANULARITY; }
 
 /* A measurement may have taken the last chunk's charge back where the driver had room in another. */
 static struct shelf *since(int device, uint32_t measured) {
@@ -41,25 +41,25 @@ static struct shelf *since(int device, uint32_t measured) {
     return shelf;
 }
 
-bool shelves_join(int device, uint64_t bytes, uint32_t measured) {
-    shelves_lock();
+bool array_chunks_join(int device, uint64_t bytes, uint32_t measured) {
+    array_chunks_lock();
     struct shelf *shelf = since(device, measured);
     bool fits = bytes <= shelf->room;
     if (fits) {
         shelf->room -= bytes;
         shelf->held += bytes;
     }
-    shelves_unlock();
+    array_chunks_unlock();
     return fits;
 }
 
-void shelves_add(int device, uint64_t bytes, uint32_t measured) {
-    shelves_lock();
+void array_chunks_add(int device, uint64_t bytes, uint32_t measured) {
+    array_chunks_lock();
     struct shelf *shelf = since(device, measured);
-    shelf->charged += GRANULE;
+    shelf->charged += GRANULARITY;
     shelf->held += bytes;
-    if (shelf->room < GRANULE - bytes) shelf->room = GRANULE - bytes;
-    shelves_unlock();
+    if (shelf->room < GRANULARITY - bytes) shelf->room = GRANULARITY - bytes;
+    array_chunks_unlock();
 }
 
 static uint64_t take_surplus(struct shelf *shelf) {
@@ -68,19 +68,20 @@ static uint64_t take_surplus(struct shelf *shelf) {
     return spare;
 }
 
-static struct shelf_end end(struct shelf *shelf, bool is_measurable) {
+static struct array_chunks_removal end(struct shelf *shelf, bool is_measurable) {
     bool is_last = shelf->held == 0;
-    if (!is_measurable || (is_last && !shelf->is_mixed)) return (struct shelf_end){take_surplus(shelf), false};
-    return (struct shelf_end){0, is_last || shelf->charged - chunks(shelf->held) >= SURPLUS};
+    if (!is_measurable || (is_last && !shelf->is_mixed))
+        return (struct array_chunks_removal){take_surplus(shelf), false};
+    return (struct array_chunks_removal){0, is_last || shelf->charged - chunks(shelf->held) >= SURPLUS};
 }
 
 /* Which chunk it was in, and whether that is gone with it, is not known: nothing more is put into any. */
-struct shelf_end shelves_remove(int device, uint64_t bytes, uint32_t measured, bool is_measurable) {
-    shelves_lock();
+struct array_chunks_removal array_chunks_remove(int device, uint64_t bytes, uint32_t measured, bool is_measurable) {
+    array_chunks_lock();
     struct shelf *shelf = since(device, measured);
     shelf->held -= bytes;
     shelf->room = 0;
-    struct shelf_end ended = end(shelf, is_measurable);
-    shelves_unlock();
+    struct array_chunks_removal ended = end(shelf, is_measurable);
+    array_chunks_unlock();
     return ended;
 }

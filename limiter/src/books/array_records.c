@@ -5,26 +5,26 @@
 #include "books/hash_table.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ledger outlays; /* under the mutex: by handle; `other` is the device */
+static struct hash_table array_records; /* under the mutex: by handle; `other` is the device */
 
-void outlays_lock(void) { pthread_mutex_lock(&mutex); }
+void array_records_lock(void) { pthread_mutex_lock(&mutex); }
 
-void outlays_unlock(void) { pthread_mutex_unlock(&mutex); }
+void array_records_unlock(void) { pthread_mutex_unlock(&mutex); }
 
-void outlays_forget_all(void) { ledger_clear(&outlays); }
+void array_records_forget_all(void) { hash_table_clear(&array_records); }
 
-bool outlays_add(uint64_t handle, struct outlay outlay) {
-    struct ledger_entry entry = {handle, outlay.bytes, (uint64_t)outlay.device, 0, outlay.card};
-    outlays_lock();
-    bool kept = ledger_put(&outlays, entry);
-    outlays_unlock();
+bool array_records_add(uint64_t handle, struct array_record array_record) {
+    struct hash_table_entry entry = {handle, array_record.bytes, (uint64_t)array_record.device, 0, array_record.card};
+    array_records_lock();
+    bool kept = hash_table_put(&array_records, entry);
+    array_records_unlock();
     return kept;
 }
 
-bool outlays_take(uint64_t handle, struct outlay *outlay) {
-    outlays_lock();
-    struct ledger_entry entry = ledger_take(&outlays, handle);
-    outlays_unlock();
-    *outlay = (struct outlay){entry.card, (int)entry.other, entry.bytes};
+bool array_records_take(uint64_t handle, struct array_record *array_record) {
+    array_records_lock();
+    struct hash_table_entry entry = hash_table_take(&array_records, handle);
+    array_records_unlock();
+    *array_record = (struct array_record){entry.card, (int)entry.other, entry.bytes};
     return entry.key != 0;
 }

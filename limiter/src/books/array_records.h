@@ -1,26 +1,26 @@
 /* What was charged for things that the driver names by a handle and that are no pointers: arrays. Pure but for its own
  * lock. */
-#ifndef VGPU_OUTLAYS_H
-#define VGPU_OUTLAYS_H
+#ifndef VGPU_BOOKS_ARRAY_RECORDS_H
+#define VGPU_BOOKS_ARRAY_RECORDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct outlay {
+struct array_record {
     int card;
     int device;
     uint64_t bytes; /* asked of the driver; what is charged for it is the caller's rule */
 };
 
 /* False when memory is out. A handle that is there already is a new thing's: the former one went unseen. */
-bool outlays_add(uint64_t handle, struct outlay outlay);
+bool array_records_add(uint64_t handle, struct array_record array_record);
 
 /* Removes it; false where the handle is unknown. */
-bool outlays_take(uint64_t handle, struct outlay *outlay);
+bool array_records_take(uint64_t handle, struct array_record *array_record);
 
 /* Around a fork, and in the child, which holds nothing. */
-void outlays_lock(void);
-void outlays_unlock(void);
-void outlays_forget_all(void);
+void array_records_lock(void);
+void array_records_unlock(void);
+void array_records_forget_all(void);
 
 #endif

@@ -5,49 +5,52 @@
 #include "books/hash_table.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ledger
+static struct hash_table
     bindings; /* under the mutex: by `key_of`; `other` is the memory's number, `bytes` the owner, `card` the sort */
 
 void bindings_lock(void) { pthread_mutex_lock(&mutex); }
 
 void bindings_unlock(void) { pthread_mutex_unlock(&mutex); }
 
-void bindings_forget_all(void) { ledger_clear(&bindings); }
+void bindings_forget_all(void) { hash_table_clear(&bindings); }
 
 /* Never 0, which is the ledger's mark of emptiness. */
 static uint64_t key_of(uint64_t owner, uint64_t place) {
     return (owner * 0x9e3779b97f4a7c15ULL ^ place * 0xc2b2ae3d27d4eb4fULL) | 1;
 }
 
-static struct backing end(const struct ledger_entry *binding) {
-    return binding->key != 0 ? backings_drop(binding->other, (enum sort)binding->card) : (struct backing){0};
+static struct physical_memory end(const struct hash_table_entry *binding) {
+    return binding->key != 0 ? physical_memory_drop(binding->other, (enum reference_kind)binding->card)
+                             : (struct physical_memory){0};
 }
 
-struct backing bindings_put(uint64_t owner, uint64_t place, uint64_t number, enum sort sort) {
+struct physical_memory bindings_put(uint64_t owner, uint64_t place, uint64_t number, enum reference_kind sort) {
     uint64_t key = key_of(owner, place);
     bindings_lock();
-    struct ledger_entry before = ledger_take(&bindings, key);
-    if (number != 0) ledger_put(&bindings, (struct ledger_entry){key, owner, number, 0, (int)sort});
+    struct hash_table_entry before = hash_table_take(&bindings, key);
+    if (number != 0) hash_table_put(&bindings, (struct hash_table_entry){key, owner, number, 0, (int)sort});
     bindings_unlock();
     return end(&before);
 }
 
-struct backing bindings_remove(uint64_t owner, uint64_t place) { return bindings_put(owner, place, 0, UNSEEN); }
+struct physical_memory bindings_remove(uint64_t owner, uint64_t place) {
+    return bindings_put(owner, place, 0, REFERENCE_UNSEEN);
+}
 
 uint64_t bindings_hold(uint64_t owner, uint64_t place) {
     bindings_lock();
-    uint64_t number = ledger_find(&bindings, key_of(owner, place)).other;
+    uint64_t number = hash_table_find(&bindings, key_of(owner, place)).other;
     bindings_unlock();
-    backings_hold_again(number, UNSEEN);
+    physical_memory_hold_again(number, REFERENCE_UNSEEN);
     return number;
 }
 
-bool bindings_remove_any(uint64_t owner, struct backing *change) {
-    struct ledger_entry found = {0};
+bool bindings_remove_any(uint64_t owner, struct physical_memory *change) {
+    struct hash_table_entry found = {0};
     bindings_lock();
     for (size_t i = 0; i < bindings.size && found.key == 0; i++)
         if (bindings.entries[i].key != 0 && bindings.entries[i].bytes == owner) found = bindings.entries[i];
-    ledger_take(&bindings, found.key);
+    hash_table_take(&bindings, found.key);
     bindings_unlock();
     *change = end(&found);
     return found.key != 0;

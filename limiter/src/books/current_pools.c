@@ -16,23 +16,23 @@ static bool was_chosen;               /* atomically: what is current, by the pro
  * measurement may have: it is charged by the next one. */
 static struct pool *add_on(CUmemoryPool handle, CUdevice device, bool is_managed, bool is_new) {
     struct pool made = {.handle = handle, .card = -1, .is_managed = is_managed};
-    struct region *region = place_region();
+    struct region *region = container_region();
     made.is_counted = cards_of_device(device, made.uuid);
     if (made.is_counted) charge_join(made.uuid);
     if (region) made.card = account_find_card(region, made.uuid);
-    if (region) made.measured = account_settled_place(region, place_slot(region), made.card);
+    if (region) made.measured = account_corrections_field(region, container_slot(region), made.card);
     made.kept = pools_threshold(&made);
     made.seen = is_new ? 0 : pools_reserved(&made);
     if (made.measured) made.settled = __atomic_load_n(made.measured, __ATOMIC_ACQUIRE) - !is_new;
     return pools_add(handle, &made);
 }
 
-void pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type, bool is_new) {
+void current_pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type, bool is_new) {
     static const struct pool on_host = {.card = -1};
     CUdevice device = location->id;
     bool is_managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
     bool is_on_card = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
-    if (pools_known(handle)) return;
+    if (pools_find(handle)) return;
     if (is_on_card || (is_managed && REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS))
         add_on(handle, device, is_managed, is_new);
     else
@@ -52,14 +52,14 @@ static bool find_device(CUmemoryPool handle, CUdevice *device) {
     return REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS;
 }
 
-struct pool *pools_find(CUmemoryPool handle) {
+struct pool *current_pools_find(CUmemoryPool handle) {
     CUdevice device;
-    struct pool *pool = handle ? pools_known(handle) : NULL;
+    struct pool *pool = handle ? pools_find(handle) : NULL;
     if (pool || !handle || !find_device(handle, &device)) return pool;
     return add_on(handle, device, false, false);
 }
 
-void pools_current_changes(void) {
+void current_pools_invalidate(void) {
     __atomic_fetch_add(&changes, 1, __ATOMIC_SEQ_CST);
     for (int device = 0; device < DEVICES; device++) __atomic_store_n(&current[device], NULL, __ATOMIC_SEQ_CST);
 }
@@ -69,7 +69,7 @@ static struct pool *ask_current(CUdevice device) {
     CUmemoryPool handle;
     unsigned before = __atomic_load_n(&changes, __ATOMIC_SEQ_CST);
     if (REAL(cuDeviceGetMemPool)(&handle, device) != CUDA_SUCCESS) return NULL;
-    struct pool *pool = pools_known(handle);
+    struct pool *pool = pools_find(handle);
     if (!pool) pool = add_on(handle, device, false, false);
     if (device >= DEVICES) return pool;
     __atomic_store_n(&current[device], pool, __ATOMIC_SEQ_CST);
@@ -80,25 +80,25 @@ static struct pool *ask_current(CUdevice device) {
 
 static bool find_current_device(CUdevice *device) {
     *device = 0;
-    return cards_is_one() || (REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS && *device >= 0);
+    return cards_is_single() || (REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS && *device >= 0);
 }
 
 static struct pool *known_on(CUdevice device) {
     return device < DEVICES ? __atomic_load_n(&current[device], __ATOMIC_ACQUIRE) : NULL;
 }
 
-void pools_choose(void) {
+void current_pools_note_choice(void) {
     __atomic_store_n(&was_chosen, true, __ATOMIC_SEQ_CST);
-    pools_current_changes();
+    current_pools_invalidate();
 }
 
-struct pool *pools_default_known(void) {
+struct pool *current_pools_cached_default(void) {
     CUdevice device;
     if (__atomic_load_n(&was_chosen, __ATOMIC_RELAXED)) return NULL;
     return find_current_device(&device) ? known_on(device) : NULL;
 }
 
-struct pool *pools_current(void) {
+struct pool *current_pools_get(void) {
     CUdevice device;
     if (!find_current_device(&device)) return NULL;
     struct pool *pool = known_on(device);

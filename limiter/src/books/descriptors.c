@@ -50,59 +50,59 @@ static uint64_t file_of(int descriptor) {
     return ((uint64_t)found.st_ino ^ (uint64_t)found.st_dev << 32 ^ place * 0x9e3779b97f4a7c15ULL) | 1;
 }
 
-static bool is_open(const struct ledger_entry *entry) {
+static bool is_open(const struct hash_table_entry *entry) {
     return entry->bytes ? file_of((int)entry->count) == entry->bytes : is_listed(entry->key);
 }
 
-void descriptors_add(struct ledger *descriptors, int descriptor, uint64_t number) {
+void descriptors_add(struct hash_table *descriptors, int descriptor, uint64_t number) {
     if (number == 0) return;
     uint64_t key = ++last_key;
     uint64_t file = watch(descriptor, key) ? 0 : file_of(descriptor);
-    ledger_put(descriptors, (struct ledger_entry){key, file, number, (uint32_t)descriptor, 0});
+    hash_table_put(descriptors, (struct hash_table_entry){key, file, number, (uint32_t)descriptor, 0});
 }
 
 /* The last that had this descriptor; those before it were closed. Its key is 0 where there is none. */
-static struct ledger_entry last_of(const struct ledger *descriptors, int descriptor) {
-    struct ledger_entry last = {0};
+static struct hash_table_entry last_of(const struct hash_table *descriptors, int descriptor) {
+    struct hash_table_entry last = {0};
     for (size_t i = 0; i < descriptors->size; i++) {
-        const struct ledger_entry *entry = &descriptors->entries[i];
+        const struct hash_table_entry *entry = &descriptors->entries[i];
         if (entry->key > last.key && entry->count == (uint32_t)descriptor) last = *entry;
     }
     return last;
 }
 
-uint64_t descriptors_find(const struct ledger *descriptors, int descriptor) {
-    struct ledger_entry last = last_of(descriptors, descriptor);
+uint64_t descriptors_find(const struct hash_table *descriptors, int descriptor) {
+    struct hash_table_entry last = last_of(descriptors, descriptor);
     bool is_same = last.bytes ? file_of(descriptor) == last.bytes : is_watched(descriptor, last.key);
     return last.key != 0 && is_same ? last.other : 0;
 }
 
-void descriptors_remove(struct ledger *descriptors, int descriptor) {
-    ledger_take(descriptors, last_of(descriptors, descriptor).key);
+void descriptors_remove(struct hash_table *descriptors, int descriptor) {
+    hash_table_take(descriptors, last_of(descriptors, descriptor).key);
 }
 
 /* The first entry of that memory, or NULL. */
-static const struct ledger_entry *first_of(const struct ledger *descriptors, uint64_t number, bool open) {
+static const struct hash_table_entry *first_of(const struct hash_table *descriptors, uint64_t number, bool open) {
     for (size_t i = 0; i < descriptors->size; i++) {
-        const struct ledger_entry *entry = &descriptors->entries[i];
+        const struct hash_table_entry *entry = &descriptors->entries[i];
         if (entry->key != 0 && entry->other == number && (!open || is_open(entry))) return entry;
     }
     return NULL;
 }
 
-bool descriptors_are_open(const struct ledger *descriptors, uint64_t number) {
+bool descriptors_are_open(const struct hash_table *descriptors, uint64_t number) {
     return first_of(descriptors, number, true) != NULL;
 }
 
-bool descriptors_forget(struct ledger *descriptors, uint64_t number) {
-    const struct ledger_entry *entry = first_of(descriptors, number, false);
+bool descriptors_forget(struct hash_table *descriptors, uint64_t number) {
+    const struct hash_table_entry *entry = first_of(descriptors, number, false);
     bool any = entry != NULL;
-    for (; entry; entry = first_of(descriptors, number, false)) ledger_take(descriptors, entry->key);
+    for (; entry; entry = first_of(descriptors, number, false)) hash_table_take(descriptors, entry->key);
     return any;
 }
 
 /* The set is left open, for by now its number may be another file's, of a program that closed all it did not know. */
-void descriptors_forget_all(struct ledger *descriptors) {
-    ledger_clear(descriptors);
+void descriptors_forget_all(struct hash_table *descriptors) {
+    hash_table_clear(descriptors);
     set = -1;
 }

@@ -5,23 +5,23 @@
 #include "books/hash_table.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ledger pointers; /* under the mutex: those that live; `bytes` is the size */
-static struct ledger steps;    /* under the mutex: `other` is the pool, `count` of living pointers, `card` 1: lost */
-static struct ledger lost;     /* under the mutex: by pool, `count` of steps */
-static bool is_any;            /* atomically: never unset */
+static struct hash_table pointers; /* under the mutex: those that live; `bytes` is the size */
+static struct hash_table steps; /* under the mutex: `other` is the pool, `count` of living pointers, `card` 1: lost */
+static struct hash_table lost;  /* under the mutex: by pool, `count` of steps */
+static bool is_any;             /* atomically: never unset */
 
-void exported_lock(void) { pthread_mutex_lock(&mutex); }
+void exports_lock(void) { pthread_mutex_lock(&mutex); }
 
-void exported_unlock(void) { pthread_mutex_unlock(&mutex); }
+void exports_unlock(void) { pthread_mutex_unlock(&mutex); }
 
-void exported_forget_all(void) {
-    ledger_clear(&pointers);
-    ledger_clear(&steps);
-    ledger_clear(&lost);
+void exports_forget_all(void) {
+    hash_table_clear(&pointers);
+    hash_table_clear(&steps);
+    hash_table_clear(&lost);
     is_any = false;
 }
 
-bool exported_any(void) { return __atomic_load_n(&is_any, __ATOMIC_ACQUIRE); }
+bool exports_any(void) { return __atomic_load_n(&is_any, __ATOMIC_ACQUIRE); }
 
 /* The functions down to the next line are called under the mutex. */
 
@@ -30,32 +30,32 @@ bool exported_any(void) { return __atomic_load_n(&is_any, __ATOMIC_ACQUIRE); }
 static uint64_t step_of(uint64_t pool, uint64_t address) { return pool << 32 | (address / POOL_STEP + 1); }
 
 static void count_lost(uint64_t pool, uint32_t more) {
-    struct ledger_entry entry = ledger_find(&lost, pool);
-    ledger_put(&lost, (struct ledger_entry){.key = pool, .count = entry.count + more});
+    struct hash_table_entry entry = hash_table_find(&lost, pool);
+    hash_table_put(&lost, (struct hash_table_entry){.key = pool, .count = entry.count + more});
 }
 
-static void set_lost(struct ledger_entry *step, bool is_lost) {
+static void set_lost(struct hash_table_entry *step, bool is_lost) {
     if ((step->card != 0) != is_lost) count_lost(step->other, is_lost ? 1 : (uint32_t)-1);
     step->card = is_lost;
 }
 
 static bool add_step(uint64_t pool, uint64_t key) {
-    struct ledger_entry step = ledger_find(&steps, key);
+    struct hash_table_entry step = hash_table_find(&steps, key);
     set_lost(&step, false);
     step.key = key;
     step.other = pool;
     step.count++;
-    return ledger_put(&steps, step);
+    return hash_table_put(&steps, step);
 }
 
 static void leave_step(uint64_t key) {
-    struct ledger_entry step = ledger_find(&steps, key);
+    struct hash_table_entry step = hash_table_find(&steps, key);
     if (step.count == 0) return;
     step.count--;
-    ledger_put(&steps, step);
+    hash_table_put(&steps, step);
 }
 
-static void leave_steps(const struct ledger_entry *pointer) {
+static void leave_steps(const struct hash_table_entry *pointer) {
     uint64_t last = step_of(pointer->other, pointer->key + pointer->bytes - 1);
     for (uint64_t key = step_of(pointer->other, pointer->key); key <= last; key++) leave_step(key);
 }
@@ -70,58 +70,58 @@ static bool add_steps(uint64_t pool, uint64_t address, uint64_t size) {
 /* The functions from here on take it. */
 
 /* One that was freed behind our back counts no longer. */
-bool exported_add(uint64_t pool, uint64_t address, uint64_t size) {
-    exported_lock();
-    struct ledger_entry former = ledger_take(&pointers, address);
+bool exports_add(uint64_t pool, uint64_t address, uint64_t size) {
+    exports_lock();
+    struct hash_table_entry former = hash_table_take(&pointers, address);
     if (former.key != 0) leave_steps(&former);
-    bool kept = size != 0 && ledger_put(&pointers, (struct ledger_entry){address, size, pool, 0, 0}) &&
+    bool kept = size != 0 && hash_table_put(&pointers, (struct hash_table_entry){address, size, pool, 0, 0}) &&
                 add_steps(pool, address, size);
     __atomic_store_n(&is_any, true, __ATOMIC_RELEASE);
-    exported_unlock();
+    exports_unlock();
     return kept;
 }
 
-void exported_free(uint64_t address) {
-    exported_lock();
-    struct ledger_entry pointer = ledger_take(&pointers, address);
+void exports_free(uint64_t address) {
+    exports_lock();
+    struct hash_table_entry pointer = hash_table_take(&pointers, address);
     if (pointer.key != 0) leave_steps(&pointer);
-    exported_unlock();
+    exports_unlock();
 }
 
-static bool can_be_lost(const struct ledger_entry *step, uint64_t pool) {
+static bool can_be_lost(const struct hash_table_entry *step, uint64_t pool) {
     return step->key != 0 && step->other == pool && step->count == 0 && step->card == 0;
 }
 
-void exported_shrink(uint64_t pool, uint64_t bytes) {
+void exports_shrink(uint64_t pool, uint64_t bytes) {
     uint64_t most = (bytes + POOL_STEP - 1) / POOL_STEP;
-    exported_lock();
+    exports_lock();
     for (size_t i = 0; i < steps.size && most > 0; i++)
         if (can_be_lost(&steps.entries[i], pool)) {
             set_lost(&steps.entries[i], true);
             most--;
         }
-    exported_unlock();
+    exports_unlock();
 }
 
-uint64_t exported_lost(uint64_t pool) {
-    exported_lock();
-    uint64_t count = ledger_find(&lost, pool).count;
-    exported_unlock();
+uint64_t exports_lost_bytes(uint64_t pool) {
+    exports_lock();
+    uint64_t count = hash_table_find(&lost, pool).count;
+    exports_unlock();
     return count * POOL_STEP;
 }
 
-uint64_t exported_bytes(uint64_t pool) {
+uint64_t exports_bytes(uint64_t pool) {
     uint64_t count = 0;
-    exported_lock();
+    exports_lock();
     for (size_t i = 0; i < steps.size; i++) count += steps.entries[i].key != 0 && steps.entries[i].other == pool;
-    exported_unlock();
+    exports_unlock();
     return count * POOL_STEP;
 }
 
-void exported_end(uint64_t pool) {
-    exported_lock();
-    ledger_take_all(&steps, pool);
-    ledger_take_all(&pointers, pool);
-    ledger_take(&lost, pool);
-    exported_unlock();
+void exports_end_pool(uint64_t pool) {
+    exports_lock();
+    hash_table_take_all(&steps, pool);
+    hash_table_take_all(&pointers, pool);
+    hash_table_take(&lost, pool);
+    exports_unlock();
 }

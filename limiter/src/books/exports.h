@@ -2,8 +2,8 @@
  * the pool, freed or not, until another pointer that lies there is exported, or the pool is destroyed; allocating there
  * again takes other memory. Freed and given back, it is not in what the pool has reserved, so in nobody's figure: lost
  * (measured on an H200, driver 580). Pure but for its own lock. */
-#ifndef VGPU_EXPORTED_H
-#define VGPU_EXPORTED_H
+#ifndef VGPU_BOOKS_EXPORTS_H
+#define VGPU_BOOKS_EXPORTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,27 +12,27 @@
 #define POOL_STEP (32ULL << 20)
 
 /* Whether anything ever was. */
-bool exported_any(void);
+bool exports_any(void);
 
 /* The pointer at an address is exported; its pool is told by number, never 0. False when our own memory is out. */
-bool exported_add(uint64_t pool, uint64_t address, uint64_t size);
+bool exports_add(uint64_t pool, uint64_t address, uint64_t size);
 
 /* A pointer, exported or not, is freed. */
-void exported_free(uint64_t address);
+void exports_free(uint64_t address);
 
 /* The pool has given back so much: up to that of what it has exported and freed is lost now. */
-void exported_shrink(uint64_t pool, uint64_t bytes);
+void exports_shrink(uint64_t pool, uint64_t bytes);
 
 /* Bytes that are lost; and of all that was exported. */
-uint64_t exported_lost(uint64_t pool);
-uint64_t exported_bytes(uint64_t pool);
+uint64_t exports_lost_bytes(uint64_t pool);
+uint64_t exports_bytes(uint64_t pool);
 
 /* The pool is gone. */
-void exported_end(uint64_t pool);
+void exports_end_pool(uint64_t pool);
 
 /* Around a fork, and in the child, which has none. */
-void exported_lock(void);
-void exported_unlock(void);
-void exported_forget_all(void);
+void exports_lock(void);
+void exports_unlock(void);
+void exports_forget_all(void);
 
 #endif

@@ -5,16 +5,16 @@
 #include "books/hash_table.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ledger needs[REGION_CARDS]; /* under the mutex: by graph, of each device */
-static int devices;                       /* atomically, under the mutex when written: one past the last with a need */
-static bool is_left;                      /* atomically */
+static struct hash_table needs[REGION_CARDS]; /* under the mutex: by graph, of each device */
+static int devices;  /* atomically, under the mutex when written: one past the last with a need */
+static bool is_left; /* atomically */
 
 void graph_needs_lock(void) { pthread_mutex_lock(&mutex); }
 
 void graph_needs_unlock(void) { pthread_mutex_unlock(&mutex); }
 
 void graph_needs_forget_all(void) {
-    for (int device = 0; device < REGION_CARDS; device++) ledger_clear(&needs[device]);
+    for (int device = 0; device < REGION_CARDS; device++) hash_table_clear(&needs[device]);
     devices = 0;
     is_left = false;
 }
@@ -25,7 +25,7 @@ bool graph_needs_any_left(void) { return __atomic_load_n(&is_left, __ATOMIC_RELA
 
 /* Under the mutex. */
 static void put(uint64_t graph, int device, uint64_t bytes) {
-    if (!ledger_put(&needs[device], (struct ledger_entry){.key = graph, .bytes = bytes})) return;
+    if (!hash_table_put(&needs[device], (struct hash_table_entry){.key = graph, .bytes = bytes})) return;
     if (device >= devices) __atomic_store_n(&devices, device + 1, __ATOMIC_RELAXED);
 }
 
@@ -41,7 +41,7 @@ void graph_needs_put(uint64_t graph, const uint64_t bytes[REGION_CARDS], bool le
 void graph_needs_remove(uint64_t graph) {
     if (!graph_needs_any()) return;
     graph_needs_lock();
-    for (int device = 0; device < devices; device++) ledger_take(&needs[device], graph);
+    for (int device = 0; device < devices; device++) hash_table_take(&needs[device], graph);
     graph_needs_unlock();
 }
 
@@ -49,7 +49,7 @@ int graph_needs_of(uint64_t graph, uint64_t bytes[REGION_CARDS]) {
     uint64_t all = 0;
     graph_needs_lock();
     int count = devices;
-    for (int device = 0; device < count; device++) all |= bytes[device] = ledger_find(&needs[device], graph).bytes;
+    for (int device = 0; device < count; device++) all |= bytes[device] = hash_table_find(&needs[device], graph).bytes;
     graph_needs_unlock();
     return all ? count : 0;
 }

@@ -1,6 +1,6 @@
 /* What each graph that can be launched needs for its own allocations, on each device. Pure but for its own lock. */
-#ifndef VGPU_GRAPH_NEEDS_H
-#define VGPU_GRAPH_NEEDS_H
+#ifndef VGPU_BOOKS_GRAPH_NEEDS_H
+#define VGPU_BOOKS_GRAPH_NEEDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,26 +2,26 @@
 
 #include "books/hash_table.h"
 
-static struct ledger handles; /* `other` is the number, `count` this handle's references, `card` their sort */
+static struct hash_table handles; /* `other` is the number, `count` this handle's references, `card` their sort */
 
-void handles_forget_all(void) { ledger_clear(&handles); }
+void handles_forget_all(void) { hash_table_clear(&handles); }
 
 bool handles_add(uint64_t value, struct handle handle) {
-    struct ledger_entry entry = ledger_find(&handles, value);
+    struct hash_table_entry entry = hash_table_find(&handles, value);
     uint32_t before = entry.key != 0 && entry.other == handle.number ? entry.count : 0;
-    return ledger_put(&handles, (struct ledger_entry){value, 0, handle.number, before + 1, (int)handle.sort});
+    return hash_table_put(&handles, (struct hash_table_entry){value, 0, handle.number, before + 1, (int)handle.sort});
 }
 
 struct handle handles_find(uint64_t value) {
-    struct ledger_entry entry = ledger_find(&handles, value);
-    return (struct handle){entry.other, (enum sort)entry.card};
+    struct hash_table_entry entry = hash_table_find(&handles, value);
+    return (struct handle){entry.other, (enum reference_kind)entry.card};
 }
 
 struct handle handles_release(uint64_t value) {
-    struct ledger_entry entry = ledger_take(&handles, value);
+    struct hash_table_entry entry = hash_table_take(&handles, value);
     if (entry.count > 1) {
         entry.count--;
-        ledger_put(&handles, entry);
+        hash_table_put(&handles, entry);
     }
-    return (struct handle){entry.other, (enum sort)entry.card};
+    return (struct handle){entry.other, (enum reference_kind)entry.card};
 }

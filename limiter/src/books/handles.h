@@ -1,13 +1,13 @@
 /* The handles of physical memory. Not locked: its users lock. */
-#ifndef VGPU_HANDLES_H
-#define VGPU_HANDLES_H
+#ifndef VGPU_BOOKS_HANDLES_H
+#define VGPU_BOOKS_HANDLES_H
 
 #include "books/physical_memory.h"
 
 /* Of the memory of that number. A number of 0 is none. */
 struct handle {
     uint64_t number;
-    enum sort sort;
+    enum reference_kind sort;
 };
 
 /* A reference by a handle, which may have some already; false when our own memory is out. */

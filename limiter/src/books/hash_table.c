@@ -5,22 +5,22 @@
 enum { FIRST_SIZE = 256 };
 
 /* Device pointers are aligned, so their low bits say little: Fibonacci hashing takes the high ones. */
-static size_t home(const struct ledger *ledger, uint64_t key) {
+static size_t home(const struct hash_table *ledger, uint64_t key) {
     return (size_t)((key * 0x9e3779b97f4a7c15ULL) >> 32) & (ledger->size - 1);
 }
 
-static size_t next(const struct ledger *ledger, size_t place) { return (place + 1) & (ledger->size - 1); }
+static size_t next(const struct hash_table *ledger, size_t place) { return (place + 1) & (ledger->size - 1); }
 
 /* Where the key stands, or the empty place where it would. */
-static size_t find(const struct ledger *ledger, uint64_t key) {
+static size_t find(const struct hash_table *ledger, uint64_t key) {
     size_t place = home(ledger, key);
     while (ledger->entries[place].key != 0 && ledger->entries[place].key != key) place = next(ledger, place);
     return place;
 }
 
-static bool grow(struct ledger *ledger) {
+static bool grow(struct hash_table *ledger) {
     size_t size = ledger->size ? ledger->size * 2 : FIRST_SIZE;
-    struct ledger bigger = {calloc(size, sizeof *ledger->entries), size, ledger->count};
+    struct hash_table bigger = {calloc(size, sizeof *ledger->entries), size, ledger->count};
     if (!bigger.entries) return false;
     for (size_t i = 0; i < ledger->size; i++)
         if (ledger->entries[i].key != 0) bigger.entries[find(&bigger, ledger->entries[i].key)] = ledger->entries[i];
@@ -29,7 +29,7 @@ static bool grow(struct ledger *ledger) {
     return true;
 }
 
-bool ledger_put(struct ledger *ledger, struct ledger_entry entry) {
+bool hash_table_put(struct hash_table *ledger, struct hash_table_entry entry) {
     if (ledger->count * 2 >= ledger->size && !grow(ledger)) return false;
     size_t place = find(ledger, entry.key);
     ledger->count += ledger->entries[place].key == 0;
@@ -38,7 +38,7 @@ bool ledger_put(struct ledger *ledger, struct ledger_entry entry) {
 }
 
 /* Moves back what stood behind the hole and would no longer be found. */
-static void close_hole(struct ledger *ledger, size_t hole) {
+static void close_hole(struct hash_table *ledger, size_t hole) {
     for (size_t place = next(ledger, hole); ledger->entries[place].key != 0; place = next(ledger, place)) {
         size_t wanted = home(ledger, ledger->entries[place].key);
         size_t mask = ledger->size - 1;
@@ -50,15 +50,15 @@ static void close_hole(struct ledger *ledger, size_t hole) {
 }
 
 /* An empty place may hold what is left of a former entry. */
-struct ledger_entry ledger_find(const struct ledger *ledger, uint64_t key) {
-    struct ledger_entry none = {0};
+struct hash_table_entry hash_table_find(const struct hash_table *ledger, uint64_t key) {
+    struct hash_table_entry none = {0};
     if (key == 0 || ledger->count == 0) return none;
-    struct ledger_entry found = ledger->entries[find(ledger, key)];
+    struct hash_table_entry found = ledger->entries[find(ledger, key)];
     return found.key != 0 ? found : none;
 }
 
-struct ledger_entry ledger_take(struct ledger *ledger, uint64_t key) {
-    struct ledger_entry found = ledger_find(ledger, key);
+struct hash_table_entry hash_table_take(struct hash_table *ledger, uint64_t key) {
+    struct hash_table_entry found = hash_table_find(ledger, key);
     if (found.key == 0) return found;
     ledger->count--;
     close_hole(ledger, find(ledger, key));
@@ -66,20 +66,20 @@ struct ledger_entry ledger_take(struct ledger *ledger, uint64_t key) {
 }
 
 /* Taking one out moves others. Its key is 0 where there is none. */
-static struct ledger_entry any_of(const struct ledger *ledger, uint64_t other) {
+static struct hash_table_entry any_of(const struct hash_table *ledger, uint64_t other) {
     for (size_t i = 0; i < ledger->size; i++)
         if (ledger->entries[i].key != 0 && ledger->entries[i].other == other) return ledger->entries[i];
-    return (struct ledger_entry){0};
+    return (struct hash_table_entry){0};
 }
 
-bool ledger_take_all(struct ledger *ledger, uint64_t other) {
+bool hash_table_take_all(struct hash_table *ledger, uint64_t other) {
     size_t before = ledger->count;
-    for (struct ledger_entry left = any_of(ledger, other); left.key != 0; left = any_of(ledger, other))
-        ledger_take(ledger, left.key);
+    for (struct hash_table_entry left = any_of(ledger, other); left.key != 0; left = any_of(ledger, other))
+        hash_table_take(ledger, left.key);
     return ledger->count != before;
 }
 
-void ledger_clear(struct ledger *ledger) {
+void hash_table_clear(struct hash_table *ledger) {
     free(ledger->entries);
-    *ledger = (struct ledger){0};
+    *ledger = (struct hash_table){0};
 }

@@ -5,38 +5,38 @@
 #include "books/hash_table.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ledger pointers; /* under the mutex: by address, `other` is the pool */
-static bool is_any;            /* atomically: never unset */
+static struct hash_table pointers; /* under the mutex: by address, `other` is the pool */
+static bool is_any;                /* atomically: never unset */
 
-void imported_lock(void) { pthread_mutex_lock(&mutex); }
+void imports_lock(void) { pthread_mutex_lock(&mutex); }
 
-void imported_unlock(void) { pthread_mutex_unlock(&mutex); }
+void imports_unlock(void) { pthread_mutex_unlock(&mutex); }
 
-void imported_forget_all(void) {
-    ledger_clear(&pointers);
+void imports_forget_all(void) {
+    hash_table_clear(&pointers);
     is_any = false;
 }
 
-bool imported_any(void) { return __atomic_load_n(&is_any, __ATOMIC_ACQUIRE); }
+bool imports_any(void) { return __atomic_load_n(&is_any, __ATOMIC_ACQUIRE); }
 
 /* One that is opened twice has one address, and is freed once. */
-bool imported_add(uint64_t pool, uint64_t address) {
-    imported_lock();
-    bool kept = ledger_put(&pointers, (struct ledger_entry){.key = address, .other = pool});
+bool imports_add(uint64_t pool, uint64_t address) {
+    imports_lock();
+    bool kept = hash_table_put(&pointers, (struct hash_table_entry){.key = address, .other = pool});
     __atomic_store_n(&is_any, true, __ATOMIC_RELEASE);
-    imported_unlock();
+    imports_unlock();
     return kept;
 }
 
-void imported_free(uint64_t address) {
-    imported_lock();
-    ledger_take(&pointers, address);
-    imported_unlock();
+void imports_free(uint64_t address) {
+    imports_lock();
+    hash_table_take(&pointers, address);
+    imports_unlock();
 }
 
-bool imported_end(uint64_t pool) {
-    imported_lock();
-    bool any = pool != 0 && ledger_take_all(&pointers, pool);
-    imported_unlock();
+bool imports_end_pool(uint64_t pool) {
+    imports_lock();
+    bool any = pool != 0 && hash_table_take_all(&pointers, pool);
+    imports_unlock();
     return any;
 }

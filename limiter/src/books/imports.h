@@ -1,27 +1,27 @@
 /* Pointers of other processes' pools that this one has opened and not freed. Where a pool is destroyed before those of
  * it are freed, its memory is kept until the process ends (measured on an H200, driver 580). Pure but for its own lock.
  */
-#ifndef VGPU_IMPORTED_H
-#define VGPU_IMPORTED_H
+#ifndef VGPU_BOOKS_IMPORTS_H
+#define VGPU_BOOKS_IMPORTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Whether anything ever was. */
-bool imported_any(void);
+bool imports_any(void);
 
 /* The pointer at an address is opened; its pool is told by number, never 0. False when our own memory is out. */
-bool imported_add(uint64_t pool, uint64_t address);
+bool imports_add(uint64_t pool, uint64_t address);
 
 /* A pointer, imported or not, is freed. */
-void imported_free(uint64_t address);
+void imports_free(uint64_t address);
 
 /* The pool is destroyed; whether pointers of it were left. */
-bool imported_end(uint64_t pool);
+bool imports_end_pool(uint64_t pool);
 
 /* Around a fork, and in the child, which has none. */
-void imported_lock(void);
-void imported_unlock(void);
-void imported_forget_all(void);
+void imports_lock(void);
+void imports_unlock(void);
+void imports_forget_all(void);
 
 #endif

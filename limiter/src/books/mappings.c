@@ -2,27 +2,28 @@
 
 #include "books/hash_table.h"
 
-static struct ledger mappings; /* by address; `other` is the number, `bytes` the size, `card` the sort */
+static struct hash_table mappings; /* by address; `other` is the number, `bytes` the size, `card` the sort */
 
-void mappings_forget_all(void) { ledger_clear(&mappings); }
+void mappings_forget_all(void) { hash_table_clear(&mappings); }
 
-static struct mapping read(const struct ledger_entry *entry) {
-    return (struct mapping){entry->other, (enum sort)entry->card, entry->bytes};
+static struct mapping read(const struct hash_table_entry *entry) {
+    return (struct mapping){entry->other, (enum reference_kind)entry->card, entry->bytes};
 }
 
 bool mappings_add(uint64_t address, struct mapping mapping) {
-    return ledger_put(&mappings, (struct ledger_entry){address, mapping.size, mapping.number, 0, (int)mapping.sort});
+    return hash_table_put(&mappings,
+                          (struct hash_table_entry){address, mapping.size, mapping.number, 0, (int)mapping.sort});
 }
 
 struct mapping mappings_at(uint64_t address) {
     for (size_t i = 0; i < mappings.size; i++) {
-        const struct ledger_entry *mapping = &mappings.entries[i];
+        const struct hash_table_entry *mapping = &mappings.entries[i];
         if (mapping->key != 0 && address - mapping->key < mapping->bytes) return read(mapping);
     }
     return (struct mapping){0};
 }
 
 struct mapping mappings_take(uint64_t address) {
-    struct ledger_entry taken = ledger_take(&mappings, address);
+    struct hash_table_entry taken = hash_table_take(&mappings, address);
     return read(&taken);
 }

@@ -1,13 +1,13 @@
 /* Where physical memory is mapped. Not locked: its users lock. */
-#ifndef VGPU_MAPPINGS_H
-#define VGPU_MAPPINGS_H
+#ifndef VGPU_BOOKS_MAPPINGS_H
+#define VGPU_BOOKS_MAPPINGS_H
 
 #include "books/physical_memory.h"
 
 /* Of the memory of that number, by a handle of that sort. A number of 0 is none. */
 struct mapping {
     uint64_t number;
-    enum sort sort;
+    enum reference_kind sort;
     uint64_t size;
 };
 

@@ -5,75 +5,75 @@
  * NVML counts it as this process's while a handle from its making, or a mapping by one, is left; with an import of an
  * exported descriptor only once that is closed. What an open descriptor holds, an array, a multicast object or a buffer
  * of external memory is on the card, but in nobody's figure: hidden (measured on an H200, driver 580). */
-#ifndef VGPU_BACKINGS_H
-#define VGPU_BACKINGS_H
+#ifndef VGPU_BOOKS_PHYSICAL_MEMORY_H
+#define VGPU_BOOKS_PHYSICAL_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* What a reference is by: a handle from the making, one of an import, or neither. */
-enum sort { MADE, IMPORTED, UNSEEN, SORTS };
+enum reference_kind { REFERENCE_MADE, REFERENCE_IMPORTED, REFERENCE_UNSEEN, REFERENCE_KINDS };
 
-enum fate { FREED, HIDDEN, SHOWN };
+enum memory_state { MEMORY_FREED, MEMORY_HIDDEN, MEMORY_SHOWN };
 
-struct backing {
+struct physical_memory {
     int card;
     uint64_t bytes; /* 0: nothing has changed */
-    enum fate fate;
+    enum memory_state fate;
     bool was_hidden;  /* when it was freed */
     bool is_exported; /* likewise: another process may hold it on */
     uint64_t pool;    /* likewise: the number of the pool whose memory it was, 0 for other memory */
 };
 
 /* Adds memory with its first handle; false when our own memory is out. */
-bool backings_create(uint64_t handle, struct backing backing);
+bool physical_memory_create(uint64_t handle, struct physical_memory physical_memory);
 
 /* Another reference by a handle, old or new, to the memory that is mapped at an address. */
-void backings_retain(uint64_t handle, uint64_t address);
+void physical_memory_retain(uint64_t handle, uint64_t address);
 
 /* Another reference by a mapping. */
-void backings_map(uint64_t address, uint64_t size, uint64_t handle);
+void physical_memory_map(uint64_t address, uint64_t size, uint64_t handle);
 
 /* A handle's memory is exported as a file descriptor, which is a reference while it is open. */
-void backings_export(uint64_t handle, int descriptor);
+void physical_memory_export(uint64_t handle, int descriptor);
 
 /* A further reference by a handle that was imported from a descriptor, if the memory is our own. */
-void backings_import(uint64_t handle, int descriptor);
+void physical_memory_import(uint64_t handle, int descriptor);
 
 /* A pool that is shared: the number of what its descriptors may hold when it ends, 0 when our own memory is out. */
-uint64_t backings_begin_pool(void);
-void backings_export_pool(uint64_t number, int descriptor);
+uint64_t physical_memory_begin_pool(void);
+void physical_memory_export_pool(uint64_t number, int descriptor);
 
 /* The driver has taken over a descriptor. */
-void backings_disown(int descriptor);
+void physical_memory_disown(int descriptor);
 
 /* A reference to memory without a handle: to that of a handle, mapped at an address, or exported as a descriptor. Its
  * number, 0 where the memory is unknown. */
-uint64_t backings_hold(uint64_t handle);
-uint64_t backings_hold_at(uint64_t address);
-uint64_t backings_hold_imported(int descriptor);
+uint64_t physical_memory_hold(uint64_t handle);
+uint64_t physical_memory_hold_at(uint64_t address);
+uint64_t physical_memory_hold_imported(int descriptor);
 
 /* A further one to the memory of that number. */
-void backings_hold_again(uint64_t number, enum sort sort);
+void physical_memory_hold_again(uint64_t number, enum reference_kind sort);
 
 /* The functions from here on say what changed with the end of a reference. */
 
-struct backing backings_drop(uint64_t number, enum sort sort);
+struct physical_memory physical_memory_drop(uint64_t number, enum reference_kind sort);
 
-struct backing backings_release(uint64_t handle);
+struct physical_memory physical_memory_release(uint64_t handle);
 
 /* The pool is gone; `bytes` of a card are what a descriptor holds on. */
-struct backing backings_end_pool(uint64_t number, int card, uint64_t bytes);
+struct physical_memory physical_memory_end_pool(uint64_t number, int card, uint64_t bytes);
 
 /* The first mapping in [*address, end) ends, and `*address` moves behind it. False where there is none. */
-bool backings_unmap(uint64_t *address, uint64_t end, struct backing *change);
+bool physical_memory_unmap(uint64_t *address, uint64_t end, struct physical_memory *change);
 
 /* The next memory of which a descriptor has been closed since; false where there is none. */
-bool backings_sweep(struct backing *change);
+bool physical_memory_sweep(struct physical_memory *change);
 
 /* Around a fork, and in the child, which holds nothing. */
-void backings_lock(void);
-void backings_unlock(void);
-void backings_forget_all(void);
+void physical_memory_lock(void);
+void physical_memory_unlock(void);
+void physical_memory_forget_all(void);
 
 #endif

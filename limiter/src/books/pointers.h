@@ -1,19 +1,19 @@
 /* What this process holds, by pointer, so that a pointer to be freed is known again. Pure but for its own lock.
  *
- * The driver cuts allocations of up to PIECE_MOST from chunks of GRANULE bytes, and gives a chunk back with its last
+ * The driver cuts allocations of up to PIECE_MAX from chunks of GRANULARITY bytes, and gives a chunk back with its last
  * piece (measured on an H200, driver 580). So a chunk is charged with its first piece.
  */
-#ifndef VGPU_HOLDINGS_H
-#define VGPU_HOLDINGS_H
+#ifndef VGPU_BOOKS_POINTERS_H
+#define VGPU_BOOKS_POINTERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define GRANULE    (2ULL << 20)
-#define PIECE_MOST (1ULL << 20)
+#define GRANULARITY (2ULL << 20)
+#define PIECE_MAX   (1ULL << 20)
 
-struct holding {
+struct pointer_charge {
     int card;
     uint64_t bytes; /* charged for it */
     bool is_piece;
@@ -21,29 +21,29 @@ struct holding {
 };
 
 /* Adds an allocation of its own; false when memory is out. */
-bool holdings_add(uint64_t pointer, struct holding holding);
+bool pointers_add(uint64_t pointer, struct pointer_charge holding);
 
 /* Adds a piece if its chunk is charged already. */
-bool holdings_join(uint64_t pointer);
+bool pointers_join_chunk(uint64_t pointer);
 
-/* Adds a piece for whose chunk the caller has charged GRANULE. False when memory is out. Where another thread has
+/* Adds a piece for whose chunk the caller has charged GRANULARITY. False when memory is out. Where another thread has
  * charged the chunk meanwhile, the piece joins it and `*spare` says that the caller's charge is one too many. */
-bool holdings_add_piece(uint64_t pointer, int card, bool *spare);
+bool pointers_add_piece(uint64_t pointer, int card, bool *spare);
 
 /* Removes a pointer: what is to be taken back for it, which is nothing for a piece that leaves others in its chunk.
  * False where the pointer is unknown. */
-bool holdings_take(uint64_t pointer, struct holding *holding);
+bool pointers_take(uint64_t pointer, struct pointer_charge *holding);
 
 /* Puts back what was just taken: the driver did not free it. Returns the bytes that are charged twice by that, for the
  * chunk came back by another thread meanwhile. */
-uint64_t holdings_put_back(uint64_t pointer, const struct holding *holding);
+uint64_t pointers_put_back(uint64_t pointer, const struct pointer_charge *holding);
 
 /* A copy of all pointers held, for the caller to free, and their count; NULL where there are none or memory is out. */
-uint64_t *holdings_list(size_t *count);
+uint64_t *pointers_list(size_t *count);
 
 /* Around a fork, and in the child, which holds nothing. */
-void holdings_lock(void);
-void holdings_unlock(void);
-void holdings_forget_all(void);
+void pointers_lock(void);
+void pointers_unlock(void);
+void pointers_forget_all(void);
 
 #endif

@@ -10,39 +10,39 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while a pool i
 static unsigned users;                                    /* atomically */
 static bool is_ending;                                    /* atomically, under the mutex when written */
 
-void pool_users_lock(void) { pthread_mutex_lock(&mutex); }
+void pool_guard_lock(void) { pthread_mutex_lock(&mutex); }
 
-void pool_users_unlock(void) { pthread_mutex_unlock(&mutex); }
+void pool_guard_unlock(void) { pthread_mutex_unlock(&mutex); }
 
-void pool_users_forget(void) {
+void pool_guard_forget(void) {
     users = 0;
     is_ending = false;
 }
 
-void pool_users_leave(void) { __atomic_fetch_sub(&users, 1, __ATOMIC_SEQ_CST); }
+void pool_guard_leave(void) { __atomic_fetch_sub(&users, 1, __ATOMIC_SEQ_CST); }
 
 /* Both sides say what they do before they look what the other does. */
 static bool try_enter(void) {
     __atomic_fetch_add(&users, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&is_ending, __ATOMIC_SEQ_CST)) return true;
-    pool_users_leave();
+    pool_guard_leave();
     return false;
 }
 
-void pool_users_enter(void) {
+void pool_guard_enter(void) {
     while (!try_enter()) {
-        pool_users_lock();
-        pool_users_unlock();
+        pool_guard_lock();
+        pool_guard_unlock();
     }
 }
 
-void pool_users_shut_out(void) {
-    pool_users_lock();
+void pool_guard_begin_destroy(void) {
+    pool_guard_lock();
     __atomic_store_n(&is_ending, true, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&users, __ATOMIC_SEQ_CST) != 0) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 
-void pool_users_let_in(void) {
+void pool_guard_end_destroy(void) {
     __atomic_store_n(&is_ending, false, __ATOMIC_SEQ_CST);
-    pool_users_unlock();
+    pool_guard_unlock();
 }

@@ -1,7 +1,7 @@
 /* Our own numbers for the pools that this process shares with others, as maker or importer: handles come again, these
  * do not. Pure but for its own lock. */
-#ifndef VGPU_POOL_NUMBERS_H
-#define VGPU_POOL_NUMBERS_H
+#ifndef VGPU_BOOKS_POOL_IDS_H
+#define VGPU_BOOKS_POOL_IDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,20 +14,20 @@ struct shared_pool {
 };
 
 /* The pool of that handle, numbered if it is not yet; its number is 0 when our own memory is out. */
-struct shared_pool pool_numbers_get(uint64_t handle);
+struct shared_pool pool_ids_get(uint64_t handle);
 
 /* Notes what is charged for it, or more of it. */
-void pool_numbers_charge(uint64_t handle, int card, uint64_t bytes);
+void pool_ids_charge(uint64_t handle, int card, uint64_t bytes);
 
 /* Puts one back that was taken. */
-void pool_numbers_put(uint64_t handle, struct shared_pool pool);
+void pool_ids_put(uint64_t handle, struct shared_pool pool);
 
 /* Forgets it, which has ended. */
-struct shared_pool pool_numbers_take(uint64_t handle);
+struct shared_pool pool_ids_take(uint64_t handle);
 
 /* Around a fork, and in the child, which has none. */
-void pool_numbers_lock(void);
-void pool_numbers_unlock(void);
-void pool_numbers_forget_all(void);
+void pool_ids_lock(void);
+void pool_ids_unlock(void);
+void pool_ids_forget_all(void);
 
 #endif

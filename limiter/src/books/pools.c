@@ -39,18 +39,18 @@ uint64_t pools_used(const struct pool *pool) { return attribute(pool, CU_MEMPOOL
 
 uint64_t pools_threshold(const struct pool *pool) { return attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD); }
 
-int pools_number(const struct pool *pool) { return (int)(pool - places); }
+int pools_index(const struct pool *pool) { return (int)(pool - places); }
 
-uint64_t pools_use_more(const struct pool *pool, uint64_t bytes) {
-    return __atomic_add_fetch(&used_most[pools_number(pool)], bytes, __ATOMIC_RELAXED);
+uint64_t pools_add_used(const struct pool *pool, uint64_t bytes) {
+    return __atomic_add_fetch(&used_most[pools_index(pool)], bytes, __ATOMIC_RELAXED);
 }
 
-void pools_use(const struct pool *pool, uint64_t bytes) {
-    __atomic_store_n(&used_most[pools_number(pool)], bytes, __ATOMIC_RELAXED);
+void pools_set_used(const struct pool *pool, uint64_t bytes) {
+    __atomic_store_n(&used_most[pools_index(pool)], bytes, __ATOMIC_RELAXED);
 }
 
 /* Where that was too much, which a pool in another's place may have, the sum is huge and the driver asked. */
-void pools_use_less(struct recent freed) {
+void pools_subtract_used(struct recent_allocation freed) {
     if (freed.bytes) __atomic_fetch_sub(&used_most[freed.pool], freed.bytes, __ATOMIC_RELAXED);
 }
 
@@ -68,7 +68,7 @@ static struct pool *place_of(CUmemoryPool handle) {
     return room;
 }
 
-struct pool *pools_known(CUmemoryPool handle) {
+struct pool *pools_find(CUmemoryPool handle) {
     struct pool *pool = handle != GONE ? place_of(handle) : NULL;
     return pool && __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) == handle ? pool : NULL;
 }
@@ -91,7 +91,7 @@ struct pool *pools_add(CUmemoryPool handle, const struct pool *made) {
     if (pool && pool->handle != handle) {
         bool is_first = !pool->handle;
         fill(pool, made);
-        pools_use(pool, 0);
+        pools_set_used(pool, 0);
         __atomic_store_n(&pool->handle, handle, __ATOMIC_RELEASE);
         if (is_first) list(pool);
     }
@@ -99,8 +99,8 @@ struct pool *pools_add(CUmemoryPool handle, const struct pool *made) {
     return pool;
 }
 
-void pools_keep(CUmemoryPool handle, uint64_t threshold) {
-    struct pool *pool = pools_known(handle);
+void pools_set_threshold(CUmemoryPool handle, uint64_t threshold) {
+    struct pool *pool = pools_find(handle);
     if (pool) __atomic_store_n(&pool->kept, threshold, __ATOMIC_RELAXED);
 }
 
@@ -125,18 +125,18 @@ static struct pool take(struct pool *pool) {
     return taken;
 }
 
-struct pool pools_drop(CUmemoryPool handle) {
+struct pool pools_remove(CUmemoryPool handle) {
     pools_lock();
-    struct pool *pool = pools_known(handle);
+    struct pool *pool = pools_find(handle);
     struct pool taken = pool ? take(pool) : (struct pool){0};
     pools_unlock();
-    pools_current_changes();
+    current_pools_invalidate();
     return taken;
 }
 
-struct pool pools_drop_any(void) {
+struct pool pools_remove_any(void) {
     for (unsigned i = 0; i < count; i++)
-        if (listed[i]->handle != GONE) return pools_drop(listed[i]->handle);
+        if (listed[i]->handle != GONE) return pools_remove(listed[i]->handle);
     return (struct pool){0};
 }
 
@@ -145,11 +145,11 @@ static bool is_on(const struct pool *pool, int card) {
 }
 
 /* What it has given back may have been exported. */
-void pools_see_one(struct pool *pool) {
+void pools_read_reserved(struct pool *pool) {
     uint64_t number = __atomic_load_n(&pool->number, __ATOMIC_RELAXED);
     uint64_t before = pool->seen;
     __atomic_store_n(&pool->seen, pools_reserved(pool), __ATOMIC_RELAXED);
-    if (number != 0 && pool->seen < before) exported_shrink(number, before - pool->seen);
+    if (number != 0 && pool->seen < before) exports_shrink(number, before - pool->seen);
 }
 
 bool pools_may_have_shrunk(const struct pool *pool) {
@@ -163,11 +163,11 @@ bool pools_any_may_have_shrunk(int card) {
     return false;
 }
 
-bool pools_see(int card, uint64_t *measured) {
+bool pools_read_card(int card, uint64_t *measured) {
     *measured = 0;
     for (unsigned i = 0; i < count && !suspended; i++) {
         if (!is_on(listed[i], card)) continue;
-        pools_see_one(listed[i]);
+        pools_read_reserved(listed[i]);
         *measured += listed[i]->is_managed ? 0 : listed[i]->seen;
     }
     return !suspended;
@@ -179,7 +179,7 @@ struct pool *pools_next(int card, unsigned *at) {
     return NULL;
 }
 
-void pools_adopt(int card, uint32_t settled) {
+void pools_mark_charged(int card, uint32_t settled) {
     for (unsigned i = 0; i < count; i++) {
         if (!is_on(listed[i], card) || listed[i]->is_managed) continue;
         __atomic_store_n(&listed[i]->reserved, listed[i]->seen, __ATOMIC_RELAXED);
@@ -188,7 +188,7 @@ void pools_adopt(int card, uint32_t settled) {
 }
 
 void pools_forget(void) {
-    pools_current_changes();
+    current_pools_invalidate();
     memset(places, 0, sizeof places);
     count = suspended = 0;
 }

@@ -1,8 +1,8 @@
 /* The pools of stream-ordered allocation that this process uses. A pool takes memory from the card in steps of 32 MiB,
  * keeps what is freed until a synchronisation, and says what it has reserved: that is what is charged, not each
  * pointer. */
-#ifndef VGPU_POOLS_H
-#define VGPU_POOLS_H
+#ifndef VGPU_BOOKS_POOLS_H
+#define VGPU_BOOKS_POOLS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "region/region.h"
 
 /* As many pools are known at once. */
-enum { POOLS = RECENTS_POOLS };
+enum { POOLS = RECENT_ALLOCATIONS_POOLS };
 
 struct pool {
     CUmemoryPool handle; /* atomically, last; NULL: this place is free */
@@ -36,36 +36,36 @@ uint64_t pools_used(const struct pool *pool);
 uint64_t pools_threshold(const struct pool *pool);
 
 /* Its number among those known, as long as it is. */
-int pools_number(const struct pool *pool);
+int pools_index(const struct pool *pool);
 
 /* How much of a pool is in use at most, as far as it was told: so much more, which returns it; so much; so much less.
  */
-uint64_t pools_use_more(const struct pool *pool, uint64_t bytes);
-void pools_use(const struct pool *pool, uint64_t bytes);
-void pools_use_less(struct recent freed);
+uint64_t pools_add_used(const struct pool *pool, uint64_t bytes);
+void pools_set_used(const struct pool *pool, uint64_t bytes);
+void pools_subtract_used(struct recent_allocation freed);
 
 /* The pool of that handle if it was added, else NULL. Needs no lock. */
-struct pool *pools_known(CUmemoryPool handle);
+struct pool *pools_find(CUmemoryPool handle);
 
 /* Adds a pool, unless it was; NULL where the table is full. */
 struct pool *pools_add(CUmemoryPool handle, const struct pool *made);
 
 /* The current pool of the calling thread's device; NULL where there is none. Between the two of pool_users.h. */
-struct pool *pools_current(void);
+struct pool *current_pools_get(void);
 
 /* The same as long as no program's choice has made another pool current than the device's own, which nobody destroys:
  * needs neither those nor the driver. NULL also where the driver would have to be asked. */
-struct pool *pools_default_known(void);
+struct pool *current_pools_cached_default(void);
 
 /* The pool of that handle. One that nobody told us of is a device's default pool, else taken to be the current
  * device's. NULL where the table is full: then only NVML knows of it. */
-struct pool *pools_find(CUmemoryPool handle);
+struct pool *current_pools_find(CUmemoryPool handle);
 
 /* Tells of a pool, new or not: where it lies and whether its memory is managed. */
-void pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type, bool is_new);
+void current_pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type, bool is_new);
 
 /* The pool's release threshold has been set, if it was added. */
-void pools_keep(CUmemoryPool handle, uint64_t threshold);
+void pools_set_threshold(CUmemoryPool handle, uint64_t threshold);
 
 /* Whether a synchronisation may have made a pool give back of what was last seen; or any of a card. A full card may
  * make all do so: that is looked for before a refusal, and by who measures. */
@@ -76,8 +76,8 @@ bool pools_any_may_have_shrunk(int card);
 bool pools_any(void);
 
 /* Around whatever changes which pool is a device's current one; and where that is the program's choice. */
-void pools_current_changes(void);
-void pools_choose(void);
+void current_pools_invalidate(void);
+void current_pools_note_choice(void);
 
 /* Around a call that may destroy pools: in between no pool is asked anything but by who allocates from it. */
 void pools_suspend(void);
@@ -85,8 +85,8 @@ void pools_resume(void);
 
 /* Forgets a pool that was destroyed, or any one of all. What was charged for it is in the answer; its handle is NULL
  * where there is none. */
-struct pool pools_drop(CUmemoryPool handle);
-struct pool pools_drop_any(void);
+struct pool pools_remove(CUmemoryPool handle);
+struct pool pools_remove_any(void);
 
 /* Guards the pools' charges. It is held across what we ask the driver about pools of other threads', and have it give
  * back of them, so that none is destroyed meanwhile; the driver does neither wait for the program in that nor call it.
@@ -98,14 +98,14 @@ void pools_unlock(void);
 
 /* Sees what a pool has reserved, as the driver says now; or each of a card, and the sum of those that NVML counts.
  * False while suspended. */
-void pools_see_one(struct pool *pool);
-bool pools_see(int card, uint64_t *measured);
+void pools_read_reserved(struct pool *pool);
+bool pools_read_card(int card, uint64_t *measured);
 
 /* The pools of a card, one after the other, NULL after the last and while suspended; `*at` begins at 0. */
 struct pool *pools_next(int card, unsigned *at);
 
 /* What was seen of those that NVML counts is charged now by a measurement, the `settled`th. */
-void pools_adopt(int card, uint32_t settled);
+void pools_mark_charged(int card, uint32_t settled);
 
 /* The functions from here on take it, or need it not. */
 

@@ -22,12 +22,12 @@ uint64_t round_up(uint64_t bytes, uint64_t unit) {
 static struct attempt begin(const char *what) {
     struct attempt attempt = {.what = what};
     attempt.is_counted = charge_is_limited() && cards_current(attempt.uuid);
-    if (attempt.is_counted) attempt.span = charge_enter();
+    if (attempt.is_counted) attempt.call_slot = charge_begin_call();
     return attempt;
 }
 
 static bool reserve(struct attempt *attempt, uint64_t bytes) {
-    attempt->is_charged = charge_reserve(attempt->what, attempt->uuid, bytes, &attempt->claim);
+    attempt->is_charged = charge_reserve(attempt->what, attempt->uuid, bytes, &attempt->reservation);
     return attempt->is_charged;
 }
 
@@ -40,14 +40,14 @@ static void reserve_first(struct attempt *attempt, uint64_t bytes) {
 
 struct attempt attempt_begin(const char *what, uint64_t bytes) {
     struct attempt attempt = begin(what);
-    attempt.is_piece = attempt.is_counted && bytes <= PIECE_MOST;
-    if (!attempt.is_piece) reserve_first(&attempt, round_up(bytes, GRANULE));
+    attempt.is_piece = attempt.is_counted && bytes <= PIECE_MAX;
+    if (!attempt.is_piece) reserve_first(&attempt, round_up(bytes, GRANULARITY));
     return attempt;
 }
 
 static void mark_managed(struct attempt *attempt) {
     attempt->is_managed = true;
-    charge_mark_managed(attempt->claim.card, attempt->claim.bytes);
+    charge_mark_managed(attempt->reservation.card, attempt->reservation.bytes);
 }
 
 struct attempt attempt_begin_managed(const char *what, uint64_t bytes) {
@@ -57,7 +57,7 @@ struct attempt attempt_begin_managed(const char *what, uint64_t bytes) {
     return attempt;
 }
 
-bool attempt_turn_managed(struct attempt *attempt, uint64_t bytes) {
+bool attempt_make_managed(struct attempt *attempt, uint64_t bytes) {
     if (attempt->is_piece && !reserve(attempt, round_up(bytes, MANAGED_UNIT))) return false;
     attempt->is_piece = false;
     mark_managed(attempt);
@@ -67,48 +67,48 @@ bool attempt_turn_managed(struct attempt *attempt, uint64_t bytes) {
 struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes) {
     struct attempt attempt = {.what = what};
     attempt.is_counted = charge_is_limited() && cards_of_device(device, attempt.uuid);
-    if (attempt.is_counted) attempt.span = charge_enter();
-    reserve_first(&attempt, round_up(bytes, GRANULE));
+    if (attempt.is_counted) attempt.call_slot = charge_begin_call();
+    reserve_first(&attempt, round_up(bytes, GRANULARITY));
     return attempt;
 }
 
 void attempt_end(struct attempt *attempt) {
     if (!attempt->is_counted) return;
-    charge_leave(attempt->span);
-    settle_if_due(attempt->uuid, 0, false);
+    charge_end_call(attempt->call_slot);
+    reconcile_if_due(attempt->uuid, 0, false);
 }
 
-bool claim_again(struct claim *claim, CUresult result) {
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !claim->reaped || claim->tries++ == RETRIES) return false;
+bool reservation_retry(struct reservation *reservation, CUresult result) {
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !reservation->reaped || reservation->tries++ == RETRIES) return false;
     nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
     return true;
 }
 
-bool attempt_again(struct attempt *attempt, CUresult result) {
-    bool again = claim_again(&attempt->claim, result);
+bool attempt_retry(struct attempt *attempt, CUresult result) {
+    bool again = reservation_retry(&attempt->reservation, result);
     if (!again && attempt->is_counted && result == CUDA_ERROR_OUT_OF_MEMORY)
         log_debug("%s: the driver is out of memory, though the limit is not reached", attempt->what);
     return again;
 }
 
 static bool keep_piece(struct attempt *attempt, CUdeviceptr pointer) {
-    if (holdings_join(pointer)) return true;
-    if (!reserve(attempt, GRANULE)) return false;
+    if (pointers_join_chunk(pointer)) return true;
+    if (!reserve(attempt, GRANULARITY)) return false;
     bool spare = false;
-    bool kept = holdings_add_piece(pointer, attempt->claim.card, &spare);
-    if (!kept || spare) charge_release(attempt->claim.card, GRANULE);
+    bool kept = pointers_add_piece(pointer, attempt->reservation.card, &spare);
+    if (!kept || spare) charge_release(attempt->reservation.card, GRANULARITY);
     return kept;
 }
 
 static void give_back(const struct attempt *attempt) {
-    const struct claim *claim = &attempt->claim;
-    (attempt->is_managed ? charge_release_managed : charge_release)(claim->card, claim->bytes);
+    const struct reservation *reservation = &attempt->reservation;
+    (attempt->is_managed ? charge_release_managed : charge_release)(reservation->card, reservation->bytes);
 }
 
 static bool keep(struct attempt *attempt, CUdeviceptr pointer) {
     if (attempt->is_piece) return keep_piece(attempt, pointer);
-    struct holding holding = {attempt->claim.card, attempt->claim.bytes, false, attempt->is_managed};
-    if (!attempt->is_charged || holdings_add(pointer, holding)) return true;
+    struct pointer_charge holding = {attempt->reservation.card, attempt->reservation.bytes, false, attempt->is_managed};
+    if (!attempt->is_charged || pointers_add(pointer, holding)) return true;
     give_back(attempt);
     return false;
 }

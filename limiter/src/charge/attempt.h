@@ -1,6 +1,6 @@
 /* One allocating call: reserve, call the driver, then keep the charge or take it back. */
-#ifndef VGPU_ATTEMPT_H
-#define VGPU_ATTEMPT_H
+#ifndef VGPU_CHARGE_ATTEMPT_H
+#define VGPU_CHARGE_ATTEMPT_H
 
 #include "charge/charge.h"
 #include "driver/abi.h"
@@ -10,8 +10,8 @@
 struct attempt {
     const char *what;
     uint8_t uuid[UUID_SIZE];
-    struct claim claim;
-    int span;
+    struct reservation reservation;
+    int call_slot;
     bool is_counted;
     bool is_charged;
     bool is_piece;
@@ -31,11 +31,11 @@ struct attempt attempt_begin_managed(const char *what, uint64_t bytes);
 struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes);
 
 /* Makes it one for managed memory, which the driver is called for next. False where the limit does not allow it. */
-bool attempt_turn_managed(struct attempt *attempt, uint64_t bytes);
+bool attempt_make_managed(struct attempt *attempt, uint64_t bytes);
 
 /* Whether to call the driver again: a dead process's memory, not yet freed, stood in the way. */
-bool attempt_again(struct attempt *attempt, CUresult result);
-bool claim_again(struct claim *claim, CUresult result);
+bool attempt_retry(struct attempt *attempt, CUresult result);
+bool reservation_retry(struct reservation *reservation, CUresult result);
 
 /* After the driver's call: takes the charge back where the driver refused. What cannot be kept, over the limit or out
  * of our own memory, is undone. Returns the answer for the program. */

@@ -9,18 +9,18 @@ static void set(uint64_t *field, uint64_t value) { /* NOLINT(readability-non-con
     __atomic_store_n(field, value, __ATOMIC_RELAXED);
 }
 
-bool cadence_take(struct cadence *cadence, struct cadence_terms terms, uint64_t now) {
-    return moment_take_due_at(&cadence->due, terms.least, now);
+bool cadence_take(struct cadence *cadence, struct cadence_limits limits, uint64_t now) {
+    return clock_take_due_at(&cadence->due, limits.least, now);
 }
 
-void cadence_looked(struct cadence *cadence, struct cadence_terms terms, uint64_t begun, uint64_t ended,
+void cadence_record(struct cadence *cadence, struct cadence_limits limits, uint64_t begun, uint64_t ended,
                     bool has_changed) {
-    uint64_t rest = (ended - begun) * terms.times;
-    uint64_t pause = has_changed ? 0 : lesser(2 * get(&cadence->pause), terms.most);
-    pause = greater(pause, terms.least);
+    uint64_t rest = (ended - begun) * limits.times;
+    uint64_t pause = has_changed ? 0 : min_u64(2 * get(&cadence->pause), limits.most);
+    pause = max_u64(pause, limits.least);
     set(&cadence->pause, pause);
-    set(&cadence->earliest, ended + greater(rest, terms.least));
-    set(&cadence->due, ended + greater(rest, pause));
+    set(&cadence->earliest, ended + max_u64(rest, limits.least));
+    set(&cadence->due, ended + max_u64(rest, pause));
 }
 
 void cadence_hasten(struct cadence *cadence) {

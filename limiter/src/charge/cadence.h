@@ -1,13 +1,13 @@
 /* How often something is looked at that seldom changes: soon again after a change, and less and less often while there
  * is none. Pure: times are in ticks (moment.h), and given. Any thread may call. */
-#ifndef VGPU_CADENCE_H
-#define VGPU_CADENCE_H
+#ifndef VGPU_CHARGE_CADENCE_H
+#define VGPU_CHARGE_CADENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* The pause between two looks, and how much longer than the look it is at least. */
-struct cadence_terms {
+struct cadence_limits {
     uint64_t least;
     uint64_t most;
     uint64_t times;
@@ -21,10 +21,10 @@ struct cadence {
 };
 
 /* Whether it is time to look: who hears that is the one to do it, and says then how it went. */
-bool cadence_take(struct cadence *cadence, struct cadence_terms terms, uint64_t now);
+bool cadence_take(struct cadence *cadence, struct cadence_limits limits, uint64_t now);
 
 /* A look has ended; `has_changed` is whether it found anything, or could not be made. */
-void cadence_looked(struct cadence *cadence, struct cadence_terms terms, uint64_t begun, uint64_t ended,
+void cadence_record(struct cadence *cadence, struct cadence_limits limits, uint64_t begun, uint64_t ended,
                     bool has_changed);
 
 /* There is reason for a look, as soon as one may be. */

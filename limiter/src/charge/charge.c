@@ -20,48 +20,48 @@ void charge_forget(void) {
     is_any_put_off = false;
 }
 
-bool charge_is_limited(void) { return place_is_limited(); }
+bool charge_is_limited(void) { return container_is_limited(); }
 
-uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]) { return place_limit(uuid, moment_ticks()).memory; }
+uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]) { return container_limit(uuid, clock_ticks()).memory; }
 
 /* Without a limit nothing would end it but the host's memory. */
 bool charge_may_spill(const uint8_t uuid[UUID_SIZE]) {
-    return place_memory_policy() == MEMORY_SPILL && charge_limit(uuid) != UNLIMITED;
+    return container_memory_policy() == MEMORY_SPILL && charge_limit(uuid) != UNLIMITED;
 }
 
 /* A process's first call takes its slot, so that the span has one to be marked on. */
 static int own_slot(struct region *region) {
-    int slot = place_slot(region);
+    int slot = container_slot(region);
     if (slot >= 0 || region_lock(region, CHARGE_LOCK_MS) != 0) return slot;
-    slot = place_claim_slot(region);
+    slot = container_claim_slot(region);
     region_unlock(region);
     return slot;
 }
 
 void charge_join(const uint8_t uuid[UUID_SIZE]) {
-    struct region *region = place_region();
-    if (!region || (place_slot(region) >= 0 && account_find_card(region, uuid) >= 0)) return;
+    struct region *region = container_region();
+    if (!region || (container_slot(region) >= 0 && account_find_card(region, uuid) >= 0)) return;
     if (region_lock(region, CHARGE_LOCK_MS) != 0) return;
-    place_claim_slot(region);
+    container_claim_slot(region);
     account_card(region, uuid);
     region_unlock(region);
 }
 
-int charge_enter(void) {
-    struct region *region = place_region();
+int charge_begin_call(void) {
+    struct region *region = container_region();
     if (!region) return -1;
     int slot = own_slot(region);
-    account_enter(region, slot);
+    account_begin_call(region, slot);
     return slot;
 }
 
-void charge_leave(int span) {
-    if (span >= 0) account_leave(place_region(), span);
+void charge_end_call(int call_slot) {
+    if (call_slot >= 0) account_end_call(container_region(), call_slot);
 }
 
 /* Under the region's lock. */
-void charge_catch_up(struct region *region, int slot) {
-    share_ends_catch_up(region, slot);
+void charge_apply_deferred(struct region *region, int slot) {
+    pending_pool_ends_apply(region, slot);
     if (!__atomic_exchange_n(&is_any_put_off, false, __ATOMIC_SEQ_CST)) return;
     for (int card = 0; card < REGION_CARDS; card++) {
         if (__atomic_load_n(&put_off[card], __ATOMIC_RELAXED) == 0) continue;
@@ -72,20 +72,20 @@ void charge_catch_up(struct region *region, int slot) {
 
 /* Under the region's lock; where that cannot be had it is not done: counted twice never, and rarely not at all. */
 static void note(void (*what)(struct region *, int, int, uint64_t), int card, uint64_t bytes) {
-    struct region *region = place_region();
+    struct region *region = container_region();
     if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return;
-    what(region, place_slot(region), card, bytes);
+    what(region, container_slot(region), card, bytes);
     region_unlock(region);
 }
 
 static void spill(struct region *region, int slot, int card, uint64_t bytes) {
     (void)slot;
-    account_spill(region, card, bytes);
+    account_count_spill(region, card, bytes);
 }
 
-void charge_spill(int card, uint64_t bytes) { note(spill, card, bytes); }
+void charge_count_spill(int card, uint64_t bytes) { note(spill, card, bytes); }
 
-void charge_anyway(int card, uint64_t bytes) { note(account_charge, card, bytes); }
+void charge_unconditionally(int card, uint64_t bytes) { note(account_charge, card, bytes); }
 
 void charge_mark_managed(int card, uint64_t bytes) { note(account_mark_managed, card, bytes); }
 
@@ -93,13 +93,13 @@ void charge_unmark_managed(int card, uint64_t bytes) { note(account_unmark_manag
 
 static void catch_up_now(struct region *region) {
     if (region_lock(region, CHARGE_LOCK_MS) != 0) return;
-    int slot = place_slot(region);
-    if (slot >= 0) charge_catch_up(region, slot);
+    int slot = container_slot(region);
+    if (slot >= 0) charge_apply_deferred(region, slot);
     region_unlock(region);
 }
 
 static void release(int card, uint64_t bytes, uint64_t managed) {
-    struct region *region = place_region();
+    struct region *region = container_region();
     if (!region || card < 0 || card >= REGION_CARDS) return;
     __atomic_fetch_add(&put_off_managed[card], managed, __ATOMIC_RELAXED);
     __atomic_fetch_add(&put_off[card], bytes, __ATOMIC_RELAXED);
@@ -111,13 +111,13 @@ void charge_release(int card, uint64_t bytes) { release(card, bytes, 0); }
 
 void charge_release_managed(int card, uint64_t bytes) { release(card, bytes, bytes); }
 
-void charge_end_pool(struct share_end end) {
-    struct region *region = place_region();
-    if (region && share_ends_add(end)) catch_up_now(region);
+void charge_end_pool(struct pending_pool_end end) {
+    struct region *region = container_region();
+    if (region && pending_pool_ends_add(end)) catch_up_now(region);
 }
 
 void charge_clear_former_image(void) {
-    struct region *region = source_open_region();
+    struct region *region = limits_source_open_region();
     if (!region) return;
     if (region->header.slots_high != 0) {
         struct identity who = identity_self();

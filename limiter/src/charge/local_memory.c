@@ -20,7 +20,7 @@ static uintptr_t *place_of(CUfunction function) {
 
 static_assert(REMEMBERED == 1 << 12, "the high bits of the hash");
 
-void local_forget_all(void) {
+void local_memory_forget_all(void) {
     for (int i = 0; i < REMEMBERED; i++) __atomic_store_n(&harmless[i], 0, __ATOMIC_RELAXED);
 }
 
@@ -56,10 +56,10 @@ static uint64_t ask_need(CUfunction function, CUdevice device) {
 static uint64_t growth_to(uint64_t need, CUdevice device) {
     size_t stack = 0;
     REAL(cuCtxGetLimit)(&stack, CU_LIMIT_STACK_SIZE);
-    return need > stack ? (need - stack) * threads(device) + GRANULE : 0;
+    return need > stack ? (need - stack) * threads(device) + GRANULARITY : 0;
 }
 
-uint64_t local_growth_to(size_t stack) {
+uint64_t local_memory_growth_to(size_t stack) {
     CUdevice device;
     return charge_is_limited() && REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? growth_to(stack, device) : 0;
 }
@@ -69,14 +69,14 @@ static uint64_t ask(CUfunction function) {
     CUdevice device;
     if (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return 0;
     uint64_t need = ask_need(function, device);
-    settle_soon(); /* the first launch of a kernel may load its code, and make the heap that it uses */
+    reconcile_soon(); /* the first launch of a kernel may load its code, and make the heap that it uses */
     uint64_t growth = growth_to(need, device);
     if (growth != 0) return growth;
     if (need <= FIRST_STACK) __atomic_store_n(place_of(function), (uintptr_t)function, __ATOMIC_RELAXED);
     return 0;
 }
 
-uint64_t local_growth(CUfunction function) {
+uint64_t local_memory_growth(CUfunction function) {
     bool is_harmless = __atomic_load_n(place_of(function), __ATOMIC_RELAXED) == (uintptr_t)function;
     return is_harmless || !charge_is_limited() ? 0 : ask(function);
 }

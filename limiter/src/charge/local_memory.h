@@ -2,19 +2,19 @@
  * thread that the card can hold, at the kernel's first launch, or when a graph with it is instantiated. The context's
  * stack size then reads what there is; a smaller one set gives it back. Smaller kernels take nothing (measured on an
  * H200, driver 580: 16 KiB a thread are 4 GiB). */
-#ifndef VGPU_LOCAL_H
-#define VGPU_LOCAL_H
+#ifndef VGPU_CHARGE_LOCAL_MEMORY_H
+#define VGPU_CHARGE_LOCAL_MEMORY_H
 
 #include "driver/abi.h"
 
 /* By how many bytes the current context would grow for a kernel; 0 too where nothing is limited. A CUkernel that is
  * passed as a function is one. A kernel that can never grow a context costs one look at a table. */
-uint64_t local_growth(CUfunction function);
+uint64_t local_memory_growth(CUfunction function);
 
 /* The same where the stack of each thread is set to so many bytes. */
-uint64_t local_growth_to(size_t stack);
+uint64_t local_memory_growth_to(size_t stack);
 
 /* Before a function ends, for its address may come to stand for another at once; and after the stack size was set. */
-void local_forget_all(void);
+void local_memory_forget_all(void);
 
 #endif

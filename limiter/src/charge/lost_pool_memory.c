@@ -5,14 +5,16 @@
 
 static uint64_t lost_of(const struct pool *pool) {
     uint64_t number = __atomic_load_n(&pool->number, __ATOMIC_RELAXED);
-    return number != 0 ? exported_lost(number) : 0;
+    return number != 0 ? exports_lost_bytes(number) : 0;
 }
 
-bool lost_is_due(const struct pool *pool) { return lost_of(pool) != __atomic_load_n(&pool->lost, __ATOMIC_RELAXED); }
+bool lost_pool_memory_is_due(const struct pool *pool) {
+    return lost_of(pool) != __atomic_load_n(&pool->lost, __ATOMIC_RELAXED);
+}
 
-void lost_charge(struct region *region, struct pool *pool) {
+void lost_pool_memory_charge(struct region *region, struct pool *pool) {
     uint64_t lost = lost_of(pool);
-    int slot = place_slot(region);
+    int slot = container_slot(region);
     if (lost == pool->lost) return;
     account_release(region, slot, pool->card, pool->lost);
     account_unmark_managed(region, slot, pool->card, pool->lost);
@@ -21,7 +23,7 @@ void lost_charge(struct region *region, struct pool *pool) {
     __atomic_store_n(&pool->lost, lost, __ATOMIC_RELAXED);
 }
 
-void lost_charge_on(struct region *region, int card) {
+void lost_pool_memory_charge_card(struct region *region, int card) {
     struct pool *pool;
-    for (unsigned at = 0; exported_any() && (pool = pools_next(card, &at));) lost_charge(region, pool);
+    for (unsigned at = 0; exports_any() && (pool = pools_next(card, &at));) lost_pool_memory_charge(region, pool);
 }

@@ -1,24 +1,24 @@
 /* A call whose taking only the driver knows: it is made, measured, and undone where it took the container over its
  * limit.
  *
- *     struct measured call = measured_begin("cuModuleLoad", 0);
+ *     struct measured_call call = measured_call_begin("cuModuleLoad", 0);
  *     if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
  *     CUresult result = REAL(cuModuleLoad)(module, name);
- *     if (measured_fits(&call, result)) return result;
+ *     if (measured_call_fits(&call, result)) return result;
  *     REAL(cuModuleUnload)(*module);
- *     return measured_undone(&call);
+ *     return measured_call_undone(&call);
  */
-#ifndef VGPU_MEASURED_H
-#define VGPU_MEASURED_H
+#ifndef VGPU_CHARGE_MEASURED_CALL_H
+#define VGPU_CHARGE_MEASURED_CALL_H
 
 #include "charge/charge.h"
 #include "driver/abi.h"
 
-struct measured {
+struct measured_call {
     const char *what;
     uint8_t uuid[UUID_SIZE];
-    struct claim claim;
-    int span;
+    struct reservation reservation;
+    int call_slot;
     uint64_t charged; /* to this process, before */
     uint64_t calls;   /* of this process, before (account_calls) */
     uint64_t figure;  /* NVML's of this process before; only where it is not trusted yet */
@@ -30,29 +30,29 @@ struct measured {
 /* Before the call: on the current context's card, or on that of a device. `expected` bytes are charged ahead, so that
  * processes that do the same together stay under the limit; 0 where nobody can know. Without limits, or without a
  * context, nothing is counted. */
-struct measured measured_begin(const char *what, uint64_t expected);
-struct measured measured_begin_on(const char *what, CUdevice device, uint64_t expected);
+struct measured_call measured_call_begin(const char *what, uint64_t expected);
+struct measured_call measured_call_begin_on(const char *what, CUdevice device, uint64_t expected);
 
 /* The same for a call so quick that measuring each would be felt: it is measured where that is due. */
-struct measured measured_begin_light(const char *what);
+struct measured_call measured_call_begin_light(const char *what);
 
 /* After it: charges what the process now holds. False where the call has to be undone. */
-bool measured_fits(struct measured *call, CUresult result);
+bool measured_call_fits(struct measured_call *call, CUresult result);
 
 /* After it was undone. Returns the answer for the program: CUDA_ERROR_OUT_OF_MEMORY. */
-CUresult measured_undone(struct measured *call);
+CUresult measured_call_undone(struct measured_call *call);
 
 /* How much more the process holds than before, as far as that was measured. */
-uint64_t measured_growth(const struct measured *call);
+uint64_t measured_call_growth(const struct measured_call *call);
 
 /* The same; 0 where another call of this process has changed what it holds meanwhile. */
-uint64_t measured_growth_alone(const struct measured *call);
+uint64_t measured_call_growth_alone(const struct measured_call *call);
 
 /* After a call that gave back what only NVML can count: measures. */
-void measured_end(void);
+void measured_call_reconcile(void);
 
 /* After a call that gave back, or took, what only NVML can count, and that is not to be undone: measures where that is
  * due. */
-void measured_look(void);
+void measured_call_reconcile_if_due(void);
 
 #endif

@@ -12,7 +12,7 @@ enum { FIRST_ROOM = 64, SPARE_ROOM = 16, TRIES = 4 };
 static bool is_ready;   /* atomically */
 static bool is_trusted; /* atomically */
 
-void measure_start(void) {
+void nvml_usage_start(void) {
     if (__atomic_load_n(&is_ready, __ATOMIC_ACQUIRE)) return;
     nvmlReturn_t result = REAL(nvmlInit_v2)(); /* counted by NVML: two threads at once do no harm */
     if (result == NVML_SUCCESS)
@@ -21,35 +21,35 @@ void measure_start(void) {
         log_debug("NVML says %d: memory is counted, not measured", (int)result);
 }
 
-void measure_forget(void) { is_ready = is_trusted = false; }
+void nvml_usage_forget(void) { is_ready = is_trusted = false; }
 
-bool measure_is_trusted(void) { return __atomic_load_n(&is_trusted, __ATOMIC_RELAXED); }
+bool nvml_usage_is_trusted(void) { return __atomic_load_n(&is_trusted, __ATOMIC_RELAXED); }
 
-void measure_trust(void) { __atomic_store_n(&is_trusted, true, __ATOMIC_RELAXED); }
+void nvml_usage_trust(void) { __atomic_store_n(&is_trusted, true, __ATOMIC_RELAXED); }
 
 static nvmlReturn_t find_device(const uint8_t uuid[UUID_SIZE], nvmlDevice_t *device) {
-    char text[UUID_TEXT];
-    limits_write_uuid(uuid, text);
+    char text[GPU_UUID_TEXT];
+    gpu_uuid_write(uuid, text);
     return REAL(nvmlDeviceGetHandleByUUID)(text, device);
 }
 
-static nvmlReturn_t ask(nvmlDevice_t device, struct figures *figures) {
-    return hooks_has(FN_nvmlDeviceGetComputeRunningProcesses_v3)
-               ? REAL(nvmlDeviceGetComputeRunningProcesses_v3)(device, &figures->count, figures->list)
+static nvmlReturn_t ask(nvmlDevice_t device, struct nvml_usage *usage) {
+    return functions_has(FN_nvmlDeviceGetComputeRunningProcesses_v3)
+               ? REAL(nvmlDeviceGetComputeRunningProcesses_v3)(device, &usage->count, usage->list)
                : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
 
 /* Asks again with more room while NVML says that there is too little. */
-static nvmlReturn_t list(nvmlDevice_t device, struct figures *figures) {
+static nvmlReturn_t list(nvmlDevice_t device, struct nvml_usage *usage) {
     nvmlReturn_t result = NVML_ERROR_INSUFFICIENT_SIZE;
     unsigned room = FIRST_ROOM;
     for (int tries = 0; tries < TRIES && result == NVML_ERROR_INSUFFICIENT_SIZE; tries++) {
-        free(figures->list);
-        figures->list = malloc(room * sizeof *figures->list);
-        if (!figures->list) return NVML_ERROR_MEMORY;
-        figures->count = room;
-        result = ask(device, figures);
-        room = figures->count + SPARE_ROOM;
+        free(usage->list);
+        usage->list = malloc(room * sizeof *usage->list);
+        if (!usage->list) return NVML_ERROR_MEMORY;
+        usage->count = room;
+        result = ask(device, usage);
+        room = usage->count + SPARE_ROOM;
     }
     return result;
 }
@@ -60,23 +60,23 @@ static bool is_good(nvmlReturn_t result) {
     return result == NVML_SUCCESS;
 }
 
-bool measure_card(const uint8_t uuid[UUID_SIZE], struct figures *figures) {
+bool nvml_usage_read(const uint8_t uuid[UUID_SIZE], struct nvml_usage *usage) {
     nvmlDevice_t device;
-    *figures = (struct figures){0};
+    *usage = (struct nvml_usage){0};
     if (!__atomic_load_n(&is_ready, __ATOMIC_ACQUIRE)) return false;
-    if (is_good(find_device(uuid, &device)) && is_good(list(device, figures))) return true;
-    measure_free(figures);
+    if (is_good(find_device(uuid, &device)) && is_good(list(device, usage))) return true;
+    nvml_usage_free(usage);
     return false;
 }
 
-void measure_free(struct figures *figures) {
-    free(figures->list);
-    *figures = (struct figures){0};
+void nvml_usage_free(struct nvml_usage *usage) {
+    free(usage->list);
+    *usage = (struct nvml_usage){0};
 }
 
-bool measure_of(const struct figures *figures, uint32_t pid, uint64_t *bytes) {
+bool nvml_usage_of_process(const struct nvml_usage *usage, uint32_t pid, uint64_t *bytes) {
     *bytes = 0;
-    for (unsigned i = 0; i < figures->count && *bytes == 0; i++)
-        if (figures->list[i].pid == pid) *bytes = figures->list[i].usedGpuMemory;
+    for (unsigned i = 0; i < usage->count && *bytes == 0; i++)
+        if (usage->list[i].pid == pid) *bytes = usage->list[i].usedGpuMemory;
     return *bytes != (uint64_t)NVML_VALUE_NOT_AVAILABLE;
 }

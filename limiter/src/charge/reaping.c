@@ -8,18 +8,18 @@
 
 /* How long the view may show what a dead process held, about a tenth of a second; a reservation that would be refused
  * looks at once. */
-static uint64_t reap_every(void) { return moment_ticks_between_looks() / 2; }
+static uint64_t reap_every(void) { return clock_ticks_quarter_second() / 2; }
 
 unsigned reaping_now(struct region *region, unsigned own) {
-    struct identity who = place_self();
+    struct identity who = container_self();
     if (!identity_any_dead(region, &who)) return 0;
-    settle_every_card(own);
+    reconcile_every_card(own);
     return identity_reap(region, &who, CHARGE_LOCK_MS);
 }
 
 bool reaping_if_due(struct region *region) {
     static uint64_t due;
-    if (!moment_take_due(&due, reap_every())) return false;
+    if (!clock_take_due(&due, reap_every())) return false;
     reaping_now(region, 0);
     return true;
 }

@@ -1,6 +1,6 @@
 /* The ends of the container's processes, as far as nobody was told of them. */
-#ifndef VGPU_REAPING_H
-#define VGPU_REAPING_H
+#ifndef VGPU_CHARGE_REAPING_H
+#define VGPU_CHARGE_REAPING_H
 
 #include <stdbool.h>
 

@@ -24,14 +24,14 @@ static const char *why(const struct region *region, uint64_t bytes, uint64_t use
     return has_room ? ": the region was locked or full, or has changed since" : "";
 }
 
-void refusals_add(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
-    struct region *region = place_region();
+void refusals_report(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
+    struct region *region = container_region();
     int card = region ? row_of(region, uuid) : -1;
     uint64_t limit = charge_limit(uuid);
     uint64_t used = region ? account_used(region, card) : 0;
-    char name[UUID_TEXT];
-    if (region) account_refuse(region, card);
-    limits_write_uuid(uuid, name);
+    char name[GPU_UUID_TEXT];
+    if (region) account_count_refusal(region, card);
+    gpu_uuid_write(uuid, name);
     log_warn("%s refused: %llu bytes asked, %llu used, limit %llu on %s%s", what, (unsigned long long)bytes,
              (unsigned long long)used, (unsigned long long)limit, name, why(region, bytes, used, limit));
 }

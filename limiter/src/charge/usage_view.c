@@ -11,7 +11,7 @@
 /* What is looked at has its own time each; this is so that the clock is read but once. */
 static bool is_time_to_look(int card, uint64_t now) {
     static uint64_t due[REGION_CARDS];
-    return moment_take_due_at(&due[card], moment_ticks_between_looks() / 256, now);
+    return clock_take_due_at(&due[card], clock_ticks_quarter_second() / 256, now);
 }
 
 /* The card's row as the view shows it, or -1. */
@@ -19,23 +19,23 @@ static int card_to_view(struct region *region, const uint8_t uuid[UUID_SIZE], ui
     int card = region ? account_find_card(region, uuid) : -1;
     if (card < 0) return card;
     bool is_due = is_time_to_look(card, now);
-    if (is_due && reaping_if_due(region)) changes_look();
-    pool_charges_show_on(uuid, card);
-    if (is_due) settle_if_due(uuid, 0, true);
+    if (is_due && reaping_if_due(region)) physical_charge_sweep();
+    pool_charge_refresh_view(uuid, card);
+    if (is_due) reconcile_if_due(uuid, 0, true);
     return card;
 }
 
-struct charge_view charge_view(const uint8_t uuid[UUID_SIZE]) {
-    struct region *region = place_region();
-    uint64_t now = moment_ticks();
-    struct charge_view view = {.limit = place_limit(uuid, now).memory};
+struct usage_view charge_view(const uint8_t uuid[UUID_SIZE]) {
+    struct region *region = container_region();
+    uint64_t now = clock_ticks();
+    struct usage_view view = {.limit = container_limit(uuid, now).memory};
     int card = view.limit != UNLIMITED ? card_to_view(region, uuid, now) : -1;
     if (card >= 0) view.used = account_used(region, card);
     return view;
 }
 
-bool charge_of_process(uint32_t pid, const uint8_t uuid[UUID_SIZE], uint64_t *bytes) {
-    struct region *region = place_region();
-    int card = card_to_view(region, uuid, moment_ticks());
-    return region && account_of_process(region, pid, place_self().namespace, card, bytes);
+bool usage_view_of_process(uint32_t pid, const uint8_t uuid[UUID_SIZE], uint64_t *bytes) {
+    struct region *region = container_region();
+    int card = card_to_view(region, uuid, clock_ticks());
+    return region && account_used_by_process(region, pid, container_self().namespace, card, bytes);
 }

@@ -19,8 +19,8 @@
  * Nothing in a page can hurt its client, and nothing that a client sends or leaves unsaid can hurt others: a turn ends
  * by the arbiter's own clock.
  */
-#ifndef VGPU_ARBITRATION_H
-#define VGPU_ARBITRATION_H
+#ifndef VGPU_COMMON_ARBITRATION_H
+#define VGPU_COMMON_ARBITRATION_H
 
 #include <assert.h>
 #include <stddef.h>

@@ -65,9 +65,9 @@ static int hex(char c) {
 }
 
 static const char shape[] = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-static_assert(sizeof shape == UUID_TEXT, "with the final zero");
+static_assert(sizeof shape == GPU_UUID_TEXT, "with the final zero");
 
-bool limits_parse_uuid(const char *text, size_t length, uint8_t uuid[UUID_SIZE]) {
+bool gpu_uuid_parse(const char *text, size_t length, uint8_t uuid[UUID_SIZE]) {
     if (length != sizeof shape - 1) return false;
     size_t nibble = 0;
     memset(uuid, 0, UUID_SIZE);
@@ -81,7 +81,7 @@ bool limits_parse_uuid(const char *text, size_t length, uint8_t uuid[UUID_SIZE])
     return true;
 }
 
-void limits_write_uuid(const uint8_t uuid[UUID_SIZE], char text[UUID_TEXT]) {
+void gpu_uuid_write(const uint8_t uuid[UUID_SIZE], char text[GPU_UUID_TEXT]) {
     size_t nibble = 0;
     for (size_t i = 0; i < sizeof shape; i++) {
         text[i] = shape[i];
@@ -96,7 +96,7 @@ static bool parse_entry(struct text text, struct card_limit *entry) {
     const char *equals = memchr(text.at, '=', (size_t)(text.end - text.at));
     if (!equals) return parse_size(trimmed(text.at, text.end), &entry->memory);
     struct text uuid = trimmed(text.at, equals);
-    return limits_parse_uuid(uuid.at, (size_t)(uuid.end - uuid.at), entry->uuid) &&
+    return gpu_uuid_parse(uuid.at, (size_t)(uuid.end - uuid.at), entry->uuid) &&
            parse_size(trimmed(equals + 1, text.end), &entry->memory);
 }
 

@@ -1,6 +1,6 @@
 /* The limits file and the environment's grammar: bytes in, numbers out. Pure. Mirrored by vgpu/limits.py. */
-#ifndef VGPU_LIMITS_H
-#define VGPU_LIMITS_H
+#ifndef VGPU_COMMON_LIMITS_H
+#define VGPU_COMMON_LIMITS_H
 
 #include <assert.h>
 #include <stdbool.h>
@@ -74,11 +74,11 @@ bool limits_parse(const struct limits_text *text, struct limits_slot *out);
 struct card_limit limits_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]);
 
 /* Reads `GPU-8-4-4-4-12` into 16 bytes; false where it is none. `length` is the text's. */
-bool limits_parse_uuid(const char *text, size_t length, uint8_t uuid[UUID_SIZE]);
+bool gpu_uuid_parse(const char *text, size_t length, uint8_t uuid[UUID_SIZE]);
 
-#define UUID_TEXT 41 /* with the final zero */
+#define GPU_UUID_TEXT 41 /* with the final zero */
 
 /* Writes it so. */
-void limits_write_uuid(const uint8_t uuid[UUID_SIZE], char text[UUID_TEXT]);
+void gpu_uuid_write(const uint8_t uuid[UUID_SIZE], char text[GPU_UUID_TEXT]);
 
 #endif

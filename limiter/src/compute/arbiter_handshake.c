@@ -28,7 +28,7 @@ static int connected(const struct sockaddr_un *address) {
     return -1;
 }
 
-int greeting_send(const char *path, const uint8_t uuid[UUID_SIZE]) {
+int arbiter_handshake_send(const char *path, const uint8_t uuid[UUID_SIZE]) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct arbitration_hello hello = {.version = ARBITRATION_VERSION};
     if (strlen(path) >= sizeof address.sun_path || access(path, F_OK) != 0) return -1;
@@ -68,7 +68,7 @@ static bool is_welcome(const struct arbitration_welcome *welcome) {
            welcome->version == ARBITRATION_VERSION && welcome->result == ARBITRATION_ACCEPTED;
 }
 
-enum greeting greeting_answer(int fd, void **page) {
+enum handshake arbiter_handshake_answer(int fd, void **page) {
     struct arbitration_welcome welcome = {0};
     union {
         struct cmsghdr aligned;
@@ -78,18 +78,18 @@ enum greeting greeting_answer(int fd, void **page) {
     struct msghdr message = {
         .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got <= 0) return got < 0 && is_nothing_yet() ? GREETING_NONE : GREETING_LOST;
+    if (got <= 0) return got < 0 && is_nothing_yet() ? HANDSHAKE_PENDING : HANDSHAKE_LOST;
     int file = passed(&message);
     *page = got == (ssize_t)sizeof welcome && is_welcome(&welcome) ? mapped(file) : MAP_FAILED;
     if (file >= 0) close(file);
-    return *page == MAP_FAILED ? GREETING_REFUSED : GREETING_ACCEPTED;
+    return *page == MAP_FAILED ? HANDSHAKE_REFUSED : HANDSHAKE_ACCEPTED;
 }
 
-bool greeting_tell(int fd, const struct arbitration_message *message) {
+bool arbiter_handshake_tell(int fd, const struct arbitration_message *message) {
     return send_all(fd, message, sizeof *message) || is_nothing_yet();
 }
 
-bool greeting_is_lost(int fd) {
+bool arbiter_handshake_is_lost(int fd) {
     char nothing;
     ssize_t got = recv(fd, &nothing, sizeof nothing, MSG_DONTWAIT);
     return got == 0 || (got < 0 && !is_nothing_yet());

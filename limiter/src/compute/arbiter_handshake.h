@@ -1,6 +1,6 @@
 /* What goes through the socket to the node's arbiter (arbitration.h). No call waits. */
-#ifndef VGPU_GREETING_H
-#define VGPU_GREETING_H
+#ifndef VGPU_COMPUTE_ARBITER_HANDSHAKE_H
+#define VGPU_COMPUTE_ARBITER_HANDSHAKE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,18 +8,18 @@
 #include "common/arbitration.h"
 #include "region/region.h"
 
-enum greeting { GREETING_NONE, GREETING_ACCEPTED, GREETING_REFUSED, GREETING_LOST };
+enum handshake { HANDSHAKE_PENDING, HANDSHAKE_ACCEPTED, HANDSHAKE_REFUSED, HANDSHAKE_LOST };
 
 /* Connects and says which card it is about. A descriptor, or -1. */
-int greeting_send(const char *path, const uint8_t uuid[UUID_SIZE]);
+int arbiter_handshake_send(const char *path, const uint8_t uuid[UUID_SIZE]);
 
 /* The answer, where there is one yet; with an acceptance, the page mapped for reading. */
-enum greeting greeting_answer(int fd, void **page);
+enum handshake arbiter_handshake_answer(int fd, void **page);
 
 /* False where the arbiter is gone. */
-bool greeting_tell(int fd, const struct arbitration_message *message);
+bool arbiter_handshake_tell(int fd, const struct arbitration_message *message);
 
 /* Whether it is gone. */
-bool greeting_is_lost(int fd);
+bool arbiter_handshake_is_lost(int fd);
 
 #endif

@@ -11,8 +11,8 @@
 enum { TRIED = 4, ONE = 1024, SCALE_LEAST = ONE / 32, SCALE_MOST = ONE * 5 / 4, COUNTED = 16, FAR = 4 };
 
 uint64_t estimates_key(const void *what, const unsigned shape[6]) {
-    uint64_t hash = mixed(0, (uint64_t)(uintptr_t)what);
-    for (int i = 0; shape && i < 6; i += 2) hash = mixed(hash, (uint64_t)shape[i] << 32 | shape[i + 1]);
+    uint64_t hash = hash_mix(0, (uint64_t)(uintptr_t)what);
+    for (int i = 0; shape && i < 6; i += 2) hash = hash_mix(hash, (uint64_t)shape[i] << 32 | shape[i + 1]);
     return hash ? hash : 1;
 }
 
@@ -55,7 +55,7 @@ void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns) {
 
 void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_dense) {
     if (expected == 0 || expected > NS_MOST || measured > NS_MOST) return;
-    uint64_t wanted = lesser(scale(estimates) * measured / expected, is_dense ? SCALE_MOST : ONE);
+    uint64_t wanted = min_u64(scale(estimates) * measured / expected, is_dense ? SCALE_MOST : ONE);
     uint64_t next = (3ULL * scale(estimates) + wanted) / 4;
     estimates->scale = next > SCALE_LEAST ? (uint32_t)next : SCALE_LEAST;
 }

@@ -1,7 +1,7 @@
 /* What launches cost, as far as it has been measured: one figure for each kernel and shape, or graph. Pure; the caller
  * locks. */
-#ifndef VGPU_ESTIMATE_H
-#define VGPU_ESTIMATE_H
+#ifndef VGPU_COMPUTE_ESTIMATES_H
+#define VGPU_COMPUTE_ESTIMATES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -18,9 +18,9 @@
 
 /* Whether no launch is inside the driver any more. */
 bool gate_await_passing(struct gate *gate) {
-    uint64_t until = moment_now() + PASSING_MOST;
+    uint64_t until = clock_now() + PASSING_MOST;
     pthread_mutex_lock(&gate->mutex);
-    while (gate->passing && moment_now() < until) gate_await_change(gate, NS_PER_MS);
+    while (gate->passing && clock_now() < until) gate_await_change(gate, NS_PER_MS);
     bool is_clear = gate->passing == 0;
     pthread_mutex_unlock(&gate->mutex);
     return is_clear;
@@ -28,14 +28,14 @@ bool gate_await_passing(struct gate *gate) {
 
 /* Seldom while it cannot be done yet, then often. */
 static void pause_before(uint64_t drained) {
-    bool is_far = drained > moment_now() + 2 * LOOK_MOST;
-    struct timespec span = moment_span(is_far ? LOOK_MOST : LOOK_LEAST);
+    bool is_far = drained > clock_now() + 2 * LOOK_MOST;
+    struct timespec span = clock_timespec(is_far ? LOOK_MOST : LOOK_LEAST);
     nanosleep(&span, NULL);
 }
 
 static bool await_drain(const struct gate *gate, uint64_t until) {
-    while (!marks_are_done(&gate->marks)) {
-        if (moment_now() > until) return false;
+    while (!turn_events_are_done(&gate->events)) {
+        if (clock_now() > until) return false;
         pause_before(gate->turn.drained);
     }
     return true;
@@ -43,10 +43,10 @@ static bool await_drain(const struct gate *gate, uint64_t until) {
 
 static void learn(struct gate *gate, uint64_t measured) {
     bool is_prompt = false;
-    uint64_t sampled = marks_sampled(&gate->marks, &is_prompt);
+    uint64_t sampled = turn_events_sampled_ns(&gate->events, &is_prompt);
     if (sampled) estimates_learn(&gate->estimates, gate->sample, turn_sampled(sampled, is_prompt));
-    if (measured && turn_tells(&gate->turn))
-        estimates_fit(&gate->estimates, gate->turn.expected, measured, turn_tells_all(&gate->turn));
+    if (measured && turn_is_informative(&gate->turn))
+        estimates_fit(&gate->estimates, gate->turn.expected, measured, turn_is_fully_informative(&gate->turn));
 }
 
 static uint64_t patience(const struct gate *gate) {
@@ -58,58 +58,59 @@ static uint64_t patience(const struct gate *gate) {
 
 /* Where the card is not done in time, or nothing at all could be measured, all the time that has passed is charged. */
 static uint64_t settle(struct gate *gate, uint64_t marked) {
-    bool is_done = await_drain(gate, moment_now() + patience(gate));
+    bool is_done = await_drain(gate, clock_now() + patience(gate));
     gate->in_vain = is_done ? 0 : gate->in_vain + 1;
-    if (!is_done) return moment_now() - gate->turn.begun;
-    uint64_t measured = marks_measured(&gate->marks);
+    if (!is_done) return clock_now() - gate->turn.begun;
+    uint64_t measured = turn_events_measured_ns(&gate->events);
     uint64_t cost = turn_cost(&gate->turn, measured, marked);
     learn(gate, measured);
-    return cost ? cost : moment_now() - gate->turn.begun;
+    return cost ? cost : clock_now() - gate->turn.begun;
 }
 
 static bool is_leisurely(const struct gate *gate) {
-    uint64_t now = moment_now();
-    return gate->lease.grant.turn != 0 && !gate->turn.is_unknown && now > gate->turn.drained + LEISURE;
+    uint64_t now = clock_now();
+    return gate->request.arbiter_turn.number != 0 && !gate->turn.is_unknown && now > gate->turn.drained + LEISURE;
 }
 
 /* Its work was done before the turn was taken, as far as is known, and whose turn it is now would have to make way for
  * an event that says when. */
 static bool is_long_past(const struct gate *gate) {
-    return gate->is_leisurely && lease_is_called_back(&gate->lease) && marks_are_due(&gate->marks, NULL);
+    return gate->is_leisurely && turn_request_is_called_back(&gate->request) &&
+           turn_events_are_due(&gate->events, NULL);
 }
 
 /* The card was expected to be free by now, and may not be: what the next one is told would be wrong by ever more. */
 static void see_begin(struct gate *gate) {
     bool is_waited_for = false;
-    while (moment_now() < gate->turn.drained && !marks_have_begun(&gate->marks)) {
-        struct timespec span = moment_span(LOOK_LEAST);
+    while (clock_now() < gate->turn.drained && !turn_events_have_begun(&gate->events)) {
+        struct timespec span = clock_timespec(LOOK_LEAST);
         is_waited_for = true;
         nanosleep(&span, NULL);
     }
-    if (is_waited_for) turn_begin(&gate->turn, moment_now());
+    if (is_waited_for) turn_note_start(&gate->turn, clock_now());
 }
 
 /* The end is told before the card is done, so that who is next has his work there when it is; but not where nobody
  * knows when that is. */
 static void stop(struct gate *gate, bool is_kept) {
-    if (is_kept && !lease_is_called_back(&gate->lease)) return;
-    if (gate->lease.grant.turn && gate->turn.is_unknown) await_drain(gate, moment_now() + PATIENCE);
-    if (gate->lease.grant.turn && !gate->turn.is_unknown) see_begin(gate);
-    lease_stop(&gate->lease, turn_rest(&gate->turn, moment_now()));
-    lease_ask(&gate->lease, gate->turn.expected);
+    if (is_kept && !turn_request_is_called_back(&gate->request)) return;
+    if (gate->request.arbiter_turn.number && gate->turn.is_unknown) await_drain(gate, clock_now() + PATIENCE);
+    if (gate->request.arbiter_turn.number && !gate->turn.is_unknown) see_begin(gate);
+    turn_request_stop(&gate->request, turn_remaining(&gate->turn, clock_now()));
+    turn_request_ask_next(&gate->request, gate->turn.expected);
 }
 
 /* A launch that stays in the driver may be waiting for another one: then the turn goes on. */
 enum phase gate_close(struct gate *gate, bool is_kept) {
     if (!gate_await_passing(gate)) {
-        turn_stretch(&gate->turn, moment_now());
+        turn_extend(&gate->turn, clock_now());
         return OPEN;
     }
     gate->is_leisurely = is_leisurely(gate);
     bool is_past = is_long_past(gate);
-    uint64_t marked = !is_past && marks_end(&gate->marks, NULL) ? moment_now() : 0;
+    uint64_t marked = !is_past && turn_events_record_ends(&gate->events, NULL) ? clock_now() : 0;
     stop(gate, is_kept);
-    lease_end(&gate->lease, is_past ? gate->turn.expected : settle(gate, marked));
-    marks_reset(&gate->marks);
+    turn_request_end(&gate->request, is_past ? gate->turn.expected : settle(gate, marked));
+    turn_events_reset(&gate->events);
     return SHUT;
 }

@@ -24,7 +24,7 @@ struct gate *gate_at(int device) {
 
 static struct gate *make(int device) {
     struct gate *gate = calloc(1, sizeof *gate);
-    if (!gate || cards_of_device(device, gate->lease.uuid)) return gate;
+    if (!gate || cards_of_device(device, gate->request.uuid)) return gate;
     free(gate);
     return NULL;
 }
@@ -61,22 +61,22 @@ static void draw_sample(struct gate *gate) {
 
 static enum phase open_turn(struct gate *gate) {
     draw_sample(gate);
-    struct terms terms = lease_take(&gate->lease);
-    gate->turn = turn_open(moment_now(), terms);
-    turn_await(&gate->turn, lease_free_at(&gate->lease));
+    struct turn_limits limits = turn_request_take(&gate->request);
+    gate->turn = turn_open(clock_now(), limits);
+    turn_set_free_at(&gate->turn, turn_request_free_at(&gate->request));
     return OPEN;
 }
 
 /* The arbiter's turn goes on where only ours is to be measured. */
 static bool is_kept(const struct gate *gate, enum verdict verdict) {
-    return verdict == VERDICT_UNMEASURED || lease_is_endless(&gate->lease, gate->turn.expected);
+    return verdict == VERDICT_UNMEASURED || turn_request_is_unbounded(&gate->request, gate->turn.expected);
 }
 
 /* Nobody ends the turn meanwhile, nor the event. */
 static bool has_passed(struct gate *gate, CUevent probe) {
     gate->passing++;
     pthread_mutex_unlock(&gate->mutex);
-    bool is_passed = marks_has_passed(probe);
+    bool is_passed = turn_events_has_passed(probe);
     pthread_mutex_lock(&gate->mutex);
     gate->passing--;
     if (gate->phase == CLOSING) pthread_cond_broadcast(&gate->changed);
@@ -84,12 +84,12 @@ static bool has_passed(struct gate *gate, CUevent probe) {
 }
 
 static bool learn_from_probe(struct gate *gate) {
-    CUevent probe = marks_probe(&gate->marks);
+    CUevent probe = turn_events_probe(&gate->events);
     bool is_passed = probe && has_passed(gate, probe);
-    if (!probe || gate->phase != OPEN || marks_probe(&gate->marks) != probe) return is_passed;
-    if (is_passed) marks_drop_probe(&gate->marks);
-    turn_learn(&gate->turn, is_passed, moment_now());
-    lease_extend(&gate->lease, gate->turn.drained + ARBITRATION_GRACE_NS);
+    if (!probe || gate->phase != OPEN || turn_events_probe(&gate->events) != probe) return is_passed;
+    if (is_passed) turn_events_drop_probe(&gate->events);
+    turn_apply_probe(&gate->turn, is_passed, clock_now());
+    turn_request_extend(&gate->request, gate->turn.drained + ARBITRATION_GRACE_NS);
     return is_passed;
 }
 
@@ -105,9 +105,9 @@ static void await_change_sharply(struct gate *gate, uint64_t ns) {
  */
 static void await_room(struct gate *gate) {
     if (learn_from_probe(gate) || gate->phase != OPEN) return;
-    uint64_t rest = turn_rest(&gate->turn, moment_now()), depth = gate->turn.terms.depth;
+    uint64_t rest = turn_remaining(&gate->turn, clock_now()), depth = gate->turn.limits.depth;
     uint64_t wait = rest > depth ? rest - depth : LOOK_LEAST;
-    await_change_sharply(gate, lesser(wait, LOOK_MOST));
+    await_change_sharply(gate, min_u64(wait, LOOK_MOST));
 }
 
 void gate_step(struct gate *gate, enum verdict verdict) {
@@ -128,8 +128,8 @@ void gate_step(struct gate *gate, enum verdict verdict) {
 }
 
 bool gate_claim(struct gate *gate) {
-    uint64_t until = moment_now() + PATIENCE;
-    while (gate->phase == CLOSING && moment_now() < until) gate_await_change(gate, NS_PER_MS * 10);
+    uint64_t until = clock_now() + PATIENCE;
+    while (gate->phase == CLOSING && clock_now() < until) gate_await_change(gate, NS_PER_MS * 10);
     if (gate->phase != OPEN) return false;
     gate->phase = CLOSING;
     return true;

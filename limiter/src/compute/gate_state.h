@@ -1,6 +1,6 @@
 /* A gate's inside: one card's turns in this process. */
-#ifndef VGPU_GATE_TURNS_H
-#define VGPU_GATE_TURNS_H
+#ifndef VGPU_COMPUTE_GATE_STATE_H
+#define VGPU_COMPUTE_GATE_STATE_H
 
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 #include "compute/turn_events.h"
 #include "compute/turn_request.h"
 
-/* Who sets OPENING or CLOSING has the gate to himself until he sets another; while it is OPENING the marks are
+/* Who sets OPENING or CLOSING has the gate to himself until he sets another; while it is OPENING the events are
  * nobody's.
  */
 enum phase { SHUT, OPENING, OPEN, CLOSING };
@@ -19,7 +19,7 @@ struct gate {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     enum phase phase;
-    unsigned passing;   /* launches between `gate_enter` and `gate_leave` */
+    unsigned passing;   /* launches between `launch_gate_enter` and `launch_gate_leave` */
     uint64_t sample;    /* the key of the launch that is measured alone */
     unsigned sample_at; /* which of the turn's that is to be, unless an unknown one comes before it */
     uint32_t drawn;     /* at random, last */
@@ -27,10 +27,10 @@ struct gate {
     uint64_t due;       /* atomically: when it is to be looked at again, in ticks; 0 = at once */
     bool is_shared;     /* atomically: the container is held to a share of it, as of the last look */
     bool is_leisurely;  /* at the last turn's end the card had waited for launches */
-    struct lease lease;
+    struct turn_request request;
     struct turn turn;
     struct estimates estimates;
-    struct marks marks;
+    struct turn_events events;
 };
 
 enum { GATES = REGION_CARDS };

@@ -8,27 +8,27 @@
 
 static void end_stream(struct gate *gate, CUstream stream) {
     pthread_mutex_lock(&gate->mutex);
-    bool is_mine = marks_are_due(&gate->marks, stream) && gate_claim(gate);
+    bool is_mine = turn_events_are_due(&gate->events, stream) && gate_claim(gate);
     pthread_mutex_unlock(&gate->mutex);
     if (!is_mine) return;
-    marks_end(&gate->marks, stream);
+    turn_events_record_ends(&gate->events, stream);
     pthread_mutex_lock(&gate->mutex);
     gate_set_phase(gate, OPEN);
     pthread_mutex_unlock(&gate->mutex);
 }
 
-void gate_end_stream(CUstream stream) {
-    if (!stream || !gate_is_used()) return;
+void gate_teardown_stream(CUstream stream) {
+    if (!stream || !launch_gate_is_used()) return;
     for (int i = 0; i < GATES; i++)
         if (gate_at(i)) end_stream(gate_at(i), stream);
 }
 
 /* For the caller to free; NULL without memory, and then the events are lost. A thread's stack may be too small for it.
  */
-static struct marks *taken(struct marks *marks) {
-    struct marks *copy = malloc(sizeof *copy);
-    if (copy) *copy = *marks;
-    memset(marks, 0, sizeof *marks);
+static struct turn_events *taken(struct turn_events *events) {
+    struct turn_events *copy = malloc(sizeof *copy);
+    if (copy) *copy = *events;
+    memset(events, 0, sizeof *events);
     return copy;
 }
 
@@ -39,30 +39,30 @@ static void end_turn(struct gate *gate) {
     pthread_mutex_unlock(&gate->mutex);
     if (is_mine) gate_await_passing(gate);
     pthread_mutex_lock(&gate->mutex);
-    struct marks *marks = is_mine || gate->phase != CLOSING ? taken(&gate->marks) : NULL;
+    struct turn_events *events = is_mine || gate->phase != CLOSING ? taken(&gate->events) : NULL;
     pthread_mutex_unlock(&gate->mutex);
-    if (marks) marks_destroy(marks);
-    free(marks);
+    if (events) turn_events_destroy(events);
+    free(events);
     if (!is_mine) return;
-    lease_stop(&gate->lease, turn_rest(&gate->turn, moment_now()));
-    lease_end(&gate->lease, gate->turn.expected);
+    turn_request_stop(&gate->request, turn_remaining(&gate->turn, clock_now()));
+    turn_request_end(&gate->request, gate->turn.expected);
     pthread_mutex_lock(&gate->mutex);
     gate_set_phase(gate, SHUT);
     pthread_mutex_unlock(&gate->mutex);
 }
 
-void gate_end_contexts(void) {
-    if (!gate_is_used()) return;
+void gate_teardown_contexts(void) {
+    if (!launch_gate_is_used()) return;
     for (int i = 0; i < GATES; i++)
         if (gate_at(i)) end_turn(gate_at(i));
 }
 
 static void forget(struct gate *gate) {
-    struct lease lease = {0};
-    memcpy(lease.uuid, gate->lease.uuid, sizeof lease.uuid);
-    link_forget(&gate->lease.link);
+    struct turn_request request = {0};
+    memcpy(request.uuid, gate->request.uuid, sizeof request.uuid);
+    arbiter_link_forget(&gate->request.link);
     memset(gate, 0, sizeof *gate);
-    gate->lease = lease;
+    gate->request = request;
 }
 
 void gate_forget(void) {

@@ -6,72 +6,73 @@
 
 static bool is_used; /* atomically */
 
-uint64_t gate_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                  unsigned block_y, unsigned block_z) {
+uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                unsigned block_x, unsigned block_y, unsigned block_z) {
     unsigned shape[6] = {grid_x, grid_y, grid_z, block_x, block_y, block_z};
     return estimates_key(function, shape);
 }
 
-uint64_t gate_graph_key(CUgraphExec graph) { return estimates_key(graph, NULL); }
+uint64_t launch_gate_graph_key(CUgraphExec graph) { return estimates_key(graph, NULL); }
 
-/* The mutex is held. A first launch passes even where there is no room for its marks. */
-static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CUstream stream, struct place *place) {
+/* The mutex is held. A first launch passes even where there is no room for its events. */
+static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CUstream stream,
+                          struct launch_slot *slot) {
     if (gate->phase != OPEN) return VERDICT_FULL;
     uint64_t expected = 0;
     bool is_known = estimates_of(&gate->estimates, key, &expected);
-    uint64_t now = moment_now();
+    uint64_t now = clock_now();
     bool is_first = gate->turn.launches == 0;
-    if (!is_first && lease_is_called_back(&gate->lease)) return VERDICT_FULL;
+    if (!is_first && turn_request_is_called_back(&gate->request)) return VERDICT_FULL;
     enum verdict verdict = turn_judge(&gate->turn, is_known, expected, now);
     if (verdict != VERDICT_FITS) return verdict;
-    if (!marks_find(&gate->marks, context, stream, place) && !is_first) return VERDICT_UNMEASURED;
-    place->is_sampled = !is_known || gate->turn.launches == gate->sample_at;
-    if (place->is_sampled) gate->sample = key;
+    if (!turn_events_find_slot(&gate->events, context, stream, slot) && !is_first) return VERDICT_UNMEASURED;
+    slot->is_sampled = !is_known || gate->turn.launches == gate->sample_at;
+    if (slot->is_sampled) gate->sample = key;
     turn_add(&gate->turn, is_known, expected, now);
-    place->is_eager = gate->is_leisurely;
-    place->probe = place->span && turn_is_to_be_probed(&gate->turn) ? &gate->marks.probe : NULL;
-    if (place->probe) turn_probe(&gate->turn);
-    lease_extend(&gate->lease, gate->turn.drained + ARBITRATION_GRACE_NS);
+    slot->is_eager = gate->is_leisurely;
+    slot->probe = slot->span && turn_is_to_be_probed(&gate->turn) ? &gate->events.probe : NULL;
+    if (slot->probe) turn_probe(&gate->turn);
+    turn_request_extend(&gate->request, gate->turn.drained + ARBITRATION_GRACE_NS);
     gate->passing++;
     return VERDICT_FITS;
 }
 
 static void wait_for_admission(struct gate *gate, uint64_t key, CUcontext context, CUstream stream,
-                               struct place *place) {
+                               struct launch_slot *slot) {
     uint64_t begun = 0;
     enum verdict verdict;
     __atomic_store_n(&is_used, true, __ATOMIC_RELEASE);
     pthread_mutex_lock(&gate->mutex);
-    while ((verdict = admit(gate, key, context, stream, place)) != VERDICT_FITS) {
-        if (!begun) begun = moment_now();
+    while ((verdict = admit(gate, key, context, stream, slot)) != VERDICT_FITS) {
+        if (!begun) begun = clock_now();
         gate_step(gate, verdict);
     }
-    if (begun) lease_count_wait(&gate->lease, moment_now() - begun);
+    if (begun) turn_request_count_wait(&gate->request, clock_now() - begun);
     pthread_mutex_unlock(&gate->mutex);
 }
 
-struct pass gate_enter(uint64_t key, CUstream stream) {
-    struct pass pass = {0};
+struct launch_pass launch_gate_enter(uint64_t key, CUstream stream) {
+    struct launch_pass pass = {0};
     CUcontext context = NULL;
     struct gate *gate = gate_here();
-    if (!gate || !gate_needs_turns(gate) || marks_is_capturing(stream)) return pass;
+    if (!gate || !gate_needs_turns(gate) || turn_events_is_capturing(stream)) return pass;
     if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context) return pass;
-    wait_for_admission(gate, key, context, stream, &pass.place);
+    wait_for_admission(gate, key, context, stream, &pass.slot);
     pass.gate = gate;
-    marks_before(&pass.place);
+    turn_events_before_launch(&pass.slot);
     return pass;
 }
 
-void gate_leave(const struct pass *pass) {
+void launch_gate_leave(const struct launch_pass *pass) {
     struct gate *gate = pass->gate;
     if (!gate) return;
-    marks_after(&pass->place);
+    turn_events_after_launch(&pass->slot);
     pthread_mutex_lock(&gate->mutex);
     gate->passing--;
     if (gate->phase == CLOSING) pthread_cond_broadcast(&gate->changed);
     pthread_mutex_unlock(&gate->mutex);
 }
 
-bool gate_is_used(void) { return __atomic_load_n(&is_used, __ATOMIC_ACQUIRE); }
+bool launch_gate_is_used(void) { return __atomic_load_n(&is_used, __ATOMIC_ACQUIRE); }
 
 void gate_forget_use(void) { is_used = false; }

@@ -1,6 +1,6 @@
 /* Where every launch asks whether it may go on. Without a share of the card's time, and with the card to itself, it
  * always may, at the cost of a look at a line or two of memory. With a share, or beside other containers, the process
- * takes turns (turn.h, lease.h): in a turn launches pass until what they are expected to take has filled it, or the
+ * takes turns (turn.h, request.h): in a turn launches pass until what they are expected to take has filled it, or the
  * arbiter wants it back; then the next one waits until the card has done it, what it took is charged, and the turn goes
  * on to whoever may have it. So a program's launches block, at most for what its share and its neighbours make it wait,
  * and what is in flight is bounded.
@@ -8,8 +8,8 @@
  * Launches into a stream that captures pass: they run nothing. Copies and memsets pass: they use the copy engines, or
  * little of the card. What lies between two kernels of a turn is in its time.
  */
-#ifndef VGPU_GATE_H
-#define VGPU_GATE_H
+#ifndef VGPU_COMPUTE_LAUNCH_GATE_H
+#define VGPU_COMPUTE_LAUNCH_GATE_H
 
 #include "compute/turn_events.h"
 #include "driver/abi.h"
@@ -17,38 +17,38 @@
 struct gate;
 
 /* A launch that was let through. */
-struct pass {
+struct launch_pass {
     struct gate *gate; /* NULL: nothing is counted */
-    struct place place;
+    struct launch_slot slot;
 };
 
 /* Whether launches are to be asked about at all. Follows the limits within half a second of their change, and the
  * arbiter's page at once. */
-bool gate_is_needed(void);
+bool turn_need_is_any(void);
 
 /* A context is about to be made on the device. */
-void gate_note_device(CUdevice device);
+void turn_need_note_device(CUdevice device);
 
 /* Names a launch of a kernel: the function with its grid and blocks. */
-uint64_t gate_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                  unsigned block_y, unsigned block_z);
+uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                unsigned block_x, unsigned block_y, unsigned block_z);
 
 /* Names a graph that is launched. */
-uint64_t gate_graph_key(CUgraphExec graph);
+uint64_t launch_gate_graph_key(CUgraphExec graph);
 
 /* Before the launch, into a stream as LEGACY or PER_THREAD name it, and after it. May wait. */
-struct pass gate_enter(uint64_t key, CUstream stream);
-void gate_leave(const struct pass *pass);
+struct launch_pass launch_gate_enter(uint64_t key, CUstream stream);
+void launch_gate_leave(const struct launch_pass *pass);
 
 /* Before a stream is destroyed, or any context ends. */
-void gate_end_stream(CUstream stream);
-void gate_end_contexts(void);
+void gate_teardown_stream(CUstream stream);
+void gate_teardown_contexts(void);
 
 /* In the child of a fork. */
 void gate_forget(void);
 
 /* Whether any launch has ever had to ask; and forgetting that, and what the limits said. */
-bool gate_is_used(void);
+bool launch_gate_is_used(void);
 void gate_forget_use(void);
 void gate_forget_judgement(void);
 

@@ -10,44 +10,44 @@ enum { TELLING_LEAST = 4, DENSE_PAUSES = 8 };
 /* Between a launch and its start on an idle card. */
 #define LATENCY 10000ULL
 
-struct turn turn_open(uint64_t now, struct terms terms) { return (struct turn){.begun = now, .terms = terms}; }
+struct turn turn_open(uint64_t now, struct turn_limits limits) { return (struct turn){.begun = now, .limits = limits}; }
 
-void turn_await(struct turn *turn, uint64_t free_at) { turn->drained = free_at; }
+void turn_set_free_at(struct turn *turn, uint64_t free_at) { turn->drained = free_at; }
 
-void turn_begin(struct turn *turn, uint64_t now) {
+void turn_note_start(struct turn *turn, uint64_t now) {
     if (turn->drained < now + turn->expected) turn->drained = now + turn->expected;
 }
 
-uint64_t turn_rest(const struct turn *turn, uint64_t now) { return turn->drained > now ? turn->drained - now : 0; }
+uint64_t turn_remaining(const struct turn *turn, uint64_t now) { return turn->drained > now ? turn->drained - now : 0; }
 
 static uint64_t since_probe(const struct turn *turn) { return turn->is_probed ? turn->expected - turn->probed : 0; }
 
 /* More may be known to be there than should be. */
 static uint64_t in_flight(const struct turn *turn, uint64_t now) {
-    uint64_t rest = turn_rest(turn, now), least = since_probe(turn);
+    uint64_t rest = turn_remaining(turn, now), least = since_probe(turn);
     return rest > least ? rest : least;
 }
 
 /* Rounded to the nearest kernel, half of those that come at that moment find the card free; this way four fifths do. */
 static bool is_near_end(const struct turn *turn, uint64_t expected, uint64_t now) {
-    uint64_t start = greater(turn->drained, now), least = lesser(expected * 4 / 5, ARBITRATION_KEPT_NS);
-    return turn->terms.until && start + least > turn->terms.until;
+    uint64_t start = max_u64(turn->drained, now), least = min_u64(expected * 4 / 5, ARBITRATION_KEPT_NS);
+    return turn->limits.until && start + least > turn->limits.until;
 }
 
 enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now) {
-    uint64_t budget = turn->terms.budget;
+    uint64_t budget = turn->limits.budget;
     if (turn->launches == 0) return VERDICT_FITS;
-    if (now > turn->begun + turn->terms.age) return VERDICT_FULL;
+    if (now > turn->begun + turn->limits.age) return VERDICT_FULL;
     if (budget == UINT64_MAX) return VERDICT_FITS;
     if (turn->is_unknown || !is_known) return VERDICT_UNMEASURED;
     if (expected > budget || turn->expected > budget - expected) return VERDICT_FULL;
     if (is_near_end(turn, expected, now)) return VERDICT_FULL;
-    return in_flight(turn, now) > turn->terms.depth ? VERDICT_DEEP : VERDICT_FITS;
+    return in_flight(turn, now) > turn->limits.depth ? VERDICT_DEEP : VERDICT_FITS;
 }
 
-void turn_stretch(struct turn *turn, uint64_t now) {
+void turn_extend(struct turn *turn, uint64_t now) {
     turn->begun = now;
-    turn->terms = (struct terms){.budget = UINT64_MAX, .depth = UINT64_MAX, .age = AGE_MOST};
+    turn->limits = (struct turn_limits){.budget = UINT64_MAX, .depth = UINT64_MAX, .age = AGE_MOST};
 }
 
 /* Nobody knows how long an idle card has been idle by how late the next launch is, but for the time that a launch needs
@@ -68,14 +68,14 @@ void turn_add(struct turn *turn, bool is_known, uint64_t expected, uint64_t now)
     turn->launches++;
 }
 
-bool turn_is_to_be_probed(const struct turn *turn) { return turn->terms.depth != UINT64_MAX && !turn->is_probed; }
+bool turn_is_to_be_probed(const struct turn *turn) { return turn->limits.depth != UINT64_MAX && !turn->is_probed; }
 
 void turn_probe(struct turn *turn) {
     turn->is_probed = true;
     turn->probed = turn->expected;
 }
 
-void turn_learn(struct turn *turn, bool is_passed, uint64_t now) {
+void turn_apply_probe(struct turn *turn, bool is_passed, uint64_t now) {
     uint64_t drained = now + since_probe(turn);
     bool is_wrong = is_passed ? turn->drained > drained : turn->drained < drained;
     if (is_wrong) turn->drained = drained;
@@ -92,17 +92,17 @@ uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t marked) 
     if (turn->is_unknown) return measured;
     uint64_t idle = turn->idle + (marked ? idle_before(turn, marked) : 0);
     uint64_t busy = measured > idle ? measured - idle : 0;
-    return is_dense(turn) && busy ? busy : lesser(measured, turn->expected);
+    return is_dense(turn) && busy ? busy : min_u64(measured, turn->expected);
 }
 
 /* Where it takes less than a launch needs to get there, half of it is as good a guess as any. */
 uint64_t turn_sampled(uint64_t measured, bool is_prompt) {
     if (!is_prompt) return measured;
-    return greater(measured / 2, measured > LATENCY ? measured - LATENCY : 0);
+    return max_u64(measured / 2, measured > LATENCY ? measured - LATENCY : 0);
 }
 
 /* Alone there is nothing that takes longer together; and what is expected is not to hide what a slow host leaves out.
  */
-bool turn_tells_all(const struct turn *turn) { return turn->terms.depth != UINT64_MAX && is_dense(turn); }
+bool turn_is_fully_informative(const struct turn *turn) { return turn->limits.depth != UINT64_MAX && is_dense(turn); }
 
-bool turn_tells(const struct turn *turn) { return !turn->is_unknown && turn->launches >= TELLING_LEAST; }
+bool turn_is_informative(const struct turn *turn) { return !turn->is_unknown && turn->launches >= TELLING_LEAST; }

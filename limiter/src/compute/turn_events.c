@@ -10,50 +10,50 @@ static const void *this_thread(void) {
 
 static bool is_per_thread(CUstream stream) { return stream == CU_STREAM_PER_THREAD; }
 
-bool marks_is_capturing(CUstream stream) {
+bool turn_events_is_capturing(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     return REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static struct span *span_of(struct marks *marks, CUcontext context) {
-    for (int i = 0; i < MARKS_CONTEXTS; i++)
-        if (marks->spans[i].context == context || !marks->spans[i].context) return &marks->spans[i];
+static struct context_events *span_of(struct turn_events *events, CUcontext context) {
+    for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
+        if (events->spans[i].context == context || !events->spans[i].context) return &events->spans[i];
     return NULL;
 }
 
-static struct mark *mark_of(struct span *span, CUstream stream) {
+static struct stream_event *mark_of(struct context_events *span, CUstream stream) {
     const void *thread = is_per_thread(stream) ? this_thread() : NULL;
     for (unsigned i = 0; i < span->count; i++)
-        if (span->marks[i].stream == stream && span->marks[i].thread == thread) return &span->marks[i];
-    if (span->count == MARKS_STREAMS) return NULL;
-    struct mark *mark = &span->marks[span->count++];
-    *mark = (struct mark){.stream = stream, .thread = thread, .event = mark->event, .is_made = mark->is_made};
+        if (span->events[i].stream == stream && span->events[i].thread == thread) return &span->events[i];
+    if (span->count == TURN_EVENTS_STREAMS) return NULL;
+    struct stream_event *mark = &span->events[span->count++];
+    *mark = (struct stream_event){.stream = stream, .thread = thread, .event = mark->event, .is_made = mark->is_made};
     return mark;
 }
 
-bool marks_find(struct marks *marks, CUcontext context, CUstream stream, struct place *place) {
-    struct span *span = span_of(marks, context);
-    *place = (struct place){0};
+bool turn_events_find_slot(struct turn_events *events, CUcontext context, CUstream stream, struct launch_slot *slot) {
+    struct context_events *span = span_of(events, context);
+    *slot = (struct launch_slot){0};
     if (!span) return false;
     bool is_first = span->count == 0;
-    struct mark *mark = mark_of(span, stream);
+    struct stream_event *mark = mark_of(span, stream);
     if (!mark) return false;
     span->context = context;
-    *place = (struct place){.span = span, .mark = mark, .is_first = is_first, .is_maker = !mark->is_made};
+    *slot = (struct launch_slot){.span = span, .mark = mark, .is_first = is_first, .is_maker = !mark->is_made};
     mark->is_made = true;
     return true;
 }
 
-static bool is_due(const struct mark *mark) { return __atomic_load_n(&mark->is_due, __ATOMIC_RELAXED); }
+static bool is_due(const struct stream_event *mark) { return __atomic_load_n(&mark->is_due, __ATOMIC_RELAXED); }
 
-static void set_due(struct mark *mark, bool due) { __atomic_store_n(&mark->is_due, due, __ATOMIC_RELAXED); }
+static void set_due(struct stream_event *mark, bool due) { __atomic_store_n(&mark->is_due, due, __ATOMIC_RELAXED); }
 
-static bool is_in(const struct mark *mark, CUstream stream) { return !stream || mark->stream == stream; }
+static bool is_in(const struct stream_event *mark, CUstream stream) { return !stream || mark->stream == stream; }
 
-bool marks_are_due(const struct marks *marks, CUstream stream) {
-    for (int i = 0; i < MARKS_CONTEXTS; i++)
-        for (unsigned j = 0; j < marks->spans[i].count; j++)
-            if (is_in(&marks->spans[i].marks[j], stream) && is_due(&marks->spans[i].marks[j])) return true;
+bool turn_events_are_due(const struct turn_events *events, CUstream stream) {
+    for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
+        for (unsigned j = 0; j < events->spans[i].count; j++)
+            if (is_in(&events->spans[i].events[j], stream) && is_due(&events->spans[i].events[j])) return true;
     return false;
 }
 
@@ -62,65 +62,65 @@ static bool record(CUevent *event, CUstream stream) {
     return result == CUDA_SUCCESS && REAL(cuEventRecord)(*event, stream) == CUDA_SUCCESS;
 }
 
-static void before_sample(struct span *span, CUstream stream, bool is_first) {
+static void before_sample(struct context_events *span, CUstream stream, bool is_first) {
     span->is_prompt = REAL(cuStreamQuery)(stream) == CUDA_SUCCESS;
     span->is_from = !is_first && record(&span->from, stream);
 }
 
 /* The end's event is made here, in the launch's context: at the turn's end another may be current. */
-static void before(const struct place *place) {
+static void before(const struct launch_slot *slot) {
     CUevent made = NULL;
-    if (place->is_sampled) before_sample(place->span, place->mark->stream, place->is_first);
-    if (place->is_first) record(&place->span->begin, place->mark->stream);
-    if (place->is_maker && REAL(cuEventCreate)(&made, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
-        __atomic_store_n(&place->mark->event, made, __ATOMIC_RELEASE);
+    if (slot->is_sampled) before_sample(slot->span, slot->mark->stream, slot->is_first);
+    if (slot->is_first) record(&slot->span->begin, slot->mark->stream);
+    if (slot->is_maker && REAL(cuEventCreate)(&made, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
+        __atomic_store_n(&slot->mark->event, made, __ATOMIC_RELEASE);
 }
 
-void marks_before(const struct place *place) {
-    if (place->span && (place->is_first || place->is_maker || place->is_sampled)) CAPTURE_ALLOWS(before(place));
+void turn_events_before_launch(const struct launch_slot *slot) {
+    if (slot->span && (slot->is_first || slot->is_maker || slot->is_sampled)) CAPTURE_ALLOWS(before(slot));
 }
 
 /* Another thread may be about to make the event. */
-static bool end(struct mark *mark) {
+static bool end(struct stream_event *mark) {
     CUevent event = __atomic_load_n(&mark->event, __ATOMIC_ACQUIRE);
     bool is_recorded = event && REAL(cuEventRecord)(event, mark->stream) == CUDA_SUCCESS;
     __atomic_store_n(&mark->is_recorded, is_recorded, __ATOMIC_RELAXED);
     return is_recorded;
 }
 
-static void probe(const struct place *place) {
-    if (record(&place->span->probe, place->mark->stream))
-        __atomic_store_n(place->probe, place->span->probe, __ATOMIC_RELEASE);
+static void probe(const struct launch_slot *slot) {
+    if (record(&slot->span->probe, slot->mark->stream))
+        __atomic_store_n(slot->probe, slot->span->probe, __ATOMIC_RELEASE);
 }
 
 /* What another thread's default stream is, that thread alone can say. */
-static bool is_ended_at_once(const struct place *place) {
-    return place->is_eager || is_per_thread(place->mark->stream);
+static bool is_ended_at_once(const struct launch_slot *slot) {
+    return slot->is_eager || is_per_thread(slot->mark->stream);
 }
 
-static void after(const struct place *place) {
+static void after(const struct launch_slot *slot) {
     bool is_marked = false;
-    if (place->is_sampled) is_marked = place->span->is_sampled = record(&place->span->sample, place->mark->stream);
-    if (place->probe) probe(place);
-    if (is_ended_at_once(place)) is_marked |= end(place->mark);
-    if (!is_marked && !is_per_thread(place->mark->stream)) set_due(place->mark, true);
+    if (slot->is_sampled) is_marked = slot->span->is_sampled = record(&slot->span->sample, slot->mark->stream);
+    if (slot->probe) probe(slot);
+    if (is_ended_at_once(slot)) is_marked |= end(slot->mark);
+    if (!is_marked && !is_per_thread(slot->mark->stream)) set_due(slot->mark, true);
 }
 
-void marks_after(const struct place *place) {
-    if (!place->span) return;
-    if (place->is_sampled || place->probe || is_ended_at_once(place))
-        CAPTURE_ALLOWS(after(place));
+void turn_events_after_launch(const struct launch_slot *slot) {
+    if (!slot->span) return;
+    if (slot->is_sampled || slot->probe || is_ended_at_once(slot))
+        CAPTURE_ALLOWS(after(slot));
     else
-        set_due(place->mark, true);
+        set_due(slot->mark, true);
 }
 
 /* A stream that captures since its last launch has been drained into: it is left alone. */
-static bool end_of(struct span *span, CUstream stream) {
+static bool end_of(struct context_events *span, CUstream stream) {
     bool any = false;
     REAL(cuCtxPushCurrent_v2)(span->context);
     for (unsigned i = 0; i < span->count; i++) {
-        struct mark *mark = &span->marks[i];
-        if (!is_due(mark) || !is_in(mark, stream) || marks_is_capturing(mark->stream)) continue;
+        struct stream_event *mark = &span->events[i];
+        if (!is_due(mark) || !is_in(mark, stream) || turn_events_is_capturing(mark->stream)) continue;
         end(mark);
         set_due(mark, false);
         any = true;
@@ -130,21 +130,23 @@ static bool end_of(struct span *span, CUstream stream) {
     return any;
 }
 
-bool marks_end(struct marks *marks, CUstream stream) {
+bool turn_events_record_ends(struct turn_events *events, CUstream stream) {
     bool any = false;
-    for (int i = 0; i < MARKS_CONTEXTS; i++)
-        if (marks->spans[i].count) CAPTURE_ALLOWS(any |= end_of(&marks->spans[i], stream));
+    for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
+        if (events->spans[i].count) CAPTURE_ALLOWS(any |= end_of(&events->spans[i], stream));
     return any;
 }
 
-CUevent marks_probe(const struct marks *marks) { return __atomic_load_n(&marks->probe, __ATOMIC_ACQUIRE); }
+CUevent turn_events_probe(const struct turn_events *events) {
+    return __atomic_load_n(&events->probe, __ATOMIC_ACQUIRE);
+}
 
-void marks_drop_probe(struct marks *marks) { __atomic_store_n(&marks->probe, NULL, __ATOMIC_RELAXED); }
+void turn_events_drop_probe(struct turn_events *events) { __atomic_store_n(&events->probe, NULL, __ATOMIC_RELAXED); }
 
-void marks_reset(struct marks *marks) {
-    marks_drop_probe(marks);
-    for (int i = 0; i < MARKS_CONTEXTS; i++) {
-        marks->spans[i].count = 0;
-        marks->spans[i].is_sampled = false;
+void turn_events_reset(struct turn_events *events) {
+    turn_events_drop_probe(events);
+    for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++) {
+        events->spans[i].count = 0;
+        events->spans[i].is_sampled = false;
     }
 }

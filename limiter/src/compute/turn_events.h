@@ -1,17 +1,17 @@
 /* Events around a turn's launches: one before the first in each context, and one after the last in each stream. What
  * lies between is how long the card was the turn's. And one before and after a single launch, which is a sample. A
  * stream that captures is never given one. */
-#ifndef VGPU_MARKS_H
-#define VGPU_MARKS_H
+#ifndef VGPU_COMPUTE_TURN_EVENTS_H
+#define VGPU_COMPUTE_TURN_EVENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "driver/abi.h"
 
-enum { MARKS_CONTEXTS = 16, MARKS_STREAMS = 64 };
+enum { TURN_EVENTS_CONTEXTS = 16, TURN_EVENTS_STREAMS = 64 };
 
-struct mark {
+struct stream_event {
     CUstream stream;
     const void *thread; /* whose, of a per-thread default stream; else NULL */
     CUevent event;      /* atomically; kept from turn to turn */
@@ -20,7 +20,7 @@ struct mark {
     bool is_recorded;   /* atomically: in this turn */
 };
 
-struct span {
+struct context_events {
     CUcontext context; /* NULL = free */
     CUevent begin;
     CUevent from; /* before the sampled launch, where that is not the first */
@@ -29,19 +29,19 @@ struct span {
     bool is_sampled;
     bool is_prompt; /* its stream had nothing to do when it was launched */
     CUevent probe;  /* after the last launch that was probed */
-    unsigned count; /* of marks in use in this turn */
-    struct mark marks[MARKS_STREAMS];
+    unsigned count; /* of events in use in this turn */
+    struct stream_event events[TURN_EVENTS_STREAMS];
 };
 
-struct marks {
-    struct span spans[MARKS_CONTEXTS];
+struct turn_events {
+    struct context_events spans[TURN_EVENTS_CONTEXTS];
     CUevent probe; /* atomically: the one that is on its way, or NULL */
 };
 
-/* A launch on its way: where its marks go. */
-struct place {
-    struct span *span; /* NULL: there is no room for its marks */
-    struct mark *mark;
+/* A launch on its way: where its events go. */
+struct launch_slot {
+    struct context_events *span; /* NULL: there is no room for its events */
+    struct stream_event *mark;
     bool is_first;   /* in its context */
     bool is_maker;   /* of the mark's event */
     bool is_sampled; /* it alone is measured too */
@@ -54,41 +54,41 @@ struct place {
 #define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
 /* Whether the stream captures, or must not be touched because another does. */
-bool marks_is_capturing(CUstream stream);
+bool turn_events_is_capturing(CUstream stream);
 
 /* The place of a launch into a stream of the current context; false where the turn has no room for it. */
-bool marks_find(struct marks *marks, CUcontext context, CUstream stream, struct place *place);
+bool turn_events_find_slot(struct turn_events *events, CUcontext context, CUstream stream, struct launch_slot *slot);
 
 /* Whether an end is still to be marked, in that stream or (NULL) in any. */
-bool marks_are_due(const struct marks *marks, CUstream stream);
+bool turn_events_are_due(const struct turn_events *events, CUstream stream);
 
 /* Around the launch, by its own thread. */
-void marks_before(const struct place *place);
-void marks_after(const struct place *place);
+void turn_events_before_launch(const struct launch_slot *slot);
+void turn_events_after_launch(const struct launch_slot *slot);
 
 /* Marks the ends that are due, in one stream or (NULL) in all; whether there were any. */
-bool marks_end(struct marks *marks, CUstream stream);
+bool turn_events_record_ends(struct turn_events *events, CUstream stream);
 
 /* The probe on its way, NULL where none is, and whether the card has passed it. */
-CUevent marks_probe(const struct marks *marks);
-bool marks_has_passed(CUevent probe);
-void marks_drop_probe(struct marks *marks);
+CUevent turn_events_probe(const struct turn_events *events);
+bool turn_events_has_passed(CUevent probe);
+void turn_events_drop_probe(struct turn_events *events);
 
 /* Whether anything of the turn has begun, as far as the driver says. */
-bool marks_have_begun(const struct marks *marks);
+bool turn_events_have_begun(const struct turn_events *events);
 
 /* Whether all that is marked is done. */
-bool marks_are_done(const struct marks *marks);
+bool turn_events_are_done(const struct turn_events *events);
 
 /* From the first beginning to the last end, in ns, the contexts' together; 0 where the driver does not say. And the
  * sampled launch; `is_prompt`: its stream had nothing to do when it was launched. */
-uint64_t marks_measured(const struct marks *marks);
-uint64_t marks_sampled(const struct marks *marks, bool *is_prompt);
+uint64_t turn_events_measured_ns(const struct turn_events *events);
+uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_prompt);
 
 /* Makes ready for the next turn. */
-void marks_reset(struct marks *marks);
+void turn_events_reset(struct turn_events *events);
 
 /* Gives the events back, of which no launch is to know any more: a context of theirs may be about to end. */
-void marks_destroy(const struct marks *marks);
+void turn_events_destroy(const struct turn_events *events);
 
 #endif

@@ -30,37 +30,38 @@ static bool is_beating(const struct arbitration_page *page, uint64_t now) {
     return (beat < now ? now - beat : beat - now) <= ARBITRATION_AWAY_NS;
 }
 
-enum standing terms_standing(const struct arbitration_page *page, bool is_joined, uint64_t now) {
-    if (!page || !__atomic_load_n(&page->contended, __ATOMIC_RELAXED)) return STANDING_ALONE;
-    return is_joined && is_beating(page, now) ? STANDING_CONTENDED : STANDING_AWAY;
+enum contention turn_limits_contention(const struct arbitration_page *page, bool is_joined, uint64_t now) {
+    if (!page || !__atomic_load_n(&page->contended, __ATOMIC_RELAXED)) return CONTENTION_NONE;
+    return is_joined && is_beating(page, now) ? CONTENTION_ARBITRATED : CONTENTION_UNARBITRATED;
 }
 
-uint64_t terms_fresh_for(const struct arbitration_page *page, uint64_t now) {
+uint64_t turn_limits_fresh_for(const struct arbitration_page *page, uint64_t now) {
     uint64_t until = __atomic_load_n(&page->beat, __ATOMIC_RELAXED) + ARBITRATION_AWAY_NS;
-    return until > now ? greater(until - now, FRESH_LEAST) : FRESH_LEAST;
+    return until > now ? max_u64(until - now, FRESH_LEAST) : FRESH_LEAST;
 }
 
-struct terms terms_alone(unsigned share) {
-    uint64_t budget = share ? lesser(ALONE_MOST, CYCLE_MOST * share / FULL) : UINT64_MAX;
-    return (struct terms){.budget = budget, .depth = UINT64_MAX, .age = AGE_MOST};
+struct turn_limits turn_limits_alone(unsigned share) {
+    uint64_t budget = share ? min_u64(ALONE_MOST, CYCLE_MOST * share / FULL) : UINT64_MAX;
+    return (struct turn_limits){.budget = budget, .depth = UINT64_MAX, .age = AGE_MOST};
 }
 
-struct terms terms_granted(unsigned share, uint64_t left, uint64_t depth) {
-    uint64_t most = lesser(share < FULL ? GRANTED_FIXED : GRANTED_MOST, GRANTED_CYCLE_MOST * share / FULL);
-    struct terms terms = {
-        .budget = greater(GRANTED_LEAST, lesser(most, left)), .depth = greater(DEPTH_LEAST, depth), .age = AGE_MOST};
+struct turn_limits turn_limits_arbitrated(unsigned share, uint64_t left, uint64_t depth) {
+    uint64_t most = min_u64(share < FULL ? GRANTED_FIXED : GRANTED_MOST, GRANTED_CYCLE_MOST * share / FULL);
+    struct turn_limits limits = {
+        .budget = max_u64(GRANTED_LEAST, min_u64(most, left)), .depth = max_u64(DEPTH_LEAST, depth), .age = AGE_MOST};
     bool is_endless = left == UINT64_MAX && share >= FULL;
-    if (!is_endless) return terms;
-    return (struct terms){.budget = ENDLESS_MOST, .depth = lesser(terms.depth, ENDLESS_DEPTH), .age = ENDLESS_MOST};
+    if (!is_endless) return limits;
+    return (struct turn_limits){
+        .budget = ENDLESS_MOST, .depth = min_u64(limits.depth, ENDLESS_DEPTH), .age = ENDLESS_MOST};
 }
 
-struct terms terms_away(unsigned share) {
-    struct terms terms = terms_alone(share);
-    if (share) terms.budget = lesser(terms.budget, AWAY_MOST);
-    return terms;
+struct turn_limits turn_limits_without_arbiter(unsigned share) {
+    struct turn_limits limits = turn_limits_alone(share);
+    if (share) limits.budget = min_u64(limits.budget, AWAY_MOST);
+    return limits;
 }
 
-unsigned terms_fallback(const struct arbitration_page *page) {
+unsigned turn_limits_fallback(const struct arbitration_page *page) {
     uint32_t percent = __atomic_load_n(&page->fallback, __ATOMIC_RELAXED);
     if (percent >= FULL) return 0;
     return percent ? percent : 1;

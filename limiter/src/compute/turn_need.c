@@ -13,19 +13,20 @@ enum { GREETING = 256 };
 /* All that a launch without a share looks at: one line of memory, and the processor's clock; and where there is an
  * arbiter its page. */
 static struct {
-    uint64_t due;            /* atomically: when the limits are to be looked at again, in ticks; 0 = at once */
-    bool is_needed;          /* atomically: as of the last look */
-    const struct link *link; /* atomically: about the one card that this process uses, NULL where it uses several */
+    uint64_t due;   /* atomically: when the limits are to be looked at again, in ticks; 0 = at once */
+    bool is_needed; /* atomically: as of the last look */
+    const struct arbiter_link
+        *link; /* atomically: about the one card that this process uses, NULL where it uses several */
 } judged __attribute__((aligned(64)));
 
 /* A clock that was set back, as by a machine's move, is due too. */
 static bool is_due(const uint64_t *due, uint64_t now) {
-    return __atomic_load_n(due, __ATOMIC_RELAXED) - now > moment_ticks_between_looks();
+    return __atomic_load_n(due, __ATOMIC_RELAXED) - now > clock_ticks_quarter_second();
 }
 
 /* The arbiter's first answer is looked for sooner. */
 static void put_off(uint64_t *due, uint64_t now, bool is_greeting) { /* NOLINT(readability-non-const-parameter) */
-    uint64_t pause = moment_ticks_between_looks();
+    uint64_t pause = clock_ticks_quarter_second();
     __atomic_store_n(due, now + (is_greeting ? pause / GREETING : pause), __ATOMIC_RELAXED);
 }
 
@@ -35,23 +36,23 @@ struct gate *gate_here(void) {
 }
 
 static bool look(struct gate *gate, uint64_t now) {
-    lease_look(&gate->lease);
-    bool is_shared = place_share(gate->lease.uuid) != 0;
+    turn_request_update(&gate->request);
+    bool is_shared = container_share(gate->request.uuid) != 0;
     __atomic_store_n(&gate->is_shared, is_shared, __ATOMIC_RELAXED);
-    put_off(&gate->due, now, link_is_greeting(&gate->lease.link));
+    put_off(&gate->due, now, arbiter_link_is_connecting(&gate->request.link));
     return is_shared;
 }
 
 bool gate_needs_turns(struct gate *gate) {
-    uint64_t now = moment_ticks();
+    uint64_t now = clock_ticks();
     bool is_shared = is_due(&gate->due, now) ? look(gate, now) : __atomic_load_n(&gate->is_shared, __ATOMIC_RELAXED);
-    return lease_is_needed(&gate->lease, is_shared);
+    return turn_request_is_needed(&gate->request, is_shared);
 }
 
 /* Whether the arbiter is to be listened to, about any card. */
 static bool is_any_up(void) {
     bool any = false;
-    for (int i = 0; i < GATES; i++) any |= gate_at(i) && link_is_up(&gate_at(i)->lease.link);
+    for (int i = 0; i < GATES; i++) any |= gate_at(i) && arbiter_link_is_up(&gate_at(i)->request.link);
     return any;
 }
 
@@ -61,28 +62,28 @@ static bool uses_several(void) {
     return (used & (used - 1)) != 0;
 }
 
-static const struct link *judge_limited(uint64_t now) {
-    struct gate *gate = place_arbiter() ? gate_here() : NULL;
+static const struct arbiter_link *judge_limited(uint64_t now) {
+    struct gate *gate = container_arbiter_socket() ? gate_here() : NULL;
     bool is_one = gate && !uses_several();
     if (gate) look(gate, now);
-    __atomic_store_n(&judged.is_needed, place_has_shares() || (!is_one && is_any_up()), __ATOMIC_RELAXED);
-    return is_one ? &gate->lease.link : NULL;
+    __atomic_store_n(&judged.is_needed, container_has_shares() || (!is_one && is_any_up()), __ATOMIC_RELAXED);
+    return is_one ? &gate->request.link : NULL;
 }
 
 static void judge(uint64_t now) {
-    const struct link *link = place_is_limited() ? judge_limited(now) : NULL;
+    const struct arbiter_link *link = container_is_limited() ? judge_limited(now) : NULL;
     __atomic_store_n(&judged.link, link, __ATOMIC_RELEASE);
-    put_off(&judged.due, now, link && link_is_greeting(link));
+    put_off(&judged.due, now, link && arbiter_link_is_connecting(link));
 }
 
-bool gate_is_needed(void) {
-    uint64_t now = moment_ticks();
+bool turn_need_is_any(void) {
+    uint64_t now = clock_ticks();
     if (is_due(&judged.due, now)) judge(now);
-    const struct link *link = __atomic_load_n(&judged.link, __ATOMIC_ACQUIRE);
-    return __atomic_load_n(&judged.is_needed, __ATOMIC_RELAXED) || (link && link_is_contended(link));
+    const struct arbiter_link *link = __atomic_load_n(&judged.link, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&judged.is_needed, __ATOMIC_RELAXED) || (link && arbiter_link_is_contended(link));
 }
 
-void gate_note_device(CUdevice device) {
+void turn_need_note_device(CUdevice device) {
     if (device >= 0 && device < GATES) __atomic_fetch_or(&devices, 1ULL << device, __ATOMIC_RELAXED);
     __atomic_store_n(&judged.due, 0, __ATOMIC_RELAXED);
 }

@@ -22,139 +22,150 @@
 
 static uint32_t name_of(int slot) { return slot < 0 ? 1 : (uint32_t)slot + 2; }
 
-static bool lock(void) { return place_region() && region_lock(place_region(), CHARGE_LOCK_MS) == 0; }
+static bool lock(void) { return container_region() && region_lock(container_region(), CHARGE_LOCK_MS) == 0; }
 
 /* Under the lock. */
-static void find(struct lease *lease) {
-    struct region *region = place_region();
-    int card = account_card(region, lease->uuid);
-    lease->who = name_of(place_claim_slot(region));
-    lease->card = card < 0 ? NULL : &region->cards[card];
+static void find(struct turn_request *request) {
+    struct region *region = container_region();
+    int card = account_card(region, request->uuid);
+    request->who = name_of(container_claim_slot(region));
+    request->card = card < 0 ? NULL : &region->cards[card];
 }
 
-bool lease_is_needed(const struct lease *lease, bool is_shared) { return is_shared || link_is_contended(&lease->link); }
+bool turn_request_is_needed(const struct turn_request *request, bool is_shared) {
+    return is_shared || arbiter_link_is_contended(&request->link);
+}
 
 /* Without turns nobody would see that the card is used. */
-static void show_use(const struct lease *lease) {
-    struct region *region = place_region();
-    charge_join(lease->uuid);
-    int card = region ? account_find_card(region, lease->uuid) : -1;
-    if (card >= 0) tokens_show(&region->cards[card], moment_now() + ARBITRATION_GRACE_NS);
+static void show_use(const struct turn_request *request) {
+    struct region *region = container_region();
+    charge_join(request->uuid);
+    int card = region ? account_find_card(region, request->uuid) : -1;
+    if (card >= 0) token_bucket_show_use(&region->cards[card], clock_now() + ARBITRATION_GRACE_NS);
 }
 
-void lease_look(struct lease *lease) {
-    link_look(&lease->link, lease->uuid);
-    if (link_is_up(&lease->link)) show_use(lease);
+void turn_request_update(struct turn_request *request) {
+    arbiter_link_update(&request->link, request->uuid);
+    if (arbiter_link_is_up(&request->link)) show_use(request);
 }
 
-static unsigned share_of(const struct lease *lease, enum standing standing) {
-    unsigned own = place_share(lease->uuid);
-    if (own || standing == STANDING_ALONE) return own;
-    return standing == STANDING_CONTENDED ? FULL_CORES : terms_fallback(link_page(&lease->link));
+static unsigned share_of(const struct turn_request *request, enum contention contention) {
+    unsigned own = container_share(request->uuid);
+    if (own || contention == CONTENTION_NONE) return own;
+    return contention == CONTENTION_ARBITRATED ? FULL_CORES : turn_limits_fallback(arbiter_link_page(&request->link));
 }
 
 /* How long to wait; 0: the container's turn is ours, or nobody can say whose it is. */
-static uint64_t try(struct lease *lease) {
+static uint64_t try(struct turn_request *request) {
     uint64_t wait = 0;
     if (!lock()) return 0;
-    find(lease);
-    bool is_held = lease->card && lease->share < FULL_CORES;
-    if (is_held) wait = tokens_take(lease->card, lease->who, &lease->ticket, lease->share, moment_now());
-    region_unlock(place_region());
+    find(request);
+    bool is_held = request->card && request->share < FULL_CORES;
+    if (is_held) wait = token_bucket_take(request->card, request->who, &request->ticket, request->share, clock_now());
+    region_unlock(container_region());
     return wait;
 }
 
 /* Until a turn ends, or the time is up. */
-static void nap(const struct lease *lease, uint32_t turns, uint64_t ns) {
-    struct timespec span = moment_span(ns < NAP_MOST ? ns : NAP_MOST);
-    syscall(SYS_futex, &lease->card->turns, FUTEX_WAIT, turns, &span, NULL, 0);
+static void nap(const struct turn_request *request, uint32_t turns, uint64_t ns) {
+    struct timespec span = clock_timespec(ns < NAP_MOST ? ns : NAP_MOST);
+    syscall(SYS_futex, &request->card->turns, FUTEX_WAIT, turns, &span, NULL, 0);
 }
 
-static uint32_t turns_of(const struct lease *lease) {
-    return lease->card ? __atomic_load_n(&lease->card->turns, __ATOMIC_ACQUIRE) : 0;
+static uint32_t turns_of(const struct turn_request *request) {
+    return request->card ? __atomic_load_n(&request->card->turns, __ATOMIC_ACQUIRE) : 0;
 }
 
-bool lease_is_called_back(const struct lease *lease) { return grant_is_called_back(&lease->grant, &lease->link); }
+bool turn_request_is_called_back(const struct turn_request *request) {
+    return arbiter_turn_is_called_back(&request->arbiter_turn, &request->link);
+}
 
-uint64_t lease_free_at(const struct lease *lease) { return grant_free_at(&lease->grant, &lease->link); }
+uint64_t turn_request_free_at(const struct turn_request *request) {
+    return arbiter_turn_free_at(&request->arbiter_turn, &request->link);
+}
 
 /* The arbiter has one process on the card at a time: what another one of the container has left there is being drained.
  */
-static void seize(const struct lease *lease) {
+static void seize(const struct turn_request *request) {
     if (!lock()) return;
-    if (lease->card) tokens_seize(lease->card, lease->who, moment_now());
-    region_unlock(place_region());
+    if (request->card) token_bucket_seize(request->card, request->who, clock_now());
+    region_unlock(container_region());
 }
 
 /* Those who wait for the container's turn see that it is not left alone. */
-static bool await_grant(struct lease *lease) {
-    uint64_t until = moment_now() + PATIENCE;
-    while (!grant_take(&lease->grant, &lease->link)) {
-        lease_extend(lease, moment_now() + WAITING);
-        grant_await(&lease->grant, &lease->link);
-        if (link_look(&lease->link, lease->uuid) != STANDING_CONTENDED || moment_now() > until) return false;
+static bool await_grant(struct turn_request *request) {
+    uint64_t until = clock_now() + PATIENCE;
+    while (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
+        turn_request_extend(request, clock_now() + WAITING);
+        arbiter_turn_await(&request->arbiter_turn, &request->link);
+        if (arbiter_link_update(&request->link, request->uuid) != CONTENTION_ARBITRATED || clock_now() > until)
+            return false;
     }
     return true;
 }
 
-static struct terms arbitrated(struct lease *lease) {
-    uint32_t before = lease->grant.turn;
-    if (!await_grant(lease)) return terms_away(lease->share);
-    if (lease->grant.turn != before) seize(lease);
-    struct terms terms = terms_granted(lease->share, lease->grant.left, grant_depth(&lease->link));
-    terms.until = grant_until(&lease->link);
-    return terms;
+static struct turn_limits arbitrated(struct turn_request *request) {
+    uint32_t before = request->arbiter_turn.number;
+    if (!await_grant(request)) return turn_limits_without_arbiter(request->share);
+    if (request->arbiter_turn.number != before) seize(request);
+    struct turn_limits limits =
+        turn_limits_arbitrated(request->share, request->arbiter_turn.left, arbiter_turn_depth(&request->link));
+    limits.until = arbiter_turn_until(&request->link);
+    return limits;
 }
 
-static struct terms agree(struct lease *lease, enum standing standing) {
-    if (standing == STANDING_CONTENDED) return arbitrated(lease);
-    grant_give_back(&lease->grant, &lease->link, 0);
-    return standing == STANDING_AWAY ? terms_away(lease->share) : terms_alone(lease->share);
+static struct turn_limits agree(struct turn_request *request, enum contention contention) {
+    if (contention == CONTENTION_ARBITRATED) return arbitrated(request);
+    arbiter_turn_give_back(&request->arbiter_turn, &request->link, 0);
+    return contention == CONTENTION_UNARBITRATED ? turn_limits_without_arbiter(request->share)
+                                                 : turn_limits_alone(request->share);
 }
 
-struct terms lease_take(struct lease *lease) {
-    enum standing standing = link_look(&lease->link, lease->uuid);
-    while ((lease->share = share_of(lease, standing)) != 0) {
-        uint32_t turns = turns_of(lease);
-        uint64_t wait = try(lease);
+struct turn_limits turn_request_take(struct turn_request *request) {
+    enum contention contention = arbiter_link_update(&request->link, request->uuid);
+    while ((request->share = share_of(request, contention)) != 0) {
+        uint32_t turns = turns_of(request);
+        uint64_t wait = try(request);
         if (wait == 0) break;
-        grant_give_back_all(&lease->grant, &lease->link);
-        nap(lease, turns, wait);
-        standing = link_look(&lease->link, lease->uuid);
+        arbiter_turn_give_back_all(&request->arbiter_turn, &request->link);
+        nap(request, turns, wait);
+        contention = arbiter_link_update(&request->link, request->uuid);
     }
-    return agree(lease, standing);
+    return agree(request, contention);
 }
 
-void lease_extend(struct lease *lease, uint64_t until) {
-    if (lease->card) tokens_extend(lease->card, lease->who, until);
+void turn_request_extend(struct turn_request *request, uint64_t until) {
+    if (request->card) token_bucket_extend_turn(request->card, request->who, until);
 }
 
-static bool has_tokens(const struct lease *lease, uint64_t expected) {
-    return lease->share >= FULL_CORES || (lease->card && tokens_suffice(lease->card, expected));
+static bool has_tokens(const struct turn_request *request, uint64_t expected) {
+    return request->share >= FULL_CORES || (request->card && token_bucket_covers(request->card, expected));
 }
 
-bool lease_is_endless(const struct lease *lease, uint64_t expected) {
-    return lease->grant.left == UINT64_MAX && has_tokens(lease, expected);
+bool turn_request_is_unbounded(const struct turn_request *request, uint64_t expected) {
+    return request->arbiter_turn.left == UINT64_MAX && has_tokens(request, expected);
 }
 
-void lease_stop(struct lease *lease, uint64_t rest) { grant_give_back(&lease->grant, &lease->link, rest); }
-
-void lease_ask(struct lease *lease, uint64_t expected) {
-    bool is_due = link_standing(&lease->link) == STANDING_CONTENDED && has_tokens(lease, expected);
-    if (is_due) grant_ask(&lease->grant, &lease->link);
+void turn_request_stop(struct turn_request *request, uint64_t rest) {
+    arbiter_turn_give_back(&request->arbiter_turn, &request->link, rest);
 }
 
-void lease_end(struct lease *lease, uint64_t cost) {
-    grant_spend(&lease->grant, &lease->link, cost);
-    if (!lease->card || lease->share == 0) return;
-    lease->unpaid += cost;
+void turn_request_ask_next(struct turn_request *request, uint64_t expected) {
+    bool is_due = arbiter_link_contention(&request->link) == CONTENTION_ARBITRATED && has_tokens(request, expected);
+    if (is_due) arbiter_turn_ask(&request->arbiter_turn, &request->link);
+}
+
+void turn_request_end(struct turn_request *request, uint64_t cost) {
+    arbiter_turn_spend(&request->arbiter_turn, &request->link, cost);
+    if (!request->card || request->share == 0) return;
+    request->unpaid += cost;
     if (!lock()) return;
-    tokens_charge(lease->card, lease->who, lease->share, lease->unpaid, moment_now());
-    region_unlock(place_region());
-    lease->unpaid = 0;
-    syscall(SYS_futex, &lease->card->turns, FUTEX_WAKE, 1, NULL, NULL, 0);
+    token_bucket_charge(request->card, request->who, request->share, request->unpaid, clock_now());
+    region_unlock(container_region());
+    request->unpaid = 0;
+    syscall(SYS_futex, &request->card->turns, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-void lease_count_wait(struct lease *lease, uint64_t ns) {
-    if (lease->card) tokens_count_wait(lease->card, ns);
+void turn_request_count_wait(struct turn_request *request, uint64_t ns) {
+    if (request->card) token_bucket_count_wait(request->card, ns);
 }

@@ -11,7 +11,7 @@
 #include "common/log.h"
 
 /* How often it is looked whether another file stands there, in ticks: every 10 ms or so. */
-static uint64_t look_every(void) { return moment_ticks_between_looks() / 16; }
+static uint64_t look_every(void) { return clock_ticks_quarter_second() / 16; }
 
 static const struct limits_file *map(int fd, const struct stat *status) {
     if (status->st_size < (off_t)sizeof(struct limits_file)) return NULL;
@@ -20,8 +20,8 @@ static const struct limits_file *map(int fd, const struct stat *status) {
 }
 
 /* What stands at the path, mapped; `file` is NULL where there is nothing of a limits file's size. */
-static struct watched open_path(const char *path) {
-    struct watched found = {.path = path};
+static struct limits_file_watch open_path(const char *path) {
+    struct limits_file_watch found = {.path = path};
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return found;
@@ -38,20 +38,20 @@ static void close_file(const struct limits_file *file) {
     if (file) munmap((void *)file, sizeof *file);
 }
 
-bool watched_open(struct watched *watched, const char *path, struct limits_slot *limits) {
+bool limits_file_open(struct limits_file_watch *watched, const char *path, struct limits_slot *limits) {
     *watched = open_path(strdup(path)); /* the program may change its environment */
-    watched->due = moment_ticks() + look_every();
+    watched->due = clock_ticks() + look_every();
     return watched->file && limits_decode(watched->file, limits);
 }
 
 /* A file that was cut off is let go before it is read again. */
-static void drop_if_cut(struct watched *watched, const struct stat *status) {
+static void drop_if_cut(struct limits_file_watch *watched, const struct stat *status) {
     if (!watched->file || status->st_ino != watched->inode || status->st_size >= (off_t)sizeof *watched->file) return;
     close_file(watched->file);
     watched->file = NULL;
 }
 
-static bool is_another(struct watched *watched) {
+static bool is_another(struct limits_file_watch *watched) {
     struct stat status;
     if (stat(watched->path, &status) != 0) return false;
     drop_if_cut(watched, &status);
@@ -59,11 +59,11 @@ static bool is_another(struct watched *watched) {
 }
 
 /* One that cannot be read does not take the former one's place. */
-static bool is_replaced(struct watched *watched, struct limits_slot *limits, uint64_t now) {
-    if (!moment_is_due(watched->due, now)) return false;
+static bool is_replaced(struct limits_file_watch *watched, struct limits_slot *limits, uint64_t now) {
+    if (!clock_is_due(watched->due, now)) return false;
     watched->due = now + look_every();
     if (!is_another(watched)) return false;
-    struct watched found = open_path(watched->path);
+    struct limits_file_watch found = open_path(watched->path);
     bool is_good = found.file && limits_decode(found.file, limits);
     close_file(is_good ? watched->file : found.file);
     found.due = watched->due;
@@ -71,7 +71,7 @@ static bool is_replaced(struct watched *watched, struct limits_slot *limits, uin
     return is_good;
 }
 
-void watched_read(struct watched *watched, struct limits_slot *limits, uint64_t now) {
+void limits_file_update(struct limits_file_watch *watched, struct limits_slot *limits, uint64_t now) {
     if (!watched->path) return;
     bool is_new = is_replaced(watched, limits, now) || (watched->file && limits_follow(watched->file, limits));
     if (is_new) log_debug("limits: change %llu of %s", (unsigned long long)limits->sequence, watched->path);

@@ -7,16 +7,16 @@
 #include "container/limits_file.h"
 #include "container/settings.h"
 
-struct source {
+struct limits_source {
     bool is_limited;
-    struct watched file;       /* none: the environment's limits */
-    struct limits_slot limits; /* the last good copy; empty denies */
+    struct limits_file_watch file; /* none: the environment's limits */
+    struct limits_slot limits;     /* the last good copy; empty denies */
     struct region *region;
     const char *arbiter;
 };
 
-static void read_limits(struct source *source, const struct settings *settings) {
-    bool good = settings->origin == ORIGIN_FILE ? watched_open(&source->file, settings->limits, &source->limits)
+static void read_limits(struct limits_source *source, const struct settings *settings) {
+    bool good = settings->origin == ORIGIN_FILE ? limits_file_open(&source->file, settings->limits, &source->limits)
                                                 : limits_parse(&settings->text, &source->limits);
     if (good) return;
     source->limits.count = 0;
@@ -24,8 +24,8 @@ static void read_limits(struct source *source, const struct settings *settings) 
              settings->origin == ORIGIN_FILE ? settings->limits : "the limits in the environment");
 }
 
-struct source *source_open(void) {
-    static struct source source;
+struct limits_source *limits_source_open(void) {
+    static struct limits_source source;
     struct settings settings = settings_read();
     source.is_limited = settings.origin != ORIGIN_NONE;
     if (!source.is_limited) return &source;
@@ -37,44 +37,44 @@ struct source *source_open(void) {
     return &source;
 }
 
-bool source_is_limited(const struct source *source) { return source->is_limited; }
+bool limits_source_is_limited(const struct limits_source *source) { return source->is_limited; }
 
-static const struct limits_slot *at(struct source *source, uint64_t now) {
-    watched_read(&source->file, &source->limits, now);
+static const struct limits_slot *at(struct limits_source *source, uint64_t now) {
+    limits_file_update(&source->file, &source->limits, now);
     return &source->limits;
 }
 
-static const struct limits_slot *current(struct source *source) { return at(source, moment_ticks()); }
+static const struct limits_slot *current(struct limits_source *source) { return at(source, clock_ticks()); }
 
-struct card_limit source_limit(struct source *source, const uint8_t uuid[UUID_SIZE], uint64_t now) {
+struct card_limit limits_source_limit(struct limits_source *source, const uint8_t uuid[UUID_SIZE], uint64_t now) {
     return limits_of(at(source, now), uuid);
 }
 
-enum memory_policy source_memory_policy(struct source *source) { return current(source)->memory_policy; }
+enum memory_policy limits_source_memory_policy(struct limits_source *source) { return current(source)->memory_policy; }
 
 static unsigned share_of(const struct limits_slot *limits, const struct card_limit *limit) {
     bool is_share = limits->compute_policy == POLICY_FIXED && limit->cores > 0 && limit->cores < FULL_CORES;
     return is_share ? limit->cores : 0;
 }
 
-unsigned source_share(struct source *source, const uint8_t uuid[UUID_SIZE]) {
+unsigned limits_source_share(struct limits_source *source, const uint8_t uuid[UUID_SIZE]) {
     const struct limits_slot *limits = current(source);
     struct card_limit limit = limits_of(limits, uuid);
     return share_of(limits, &limit);
 }
 
-bool source_has_shares(struct source *source) {
+bool limits_source_has_shares(struct limits_source *source) {
     const struct limits_slot *limits = current(source);
     for (uint32_t i = 0; i < limits->count; i++)
         if (share_of(limits, &limits->cards[i])) return true;
     return false;
 }
 
-struct region *source_region(const struct source *source) { return source->region; }
+struct region *limits_source_region(const struct limits_source *source) { return source->region; }
 
-const char *source_arbiter(const struct source *source) { return source->arbiter; }
+const char *limits_source_arbiter_socket(const struct limits_source *source) { return source->arbiter; }
 
-struct region *source_open_region(void) {
+struct region *limits_source_open_region(void) {
     struct settings settings = settings_read();
     return settings.origin != ORIGIN_NONE && settings.region ? region_open(settings.region) : NULL;
 }

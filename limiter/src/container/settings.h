@@ -1,6 +1,6 @@
 /* Where this process's limits come from. Reads the file system's names and the environment. */
-#ifndef VGPU_SETTINGS_H
-#define VGPU_SETTINGS_H
+#ifndef VGPU_CONTAINER_SETTINGS_H
+#define VGPU_CONTAINER_SETTINGS_H
 
 #include "common/limits.h"
 

@@ -1,6 +1,6 @@
 /* The prototypes of the functions that we hook or call. */
-#ifndef VGPU_ABI_H
-#define VGPU_ABI_H
+#ifndef VGPU_DRIVER_ABI_H
+#define VGPU_DRIVER_ABI_H
 
 /* NVIDIA's own switch: declares every version and stream variant by its exported name, and no macros over them. */
 #define __CUDA_API_VERSION_INTERNAL /* NOLINT(bugprone-reserved-identifier,cert-dcl*) */

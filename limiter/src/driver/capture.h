@@ -1,7 +1,7 @@
 /* While work is being captured into a graph, questions that the driver takes for unsafe, as what a pool has reserved,
  * spoil the capture, be it another thread's (measured on an H200, driver 580: error 900, then 901). */
-#ifndef VGPU_CAPTURE_H
-#define VGPU_CAPTURE_H
+#ifndef VGPU_DRIVER_CAPTURE_H
+#define VGPU_DRIVER_CAPTURE_H
 
 #include <stdbool.h>
 

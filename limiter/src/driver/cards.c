@@ -15,8 +15,8 @@ static struct {
 /* Without MIG the first version and the second say the same; drivers before 11.4 have the first only. */
 static bool ask(CUdevice device, uint8_t uuid[UUID_SIZE]) {
     CUuuid answer = {{0}};
-    CUresult result = hooks_has(FN_cuDeviceGetUuid_v2) ? REAL(cuDeviceGetUuid_v2)(&answer, device)
-                                                       : REAL(cuDeviceGetUuid)(&answer, device);
+    CUresult result = functions_has(FN_cuDeviceGetUuid_v2) ? REAL(cuDeviceGetUuid_v2)(&answer, device)
+                                                           : REAL(cuDeviceGetUuid)(&answer, device);
     memcpy(uuid, answer.bytes, UUID_SIZE);
     return result == CUDA_SUCCESS;
 }
@@ -32,7 +32,7 @@ bool cards_of_device(CUdevice device, uint8_t uuid[UUID_SIZE]) {
     return true;
 }
 
-bool cards_is_one(void) {
+bool cards_is_single(void) {
     static int devices; /* atomically; 0: not asked yet */
     int known = __atomic_load_n(&devices, __ATOMIC_RELAXED);
     if (known == 0 && REAL(cuDeviceGetCount)(&known) == CUDA_SUCCESS)
@@ -41,7 +41,7 @@ bool cards_is_one(void) {
 }
 
 bool cards_of_context(uint8_t uuid[UUID_SIZE]) {
-    return cards_is_one() ? cards_of_device(0, uuid) : cards_current(uuid);
+    return cards_is_single() ? cards_of_device(0, uuid) : cards_current(uuid);
 }
 
 bool cards_current(uint8_t uuid[UUID_SIZE]) {
@@ -52,5 +52,5 @@ bool cards_current(uint8_t uuid[UUID_SIZE]) {
 bool cards_of_nvml(nvmlDevice_t device, uint8_t uuid[UUID_SIZE]) {
     char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
     return REAL(nvmlDeviceGetUUID)(device, text, sizeof text) == NVML_SUCCESS &&
-           limits_parse_uuid(text, strlen(text), uuid);
+           gpu_uuid_parse(text, strlen(text), uuid);
 }

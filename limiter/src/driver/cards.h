@@ -1,6 +1,6 @@
 /* Which card a CUDA or NVML device is: by UUID, for CUDA and NVML count in different orders. */
-#ifndef VGPU_CARDS_H
-#define VGPU_CARDS_H
+#ifndef VGPU_DRIVER_CARDS_H
+#define VGPU_DRIVER_CARDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ bool cards_current(uint8_t uuid[UUID_SIZE]);
 
 /* Whether there is one device: then no context is on another, and the driver needs not be asked. Most containers have
  * one. */
-bool cards_is_one(void);
+bool cards_is_single(void);
 
 /* The card of the calling thread's context, which it is known to have. */
 bool cards_of_context(uint8_t uuid[UUID_SIZE]);

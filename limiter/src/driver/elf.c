@@ -90,7 +90,7 @@ static int visit(struct dl_phdr_info *object, size_t size, void *argument) {
 }
 
 /* Before glibc 2.34 some live in libdl. LD_PRELOAD brings us into programs of musl too. */
-void *elf_symbol(const char *symbol) {
+void *elf_find_symbol(const char *symbol) {
     static const char *const libraries[] = {"libc.so.6", "libdl.so.2", MUSL};
     struct search search = {.symbol = symbol};
     for (size_t i = 0; !search.found && i < sizeof libraries / sizeof *libraries; i++) {

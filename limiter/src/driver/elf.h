@@ -1,8 +1,8 @@
 /* Finds a symbol in the C library without dlsym: that name is ours. */
-#ifndef VGPU_ELF_H
-#define VGPU_ELF_H
+#ifndef VGPU_DRIVER_ELF_H
+#define VGPU_DRIVER_ELF_H
 
 /* The address of `symbol` as the loaded C library defines it, or NULL. */
-void *elf_symbol(const char *symbol);
+void *elf_find_symbol(const char *symbol);
 
 #endif

@@ -59,16 +59,16 @@ static void *find_real(enum function function) {
     return table[function].library == CUDA ? (void *)&cuda_lacks : (void *)&nvml_lacks;
 }
 
-void *hooks_real(enum function function) {
+void *functions_real(enum function function) {
     void *real = __atomic_load_n(&table[function].real, __ATOMIC_RELAXED);
     return real ? real : find_real(function);
 }
 
-bool hooks_has(enum function function) {
+bool functions_has(enum function function) {
     return resolve(table[function].library, true) && __atomic_load_n(&table[function].real, __ATOMIC_RELAXED);
 }
 
-void *hooks_substitute(void *address) {
+void *functions_substitute(void *address) {
     if (!address) return NULL;
     resolve(CUDA, false);
     resolve(NVML, false);
@@ -84,9 +84,9 @@ static struct entry *find(const char *name) {
     return NULL;
 }
 
-bool hooks_is_ours(const char *name) { return find(name) != NULL; }
+bool functions_is_hooked(const char *name) { return find(name) != NULL; }
 
-void *hooks_loaded_wrapper(const char *name) {
+void *functions_loaded_wrapper(const char *name) {
     struct entry *entry = find(name);
     bool there = entry && resolve(entry->library, false) && __atomic_load_n(&entry->real, __ATOMIC_RELAXED);
     return there ? entry->wrapper : NULL;

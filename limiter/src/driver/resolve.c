@@ -21,7 +21,7 @@ typedef void *(*dlvsym_function)(void *, const char *, const char *);
  * nobody calls it. */
 static void *real(void **found, const char *name) {
     void *address = __atomic_load_n(found, __ATOMIC_RELAXED);
-    if (!address) address = elf_symbol(name);
+    if (!address) address = elf_find_symbol(name);
     __atomic_store_n(found, address, __ATOMIC_RELAXED);
     return address;
 }
@@ -54,10 +54,10 @@ static void *next_after_us(dlsym_function lookup, const char *name) {
 /* Our own export would answer RTLD_DEFAULT even where no driver is loaded: then what comes after us is asked. */
 void *vgpu_dlsym(void *handle, const char *name) {
     dlsym_function lookup = real_dlsym();
-    if (!name || !hooks_is_ours(name)) __attribute__
+    if (!name || !functions_is_hooked(name)) __attribute__
         ((musttail)) return lookup(handle, name);
-    if (!is_pseudo(handle)) return hooks_substitute(lookup(handle, name));
-    void *wrapper = hooks_loaded_wrapper(name);
+    if (!is_pseudo(handle)) return functions_substitute(lookup(handle, name));
+    void *wrapper = functions_loaded_wrapper(name);
     if (wrapper) return wrapper;
     if (handle == RTLD_DEFAULT) return next_after_us(lookup, name);
     __attribute__((musttail)) return lookup(handle, name);
@@ -65,9 +65,9 @@ void *vgpu_dlsym(void *handle, const char *name) {
 
 void *vgpu_dlvsym(void *handle, const char *name, const char *version) {
     dlvsym_function lookup = real_dlvsym();
-    if (!name || !hooks_is_ours(name) || is_pseudo(handle)) __attribute__
+    if (!name || !functions_is_hooked(name) || is_pseudo(handle)) __attribute__
         ((musttail)) return lookup(handle, name, version);
-    return hooks_substitute(lookup(handle, name, version));
+    return functions_substitute(lookup(handle, name, version));
 }
 /* NOLINTEND(misc-use-internal-linkage) */
 
@@ -80,13 +80,13 @@ __asm__(".symver vgpu_dlvsym,dlvsym@@GLIBC_2.34,remove");
 /* The driver's own answer for the caller's version and flags decides; only its address is exchanged. */
 EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags) {
     CUresult result = REAL(cuGetProcAddress)(symbol, pfn, version, flags);
-    if (result == CUDA_SUCCESS && pfn) *pfn = hooks_substitute(*pfn);
+    if (result == CUDA_SUCCESS && pfn) *pfn = functions_substitute(*pfn);
     return result;
 }
 
 EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult *status) {
     CUresult result = REAL(cuGetProcAddress_v2)(symbol, pfn, version, flags, status);
-    if (result == CUDA_SUCCESS && pfn) *pfn = hooks_substitute(*pfn);
+    if (result == CUDA_SUCCESS && pfn) *pfn = functions_substitute(*pfn);
     return result;
 }

@@ -24,64 +24,64 @@
 #include "region/pending_pool_ends.h"
 
 static void before(void) {
-    pool_users_lock();
-    place_lock();
-    holdings_lock();
-    ipc_lock();
+    pool_guard_lock();
+    container_lock();
+    pointers_lock();
+    ipc_exports_lock();
     libraries_lock();
-    pool_numbers_lock();
+    pool_ids_lock();
     bindings_lock();
-    backings_lock();
-    outlays_lock();
-    shelves_lock();
+    physical_memory_lock();
+    array_records_lock();
+    array_chunks_lock();
     graph_memory_lock();
     graph_needs_lock();
     pools_lock();
-    exported_lock();
-    imported_lock();
-    share_ends_lock();
+    exports_lock();
+    imports_lock();
+    pending_pool_ends_lock();
 }
 
 static void in_parent(void) {
-    share_ends_unlock();
-    imported_unlock();
-    exported_unlock();
+    pending_pool_ends_unlock();
+    imports_unlock();
+    exports_unlock();
     pools_unlock();
     graph_needs_unlock();
     graph_memory_unlock();
-    shelves_unlock();
-    outlays_unlock();
-    backings_unlock();
+    array_chunks_unlock();
+    array_records_unlock();
+    physical_memory_unlock();
     bindings_unlock();
-    pool_numbers_unlock();
+    pool_ids_unlock();
     libraries_unlock();
-    ipc_unlock();
-    holdings_unlock();
-    place_unlock();
-    pool_users_unlock();
+    ipc_exports_unlock();
+    pointers_unlock();
+    container_unlock();
+    pool_guard_unlock();
 }
 
 static void in_child(void) {
     charge_forget();
     gate_forget();
-    measure_forget();
-    place_forget();
+    nvml_usage_forget();
+    container_forget();
     pools_forget();
-    exported_forget_all();
-    imported_forget_all();
-    pool_numbers_forget_all();
-    share_ends_forget_all();
-    recents_forget();
-    pool_users_forget();
-    backings_forget_all();
+    exports_forget_all();
+    imports_forget_all();
+    pool_ids_forget_all();
+    pending_pool_ends_forget_all();
+    recent_allocations_forget();
+    pool_guard_forget();
+    physical_memory_forget_all();
     bindings_forget_all();
     graph_memory_forget_all();
     graph_needs_forget_all();
-    outlays_forget_all();
-    shelves_forget_all();
-    ipc_forget_all();
+    array_records_forget_all();
+    array_chunks_forget_all();
+    ipc_exports_forget_all();
     libraries_forget_all();
-    holdings_forget_all();
+    pointers_forget_all();
     in_parent();
 }
 

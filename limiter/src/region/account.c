@@ -19,10 +19,10 @@ static uint64_t less(uint64_t from, uint64_t bytes) { return from > bytes ? from
 /* The slot is written before the card's sum: should we die between the two, the slot is what counts. */
 static void set_both(struct region *region, int slot, int card, uint64_t bytes, uint64_t orphaned) {
     struct region_card *row = &region->cards[card];
-    uint64_t before = sum(region->slots[slot].used[card], row->orphaned);
+    uint64_t before = saturating_add(region->slots[slot].used[card], row->orphaned);
     set(&region->slots[slot].used[card], bytes);
     set(&row->orphaned, orphaned);
-    set(&row->used, sum(less(row->used, before), sum(bytes, orphaned)));
+    set(&row->used, saturating_add(less(row->used, before), saturating_add(bytes, orphaned)));
     if (row->used > row->peak) set(&row->peak, row->used);
 }
 
@@ -32,7 +32,7 @@ static void set_used(struct region *region, int slot, int card, uint64_t bytes) 
 
 void account_charge(struct region *region, int slot, int card, uint64_t bytes) {
     if (!is_slot(slot) || !is_card(card)) return;
-    set_used(region, slot, card, sum(region->slots[slot].used[card], bytes));
+    set_used(region, slot, card, saturating_add(region->slots[slot].used[card], bytes));
 }
 
 bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, uint64_t limit) {
@@ -52,7 +52,7 @@ void account_release(struct region *region, int slot, int card, uint64_t bytes) 
 void account_mark_managed(struct region *region, int slot, int card, uint64_t bytes) {
     if (!is_slot(slot) || !is_card(card)) return;
     uint64_t *managed = &region->slots[slot].managed[card];
-    set(managed, sum(*managed, bytes));
+    set(managed, saturating_add(*managed, bytes));
 }
 
 void account_unmark_managed(struct region *region, int slot, int card, uint64_t bytes) {
@@ -61,24 +61,24 @@ void account_unmark_managed(struct region *region, int slot, int card, uint64_t 
     set(managed, less(*managed, bytes));
 }
 
-void account_refuse(struct region *region, int card) {
+void account_count_refusal(struct region *region, int card) {
     if (is_card(card)) __atomic_fetch_add(&region->cards[card].refusals, 1, __ATOMIC_RELAXED);
 }
 
-void account_spill(struct region *region, int card, uint64_t bytes) {
+void account_count_spill(struct region *region, int card, uint64_t bytes) {
     if (!is_card(card)) return;
-    set(&region->cards[card].spilled, sum(region->cards[card].spilled, bytes));
-    set(&region->cards[card].spills, sum(region->cards[card].spills, 1));
+    set(&region->cards[card].spilled, saturating_add(region->cards[card].spilled, bytes));
+    set(&region->cards[card].spills, saturating_add(region->cards[card].spills, 1));
 }
 
 /* One begun is one more in either half, and one ended is one less in the low half. */
 static const uint64_t BEGUN = (1ULL << 32) + 1;
 
-void account_enter(struct region *region, int slot) {
+void account_begin_call(struct region *region, int slot) {
     if (is_slot(slot)) __atomic_fetch_add(&region->slots[slot].calls, BEGUN, __ATOMIC_SEQ_CST);
 }
 
-void account_leave(struct region *region, int slot) {
+void account_end_call(struct region *region, int slot) {
     if (is_slot(slot)) __atomic_fetch_sub(&region->slots[slot].calls, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -86,7 +86,7 @@ uint64_t account_calls(const struct region *region, int slot) {
     return is_slot(slot) ? __atomic_load_n(&region->slots[slot].calls, __ATOMIC_SEQ_CST) : 0;
 }
 
-static bool can_settle(const struct region *region, int slot, int card, uint64_t calls, unsigned own) {
+static bool can_reconcile(const struct region *region, int slot, int card, uint64_t calls, unsigned own) {
     return is_slot(slot) && is_card(card) && account_calls(region, slot) == calls && (uint32_t)calls == own;
 }
 
@@ -96,39 +96,40 @@ static void settle(struct region *region, int slot, int card, uint64_t right) {
     __atomic_fetch_add(&region->slots[slot].settled[card], 1, __ATOMIC_RELEASE);
 }
 
-bool account_settle(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own) {
-    if (!can_settle(region, slot, card, calls, own)) return false;
-    settle(region, slot, card, sum(bytes, region->slots[slot].managed[card]));
+bool account_reconcile(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own) {
+    if (!can_reconcile(region, slot, card, calls, own)) return false;
+    settle(region, slot, card, saturating_add(bytes, region->slots[slot].managed[card]));
     return true;
 }
 
-bool account_settle_other(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls) {
-    if (!can_settle(region, slot, card, calls, 0)) return false;
+bool account_reconcile_other(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls) {
+    if (!can_reconcile(region, slot, card, calls, 0)) return false;
     uint64_t used = region->slots[slot].used[card];
-    uint64_t right = sum(bytes, region->slots[slot].managed[card]);
-    if (right < used) right = lesser(used, sum(right, shares_made(region, slot, card)));
+    uint64_t right = saturating_add(bytes, region->slots[slot].managed[card]);
+    if (right < used) right = min_u64(used, saturating_add(right, pool_exports_exported_bytes(region, slot, card)));
     settle(region, slot, card, right);
     return true;
 }
 
-bool account_share(struct region *region, const struct region_share *row, uint64_t claimed) {
+bool account_add_pool_export(struct region *region, const struct region_pool_export *row, uint64_t claimed) {
     int slot = (int)row->slot, card = (int)row->card;
-    if (!is_slot(slot) || !is_card(card) || !shares_add(region, row)) return false;
-    set_both(region, slot, card, less(region->slots[slot].used[card], claimed), shares_orphaned(region, card));
+    if (!is_slot(slot) || !is_card(card) || !pool_exports_add(region, row)) return false;
+    set_both(region, slot, card, less(region->slots[slot].used[card], claimed),
+             pool_exports_orphaned_bytes(region, card));
     return true;
 }
 
 /* The rows end first: should we die before the rest, what they were of is charged twice, until the slot is cleared. */
 static void end_shares(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes) {
-    bool any = shares_end(region, slot, pool);
+    bool any = pool_exports_end(region, slot, pool);
     for (int each = 0; each < REGION_CARDS; each++) {
-        uint64_t orphaned = any ? shares_orphaned(region, each) : region->cards[each].orphaned;
+        uint64_t orphaned = any ? pool_exports_orphaned_bytes(region, each) : region->cards[each].orphaned;
         uint64_t taken = card == EVERY_CARD || card == each ? bytes : 0;
         set_both(region, slot, each, less(region->slots[slot].used[each], taken), orphaned);
     }
 }
 
-void account_end_shares(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes) {
+void account_end_pool_exports(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes) {
     if (is_slot(slot)) end_shares(region, slot, pool, is_card(card) ? card : NO_CARD, bytes);
 }
 
@@ -141,12 +142,13 @@ void account_clear(struct region *region, int slot) {
 void account_recompute(struct region *region) {
     uint64_t sums[REGION_CARDS];
     for (int card = 0; card < REGION_CARDS; card++) {
-        sums[card] = shares_orphaned(region, card);
+        sums[card] = pool_exports_orphaned_bytes(region, card);
         set(&region->cards[card].orphaned, sums[card]);
     }
     for (int slot = 0; slot < account_slots(region); slot++) {
         if (region->slots[slot].pid == 0) continue;
-        for (int card = 0; card < REGION_CARDS; card++) sums[card] = sum(sums[card], region->slots[slot].used[card]);
+        for (int card = 0; card < REGION_CARDS; card++)
+            sums[card] = saturating_add(sums[card], region->slots[slot].used[card]);
     }
     for (int card = 0; card < REGION_CARDS; card++) set(&region->cards[card].used, sums[card]);
 }
@@ -155,7 +157,7 @@ uint64_t account_used(const struct region *region, int card) {
     return is_card(card) ? __atomic_load_n(&region->cards[card].used, __ATOMIC_RELAXED) : 0;
 }
 
-bool account_of_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes) {
+bool account_used_by_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes) {
     for (int slot = 0; pid != 0 && slot < account_slots(region); slot++) {
         const struct region_slot *held = &region->slots[slot];
         if (__atomic_load_n(&held->pid, __ATOMIC_ACQUIRE) != pid || held->namespace != namespace) continue;
@@ -165,11 +167,11 @@ bool account_of_process(const struct region *region, uint32_t pid, uint64_t name
     return false;
 }
 
-const uint32_t *account_settled_place(const struct region *region, int slot, int card) {
+const uint32_t *account_corrections_field(const struct region *region, int slot, int card) {
     return is_slot(slot) && is_card(card) ? &region->slots[slot].settled[card] : NULL;
 }
 
-uint32_t account_settled(const struct region *region, int slot, int card) {
-    const uint32_t *place = account_settled_place(region, slot, card);
+uint32_t account_corrections(const struct region *region, int slot, int card) {
+    const uint32_t *place = account_corrections_field(region, slot, card);
     return place ? __atomic_load_n(place, __ATOMIC_ACQUIRE) : 0;
 }

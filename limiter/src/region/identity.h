@@ -1,6 +1,6 @@
 /* Who this process is, and whether another one still lives. Reads /proc. */
-#ifndef VGPU_IDENTITY_H
-#define VGPU_IDENTITY_H
+#ifndef VGPU_REGION_IDENTITY_H
+#define VGPU_REGION_IDENTITY_H
 
 #include "region/region.h"
 

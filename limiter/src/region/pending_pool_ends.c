@@ -7,34 +7,34 @@
 #include "region/account.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct share_end *ends; /* under the mutex: in their order, for one pool may have two */
-static size_t count;           /* under the mutex when written, else atomically */
+static struct pending_pool_end *ends; /* under the mutex: in their order, for one pool may have two */
+static size_t count;                  /* under the mutex when written, else atomically */
 
-void share_ends_lock(void) { pthread_mutex_lock(&mutex); }
+void pending_pool_ends_lock(void) { pthread_mutex_lock(&mutex); }
 
-void share_ends_unlock(void) { pthread_mutex_unlock(&mutex); }
+void pending_pool_ends_unlock(void) { pthread_mutex_unlock(&mutex); }
 
 /* Under the mutex. */
 static void set_count(size_t now) { __atomic_store_n(&count, now, __ATOMIC_RELEASE); }
 
-void share_ends_forget_all(void) { set_count(0); }
+void pending_pool_ends_forget_all(void) { set_count(0); }
 
-bool share_ends_add(struct share_end end) {
-    share_ends_lock();
-    struct share_end *room = realloc(ends, (count + 1) * sizeof *ends);
+bool pending_pool_ends_add(struct pending_pool_end end) {
+    pending_pool_ends_lock();
+    struct pending_pool_end *room = realloc(ends, (count + 1) * sizeof *ends);
     if (room) {
         ends = room;
         ends[count] = end;
         set_count(count + 1);
     }
-    share_ends_unlock();
+    pending_pool_ends_unlock();
     return room != NULL;
 }
 
-static void finish(struct region *region, int slot, const struct share_end *end) {
+static void finish(struct region *region, int slot, const struct pending_pool_end *end) {
     account_unmark_managed(region, slot, end->card, end->managed);
     if (end->kept == 0) {
-        account_end_shares(region, slot, end->pool, end->card, end->bytes);
+        account_end_pool_exports(region, slot, end->pool, end->card, end->bytes);
         return;
     }
     account_release(region, slot, end->card, end->bytes);
@@ -42,10 +42,10 @@ static void finish(struct region *region, int slot, const struct share_end *end)
     account_mark_managed(region, slot, end->card, end->kept);
 }
 
-void share_ends_catch_up(struct region *region, int slot) {
+void pending_pool_ends_apply(struct region *region, int slot) {
     if (__atomic_load_n(&count, __ATOMIC_ACQUIRE) == 0) return;
-    share_ends_lock();
+    pending_pool_ends_lock();
     for (size_t i = 0; i < count; i++) finish(region, slot, &ends[i]);
     set_count(0);
-    share_ends_unlock();
+    pending_pool_ends_unlock();
 }

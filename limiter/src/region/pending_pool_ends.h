@@ -1,6 +1,6 @@
 /* Pools that have ended, whose rows (shares.h) and charges end together when the region's lock can be had. */
-#ifndef VGPU_SHARE_ENDS_H
-#define VGPU_SHARE_ENDS_H
+#ifndef VGPU_REGION_PENDING_POOL_ENDS_H
+#define VGPU_REGION_PENDING_POOL_ENDS_H
 
 #include <stdint.h>
 
@@ -8,7 +8,7 @@
 
 /* What ends with a pool: `bytes` of a card, of which `managed` are marked so. Where `kept` bytes are held on, those are
  * charged instead, marked, and the rows stay until another end of the same pool. */
-struct share_end {
+struct pending_pool_end {
     uint64_t pool;
     int card;
     uint64_t bytes;
@@ -17,14 +17,14 @@ struct share_end {
 };
 
 /* False when our own memory is out: then its rows stay as long as the process. */
-bool share_ends_add(struct share_end end);
+bool pending_pool_ends_add(struct pending_pool_end end);
 
 /* Ends them, under the region's lock. */
-void share_ends_catch_up(struct region *region, int slot);
+void pending_pool_ends_apply(struct region *region, int slot);
 
 /* Around a fork, and in the child, which has none. */
-void share_ends_lock(void);
-void share_ends_unlock(void);
-void share_ends_forget_all(void);
+void pending_pool_ends_lock(void);
+void pending_pool_ends_unlock(void);
+void pending_pool_ends_forget_all(void);
 
 #endif

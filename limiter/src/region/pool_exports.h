@@ -3,8 +3,8 @@
  * what no living maker's row stands for any more, and an importer's does, is orphaned: charged to the card by itself,
  * once for each group. Pure; whoever calls a function that writes holds the region's lock.
  */
-#ifndef VGPU_SHARES_H
-#define VGPU_SHARES_H
+#ifndef VGPU_REGION_POOL_EXPORTS_H
+#define VGPU_REGION_POOL_EXPORTS_H
 
 #include "region/region.h"
 
@@ -12,16 +12,16 @@
 #define EVERY_POOL 0
 
 /* A row of that pointer, anybody's; false where there is none. */
-bool shares_find(const struct region *region, uint64_t key, struct region_share *found);
+bool pool_exports_find(const struct region *region, uint64_t key, struct region_pool_export *found);
 
 /* Adds a row, unless the same pool has one of that pointer. False where the table is full. */
-bool shares_add(struct region *region, const struct region_share *row);
+bool pool_exports_add(struct region *region, const struct region_pool_export *row);
 
 /* Ends the rows of a process's pool; whether there were any. */
-bool shares_end(struct region *region, int slot, uint64_t pool);
+bool pool_exports_end(struct region *region, int slot, uint64_t pool);
 
 /* Orphaned bytes of a card; and those that a process's makers' rows stand for. */
-uint64_t shares_orphaned(const struct region *region, int card);
-uint64_t shares_made(const struct region *region, int slot, int card);
+uint64_t pool_exports_orphaned_bytes(const struct region *region, int card);
+uint64_t pool_exports_exported_bytes(const struct region *region, int slot, int card);
 
 #endif

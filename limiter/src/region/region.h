@@ -3,8 +3,8 @@
  * Fixed width, no pointers, little-endian. The node's agent reads it from outside without the lock, and believes
  * nothing.
  */
-#ifndef VGPU_REGION_H
-#define VGPU_REGION_H
+#ifndef VGPU_REGION_REGION_H
+#define VGPU_REGION_REGION_H
 
 #include <assert.h>
 #include <pthread.h>
@@ -12,14 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REGION_MAGIC   "VGPUREGN"
-#define REGION_VERSION 1
-#define REGION_CARDS   32
-#define REGION_SLOTS   1024
-#define REGION_WINDOWS 2
-#define REGION_SHARES  512
-#define UUID_SIZE      16
-#define UNLIMITED      UINT64_MAX
+#define REGION_MAGIC        "VGPUREGN"
+#define REGION_VERSION      1
+#define REGION_CARDS        32
+#define REGION_SLOTS        1024
+#define REGION_WINDOWS      2
+#define REGION_POOL_EXPORTS 512
+#define UUID_SIZE           16
+#define UNLIMITED           UINT64_MAX
 
 /* Who a process is: a pid alone comes back. */
 struct identity {
@@ -96,17 +96,17 @@ struct region_slot {
     uint32_t settled[REGION_CARDS]; /* under the lock: how often a measurement said otherwise than what was charged */
 };
 
-enum share_kind { SHARE_NONE, SHARE_MAKER, SHARE_IMPORTER };
+enum pool_export_role { POOL_EXPORT_FREE, POOL_EXPORTER, POOL_IMPORTER };
 
 /* A pool's pointer that was exported to other processes, or imported by one (shares.h). Under the lock. */
-struct region_share {
+struct region_pool_export {
     uint64_t key;   /* tells the pointer, whoever has it */
     uint64_t group; /* of pointers that lie in the same memory */
     uint64_t bytes; /* of that memory */
     uint64_t pool;  /* the process's own name for it */
     uint32_t card;  /* the row */
     uint32_t slot;  /* the process */
-    uint32_t kind;  /* last; of enum share_kind */
+    uint32_t kind;  /* last; of enum pool_export_role */
     uint32_t reserved;
 };
 
@@ -114,7 +114,7 @@ struct region {
     struct region_header header;
     struct region_card cards[REGION_CARDS];
     struct region_slot slots[REGION_SLOTS];
-    struct region_share shares[REGION_SHARES];
+    struct region_pool_export shares[REGION_POOL_EXPORTS];
 };
 
 static_assert(sizeof(struct region_header) == 256, "layout");
@@ -134,7 +134,7 @@ static_assert(offsetof(struct region_slot, calls) == 24, "layout");
 static_assert(offsetof(struct region_slot, used) == 64, "layout");
 static_assert(offsetof(struct region_slot, managed) == 320, "layout");
 static_assert(offsetof(struct region_slot, settled) == 576, "layout");
-static_assert(sizeof(struct region_share) == 48, "layout");
+static_assert(sizeof(struct region_pool_export) == 48, "layout");
 static_assert(offsetof(struct region, slots) == 8448, "layout");
 static_assert(offsetof(struct region, shares) == 729344, "layout");
 

@@ -28,11 +28,13 @@ static void refill(struct region_card *card, unsigned share, uint64_t now) {
     card->refilled_at = now;
 }
 
-static void cap(struct region_card *card) { card->tokens = clamp(card->tokens, -OWED_MOST, (int64_t)TOKENS_MOST); }
+static void cap(struct region_card *card) {
+    card->tokens = clamp(card->tokens, -OWED_MOST, (int64_t)TOKEN_BUCKET_BURST_CAP);
+}
 
 static uint64_t leased_for(const struct region_card *card, uint64_t now) {
     uint64_t until = __atomic_load_n(&card->leased_until, __ATOMIC_RELAXED);
-    return until > now && until - now <= TOKENS_LEASE_MOST ? until - now : 0;
+    return until > now && until - now <= TOKEN_BUCKET_TURN_MAX ? until - now : 0;
 }
 
 static uint64_t until_repaid(const struct region_card *card, unsigned share) {
@@ -72,7 +74,7 @@ static void hand(struct region_card *card, uint32_t who, uint64_t now) {
     __atomic_store_n(&card->leased_until, now + FIRST_LEASE, __ATOMIC_RELAXED);
 }
 
-uint64_t tokens_take(struct region_card *card, uint32_t who, uint32_t *ticket, unsigned share, uint64_t now) {
+uint64_t token_bucket_take(struct region_card *card, uint32_t who, uint32_t *ticket, unsigned share, uint64_t now) {
     draw(card, ticket);
     uint64_t wait = until_free(card, who, share, now);
     if (!wait && !is_next(card, *ticket, now)) return LOOK;
@@ -84,23 +86,23 @@ uint64_t tokens_take(struct region_card *card, uint32_t who, uint32_t *ticket, u
     return 0;
 }
 
-void tokens_seize(struct region_card *card, uint32_t who, uint64_t now) {
+void token_bucket_seize(struct region_card *card, uint32_t who, uint64_t now) {
     card->free_since = 0;
     hand(card, who, now);
 }
 
-bool tokens_suffice(const struct region_card *card, uint64_t expected) {
+bool token_bucket_covers(const struct region_card *card, uint64_t expected) {
     uint32_t tickets = __atomic_load_n(&card->tickets, __ATOMIC_RELAXED);
     bool is_awaited = tickets != __atomic_load_n(&card->served, __ATOMIC_RELAXED);
     return !is_awaited && __atomic_load_n(&card->tokens, __ATOMIC_RELAXED) > (int64_t)expected;
 }
 
-void tokens_show(struct region_card *card, uint64_t until) {
+void token_bucket_show_use(struct region_card *card, uint64_t until) {
     if (__atomic_load_n(&card->leased_until, __ATOMIC_RELAXED) < until)
         __atomic_store_n(&card->leased_until, until, __ATOMIC_RELAXED);
 }
 
-void tokens_extend(struct region_card *card, uint32_t who, uint64_t until) {
+void token_bucket_extend_turn(struct region_card *card, uint32_t who, uint64_t until) {
     if (__atomic_load_n(&card->holder, __ATOMIC_RELAXED) == who)
         __atomic_store_n(&card->leased_until, until, __ATOMIC_RELAXED);
 }
@@ -112,19 +114,19 @@ static uint64_t not_charged_yet(const struct region_card *card, uint64_t cost, u
     return cost < since ? cost : since;
 }
 
-void tokens_charge(struct region_card *card, uint32_t who, unsigned share, uint64_t cost, uint64_t now) {
+void token_bucket_charge(struct region_card *card, uint32_t who, unsigned share, uint64_t cost, uint64_t now) {
     uint64_t fresh = not_charged_yet(card, cost, now);
     card->charged_until = now;
     refill(card, share, now);
     card->tokens -= fresh < (uint64_t)OWED_MOST ? (int64_t)fresh : OWED_MOST;
     cap(card);
     __atomic_store_n(&card->gpu_ns, card->gpu_ns + fresh, __ATOMIC_RELAXED);
-    windows_turn(card, now);
+    windows_update(card, now);
     if (card->holder == who) card->holder = 0;
     __atomic_fetch_add(&card->turns, 1, __ATOMIC_RELEASE);
 }
 
-void tokens_count_wait(struct region_card *card, uint64_t ns) {
+void token_bucket_count_wait(struct region_card *card, uint64_t ns) {
     uint64_t us = ns / 1000;
     uint32_t wait = us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
     uint32_t longest = __atomic_load_n(&card->longest_wait_us, __ATOMIC_RELAXED);

@@ -29,6 +29,6 @@ static void turn(struct region_window *window, uint64_t length, uint64_t gpu_ns,
     begin(window, gpu_ns, now);
 }
 
-void windows_turn(struct region_card *card, uint64_t now) {
+void windows_update(struct region_card *card, uint64_t now) {
     for (int i = 0; i < REGION_WINDOWS; i++) turn(&card->windows[i], lengths[i], card->gpu_ns, now);
 }

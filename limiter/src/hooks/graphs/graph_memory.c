@@ -44,7 +44,7 @@ static uint64_t excess(CUdevice device, uint64_t claimed, uint64_t now) {
 }
 
 static void give_back(struct attempt *attempt) {
-    if (attempt->is_charged) charge_release(attempt->claim.card, attempt->claim.bytes);
+    if (attempt->is_charged) charge_release(attempt->reservation.card, attempt->reservation.bytes);
     attempt_end(attempt);
 }
 
@@ -65,9 +65,9 @@ static bool begin_shared(uint64_t need, struct graph_call *call) {
 
 /* In a span of the call. */
 static bool charge_now(struct graph_call *call, uint64_t bytes) {
-    struct claim claim;
-    if (!charge_try(call->attempt.uuid, bytes, &claim)) return false;
-    call->attempt.claim.bytes += bytes;
+    struct reservation reservation;
+    if (!charge_try(call->attempt.uuid, bytes, &reservation)) return false;
+    call->attempt.reservation.bytes += bytes;
     return true;
 }
 
@@ -83,7 +83,7 @@ static bool begin_left(uint64_t need, struct graph_call *call) {
     if (charge_now(call, need)) return true;
     call->is_sure = false;
     if (charge_now(call, missing(need, call->before))) return true;
-    refusals_add(attempt->what, attempt->uuid, missing(need, call->before));
+    refusals_report(attempt->what, attempt->uuid, missing(need, call->before));
     give_back(attempt);
     return false;
 }
@@ -120,9 +120,9 @@ bool graph_memory_begin(const char *what, CUgraphExec graph, struct graph_calls 
 
 /* Whether what was taken can be charged. Nothing has measured it meanwhile, for we are in a span. */
 static bool fits(struct graph_call *call) {
-    uint64_t more = missing(held(call->device), call->before + call->attempt.claim.bytes);
+    uint64_t more = missing(held(call->device), call->before + call->attempt.reservation.bytes);
     if (call->is_sure || charge_now(call, more)) return true;
-    refusals_add(call->attempt.what, call->attempt.uuid, more);
+    refusals_report(call->attempt.what, call->attempt.uuid, more);
     return false;
 }
 
@@ -138,8 +138,8 @@ static void end(struct graph_call *call) {
     bool is_quiet = !call->attempt.is_charged && now == call->before;
     if (is_quiet) return;
     if (!call->attempt.is_charged) call->attempt = attempt_begin_on(call->attempt.what, call->device, 0);
-    uint64_t spare = excess(call->device, call->attempt.claim.bytes, now);
-    if (spare) charge_release(call->attempt.claim.card, spare);
+    uint64_t spare = excess(call->device, call->attempt.reservation.bytes, now);
+    if (spare) charge_release(call->attempt.reservation.card, spare);
     attempt_end(&call->attempt);
 }
 
@@ -157,7 +157,7 @@ static bool is_charged(CUdevice device) {
 /* The region's row of a device; -1 where there is none. */
 static int card_of(CUdevice device) {
     uint8_t uuid[UUID_SIZE];
-    const struct region *region = place_region();
+    const struct region *region = container_region();
     return region && cards_of_device(device, uuid) ? account_find_card(region, uuid) : -1;
 }
 

@@ -1,8 +1,8 @@
 /* The memory of graphs' own allocations. A device's graphs share it; the driver takes what is missing when a graph is
  * uploaded or launched, and keeps it until it is trimmed. How much is missing can be told, but where a graph was
  * launched that leaves allocations to others: what of it is in use, the driver does not say. */
-#ifndef VGPU_GRAPH_MEMORY_H
-#define VGPU_GRAPH_MEMORY_H
+#ifndef VGPU_HOOKS_GRAPHS_GRAPH_MEMORY_H
+#define VGPU_HOOKS_GRAPHS_GRAPH_MEMORY_H
 
 #include "charge/attempt.h"
 

@@ -5,49 +5,51 @@
 #include "charge/local_memory.h"
 #include "driver/function_table.h"
 
-CUfunction plan_function(CUfunction function, CUkernel kernel) { return function ? function : (CUfunction)kernel; }
+CUfunction graph_plan_function(CUfunction function, CUkernel kernel) {
+    return function ? function : (CUfunction)kernel;
+}
 
-static void read_kernel(CUgraphNode node, struct plan *plan) {
+static void read_kernel(CUgraphNode node, struct graph_plan *plan) {
     CUDA_KERNEL_NODE_PARAMS_v2 of = {0};
     CUresult result =
-        hooks_has(FN_cuGraphKernelNodeGetParams_v2)
+        functions_has(FN_cuGraphKernelNodeGetParams_v2)
             ? REAL(cuGraphKernelNodeGetParams_v2)(node, &of)
             : REAL(cuGraphKernelNodeGetParams)(node, (CUDA_KERNEL_NODE_PARAMS_v1 *)&of); /* its first part */
     if (result != CUDA_SUCCESS) return;
-    uint64_t growth = local_growth(plan_function(of.func, of.kern));
+    uint64_t growth = local_memory_growth(graph_plan_function(of.func, of.kern));
     if (growth > plan->local) plan->local = growth;
 }
 
-static void read_allocation(CUgraphNode node, struct plan *plan) {
+static void read_allocation(CUgraphNode node, struct graph_plan *plan) {
     CUDA_MEM_ALLOC_NODE_PARAMS of = {0};
     if (REAL(cuGraphMemAllocNodeGetParams)(node, &of) != CUDA_SUCCESS) return;
     int device = of.poolProps.location.id;
     plan->left += of.dptr;
     if (of.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE && device >= 0 && device < REGION_CARDS)
-        blocks_add(&plan->blocks[device], of.dptr, of.bytesize);
+        graph_blocks_add(&plan->blocks[device], of.dptr, of.bytesize);
 }
 
-static void read_free(CUgraphNode node, struct plan *plan) {
+static void read_free(CUgraphNode node, struct graph_plan *plan) {
     CUdeviceptr pointer;
     if (REAL(cuGraphMemFreeNodeGetParams)(node, &pointer) == CUDA_SUCCESS) plan->left -= pointer;
 }
 
 /* NOLINTBEGIN(misc-no-recursion): as deep as graphs lie in each other */
-static void read_graph(CUgraph graph, struct plan *plan);
+static void read_graph(CUgraph graph, struct graph_plan *plan);
 
-static void read_child(CUgraphNode node, struct plan *plan) {
+static void read_child(CUgraphNode node, struct graph_plan *plan) {
     CUgraph child;
     if (REAL(cuGraphChildGraphNodeGetGraph)(node, &child) == CUDA_SUCCESS) read_graph(child, plan);
 }
 
 /* Drivers before CUDA 13 do not tell the bodies of a condition. */
-static void read_bodies(CUgraphNode node, struct plan *plan) {
+static void read_bodies(CUgraphNode node, struct graph_plan *plan) {
     CUgraphNodeParams of = {0};
-    if (!hooks_has(FN_cuGraphNodeGetParams) || REAL(cuGraphNodeGetParams)(node, &of) != CUDA_SUCCESS) return;
+    if (!functions_has(FN_cuGraphNodeGetParams) || REAL(cuGraphNodeGetParams)(node, &of) != CUDA_SUCCESS) return;
     for (unsigned i = 0; i < of.conditional.size; i++) read_graph(of.conditional.phGraph_out[i], plan);
 }
 
-static void read_node(CUgraphNode node, struct plan *plan) {
+static void read_node(CUgraphNode node, struct graph_plan *plan) {
     CUgraphNodeType type;
     if (REAL(cuGraphNodeGetType)(node, &type) != CUDA_SUCCESS) return;
     if (type == CU_GRAPH_NODE_TYPE_KERNEL) read_kernel(node, plan);
@@ -57,7 +59,7 @@ static void read_node(CUgraphNode node, struct plan *plan) {
     if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) read_bodies(node, plan);
 }
 
-static void read_graph(CUgraph graph, struct plan *plan) {
+static void read_graph(CUgraph graph, struct graph_plan *plan) {
     size_t count = 0;
     if (REAL(cuGraphGetNodes)(graph, NULL, &count) != CUDA_SUCCESS || count == 0) return;
     CUgraphNode *nodes = (CUgraphNode *)malloc(count * sizeof *nodes);
@@ -67,7 +69,7 @@ static void read_graph(CUgraph graph, struct plan *plan) {
 }
 /* NOLINTEND(misc-no-recursion) */
 
-void plan_read(CUgraph graph, struct plan *plan) {
-    *plan = (struct plan){0};
+void graph_plan_read(CUgraph graph, struct graph_plan *plan) {
+    *plan = (struct graph_plan){0};
     read_graph(graph, plan);
 }

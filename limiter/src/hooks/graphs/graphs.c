@@ -7,7 +7,7 @@
 #include "hooks/graphs/graph_plan.h"
 #include "hooks/programs/launches.h"
 
-static void note(CUgraphExec ready, const struct plan *plan) {
+static void note(CUgraphExec ready, const struct graph_plan *plan) {
     uint64_t bytes[REGION_CARDS];
     for (int device = 0; device < REGION_CARDS; device++) bytes[device] = plan->blocks[device].sum;
     graph_needs_put((uint64_t)ready, bytes, plan->left != 0);
@@ -16,14 +16,14 @@ static void note(CUgraphExec ready, const struct plan *plan) {
 /* The rest of a body that makes a graph ready to be launched, after which it is `*ready`. */
 #define MAKE_READY(name, ready, graph, ...)                                   \
     do {                                                                      \
-        struct plan plan;                                                     \
+        struct graph_plan plan;                                               \
         if (!charge_is_limited() || !(ready)) return REAL(name)(__VA_ARGS__); \
-        plan_read(graph, &plan);                                              \
+        graph_plan_read(graph, &plan);                                        \
         struct attempt attempt = launches_begin(#name, plan.local);           \
         if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;              \
         CUresult result;                                                      \
         do result = REAL(name)(__VA_ARGS__);                                  \
-        while (attempt_again(&attempt, result));                              \
+        while (attempt_retry(&attempt, result));                              \
         if (result == CUDA_SUCCESS) note(*(ready), &plan);                    \
         return launches_finish(&attempt, result);                             \
     } while (0)
@@ -93,14 +93,14 @@ EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec ready, CUgraphNode no
 
 EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec ready, CUgraphNode node,
                                                   const CUDA_KERNEL_NODE_PARAMS_v2 *kernel) {
-    LAUNCH(kernel ? plan_function(kernel->func, kernel->kern) : NULL, cuGraphExecKernelNodeSetParams_v2, ready, node,
-           kernel);
+    LAUNCH(kernel ? graph_plan_function(kernel->func, kernel->kern) : NULL, cuGraphExecKernelNodeSetParams_v2, ready,
+           node, kernel);
 }
 
 EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec ready, CUgraphNode node, CUgraphNodeParams *of) {
     bool is_kernel = of && of->type == CU_GRAPH_NODE_TYPE_KERNEL;
-    LAUNCH(is_kernel ? plan_function(of->kernel.func, of->kernel.kern) : NULL, cuGraphExecNodeSetParams, ready, node,
-           of);
+    LAUNCH(is_kernel ? graph_plan_function(of->kernel.func, of->kernel.kern) : NULL, cuGraphExecNodeSetParams, ready,
+           node, of);
 }
 
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec ready) {
@@ -136,13 +136,13 @@ static CUresult launch_ptsz(CUgraphExec ready, CUstream stream) {
 }
 
 /* A graph's launch may have to wait, as a kernel's (gate.h). */
-#define LAUNCH_GRAPH(launch, ready, stream, named)                   \
-    do {                                                             \
-        if (!gate_is_needed()) return launch(ready, stream);         \
-        struct pass pass = gate_enter(gate_graph_key(ready), named); \
-        CUresult result = launch(ready, stream);                     \
-        gate_leave(&pass);                                           \
-        return result;                                               \
+#define LAUNCH_GRAPH(launch, ready, stream, named)                                        \
+    do {                                                                                  \
+        if (!turn_need_is_any()) return launch(ready, stream);                            \
+        struct launch_pass pass = launch_gate_enter(launch_gate_graph_key(ready), named); \
+        CUresult result = launch(ready, stream);                                          \
+        launch_gate_leave(&pass);                                                         \
+        return result;                                                                    \
     } while (0)
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec ready, CUstream stream) {

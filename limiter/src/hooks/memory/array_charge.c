@@ -8,32 +8,33 @@
 #include "driver/cards.h"
 #include "region/account.h"
 
-static bool is_small(const struct outlay *outlay) { return outlay->bytes <= PIECE_MOST; }
+static bool is_small(const struct array_record *array_record) { return array_record->bytes <= PIECE_MAX; }
 
 static uint32_t measured(int card) {
-    const struct region *region = place_region();
-    return region ? account_settled(region, place_slot(region), card) : 0;
+    const struct region *region = container_region();
+    return region ? account_corrections(region, container_slot(region), card) : 0;
 }
 
 /* Outside the span, so that of several threads that would be refused none keeps the others from being measured. */
 static void measure_outside(struct attempt *attempt) {
-    charge_leave(attempt->span);
-    settle_own(attempt->uuid, 0);
-    attempt->span = charge_enter();
+    charge_end_call(attempt->call_slot);
+    reconcile_own(attempt->uuid, 0);
+    attempt->call_slot = charge_begin_call();
 }
 
 static bool charge_chunk(struct attempt *attempt) {
-    if (charge_try(attempt->uuid, GRANULE, &attempt->claim)) return true;
+    if (charge_try(attempt->uuid, GRANULARITY, &attempt->reservation)) return true;
     measure_outside(attempt);
-    return charge_reserve(attempt->what, attempt->uuid, GRANULE, &attempt->claim);
+    return charge_reserve(attempt->what, attempt->uuid, GRANULARITY, &attempt->reservation);
 }
 
-static struct attempt begin_small(const char *what, const struct outlay *outlay) {
-    struct attempt attempt = attempt_begin_on(what, outlay->device, 0);
-    int card = attempt.claim.card;
-    if (!attempt.is_charged || shelves_join(outlay->device, outlay->bytes, measured(card))) return attempt;
+static struct attempt begin_small(const char *what, const struct array_record *array_record) {
+    struct attempt attempt = attempt_begin_on(what, array_record->device, 0);
+    int card = attempt.reservation.card;
+    if (!attempt.is_charged || array_chunks_join(array_record->device, array_record->bytes, measured(card)))
+        return attempt;
     if (charge_chunk(&attempt)) {
-        shelves_add(outlay->device, outlay->bytes, measured(card));
+        array_chunks_add(array_record->device, array_record->bytes, measured(card));
         return attempt;
     }
     attempt.is_refused = true;
@@ -41,21 +42,23 @@ static struct attempt begin_small(const char *what, const struct outlay *outlay)
     return attempt;
 }
 
-struct attempt array_charge_begin(const char *what, const struct outlay *outlay) {
-    return is_small(outlay) ? begin_small(what, outlay) : attempt_begin_on(what, outlay->device, outlay->bytes);
+struct attempt array_charge_begin(const char *what, const struct array_record *array_record) {
+    return is_small(array_record) ? begin_small(what, array_record)
+                                  : attempt_begin_on(what, array_record->device, array_record->bytes);
 }
 
-static void take_back_small(const struct outlay *outlay) {
+static void take_back_small(const struct array_record *array_record) {
     uint8_t uuid[UUID_SIZE];
-    bool is_measurable = measure_is_trusted() && cards_of_device(outlay->device, uuid);
-    struct shelf_end end = shelves_remove(outlay->device, outlay->bytes, measured(outlay->card), is_measurable);
-    if (end.bytes) charge_release(outlay->card, end.bytes);
-    if (end.is_due) settle_once(uuid, 1);
+    bool is_measurable = nvml_usage_is_trusted() && cards_of_device(array_record->device, uuid);
+    struct array_chunks_removal end =
+        array_chunks_remove(array_record->device, array_record->bytes, measured(array_record->card), is_measurable);
+    if (end.bytes) charge_release(array_record->card, end.bytes);
+    if (end.is_due) reconcile_once(uuid, 1);
 }
 
-void array_charge_take_back(const struct outlay *outlay) {
-    if (is_small(outlay))
-        take_back_small(outlay);
+void array_charge_take_back(const struct array_record *array_record) {
+    if (is_small(array_record))
+        take_back_small(array_record);
     else
-        charge_release(outlay->card, round_up(outlay->bytes, GRANULE));
+        charge_release(array_record->card, round_up(array_record->bytes, GRANULARITY));
 }

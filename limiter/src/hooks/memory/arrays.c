@@ -46,16 +46,16 @@ static uint64_t size_of(const struct wish *wish, CUdevice device) {
 /* One call that makes an array, and what is charged for it. */
 struct making {
     struct attempt attempt;
-    struct outlay outlay;
+    struct array_record array_record;
 };
 
 static struct making begin(const struct wish *wish) {
     struct making making = {0};
     CUdevice device;
     if (!charge_is_limited() || !takes_memory(wish) || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return making;
-    making.outlay = (struct outlay){.device = device, .bytes = size_of(wish, device)};
-    making.attempt = array_charge_begin(wish->what, &making.outlay);
-    making.outlay.card = making.attempt.claim.card;
+    making.array_record = (struct array_record){.device = device, .bytes = size_of(wish, device)};
+    making.attempt = array_charge_begin(wish->what, &making.array_record);
+    making.array_record.card = making.attempt.reservation.card;
     return making;
 }
 
@@ -69,8 +69,9 @@ static CUresult undo(const struct wish *wish, void *handle) {
 
 static CUresult finish(struct making *making, const struct wish *wish, CUresult result, void *handle) {
     if (!making->attempt.is_charged) return result;
-    if (result == CUDA_SUCCESS && !outlays_add((uint64_t)handle, making->outlay)) result = undo(wish, handle);
-    if (result != CUDA_SUCCESS) array_charge_take_back(&making->outlay);
+    if (result == CUDA_SUCCESS && !array_records_add((uint64_t)handle, making->array_record))
+        result = undo(wish, handle);
+    if (result != CUDA_SUCCESS) array_charge_take_back(&making->array_record);
     attempt_end(&making->attempt);
     return result;
 }
@@ -82,7 +83,7 @@ static CUresult finish(struct making *making, const struct wish *wish, CUresult 
         if (making.attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;                  \
         CUresult result;                                                                 \
         do result = REAL(name)(handle, __VA_ARGS__);                                     \
-        while (attempt_again(&making.attempt, result));                                  \
+        while (attempt_retry(&making.attempt, result));                                  \
         return finish(&making, wish, result, result == CUDA_SUCCESS ? *(handle) : NULL); \
     } while (0)
 
@@ -123,23 +124,23 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *mipmaps, const CUDA_ARR
     MAKE(&wish, cuMipmappedArrayCreate, mipmaps, descriptor, levels);
 }
 
-static void finish_end(uint64_t handle, const struct outlay *outlay, CUresult result) {
-    if (result == CUDA_SUCCESS && outlay) array_charge_take_back(outlay);
-    if (result == CUDA_SUCCESS) vmm_end_of(handle);
-    if (result != CUDA_SUCCESS && outlay) outlays_add(handle, *outlay);
+static void finish_end(uint64_t handle, const struct array_record *array_record, CUresult result) {
+    if (result == CUDA_SUCCESS && array_record) array_charge_take_back(array_record);
+    if (result == CUDA_SUCCESS) virtual_memory_end_owner(handle);
+    if (result != CUDA_SUCCESS && array_record) array_records_add(handle, *array_record);
 }
 
 /* Taken before the driver's call, for after it another thread may be given the same handle. */
-#define DESTROY(name, handle)                                           \
-    do {                                                                \
-        struct outlay outlay;                                           \
-        if (!charge_is_limited()) return REAL(name)(handle);            \
-        int span = charge_enter();                                      \
-        bool known = outlays_take((uint64_t)(handle), &outlay);         \
-        CUresult result = REAL(name)(handle);                           \
-        finish_end((uint64_t)(handle), known ? &outlay : NULL, result); \
-        charge_leave(span);                                             \
-        return result;                                                  \
+#define DESTROY(name, handle)                                                 \
+    do {                                                                      \
+        struct array_record array_record;                                     \
+        if (!charge_is_limited()) return REAL(name)(handle);                  \
+        int call_slot = charge_begin_call();                                  \
+        bool known = array_records_take((uint64_t)(handle), &array_record);   \
+        CUresult result = REAL(name)(handle);                                 \
+        finish_end((uint64_t)(handle), known ? &array_record : NULL, result); \
+        charge_end_call(call_slot);                                           \
+        return result;                                                        \
     } while (0)
 
 EXPORT CUresult cuArrayDestroy(CUarray array) { DESTROY(cuArrayDestroy, array); }

@@ -13,46 +13,46 @@ static bool is_used; /* atomically: never unset */
 
 static uint64_t memory_of(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
     bool is_descriptor = handle && handle->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD && charge_is_limited();
-    return is_descriptor ? backings_hold_imported(handle->handle.fd) : 0;
+    return is_descriptor ? physical_memory_hold_imported(handle->handle.fd) : 0;
 }
 
 /* `number` is of the reference that the new owner takes over. */
-static void own(uint64_t owner, uint64_t number, enum sort sort) {
+static void own(uint64_t owner, uint64_t number, enum reference_kind sort) {
     if (number == 0) return;
     __atomic_store_n(&is_used, true, __ATOMIC_RELAXED);
-    int span = charge_enter();
-    changes_charge(bindings_put(owner, 0, number, sort));
-    charge_leave(span);
+    int call_slot = charge_begin_call();
+    physical_charge_apply(bindings_put(owner, 0, number, sort));
+    charge_end_call(call_slot);
 }
 
 /* The reference has no new owner. */
 static void let_go(uint64_t number) {
     if (number == 0) return;
-    int span = charge_enter();
-    changes_charge(backings_drop(number, IMPORTED));
-    charge_leave(span);
+    int call_slot = charge_begin_call();
+    physical_charge_apply(physical_memory_drop(number, REFERENCE_IMPORTED));
+    charge_end_call(call_slot);
 }
 
 void external_end(CUdeviceptr pointer) {
     if (!__atomic_load_n(&is_used, __ATOMIC_RELAXED)) return;
-    int span = charge_enter();
-    vmm_end_of(pointer);
-    charge_leave(span);
+    int call_slot = charge_begin_call();
+    virtual_memory_end_owner(pointer);
+    charge_end_call(call_slot);
 }
 
 /* With success the driver takes the descriptor over: whose memory it is of has to be known before. */
 EXPORT CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
     uint64_t number = memory_of(handle);
-    struct measured call = measured_begin("cuImportExternalMemory", 0);
+    struct measured_call call = measured_call_begin("cuImportExternalMemory", 0);
     CUresult result = REAL(cuImportExternalMemory)(memory, handle);
-    if (!measured_fits(&call, result)) {
+    if (!measured_call_fits(&call, result)) {
         REAL(cuDestroyExternalMemory)(*memory);
-        result = measured_undone(&call);
+        result = measured_call_undone(&call);
     }
     if (result != CUDA_SUCCESS) let_go(number);
     if (result != CUDA_SUCCESS || number == 0) return result;
-    backings_disown(handle->handle.fd);
-    own((uint64_t)*memory, number, IMPORTED);
+    physical_memory_disown(handle->handle.fd);
+    own((uint64_t)*memory, number, REFERENCE_IMPORTED);
     return result;
 }
 
@@ -65,13 +65,13 @@ EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
 EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *pointer, CUexternalMemory memory,
                                                 const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *buffer) {
     CUresult result = REAL(cuExternalMemoryGetMappedBuffer)(pointer, memory, buffer);
-    if (result == CUDA_SUCCESS) own(*pointer, bindings_hold((uint64_t)memory, 0), UNSEEN);
+    if (result == CUDA_SUCCESS) own(*pointer, bindings_hold((uint64_t)memory, 0), REFERENCE_UNSEEN);
     return result;
 }
 
 EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmaps, CUexternalMemory memory,
                                                         const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *of) {
     CUresult result = REAL(cuExternalMemoryGetMappedMipmappedArray)(mipmaps, memory, of);
-    if (result == CUDA_SUCCESS) own((uint64_t)*mipmaps, bindings_hold((uint64_t)memory, 0), UNSEEN);
+    if (result == CUDA_SUCCESS) own((uint64_t)*mipmaps, bindings_hold((uint64_t)memory, 0), REFERENCE_UNSEEN);
     return result;
 }

@@ -1,6 +1,6 @@
 /* Memory of another API's, or of our own by an exported descriptor. */
-#ifndef VGPU_EXTERNAL_H
-#define VGPU_EXTERNAL_H
+#ifndef VGPU_HOOKS_MEMORY_EXTERNAL_MEMORY_H
+#define VGPU_HOOKS_MEMORY_EXTERNAL_MEMORY_H
 
 #include "driver/abi.h"
 

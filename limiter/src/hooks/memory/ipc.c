@@ -11,12 +11,12 @@ EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
     size_t size;
     if (result == CUDA_SUCCESS && charge_is_limited() &&
         REAL(cuMemGetAddressRange_v2)(&base, &size, pointer) == CUDA_SUCCESS)
-        ipc_note(base);
+        ipc_exports_add(base);
     return result;
 }
 
 EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
     CUresult result = REAL(cuIpcCloseMemHandle)(pointer);
-    if (result == CUDA_SUCCESS) measured_end();
+    if (result == CUDA_SUCCESS) measured_call_reconcile();
     return result;
 }

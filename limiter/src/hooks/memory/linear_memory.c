@@ -34,7 +34,7 @@ static CUresult finish_old(struct attempt *attempt, CUresult result, CUdeviceptr
         if ((attempt).is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
         CUresult result;                                           \
         do result = REAL(name)(pointer, __VA_ARGS__);              \
-        while (attempt_again(&(attempt), result));                 \
+        while (attempt_retry(&(attempt), result));                 \
         return FINISH(pointer)(&(attempt), result, pointer);       \
     } while (0)
 
@@ -44,7 +44,7 @@ static CUresult finish_old(struct attempt *attempt, CUresult result, CUdeviceptr
         if ((attempt).is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
         CUresult result;                                           \
         do result = REAL(name)(pointer, __VA_ARGS__);              \
-        while (attempt_again(&(attempt), result));                 \
+        while (attempt_retry(&(attempt), result));                 \
         return attempt_finish(&(attempt), spilled, pointer);       \
     } while (0)
 
@@ -94,17 +94,17 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned f
     ALLOCATE(attempt, cuMemAllocManaged, pointer, bytes, flags);
 }
 
-static CUresult take_back(CUdeviceptr pointer, struct holding holding, CUresult result) {
-    if (result != CUDA_SUCCESS) holding.bytes = holdings_put_back(pointer, &holding);
-    if (result == CUDA_SUCCESS && holding.bytes && ipc_end(pointer)) settle_others();
+static CUresult take_back(CUdeviceptr pointer, struct pointer_charge holding, CUresult result) {
+    if (result != CUDA_SUCCESS) holding.bytes = pointers_put_back(pointer, &holding);
+    if (result == CUDA_SUCCESS && holding.bytes && ipc_exports_remove(pointer)) reconcile_others();
     if (holding.bytes) (holding.is_managed ? charge_release_managed : charge_release)(holding.card, holding.bytes);
     return result;
 }
 
 static void look_at_current_pool(void) {
-    pool_users_enter();
-    pool_charges_look(pools_current());
-    pool_users_leave();
+    pool_guard_enter();
+    pool_charge_check(current_pools_get());
+    pool_guard_leave();
 }
 
 /* Of a pool's memory the free waits for the device, and the pool may shrink. */
@@ -121,9 +121,9 @@ static CUresult pass(CUdeviceptr pointer, CUresult result) {
 
 /* What a pool's pointer is known for. */
 static void forget(CUdeviceptr pointer) {
-    pools_use_less(recents_take(pointer));
-    if (exported_any()) exported_free(pointer);
-    if (imported_any()) imported_free(pointer);
+    pools_subtract_used(recent_allocations_take(pointer));
+    if (exports_any()) exports_free(pointer);
+    if (imports_any()) imports_free(pointer);
 }
 
 /* Taken before the driver's call, for after it another thread may be given the same pointer; and so is a pool's use,
@@ -131,14 +131,14 @@ static void forget(CUdeviceptr pointer) {
  * and `after` sees to it. */
 #define FREE(name, after, pointer, ...)                                         \
     do {                                                                        \
-        struct holding holding;                                                 \
-        if (!charge_is_limited() || !holdings_take(pointer, &holding)) {        \
+        struct pointer_charge holding;                                          \
+        if (!charge_is_limited() || !pointers_take(pointer, &holding)) {        \
             forget(pointer);                                                    \
             return after(pointer, REAL(name)(__VA_ARGS__));                     \
         }                                                                       \
-        int span = charge_enter();                                              \
+        int call_slot = charge_begin_call();                                    \
         CUresult result = take_back(pointer, holding, REAL(name)(__VA_ARGS__)); \
-        charge_leave(span);                                                     \
+        charge_end_call(call_slot);                                             \
         return result;                                                          \
     } while (0)
 

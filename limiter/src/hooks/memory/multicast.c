@@ -19,9 +19,9 @@ static CUdevice device_at(CUdeviceptr address) {
 }
 
 static void bind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, uint64_t number) {
-    int span = charge_enter();
-    changes_charge(bindings_put(object, place_of(device, offset), number, UNSEEN));
-    charge_leave(span);
+    int call_slot = charge_begin_call();
+    physical_charge_apply(bindings_put(object, place_of(device, offset), number, REFERENCE_UNSEEN));
+    charge_end_call(call_slot);
 }
 
 #define BIND(name, device, number, object, offset, ...)                                          \
@@ -34,27 +34,27 @@ static void bind(CUmemGenericAllocationHandle object, CUdevice device, size_t of
 EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset,
                                    CUmemGenericAllocationHandle memory, size_t from, size_t size,
                                    unsigned long long flags) {
-    BIND(cuMulticastBindMem, device_of(memory), backings_hold(memory), object, offset, object, offset, memory, from,
-         size, flags);
+    BIND(cuMulticastBindMem, device_of(memory), physical_memory_hold(memory), object, offset, object, offset, memory,
+         from, size, flags);
 }
 
 EXPORT CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
                                       CUmemGenericAllocationHandle memory, size_t from, size_t size,
                                       unsigned long long flags) {
-    BIND(cuMulticastBindMem_v2, device, backings_hold(memory), object, offset, object, device, offset, memory, from,
-         size, flags);
+    BIND(cuMulticastBindMem_v2, device, physical_memory_hold(memory), object, offset, object, device, offset, memory,
+         from, size, flags);
 }
 
 EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset, CUdeviceptr memory, size_t size,
                                     unsigned long long flags) {
-    BIND(cuMulticastBindAddr, device_at(memory), backings_hold_at(memory), object, offset, object, offset, memory, size,
-         flags);
+    BIND(cuMulticastBindAddr, device_at(memory), physical_memory_hold_at(memory), object, offset, object, offset,
+         memory, size, flags);
 }
 
 EXPORT CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
                                        CUdeviceptr memory, size_t size, unsigned long long flags) {
-    BIND(cuMulticastBindAddr_v2, device, backings_hold_at(memory), object, offset, object, device, offset, memory, size,
-         flags);
+    BIND(cuMulticastBindAddr_v2, device, physical_memory_hold_at(memory), object, offset, object, device, offset,
+         memory, size, flags);
 }
 
 EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, size_t size) {

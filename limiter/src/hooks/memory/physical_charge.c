@@ -4,23 +4,23 @@
 #include "charge/reconcile.h"
 
 /* What another process may hold on is charged there before it is taken back here, or with it. */
-static void take_back(struct backing change) {
+static void take_back(struct physical_memory change) {
     if (change.pool) {
-        charge_end_pool((struct share_end){change.pool, change.card, change.bytes, change.bytes, 0});
+        charge_end_pool((struct pending_pool_end){change.pool, change.card, change.bytes, change.bytes, 0});
         return;
     }
-    if (change.is_exported) settle_others();
+    if (change.is_exported) reconcile_others();
     (change.was_hidden ? charge_release_managed : charge_release)(change.card, change.bytes);
 }
 
-void changes_charge(struct backing change) {
+void physical_charge_apply(struct physical_memory change) {
     if (change.bytes == 0) return;
-    if (change.fate == FREED) take_back(change);
-    if (change.fate == HIDDEN) charge_mark_managed(change.card, change.bytes);
-    if (change.fate == SHOWN) charge_unmark_managed(change.card, change.bytes);
+    if (change.fate == MEMORY_FREED) take_back(change);
+    if (change.fate == MEMORY_HIDDEN) charge_mark_managed(change.card, change.bytes);
+    if (change.fate == MEMORY_SHOWN) charge_unmark_managed(change.card, change.bytes);
 }
 
-void changes_look(void) {
-    struct backing change;
-    while (backings_sweep(&change)) changes_charge(change);
+void physical_charge_sweep(void) {
+    struct physical_memory change;
+    while (physical_memory_sweep(&change)) physical_charge_apply(change);
 }

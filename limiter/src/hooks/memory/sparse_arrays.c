@@ -20,15 +20,15 @@ static uint64_t place_of(const CUarrayMapInfo *part) {
 static void note(const CUarrayMapInfo *part) {
     uint64_t owner = (uint64_t)part->resource.array;
     bool is_mapped = part->memOperationType == CU_MEM_OPERATION_TYPE_MAP;
-    uint64_t number = is_mapped ? backings_hold(part->memHandle.memHandle) : 0;
-    changes_charge(bindings_put(owner, place_of(part), number, UNSEEN));
+    uint64_t number = is_mapped ? physical_memory_hold(part->memHandle.memHandle) : 0;
+    physical_charge_apply(bindings_put(owner, place_of(part), number, REFERENCE_UNSEEN));
 }
 
 static void note_all(const CUarrayMapInfo *parts, unsigned count) {
     if (!charge_is_limited()) return;
-    int span = charge_enter();
+    int call_slot = charge_begin_call();
     for (unsigned i = 0; i < count; i++) note(&parts[i]);
-    charge_leave(span);
+    charge_end_call(call_slot);
 }
 
 EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *parts, unsigned count, CUstream stream) {

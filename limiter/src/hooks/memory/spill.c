@@ -17,10 +17,10 @@ static void advise(CUdeviceptr pointer, size_t bytes) {
 }
 
 CUresult spill(struct attempt *attempt, CUresult result, CUdeviceptr *pointer, size_t bytes) {
-    if (!is_wanted(attempt, result) || !attempt_turn_managed(attempt, bytes)) return result;
+    if (!is_wanted(attempt, result) || !attempt_make_managed(attempt, bytes)) return result;
     if (REAL(cuMemAllocManaged)(pointer, bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS) return result;
     advise(*pointer, bytes);
-    charge_spill(attempt->claim.card, attempt->claim.bytes);
+    charge_count_spill(attempt->reservation.card, attempt->reservation.bytes);
     log_debug("%s: the card is full, %zu bytes are served from the host's memory", attempt->what, bytes);
     return CUDA_SUCCESS;
 }

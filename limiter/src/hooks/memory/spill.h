@@ -3,8 +3,8 @@
  *
  * Only what a plain allocation gives can be served so: no memory with a handle, no arrays, and not what comes from a
  * pool, whose cuMemFreeAsync takes no managed memory. Those stay refused. */
-#ifndef VGPU_SPILL_H
-#define VGPU_SPILL_H
+#ifndef VGPU_HOOKS_MEMORY_SPILL_H
+#define VGPU_HOOKS_MEMORY_SPILL_H
 
 #include "charge/attempt.h"
 #include "driver/abi.h"

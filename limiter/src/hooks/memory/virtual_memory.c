@@ -11,20 +11,20 @@ static bool is_on_card(const CUmemGenericAllocationHandle *handle, const CUmemAl
     return handle && properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-void vmm_end_of(uint64_t owner) {
-    struct backing change;
-    while (bindings_remove_any(owner, &change)) changes_charge(change);
+void virtual_memory_end_owner(uint64_t owner) {
+    struct physical_memory change;
+    while (bindings_remove_any(owner, &change)) physical_charge_apply(change);
 }
 
 static CUresult keep(const struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
-    struct backing backing = {.card = attempt->claim.card, .bytes = attempt->claim.bytes};
+    struct physical_memory physical_memory = {.card = attempt->reservation.card, .bytes = attempt->reservation.bytes};
     if (!attempt->is_charged) return result;
-    if (result == CUDA_SUCCESS && backings_create(*handle, backing)) return result;
+    if (result == CUDA_SUCCESS && physical_memory_create(*handle, physical_memory)) return result;
     if (result == CUDA_SUCCESS) {
         REAL(cuMemRelease)(*handle);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    changes_charge(backing);
+    physical_charge_apply(physical_memory);
     return result;
 }
 
@@ -41,20 +41,20 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
     if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result;
     do result = REAL(cuMemCreate)(handle, size, properties, flags);
-    while (attempt_again(&attempt, result));
+    while (attempt_retry(&attempt, result));
     return finish(&attempt, result, handle);
 }
 
 EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {
     CUresult result = REAL(cuMemRetainAllocationHandle)(handle, address);
-    if (result == CUDA_SUCCESS && charge_is_limited()) backings_retain(*handle, (uintptr_t)address);
+    if (result == CUDA_SUCCESS && charge_is_limited()) physical_memory_retain(*handle, (uintptr_t)address);
     return result;
 }
 
 EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                          unsigned long long flags) {
     CUresult result = REAL(cuMemMap)(address, size, offset, handle, flags);
-    if (result == CUDA_SUCCESS && charge_is_limited()) backings_map(address, size, handle);
+    if (result == CUDA_SUCCESS && charge_is_limited()) physical_memory_map(address, size, handle);
     return result;
 }
 
@@ -62,7 +62,7 @@ EXPORT CUresult cuMemExportToShareableHandle(void *handle, CUmemGenericAllocatio
                                              CUmemAllocationHandleType type, unsigned long long flags) {
     CUresult result = REAL(cuMemExportToShareableHandle)(handle, memory, type, flags);
     bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if (is_descriptor && charge_is_limited()) backings_export(memory, *(int *)handle);
+    if (is_descriptor && charge_is_limited()) physical_memory_export(memory, *(int *)handle);
     return result;
 }
 
@@ -71,7 +71,7 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *mem
                                                CUmemAllocationHandleType type) {
     CUresult result = REAL(cuMemImportFromShareableHandle)(memory, handle, type);
     bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if (is_descriptor && charge_is_limited()) backings_import(*memory, (int)(intptr_t)handle);
+    if (is_descriptor && charge_is_limited()) physical_memory_import(*memory, (int)(intptr_t)handle);
     return result;
 }
 
@@ -79,25 +79,25 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *mem
  * after it. A release fails only for a handle that is none. */
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     if (!charge_is_limited()) return REAL(cuMemRelease)(handle);
-    int span = charge_enter();
-    struct backing change = backings_release(handle);
+    int call_slot = charge_begin_call();
+    struct physical_memory change = physical_memory_release(handle);
     CUresult result = REAL(cuMemRelease)(handle);
-    changes_charge(change);
-    vmm_end_of(handle);
-    charge_leave(span);
+    physical_charge_apply(change);
+    virtual_memory_end_owner(handle);
+    charge_end_call(call_slot);
     return result;
 }
 
 static void unmapped(uint64_t address, uint64_t end) {
-    struct backing change;
-    while (backings_unmap(&address, end, &change)) changes_charge(change);
+    struct physical_memory change;
+    while (physical_memory_unmap(&address, end, &change)) physical_charge_apply(change);
 }
 
 EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
     if (!charge_is_limited()) return REAL(cuMemUnmap)(address, size);
-    int span = charge_enter();
+    int call_slot = charge_begin_call();
     CUresult result = REAL(cuMemUnmap)(address, size);
     if (result == CUDA_SUCCESS) unmapped(address, address + size);
-    charge_leave(span);
+    charge_end_call(call_slot);
     return result;
 }

@@ -1,10 +1,10 @@
 /* The account of physical memory by handle. */
-#ifndef VGPU_VMM_H
-#define VGPU_VMM_H
+#ifndef VGPU_HOOKS_MEMORY_VIRTUAL_MEMORY_H
+#define VGPU_HOOKS_MEMORY_VIRTUAL_MEMORY_H
 
 #include <stdint.h>
 
 /* An owner of bindings (bindings.h) is no more, in a span. */
-void vmm_end_of(uint64_t owner);
+void virtual_memory_end_owner(uint64_t owner);
 
 #endif

@@ -19,14 +19,15 @@ static bool is_ours_to_say(const struct pool *pool) {
 
 /* Whether it is to be charged anew, which has `reserved` so much. */
 static bool is_due(const struct pool *pool, uint64_t reserved) {
-    return reserved != __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) || !is_ours_to_say(pool) || lost_is_due(pool);
+    return reserved != __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) || !is_ours_to_say(pool) ||
+           lost_pool_memory_is_due(pool);
 }
 
 /* The functions down to the next line are called under the pools' lock. */
 
 /* Under the region's lock too. */
 static void exchange(struct region *region, const struct pool *pool, uint64_t claimed, uint64_t reserved) {
-    int slot = place_slot(region);
+    int slot = container_slot(region);
     account_release(region, slot, pool->card, pool->reserved + claimed);
     account_charge(region, slot, pool->card, reserved);
     if (!pool->is_managed) return;
@@ -36,11 +37,11 @@ static void exchange(struct region *region, const struct pool *pool, uint64_t cl
 
 /* Charges what the pool has reserved in place of what was charged for it and claimed for its growth. */
 static bool charge(struct pool *pool, uint64_t claimed, bool is_forced) {
-    struct region *region = place_region();
+    struct region *region = container_region();
     if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return false;
     bool is_ours = is_forced || is_ours_to_say(pool);
     uint64_t reserved = pool->seen;
-    lost_charge(region, pool);
+    lost_pool_memory_charge(region, pool);
     if (is_ours) {
         exchange(region, pool, claimed, reserved);
         __atomic_store_n(&pool->reserved, reserved, __ATOMIC_RELAXED);
@@ -54,23 +55,24 @@ static bool charge(struct pool *pool, uint64_t claimed, bool is_forced) {
 
 static bool look(struct pool *pool, uint64_t claimed, bool is_forced) {
     pools_lock();
-    pools_see_one(pool);
+    pools_read_reserved(pool);
     bool charged = charge(pool, claimed, is_forced);
     pools_unlock();
     return charged;
 }
 
 /* A measurement charges all pools anew. Where none can be had, the difference must do. */
-void pool_charges_settle(struct pool *pool, const struct claim *claim, unsigned own) {
-    if (look(pool, claim->bytes, false)) return;
-    if (settle_own(pool->uuid, own)) return;
-    if (!look(pool, claim->bytes, true) && claim->bytes) charge_release(claim->card, claim->bytes);
+void pool_charge_update(struct pool *pool, const struct reservation *reservation, unsigned own) {
+    if (look(pool, reservation->bytes, false)) return;
+    if (reconcile_own(pool->uuid, own)) return;
+    if (!look(pool, reservation->bytes, true) && reservation->bytes)
+        charge_release(reservation->card, reservation->bytes);
 }
 
-bool pool_charges_are_due(const struct pool *pool) { return is_due(pool, pools_reserved(pool)); }
+bool pool_charge_is_due(const struct pool *pool) { return is_due(pool, pools_reserved(pool)); }
 
-void pool_charges_look(struct pool *pool) {
-    if (pool && pool->is_counted && pool_charges_are_due(pool)) pool_charges_settle(pool, &(struct claim){0}, 0);
+void pool_charge_check(struct pool *pool) {
+    if (pool && pool->is_counted && pool_charge_is_due(pool)) pool_charge_update(pool, &(struct reservation){0}, 0);
 }
 
 /* Under the pools' lock. Whether all could be charged what they have reserved. */
@@ -78,7 +80,7 @@ static bool charge_all(int card, bool are_all_asked) {
     struct pool *pool;
     bool all = true;
     for (unsigned at = 0; (pool = pools_next(card, &at));) {
-        if (are_all_asked || pools_may_have_shrunk(pool)) pools_see_one(pool);
+        if (are_all_asked || pools_may_have_shrunk(pool)) pools_read_reserved(pool);
         if (is_due(pool, pool->seen)) all &= charge(pool, 0, false);
     }
     return all;
@@ -91,14 +93,14 @@ static bool look_on(int card, bool are_all_asked) {
     return charged;
 }
 
-void pool_charges_look_on(const uint8_t uuid[UUID_SIZE], unsigned own) {
-    const struct region *region = place_region();
-    if (region && pools_any() && !look_on(account_find_card(region, uuid), true)) settle_own(uuid, own);
+void pool_charge_check_card(const uint8_t uuid[UUID_SIZE], unsigned own) {
+    const struct region *region = container_region();
+    if (region && pools_any() && !look_on(account_find_card(region, uuid), true)) reconcile_own(uuid, own);
 }
 
-void pool_charges_show_on(const uint8_t uuid[UUID_SIZE], int card) {
-    if (!pools_any_may_have_shrunk(card) && !exported_any()) return;
-    if (!look_on(card, false)) settle_own(uuid, 0);
+void pool_charge_refresh_view(const uint8_t uuid[UUID_SIZE], int card) {
+    if (!pools_any_may_have_shrunk(card) && !exports_any()) return;
+    if (!look_on(card, false)) reconcile_own(uuid, 0);
 }
 
 static void trim_all(int card) {
@@ -108,8 +110,8 @@ static void trim_all(int card) {
     pools_unlock();
 }
 
-void pool_charges_trim_on(const uint8_t uuid[UUID_SIZE]) {
-    const struct region *region = place_region();
+void pool_charge_trim_card(const uint8_t uuid[UUID_SIZE]) {
+    const struct region *region = container_region();
     if (!region || !pools_any()) return;
     CAPTURE_ALLOWS(trim_all(account_find_card(region, uuid)));
 }

@@ -4,18 +4,19 @@
 #include "charge/charge.h"
 
 /* A pool that was imported is none of those that we charge by what they have reserved. */
-static struct share_end end_of(const struct pool *pool, struct shared_pool shared) {
-    if (!pool->is_counted) return (struct share_end){shared.number, shared.card, shared.charged, shared.charged, 0};
+static struct pending_pool_end end_of(const struct pool *pool, struct shared_pool shared) {
+    if (!pool->is_counted)
+        return (struct pending_pool_end){shared.number, shared.card, shared.charged, shared.charged, 0};
     uint64_t managed = pool->lost + (pool->is_managed ? pool->reserved : 0);
-    return (struct share_end){shared.number, pool->card, pool->reserved + pool->lost, managed, 0};
+    return (struct pending_pool_end){shared.number, pool->card, pool->reserved + pool->lost, managed, 0};
 }
 
 /* What descriptors hold on is charged on, and stays this process's to share. */
 static void end_shared(const struct pool *pool, struct shared_pool shared) {
-    struct share_end end = end_of(pool, shared);
-    struct backing left = backings_end_pool(shared.number, end.card, exported_bytes(shared.number));
-    if (left.fate == HIDDEN) end.kept = left.bytes;
-    exported_end(shared.number);
+    struct pending_pool_end end = end_of(pool, shared);
+    struct physical_memory left = physical_memory_end_pool(shared.number, end.card, exports_bytes(shared.number));
+    if (left.fate == MEMORY_HIDDEN) end.kept = left.bytes;
+    exports_end_pool(shared.number);
     charge_end_pool(end);
 }
 

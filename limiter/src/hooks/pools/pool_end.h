@@ -1,6 +1,6 @@
 /* What becomes of a pool's charge when the pool is gone. */
-#ifndef VGPU_POOL_END_H
-#define VGPU_POOL_END_H
+#ifndef VGPU_HOOKS_POOLS_POOL_END_H
+#define VGPU_HOOKS_POOLS_POOL_END_H
 
 #include "books/pool_ids.h"
 #include "books/pools.h"

@@ -12,44 +12,44 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool
     CUresult result = REAL(cuMemPoolExportToShareableHandle)(handle, pool, type, flags);
     bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if (is_descriptor && charge_is_limited())
-        backings_export_pool(pool_numbers_get((uint64_t)pool).number, *(int *)handle);
+        physical_memory_export_pool(pool_ids_get((uint64_t)pool).number, *(int *)handle);
     return result;
 }
 
 /* Where there is no room for it, who imports the pointer is charged at once. */
 static void add_row(const struct pool *pool, uint64_t number, uint64_t key, const struct extent *extent) {
-    struct region_share row = {.key = key,
-                               .group = pool_rows_group(number, extent),
-                               .bytes = extent->steps * POOL_STEP,
-                               .pool = number,
-                               .card = (uint32_t)pool->card,
-                               .kind = SHARE_MAKER};
-    pool_rows_add(&row, 0);
+    struct region_pool_export row = {.key = key,
+                                     .group = pool_export_rows_group(number, extent),
+                                     .bytes = extent->steps * POOL_STEP,
+                                     .pool = number,
+                                     .card = (uint32_t)pool->card,
+                                     .kind = POOL_EXPORTER};
+    pool_export_rows_add(&row, 0);
 }
 
 /* What was kept at its place is no longer; what was given back before is seen first. */
 static void keep_track(struct pool *pool, uint64_t number, const struct extent *extent) {
     pools_lock();
     __atomic_store_n(&pool->number, number, __ATOMIC_RELAXED);
-    pools_see_one(pool);
+    pools_read_reserved(pool);
     pools_unlock();
-    exported_add(number, extent->base, extent->size);
-    pool_charges_look(pool);
+    exports_add(number, extent->base, extent->size);
+    pool_charge_check(pool);
 }
 
 static struct pool *pool_of(CUdeviceptr pointer) {
     CUmemoryPool handle = NULL;
     REAL(cuPointerGetAttribute)((void *)&handle, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer);
-    return pools_find(handle);
+    return current_pools_find(handle);
 }
 
 static void made(const CUmemPoolPtrExportData *data, CUdeviceptr pointer) {
     struct extent extent;
     struct pool *pool = pool_of(pointer);
-    if (!pool || !pool->is_counted || pool->card < 0 || !pool_rows_extent(pointer, &extent)) return;
-    uint64_t number = pool_numbers_get((uint64_t)pool->handle).number;
+    if (!pool || !pool->is_counted || pool->card < 0 || !pool_export_rows_extent(pointer, &extent)) return;
+    uint64_t number = pool_ids_get((uint64_t)pool->handle).number;
     if (number == 0) return;
-    add_row(pool, number, pool_rows_key(data), &extent);
+    add_row(pool, number, pool_export_rows_key(data), &extent);
     keep_track(pool, number, &extent);
 }
 

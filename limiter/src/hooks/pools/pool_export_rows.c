@@ -9,7 +9,7 @@
 #include "driver/function_table.h"
 #include "region/account.h"
 
-bool pool_rows_extent(CUdeviceptr pointer, struct extent *extent) {
+bool pool_export_rows_extent(CUdeviceptr pointer, struct extent *extent) {
     CUdeviceptr base;
     size_t size;
     if (REAL(cuMemGetAddressRange_v2)(&base, &size, pointer) != CUDA_SUCCESS || size == 0) return false;
@@ -19,29 +19,29 @@ bool pool_rows_extent(CUdeviceptr pointer, struct extent *extent) {
 }
 
 /* Nobody gains by two that are taken for one: the memory is his own container's. */
-uint64_t pool_rows_key(const CUmemPoolPtrExportData *data) {
+uint64_t pool_export_rows_key(const CUmemPoolPtrExportData *data) {
     uint64_t words[sizeof *data / sizeof(uint64_t)];
     uint64_t key = 0;
     memcpy(words, data, sizeof words);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) key = mixed(key, words[i]);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) key = hash_mix(key, words[i]);
     return key;
 }
 
-uint64_t pool_rows_group(uint64_t pool, const struct extent *extent) {
-    struct identity self = place_self();
-    uint64_t process = mixed(mixed(mixed(1, self.pid), self.start_time), self.namespace);
-    return mixed(mixed(mixed(process, pool), extent->first), extent->steps);
+uint64_t pool_export_rows_group(uint64_t pool, const struct extent *extent) {
+    struct identity self = container_self();
+    uint64_t process = hash_mix(hash_mix(hash_mix(1, self.pid), self.start_time), self.namespace);
+    return hash_mix(hash_mix(hash_mix(process, pool), extent->first), extent->steps);
 }
 
 /* Under the region's lock. */
-static bool add(struct region *region, struct region_share *row, uint64_t claimed) {
-    int slot = place_claim_slot(region);
+static bool add(struct region *region, struct region_pool_export *row, uint64_t claimed) {
+    int slot = container_claim_slot(region);
     row->slot = (uint32_t)slot;
-    return slot >= 0 && account_share(region, row, claimed);
+    return slot >= 0 && account_add_pool_export(region, row, claimed);
 }
 
-bool pool_rows_add(struct region_share *row, uint64_t claimed) {
-    struct region *region = place_region();
+bool pool_export_rows_add(struct region_pool_export *row, uint64_t claimed) {
+    struct region *region = container_region();
     if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return false;
     bool added = add(region, row, claimed);
     region_unlock(region);
@@ -49,17 +49,17 @@ bool pool_rows_add(struct region_share *row, uint64_t claimed) {
 }
 
 /* Under the region's lock. */
-static enum joined join(struct region *region, struct region_share *row) {
-    struct region_share known;
-    if (!shares_find(region, row->key, &known)) return UNKNOWN;
+static enum joined join(struct region *region, struct region_pool_export *row) {
+    struct region_pool_export known;
+    if (!pool_exports_find(region, row->key, &known)) return UNKNOWN;
     row->group = known.group;
     row->bytes = known.bytes;
     row->card = known.card;
     return add(region, row, 0) ? JOINED : UNKNOWN;
 }
 
-enum joined pool_rows_join(struct region_share *row) {
-    struct region *region = place_region();
+enum joined pool_export_rows_join(struct region_pool_export *row) {
+    struct region *region = container_region();
     if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return LOCKED;
     enum joined joined = join(region, row);
     region_unlock(region);

@@ -1,6 +1,6 @@
 /* This process's rows of shared pools (shares.h). */
-#ifndef VGPU_POOL_ROWS_H
-#define VGPU_POOL_ROWS_H
+#ifndef VGPU_HOOKS_POOLS_POOL_EXPORT_ROWS_H
+#define VGPU_HOOKS_POOLS_POOL_EXPORT_ROWS_H
 
 #include "driver/abi.h"
 #include "region/pool_exports.h"
@@ -15,19 +15,19 @@ struct extent {
 };
 
 /* False where the driver does not know it. */
-bool pool_rows_extent(CUdeviceptr pointer, struct extent *extent);
+bool pool_export_rows_extent(CUdeviceptr pointer, struct extent *extent);
 
 /* What tells a pointer everywhere: the driver gives the same data each time. */
-uint64_t pool_rows_key(const CUmemPoolPtrExportData *data);
+uint64_t pool_export_rows_key(const CUmemPoolPtrExportData *data);
 
 /* What tells the memory that it lies in: pointers of one pool in the same steps hold the same. */
-uint64_t pool_rows_group(uint64_t pool, const struct extent *extent);
+uint64_t pool_export_rows_group(uint64_t pool, const struct extent *extent);
 
 /* Adds a row of this process's, and takes back what was charged ahead of it. False where there is no room for it. */
-bool pool_rows_add(struct region_share *row, uint64_t claimed);
+bool pool_export_rows_add(struct region_pool_export *row, uint64_t claimed);
 
 /* Makes an importer's row of a pointer that the region knows already. */
 enum joined { JOINED, UNKNOWN, LOCKED };
-enum joined pool_rows_join(struct region_share *row);
+enum joined pool_export_rows_join(struct region_pool_export *row);
 
 #endif

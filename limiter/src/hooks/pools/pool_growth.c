@@ -16,7 +16,7 @@
 
 static bool has_room(struct pool *pool, uint64_t bytes) {
     return bytes < TOO_MUCH &&
-           pools_use_more(pool, round_up(bytes, UNIT)) <= __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
+           pools_add_used(pool, round_up(bytes, UNIT)) <= __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
 }
 
 /* What the pool lacks for so many bytes, at least: what is charged for it is room, whether it is reserved still or
@@ -26,7 +26,7 @@ static uint64_t lacking(struct pool *pool, uint64_t bytes) {
     if (bytes >= TOO_MUCH) return TOO_MUCH;
     uint64_t charged = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
     uint64_t needed = pools_used(pool) + round_up(bytes, UNIT);
-    pools_use(pool, needed);
+    pools_set_used(pool, needed);
     if (needed <= charged) return 0;
     uint64_t reserved = pools_reserved(pool);
     return round_up(needed - (reserved < charged ? reserved : charged), POOL_STEP);
@@ -34,62 +34,63 @@ static uint64_t lacking(struct pool *pool, uint64_t bytes) {
 
 /* A pool grows by what it lacks where its free memory lies at its end, and by the whole allocation where it is in
  * pieces: that is charged if it fits, else the less, and what has become of it is seen afterwards. */
-static bool claim(struct growth *growth, uint64_t bytes, uint64_t lack) {
+static bool reserve(struct pool_growth *growth, uint64_t bytes, uint64_t lack) {
     uint64_t most = bytes < TOO_MUCH ? round_up(bytes, POOL_STEP) : TOO_MUCH;
-    return charge_try(growth->pool->uuid, most, &growth->claim) ||
-           charge_reserve(growth->what, growth->pool->uuid, lack < most ? lack : most, &growth->claim);
+    return charge_try(growth->pool->uuid, most, &growth->reservation) ||
+           charge_reserve(growth->what, growth->pool->uuid, lack < most ? lack : most, &growth->reservation);
 }
 
-static void claim_growth(struct growth *growth, uint64_t bytes, uint64_t lack) {
-    growth->span = charge_enter();
-    growth->is_claimed = claim(growth, bytes, lack);
-    growth->is_refused = !growth->is_claimed;
-    if (growth->is_refused) charge_leave(growth->span);
+static void reserve_growth(struct pool_growth *growth, uint64_t bytes, uint64_t lack) {
+    growth->call_slot = charge_begin_call();
+    growth->is_reserved = reserve(growth, bytes, lack);
+    growth->is_refused = !growth->is_reserved;
+    if (growth->is_refused) charge_end_call(growth->call_slot);
 }
 
 /* From here to its end no pool is destroyed. False where this one was. */
-static bool hold(struct growth *growth) {
-    if (!growth->is_held) pool_users_enter();
+static bool hold(struct pool_growth *growth) {
+    if (!growth->is_held) pool_guard_enter();
     growth->is_held = true;
-    return pools_known(growth->handle) == growth->pool;
+    return pools_find(growth->handle) == growth->pool;
 }
 
-static void make_room(struct growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
+static void make_room(struct pool_growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
     if (!hold(growth)) return;
-    if (exported_any())
-        pool_charges_look(growth->pool); /* what it has given back is not seen any more once it has grown */
+    if (exports_any())
+        pool_charge_check(growth->pool); /* what it has given back is not seen any more once it has grown */
     uint64_t lack = lacking(growth->pool, bytes);
-    if (lack != 0 && !is_captured(stream)) claim_growth(growth, bytes, lack);
+    if (lack != 0 && !is_captured(stream)) reserve_growth(growth, bytes, lack);
 }
 
-static void begin(struct growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
+static void begin(struct pool_growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
     struct pool *pool = growth->pool;
-    growth->span = -1;
+    growth->call_slot = -1;
     if (!pool || !pool->is_counted) return;
     growth->handle = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
-    if (!has_room(pool, bytes) || exported_any()) make_room(growth, bytes, is_captured, stream);
+    if (!has_room(pool, bytes) || exports_any()) make_room(growth, bytes, is_captured, stream);
 }
 
-struct growth growth_begin(const char *what, struct pool *pool, uint64_t bytes, bool (*is_captured)(CUstream),
-                           CUstream stream) {
-    struct growth growth = {.what = what, .pool = pool};
+struct pool_growth pool_growth_begin(const char *what, struct pool *pool, uint64_t bytes, bool (*is_captured)(CUstream),
+                                     CUstream stream) {
+    struct pool_growth growth = {.what = what, .pool = pool};
     begin(&growth, bytes, is_captured, stream);
     return growth;
 }
 
 /* One that the program has chosen is not destroyed before the driver has allocated from it: who destroys it asks first
  * what is in use. */
-struct growth growth_begin_current(const char *what, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
-    struct growth growth = {.what = what, .pool = pools_default_known()};
-    if (!growth.pool) pool_users_enter();
+struct pool_growth pool_growth_begin_current(const char *what, uint64_t bytes, bool (*is_captured)(CUstream),
+                                             CUstream stream) {
+    struct pool_growth growth = {.what = what, .pool = current_pools_cached_default()};
+    if (!growth.pool) pool_guard_enter();
     growth.is_held = !growth.pool;
-    if (growth.is_held) growth.pool = pools_current();
+    if (growth.is_held) growth.pool = current_pools_get();
     begin(&growth, bytes, is_captured, stream);
     return growth;
 }
 
-void growth_end(struct growth *growth) {
-    if (growth->is_held) pool_users_leave();
+void pool_growth_end(struct pool_growth *growth) {
+    if (growth->is_held) pool_guard_leave();
 }
 
 /* A pool grows by asking the kernel for memory, which takes 25 us at the least; without that an allocation takes 0.5
@@ -98,19 +99,19 @@ void growth_end(struct growth *growth) {
 static bool is_just_after_another(void) {
     static __thread uint64_t last;
     uint64_t before = last;
-    last = moment_ticks();
-    return last - before < moment_ticks_between_looks() >> 16;
+    last = clock_ticks();
+    return last - before < clock_ticks_quarter_second() >> 16;
 }
 
 static bool is_over(const struct pool *pool, uint64_t before) {
-    const struct region *region = place_region();
+    const struct region *region = container_region();
     return __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) > before &&
            account_used(region, pool->card) > charge_limit(pool->uuid);
 }
 
-static bool fits(struct pool *pool, const struct claim *claim, unsigned own) {
+static bool fits(struct pool *pool, const struct reservation *reservation, unsigned own) {
     uint64_t before = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
-    pool_charges_settle(pool, claim, own);
+    pool_charge_update(pool, reservation, own);
     return !is_over(pool, before);
 }
 
@@ -129,22 +130,22 @@ static CUmemoryPool whose(CUdeviceptr pointer) {
 
 /* Which pool is current may have changed meanwhile. What is none's is a graph's; and if the pool has been destroyed,
  * only NVML can say. */
-static bool fits_where_it_lies(struct growth *growth, CUdeviceptr pointer) {
+static bool fits_where_it_lies(struct pool_growth *growth, CUdeviceptr pointer) {
     hold(growth);
     CUmemoryPool handle = whose(pointer);
-    struct pool *pool = handle ? pools_known(handle) : NULL;
-    if (handle && !pool) measured_end();
-    if (!pool || !pool->is_counted || (growth->is_claimed && pool == growth->pool) || !pool_charges_are_due(pool))
+    struct pool *pool = handle ? pools_find(handle) : NULL;
+    if (handle && !pool) measured_call_reconcile();
+    if (!pool || !pool->is_counted || (growth->is_reserved && pool == growth->pool) || !pool_charge_is_due(pool))
         return true;
     growth->pool = pool;
-    return fits(pool, &(struct claim){0}, growth->is_claimed);
+    return fits(pool, &(struct reservation){0}, growth->is_reserved);
 }
 
-bool growth_fits(struct growth *growth, CUresult result, CUdeviceptr pointer) {
+bool pool_growth_fits(struct pool_growth *growth, CUresult result, CUdeviceptr pointer) {
     bool may_have_grown = growth->handle && !is_just_after_another();
-    bool is_fitting = !growth->is_claimed || fits(growth->pool, &growth->claim, 1);
-    if (result == CUDA_SUCCESS && (growth->is_claimed || may_have_grown))
+    bool is_fitting = !growth->is_reserved || fits(growth->pool, &growth->reservation, 1);
+    if (result == CUDA_SUCCESS && (growth->is_reserved || may_have_grown))
         is_fitting &= fits_where_it_lies(growth, pointer);
-    charge_leave(growth->span);
+    charge_end_call(growth->call_slot);
     return is_fitting || result != CUDA_SUCCESS;
 }

@@ -18,39 +18,39 @@ static bool find_card(CUdeviceptr pointer, uint8_t uuid[UUID_SIZE]) {
 }
 
 /* There is no room for the row: what is charged stays this process's own until its pool ends. */
-static void keep(CUmemoryPool pool, const struct claim *claim, bool is_charged) {
-    if (!is_charged) charge_anyway(claim->card, claim->bytes);
-    charge_mark_managed(claim->card, claim->bytes);
-    pool_numbers_charge((uint64_t)pool, claim->card, claim->bytes);
+static void keep(CUmemoryPool pool, const struct reservation *reservation, bool is_charged) {
+    if (!is_charged) charge_unconditionally(reservation->card, reservation->bytes);
+    charge_mark_managed(reservation->card, reservation->bytes);
+    pool_ids_charge((uint64_t)pool, reservation->card, reservation->bytes);
 }
 
 /* Memory that nobody in the container is charged for: its maker is gone, or in another one. How large it is can be
  * asked only now. */
-static bool take_on(struct region_share *row, CUmemoryPool pool, CUdeviceptr pointer) {
+static bool take_on(struct region_pool_export *row, CUmemoryPool pool, CUdeviceptr pointer) {
     uint8_t uuid[UUID_SIZE];
     struct extent extent;
-    struct claim claim;
-    if (!find_card(pointer, uuid) || !pool_rows_extent(pointer, &extent)) return false;
+    struct reservation reservation;
+    if (!find_card(pointer, uuid) || !pool_export_rows_extent(pointer, &extent)) return false;
     row->group = row->key;
     row->bytes = extent.steps * POOL_STEP;
-    bool fits = charge_reserve("cuMemPoolImportPointer", uuid, row->bytes, &claim);
-    row->card = (uint32_t)claim.card;
-    if (!pool_rows_add(row, fits ? row->bytes : 0)) keep(pool, &claim, fits);
+    bool fits = charge_reserve("cuMemPoolImportPointer", uuid, row->bytes, &reservation);
+    row->card = (uint32_t)reservation.card;
+    if (!pool_export_rows_add(row, fits ? row->bytes : 0)) keep(pool, &reservation, fits);
     return fits;
 }
 
 /* The row comes before the driver's call, so that the memory is charged should its maker end meanwhile. Where the call
  * fails, it stays until the pool ends: too much is charged then, if the maker ends before. */
 static CUresult import(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
-    struct region_share row = {.key = pool_rows_key(data), .kind = SHARE_IMPORTER};
-    row.pool = pool_numbers_get((uint64_t)pool).number;
-    enum joined joined = row.pool ? pool_rows_join(&row) : LOCKED;
+    struct region_pool_export row = {.key = pool_export_rows_key(data), .kind = POOL_IMPORTER};
+    row.pool = pool_ids_get((uint64_t)pool).number;
+    enum joined joined = row.pool ? pool_export_rows_join(&row) : LOCKED;
     if (joined == LOCKED) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemPoolImportPointer)(pointer, pool, data);
     if (result != CUDA_SUCCESS) return result;
-    imported_add(row.pool, *pointer);
+    imports_add(row.pool, *pointer);
     if (joined == JOINED || take_on(&row, pool, *pointer)) return CUDA_SUCCESS;
-    imported_free(*pointer);
+    imports_free(*pointer);
     REAL(cuMemFree_v2)(*pointer);
     *pointer = 0;
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -59,8 +59,8 @@ static CUresult import(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExpo
 /* What is refused stays on the card, and charged, until the pool ends, for its memory cannot be given back alone. */
 EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
     if (!pointer || !pool || !data || !charge_is_limited()) return REAL(cuMemPoolImportPointer)(pointer, pool, data);
-    int span = charge_enter();
+    int call_slot = charge_begin_call();
     CUresult result = import(pointer, pool, data);
-    charge_leave(span);
+    charge_end_call(call_slot);
     return result;
 }

@@ -13,15 +13,15 @@
 #include "hooks/pools/pool_growth.h"
 
 /* What no allocation is in goes back to the card now, the rest with the next synchronisation. */
-static CUresult refuse(const struct growth *growth) {
+static CUresult refuse(const struct pool_growth *growth) {
     REAL(cuMemPoolTrimTo)(growth->pool->handle, 0);
-    pool_charges_look(growth->pool);
-    refusals_add(growth->what, growth->pool->uuid, POOL_STEP);
+    pool_charge_check(growth->pool);
+    refusals_report(growth->what, growth->pool->uuid, POOL_STEP);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void note(const struct growth *growth, CUresult result, CUdeviceptr pointer, size_t bytes) {
-    if (result == CUDA_SUCCESS && growth->pool) recents_add(pointer, pools_number(growth->pool), bytes);
+static void note(const struct pool_growth *growth, CUresult result, CUdeviceptr pointer, size_t bytes) {
+    if (result == CUDA_SUCCESS && growth->pool) recent_allocations_add(pointer, pools_index(growth->pool), bytes);
 }
 
 #define IS_CAPTURED(name)                                                                              \
@@ -36,29 +36,31 @@ IS_CAPTURED(cuStreamIsCapturing_ptsz)
 #define ALLOCATE(name, variant, begun, pointer, bytes, stream, ...)                             \
     do {                                                                                        \
         if (!(pointer) || !charge_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__); \
-        struct growth growth = begun;                                                           \
+        struct pool_growth growth = begun;                                                      \
         CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                             \
         if (!growth.is_refused) do                                                              \
                 result = REAL(name)(pointer, bytes, __VA_ARGS__);                               \
-            while (claim_again(&growth.claim, result));                                         \
-        if (growth.is_refused || growth_fits(&growth, result, *(pointer))) {                    \
+            while (reservation_retry(&growth.reservation, result));                             \
+        if (growth.is_refused || pool_growth_fits(&growth, result, *(pointer))) {               \
             note(&growth, result, *(pointer), bytes);                                           \
         } else {                                                                                \
             REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                  \
             *(pointer) = 0;                                                                     \
             result = refuse(&growth);                                                           \
         }                                                                                       \
-        growth_end(&growth);                                                                    \
+        pool_growth_end(&growth);                                                               \
         return result;                                                                          \
     } while (0)
 
-#define ALLOCATE_FROM_CURRENT(name, variant)                                                                         \
-    ALLOCATE(name, variant, growth_begin_current(#name, bytes, is_captured_by_cuStreamIsCapturing##variant, stream), \
-             pointer, bytes, stream, stream)
+#define ALLOCATE_FROM_CURRENT(name, variant)                                                                        \
+    ALLOCATE(name, variant,                                                                                         \
+             pool_growth_begin_current(#name, bytes, is_captured_by_cuStreamIsCapturing##variant, stream), pointer, \
+             bytes, stream, stream)
 
-#define ALLOCATE_FROM(name, variant, pool)                                                                      \
-    ALLOCATE(name, variant,                                                                                     \
-             growth_begin(#name, pools_find(pool), bytes, is_captured_by_cuStreamIsCapturing##variant, stream), \
+#define ALLOCATE_FROM(name, variant, pool)                                                                          \
+    ALLOCATE(name, variant,                                                                                         \
+             pool_growth_begin(#name, current_pools_find(pool), bytes, is_captured_by_cuStreamIsCapturing##variant, \
+                               stream),                                                                             \
              pointer, bytes, stream, pool, stream)
 
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
@@ -78,14 +80,14 @@ EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes,
 }
 
 /* A handle that the driver has just told of is no other pool's before it is learned. */
-#define LEARN(name, location, type, is_new, pool, ...)                            \
-    do {                                                                          \
-        if (!charge_is_limited()) return REAL(name)(pool, __VA_ARGS__);           \
-        pool_users_enter();                                                       \
-        CUresult result = REAL(name)(pool, __VA_ARGS__);                          \
-        if (result == CUDA_SUCCESS) pools_learn(*(pool), location, type, is_new); \
-        pool_users_leave();                                                       \
-        return result;                                                            \
+#define LEARN(name, location, type, is_new, pool, ...)                                    \
+    do {                                                                                  \
+        if (!charge_is_limited()) return REAL(name)(pool, __VA_ARGS__);                   \
+        pool_guard_enter();                                                               \
+        CUresult result = REAL(name)(pool, __VA_ARGS__);                                  \
+        if (result == CUDA_SUCCESS) current_pools_learn(*(pool), location, type, is_new); \
+        pool_guard_leave();                                                               \
+        return result;                                                                    \
     } while (0)
 
 EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
@@ -104,9 +106,9 @@ EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUm
  * have asked meanwhile. */
 #define CHANGE_CURRENT(name, ...)                  \
     do {                                           \
-        pools_choose();                            \
+        current_pools_note_choice();               \
         CUresult result = REAL(name)(__VA_ARGS__); \
-        pools_current_changes();                   \
+        current_pools_invalidate();                \
         return result;                             \
     } while (0)
 
@@ -121,41 +123,41 @@ EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType typ
 EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
     CUresult result = REAL(cuMemPoolSetAttribute)(pool, attribute, value);
     if (result == CUDA_SUCCESS && attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
-        pools_keep(pool, *(cuuint64_t *)value);
+        pools_set_threshold(pool, *(cuuint64_t *)value);
     return result;
 }
 
 EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     CUresult result = REAL(cuMemPoolTrimTo)(pool, keep);
-    if (result == CUDA_SUCCESS && charge_is_limited()) pool_charges_look(pools_find(pool));
+    if (result == CUDA_SUCCESS && charge_is_limited()) pool_charge_check(current_pools_find(pool));
     return result;
 }
 
 static bool is_in_use(CUmemoryPool handle) {
-    const struct pool *pool = pools_known(handle);
+    const struct pool *pool = pools_find(handle);
     return pool && pools_used(pool) != 0;
 }
 
 /* What only NVML can count is not given back here; nor what an importer has not freed, for the process keeps that. */
 static void end(struct pool gone, struct shared_pool shared, bool lasts) {
-    if (imported_end(shared.number)) return;
-    if (lasts && !gone.is_managed && measure_is_trusted()) gone.reserved = 0;
+    if (imports_end_pool(shared.number)) return;
+    if (lasts && !gone.is_managed && nvml_usage_is_trusted()) gone.reserved = 0;
     pool_end(&gone, shared);
 }
 
 static CUresult destroy(CUmemoryPool handle, struct pool *gone) {
-    pool_users_shut_out();
+    pool_guard_begin_destroy();
     pools_suspend();
     bool lasts = is_in_use(handle);
-    struct shared_pool shared = pool_numbers_take((uint64_t)handle);
+    struct shared_pool shared = pool_ids_take((uint64_t)handle);
     CUresult result = REAL(cuMemPoolDestroy)(handle);
-    if (result == CUDA_SUCCESS) *gone = pools_drop(handle);
+    if (result == CUDA_SUCCESS) *gone = pools_remove(handle);
     pools_resume();
-    pool_users_let_in();
+    pool_guard_end_destroy();
     if (result == CUDA_SUCCESS)
         end(*gone, shared, lasts);
     else
-        pool_numbers_put((uint64_t)handle, shared);
+        pool_ids_put((uint64_t)handle, shared);
     return result;
 }
 
@@ -164,9 +166,9 @@ static CUresult destroy(CUmemoryPool handle, struct pool *gone) {
 EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     if (!charge_is_limited()) return REAL(cuMemPoolDestroy)(pool);
     struct pool gone = {0};
-    int span = charge_enter();
+    int call_slot = charge_begin_call();
     CUresult result = destroy(pool, &gone);
-    charge_leave(span);
-    if (gone.is_counted) settle_own(gone.uuid, 0);
+    charge_end_call(call_slot);
+    if (gone.is_counted) reconcile_own(gone.uuid, 0);
     return result;
 }

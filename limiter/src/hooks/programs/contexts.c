@@ -19,45 +19,45 @@
 
 /* What the last context took, as far as it is known. */
 static uint64_t expected(const uint8_t uuid[UUID_SIZE]) {
-    const struct region *region = place_region();
+    const struct region *region = container_region();
     int card = region ? account_find_card(region, uuid) : -1;
     return card >= 0 ? __atomic_load_n(&region->cards[card].context, __ATOMIC_RELAXED) : 0;
 }
 
-static struct measured begin(const char *what, CUdevice device) {
+static struct measured_call begin(const char *what, CUdevice device) {
     uint8_t uuid[UUID_SIZE];
-    struct measured nothing = {.what = what};
+    struct measured_call nothing = {.what = what};
     if (!charge_is_limited() || !cards_of_device(device, uuid)) return nothing;
-    measure_start();
-    gate_note_device(device);
-    settle_own(uuid, 0);
-    return measured_begin_on(what, device, expected(uuid));
+    nvml_usage_start();
+    turn_need_note_device(device);
+    reconcile_own(uuid, 0);
+    return measured_call_begin_on(what, device, expected(uuid));
 }
 
 /* Only what nothing else of this process was charged beside is surely the context's. */
-static void expect(const struct measured *call) {
-    struct region *region = place_region();
-    uint64_t bytes = measured_growth_alone(call);
+static void expect(const struct measured_call *call) {
+    struct region *region = container_region();
+    uint64_t bytes = measured_call_growth_alone(call);
     if (!region || bytes == 0 || region_lock(region, CHARGE_LOCK_MS) != 0) return;
     int card = account_card(region, call->uuid);
     if (card >= 0) __atomic_store_n(&region->cards[card].context, bytes, __ATOMIC_RELAXED);
     region_unlock(region);
 }
 
-static bool fits(struct measured *call, CUresult result) {
-    bool kept = measured_fits(call, result);
+static bool fits(struct measured_call *call, CUresult result) {
+    bool kept = measured_call_fits(call, result);
     if (result == CUDA_SUCCESS && call->is_counted) expect(call);
     return kept;
 }
 
 #define CREATE(name, undo, device, ...)                       \
     do {                                                      \
-        struct measured call = begin(#name, device);          \
+        struct measured_call call = begin(#name, device);     \
         if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
         CUresult result = REAL(name)(__VA_ARGS__);            \
         if (fits(&call, result)) return result;               \
         undo;                                                 \
-        return measured_undone(&call);                        \
+        return measured_call_undone(&call);                   \
     } while (0)
 
 static bool is_active(CUdevice device) {
@@ -67,7 +67,7 @@ static bool is_active(CUdevice device) {
 }
 
 static void release_primary(CUdevice device) {
-    if (hooks_has(FN_cuDevicePrimaryCtxRelease_v2))
+    if (functions_has(FN_cuDevicePrimaryCtxRelease_v2))
         REAL(cuDevicePrimaryCtxRelease_v2)(device);
     else
         REAL(cuDevicePrimaryCtxRelease)(device);
@@ -98,17 +98,17 @@ EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters
 
 /* As large as what it is made of, so nobody's expectation. */
 EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *context, CUdevResourceDesc description, CUdevice device, unsigned flags) {
-    measure_start();
-    struct measured call = measured_begin_on("cuGreenCtxCreate", device, 0);
+    nvml_usage_start();
+    struct measured_call call = measured_call_begin_on("cuGreenCtxCreate", device, 0);
     CUresult result = REAL(cuGreenCtxCreate)(context, description, device, flags);
-    if (measured_fits(&call, result)) return result;
+    if (measured_call_fits(&call, result)) return result;
     REAL(cuGreenCtxDestroy)(*context);
-    return measured_undone(&call);
+    return measured_call_undone(&call);
 }
 
 EXPORT CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green) {
     CUresult result = REAL(cuCtxFromGreenCtx)(context, green);
-    if (result == CUDA_SUCCESS) measured_look();
+    if (result == CUDA_SUCCESS) measured_call_reconcile_if_due();
     return result;
 }
 
@@ -121,14 +121,14 @@ static bool is_gone(CUdeviceptr pointer) {
 }
 
 static void take_back(CUdeviceptr pointer) {
-    struct holding holding;
-    if (!holdings_take(pointer, &holding) || !holding.bytes) return;
+    struct pointer_charge holding;
+    if (!pointers_take(pointer, &holding) || !holding.bytes) return;
     (holding.is_managed ? charge_release_managed : charge_release)(holding.card, holding.bytes);
 }
 
 static void take_back_lost(void) {
     size_t count;
-    uint64_t *pointers = holdings_list(&count);
+    uint64_t *pointers = pointers_list(&count);
     for (size_t i = 0; i < count; i++)
         if (is_gone(pointers[i])) take_back(pointers[i]);
     free(pointers);
@@ -137,27 +137,27 @@ static void take_back_lost(void) {
 /* With the primary context its device's pools may go; what goes on being used is found again. */
 static void drop_pools(void) {
     struct pool gone;
-    while ((gone = pools_drop_any()).handle) pool_end(&gone, pool_numbers_take((uint64_t)gone.handle));
+    while ((gone = pools_remove_any()).handle) pool_end(&gone, pool_ids_take((uint64_t)gone.handle));
 }
 
-static CUresult end(int span, CUresult result, bool are_pools_gone) {
+static CUresult end(int call_slot, CUresult result, bool are_pools_gone) {
     if (result == CUDA_SUCCESS && are_pools_gone) drop_pools();
     pools_resume();
     if (result == CUDA_SUCCESS) take_back_lost();
     if (result == CUDA_SUCCESS) graph_memory_correct(-1, false);
-    charge_leave(span);
-    if (result == CUDA_SUCCESS) settle_every_card(0);
+    charge_end_call(call_slot);
+    if (result == CUDA_SUCCESS) reconcile_every_card(0);
     return result;
 }
 
-#define END(are_pools_gone, name, ...)                             \
-    do {                                                           \
-        if (!charge_is_limited()) return REAL(name)(__VA_ARGS__);  \
-        gate_end_contexts();                                       \
-        int span = charge_enter();                                 \
-        local_forget_all();                                        \
-        pools_suspend();                                           \
-        return end(span, REAL(name)(__VA_ARGS__), are_pools_gone); \
+#define END(are_pools_gone, name, ...)                                  \
+    do {                                                                \
+        if (!charge_is_limited()) return REAL(name)(__VA_ARGS__);       \
+        gate_teardown_contexts();                                       \
+        int call_slot = charge_begin_call();                            \
+        local_memory_forget_all();                                      \
+        pools_suspend();                                                \
+        return end(call_slot, REAL(name)(__VA_ARGS__), are_pools_gone); \
     } while (0)
 
 EXPORT CUresult cuCtxDestroy(CUcontext context) { END(false, cuCtxDestroy, context); }

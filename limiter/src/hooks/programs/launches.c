@@ -10,39 +10,39 @@
 struct attempt launches_begin(const char *what, uint64_t growth) {
     CUdevice device;
     if (growth == 0 || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return (struct attempt){.what = what};
-    return attempt_begin_on(what, device, round_up(growth, GRANULE));
+    return attempt_begin_on(what, device, round_up(growth, GRANULARITY));
 }
 
-/* Nobody gives the memory back, so nobody remembers the charge: what is measured takes its place. */
+/* Nobody gives the memory back, so nobody remembers the charge: what is measured takes its slot. */
 CUresult launches_finish(struct attempt *attempt, CUresult result) {
     if (!attempt->is_charged) return result;
-    if (!settle_own(attempt->uuid, 1) && result != CUDA_SUCCESS)
-        charge_release(attempt->claim.card, attempt->claim.bytes);
+    if (!reconcile_own(attempt->uuid, 1) && result != CUDA_SUCCESS)
+        charge_release(attempt->reservation.card, attempt->reservation.bytes);
     attempt_end(attempt);
     return result;
 }
 
 /* The same where the launch may have to wait for a turn. */
-#define LAUNCH_IN_TURN(key, stream, function, name, ...)                        \
-    do {                                                                        \
-        if (!gate_is_needed()) LAUNCH(function, name, __VA_ARGS__);             \
-        struct pass pass = gate_enter(key, stream);                             \
-        struct attempt attempt = launches_begin(#name, local_growth(function)); \
-        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                             \
-        if (!attempt.is_refused) do                                             \
-                result = REAL(name)(__VA_ARGS__);                               \
-            while (attempt_again(&attempt, result));                            \
-        gate_leave(&pass);                                                      \
-        return launches_finish(&attempt, result);                               \
+#define LAUNCH_IN_TURN(key, stream, function, name, ...)                               \
+    do {                                                                               \
+        if (!turn_need_is_any()) LAUNCH(function, name, __VA_ARGS__);                  \
+        struct launch_pass pass = launch_gate_enter(key, stream);                      \
+        struct attempt attempt = launches_begin(#name, local_memory_growth(function)); \
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                    \
+        if (!attempt.is_refused) do                                                    \
+                result = REAL(name)(__VA_ARGS__);                                      \
+            while (attempt_retry(&attempt, result));                                   \
+        launch_gate_leave(&pass);                                                      \
+        return launches_finish(&attempt, result);                                      \
     } while (0)
 
-#define KEY gate_key(function, grid_x, grid_y, grid_z, block_x, block_y, block_z)
+#define KEY launch_gate_kernel_key(function, grid_x, grid_y, grid_z, block_x, block_y, block_z)
 
 /* The driver will say what is wrong without a configuration. */
 static uint64_t key_of(const CUlaunchConfig *config, CUfunction function) {
-    if (!config) return gate_key(function, 0, 0, 0, 0, 0, 0);
-    return gate_key(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
-                    config->blockDimY, config->blockDimZ);
+    if (!config) return launch_gate_kernel_key(function, 0, 0, 0, 0, 0, 0);
+    return launch_gate_kernel_key(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                                  config->blockDimY, config->blockDimZ);
 }
 
 static CUstream stream_of(const CUlaunchConfig *config) { return config ? config->hStream : NULL; }
@@ -88,15 +88,15 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gri
 
 /* The entries of before CUDA 4. */
 EXPORT CUresult cuLaunch(CUfunction function) {
-    LAUNCH_IN_TURN(gate_key(function, 1, 1, 1, 0, 0, 0), CU_STREAM_LEGACY, function, cuLaunch, function);
+    LAUNCH_IN_TURN(launch_gate_kernel_key(function, 1, 1, 1, 0, 0, 0), CU_STREAM_LEGACY, function, cuLaunch, function);
 }
 
 EXPORT CUresult cuLaunchGrid(CUfunction function, int width, int height) {
-    LAUNCH_IN_TURN(gate_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0), CU_STREAM_LEGACY, function,
-                   cuLaunchGrid, function, width, height);
+    LAUNCH_IN_TURN(launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0), CU_STREAM_LEGACY,
+                   function, cuLaunchGrid, function, width, height);
 }
 
 EXPORT CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
-    LAUNCH_IN_TURN(gate_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0), LEGACY(stream), function,
-                   cuLaunchGridAsync, function, width, height, stream);
+    LAUNCH_IN_TURN(launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0), LEGACY(stream),
+                   function, cuLaunchGridAsync, function, width, height, stream);
 }

@@ -1,6 +1,6 @@
 /* Around a call that may make the current context grow for a kernel's local memory: see local.h. */
-#ifndef VGPU_LAUNCHES_H
-#define VGPU_LAUNCHES_H
+#ifndef VGPU_HOOKS_PROGRAMS_LAUNCHES_H
+#define VGPU_HOOKS_PROGRAMS_LAUNCHES_H
 
 #include "charge/attempt.h"
 #include "charge/local_memory.h"
@@ -15,13 +15,13 @@ CUresult launches_finish(struct attempt *attempt, CUresult result);
 /* The body of a call after which the function may run, in the current context; the arguments are the real call's. */
 #define LAUNCH(function, name, ...)                              \
     do {                                                         \
-        uint64_t growth = local_growth(function);                \
+        uint64_t growth = local_memory_growth(function);         \
         if (growth == 0) return REAL(name)(__VA_ARGS__);         \
         struct attempt attempt = launches_begin(#name, growth);  \
         if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
         CUresult result;                                         \
         do result = REAL(name)(__VA_ARGS__);                     \
-        while (attempt_again(&attempt, result));                 \
+        while (attempt_retry(&attempt, result));                 \
         return launches_finish(&attempt, result);                \
     } while (0)
 

@@ -11,37 +11,37 @@
 #include "driver/function_table.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ledger libraries; /* under the mutex */
+static struct hash_table libraries; /* under the mutex */
 
 void libraries_lock(void) { pthread_mutex_lock(&mutex); }
 
 void libraries_unlock(void) { pthread_mutex_unlock(&mutex); }
 
-void libraries_forget_all(void) { ledger_clear(&libraries); }
+void libraries_forget_all(void) { hash_table_clear(&libraries); }
 
 void libraries_add(uint64_t library) {
     libraries_lock();
-    ledger_put(&libraries, (struct ledger_entry){.key = library});
+    hash_table_put(&libraries, (struct hash_table_entry){.key = library});
     libraries_unlock();
 }
 
 bool libraries_take(uint64_t library) {
     libraries_lock();
-    bool was_there = ledger_take(&libraries, library).key != 0;
+    bool was_there = hash_table_take(&libraries, library).key != 0;
     libraries_unlock();
     return was_there;
 }
 
 #define LOAD(name, library, ...)                                                      \
     do {                                                                              \
-        struct measured call = measured_begin(#name, 0);                              \
+        struct measured_call call = measured_call_begin(#name, 0);                    \
         CUresult result = REAL(name)(library, __VA_ARGS__);                           \
-        if (measured_fits(&call, result)) {                                           \
+        if (measured_call_fits(&call, result)) {                                      \
             if (result == CUDA_SUCCESS && library) libraries_add((uint64_t)*library); \
             return result;                                                            \
         }                                                                             \
         REAL(cuLibraryUnload)(*library);                                              \
-        return measured_undone(&call);                                                \
+        return measured_call_undone(&call);                                           \
     } while (0)
 
 EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
@@ -56,26 +56,26 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUji
 
 EXPORT CUresult cuLibraryUnload(CUlibrary library) {
     libraries_take((uint64_t)library);
-    local_forget_all();
+    local_memory_forget_all();
     CUresult result = REAL(cuLibraryUnload)(library);
-    if (result == CUDA_SUCCESS) measured_end();
+    if (result == CUDA_SUCCESS) measured_call_reconcile();
     return result;
 }
 
 static CUresult look(CUresult result) {
-    if (result == CUDA_SUCCESS) measured_look();
+    if (result == CUDA_SUCCESS) measured_call_reconcile_if_due();
     return result;
 }
 
 /* Over the limit what was asked for is refused, and the library stays loaded until the program unloads it: nothing else
  * ends it. The call's arguments are the real function's. */
-#define ASK(name, library, ...)                                                         \
-    do {                                                                                \
-        if (!libraries_take((uint64_t)(library))) return look(REAL(name)(__VA_ARGS__)); \
-        struct measured call = measured_begin(#name, 0);                                \
-        CUresult result = REAL(name)(__VA_ARGS__);                                      \
-        if (result != CUDA_SUCCESS) libraries_add((uint64_t)(library));                 \
-        return measured_fits(&call, result) ? result : measured_undone(&call);          \
+#define ASK(name, library, ...)                                                          \
+    do {                                                                                 \
+        if (!libraries_take((uint64_t)(library))) return look(REAL(name)(__VA_ARGS__));  \
+        struct measured_call call = measured_call_begin(#name, 0);                       \
+        CUresult result = REAL(name)(__VA_ARGS__);                                       \
+        if (result != CUDA_SUCCESS) libraries_add((uint64_t)(library));                  \
+        return measured_call_fits(&call, result) ? result : measured_call_undone(&call); \
     } while (0)
 
 EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {

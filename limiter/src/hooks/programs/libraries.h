@@ -1,6 +1,6 @@
 /* Libraries whose code and variables have not been asked for yet. Pure but for its own lock. */
-#ifndef VGPU_LIBRARIES_H
-#define VGPU_LIBRARIES_H
+#ifndef VGPU_HOOKS_PROGRAMS_LIBRARIES_H
+#define VGPU_HOOKS_PROGRAMS_LIBRARIES_H
 
 #include <stdbool.h>
 #include <stdint.h>

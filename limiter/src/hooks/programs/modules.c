@@ -3,13 +3,13 @@
 #include "charge/measured_call.h"
 #include "driver/function_table.h"
 
-#define LOAD(name, undo, ...)                            \
-    do {                                                 \
-        struct measured call = measured_begin(#name, 0); \
-        CUresult result = REAL(name)(__VA_ARGS__);       \
-        if (measured_fits(&call, result)) return result; \
-        undo;                                            \
-        return measured_undone(&call);                   \
+#define LOAD(name, undo, ...)                                      \
+    do {                                                           \
+        struct measured_call call = measured_call_begin(#name, 0); \
+        CUresult result = REAL(name)(__VA_ARGS__);                 \
+        if (measured_call_fits(&call, result)) return result;      \
+        undo;                                                      \
+        return measured_call_undone(&call);                        \
     } while (0)
 
 EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path) {
@@ -30,14 +30,14 @@ EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
 }
 
 static CUresult look(CUresult result) {
-    if (result == CUDA_SUCCESS) measured_look();
+    if (result == CUDA_SUCCESS) measured_call_reconcile_if_due();
     return result;
 }
 
 EXPORT CUresult cuModuleUnload(CUmodule module) {
-    local_forget_all();
+    local_memory_forget_all();
     CUresult result = REAL(cuModuleUnload)(module);
-    if (result == CUDA_SUCCESS) measured_end();
+    if (result == CUDA_SUCCESS) measured_call_reconcile();
     return result;
 }
 

@@ -5,13 +5,13 @@
 #include "compute/launch_gate.h"
 #include "driver/function_table.h"
 
-#define CREATE(name, stream, ...)                           \
-    do {                                                    \
-        struct measured call = measured_begin_light(#name); \
-        CUresult result = REAL(name)(stream, __VA_ARGS__);  \
-        if (measured_fits(&call, result)) return result;    \
-        REAL(cuStreamDestroy_v2)(*(stream));                \
-        return measured_undone(&call);                      \
+#define CREATE(name, stream, ...)                                     \
+    do {                                                              \
+        struct measured_call call = measured_call_begin_light(#name); \
+        CUresult result = REAL(name)(stream, __VA_ARGS__);            \
+        if (measured_call_fits(&call, result)) return result;         \
+        REAL(cuStreamDestroy_v2)(*(stream));                          \
+        return measured_call_undone(&call);                           \
     } while (0)
 
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) { CREATE(cuStreamCreate, stream, flags); }
@@ -26,24 +26,24 @@ EXPORT CUresult cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx context, uns
 
 /* What is still to be marked in a stream is marked before it ends (gate.h). */
 EXPORT CUresult cuStreamDestroy(CUstream stream) {
-    gate_end_stream(stream);
+    gate_teardown_stream(stream);
     return REAL(cuStreamDestroy)(stream);
 }
 
 EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
-    gate_end_stream(stream);
+    gate_teardown_stream(stream);
     return REAL(cuStreamDestroy_v2)(stream);
 }
 
 EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     size_t before = 0;
-    uint64_t growth = limit == CU_LIMIT_STACK_SIZE ? local_growth_to(value) : 0;
+    uint64_t growth = limit == CU_LIMIT_STACK_SIZE ? local_memory_growth_to(value) : 0;
     REAL(cuCtxGetLimit)(&before, limit);
-    struct measured call = measured_begin("cuCtxSetLimit", growth);
+    struct measured_call call = measured_call_begin("cuCtxSetLimit", growth);
     if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuCtxSetLimit)(limit, value);
-    local_forget_all(); /* what a kernel takes by it is looked at when it is next launched */
-    if (measured_fits(&call, result)) return result;
+    local_memory_forget_all(); /* what a kernel takes by it is looked at when it is next launched */
+    if (measured_call_fits(&call, result)) return result;
     REAL(cuCtxSetLimit)(limit, before);
-    return measured_undone(&call);
+    return measured_call_undone(&call);
 }

@@ -9,17 +9,17 @@ static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limi
 static CUresult show_info(CUresult result, size_t *free, size_t *total) {
     uint8_t uuid[UUID_SIZE];
     if (result != CUDA_SUCCESS || !charge_is_limited() || !cards_of_context(uuid)) return result;
-    struct charge_view view = charge_view(uuid);
+    struct usage_view view = charge_view(uuid);
     if (view.limit == UNLIMITED) return result;
-    if (free) *free = lesser(*free, left(view.limit, view.used));
-    if (total) *total = lesser(*total, view.limit);
+    if (free) *free = min_u64(*free, left(view.limit, view.used));
+    if (total) *total = min_u64(*total, view.limit);
     return result;
 }
 
 static CUresult show_total(CUresult result, size_t *bytes, CUdevice device) {
     uint8_t uuid[UUID_SIZE];
     if (result != CUDA_SUCCESS || !bytes || !charge_is_limited() || !cards_of_device(device, uuid)) return result;
-    *bytes = lesser(*bytes, charge_limit(uuid));
+    *bytes = min_u64(*bytes, charge_limit(uuid));
     return result;
 }
 
@@ -50,20 +50,20 @@ EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
 }
 
 /* Of an NVML device; UNLIMITED where its own numbers stand. */
-static struct charge_view view_of(nvmlDevice_t device) {
+static struct usage_view view_of(nvmlDevice_t device) {
     uint8_t uuid[UUID_SIZE];
     if (charge_is_limited() && cards_of_nvml(device, uuid)) return charge_view(uuid);
-    return (struct charge_view){.limit = UNLIMITED};
+    return (struct usage_view){.limit = UNLIMITED};
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
     if (result != NVML_SUCCESS) return result;
-    struct charge_view view = view_of(device);
+    struct usage_view view = view_of(device);
     if (view.limit == UNLIMITED) return result;
-    memory->total = lesser(memory->total, view.limit);
+    memory->total = min_u64(memory->total, view.limit);
     memory->used = view.used;
-    memory->free = lesser(memory->free, left(memory->total, memory->used));
+    memory->free = min_u64(memory->free, left(memory->total, memory->used));
     return result;
 }
 
@@ -71,11 +71,11 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
     if (result != NVML_SUCCESS) return result;
-    struct charge_view view = view_of(device);
+    struct usage_view view = view_of(device);
     if (view.limit == UNLIMITED) return result;
-    memory->total = lesser(memory->total, view.limit);
+    memory->total = min_u64(memory->total, view.limit);
     memory->reserved = 0;
     memory->used = view.used;
-    memory->free = lesser(memory->free, left(memory->total, memory->used));
+    memory->free = min_u64(memory->free, left(memory->total, memory->used));
     return result;
 }

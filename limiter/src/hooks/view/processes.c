@@ -16,7 +16,7 @@ bool processes_shown(struct question *question) {
 /* NVML gives the pid that the asking process knows the other one by, which is the one in our slots. */
 bool processes_is_ours(const struct question *question, unsigned pid, unsigned long long *memory) {
     uint64_t bytes;
-    if (!charge_of_process(pid, question->uuid, &bytes)) return false;
+    if (!usage_view_of_process(pid, question->uuid, &bytes)) return false;
     *memory = bytes;
     return true;
 }

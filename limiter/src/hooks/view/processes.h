@@ -1,7 +1,7 @@
 /* Lists of a card's users as NVML gives them, in whatever form: only the processes of this container, with what they
  * are charged. Whatever the program asks with, the driver is asked for all; then ours are kept and counted. */
-#ifndef VGPU_PROCESSES_H
-#define VGPU_PROCESSES_H
+#ifndef VGPU_HOOKS_VIEW_PROCESSES_H
+#define VGPU_HOOKS_VIEW_PROCESSES_H
 
 #include <stdbool.h>
 #include <stddef.h>
