@@ -9,7 +9,8 @@
 #include "books/exports.h"
 #include "books/pointers.h"
 #include "region/identity.h"
-#include "common/limits.h"
+#include "process/fork.h"
+#include "common/grammar.h"
 #include "region/token_bucket.h"
 
 static unsigned long long state;
@@ -121,8 +122,7 @@ static void histories(void) {
         if (next(3) == 0) physical_memory_release(handle);
         while (next(2) && physical_memory_unmap(&pointer, pointer + 65536, &freed)) continue;
     }
-    pointers_forget_all();
-    physical_memory_forget_all();
+    fork_forget_all();
 }
 
 /* What is lost is never more than what was exported, and ends with its pool. */
@@ -140,8 +140,7 @@ static void pool_histories(void) {
     }
     for (uint64_t pool = 1; pool <= 3; pool++) exports_end_pool(pool);
     if (exports_lost_bytes(1) + exports_lost_bytes(2) + exports_lost_bytes(3) != 0) abort();
-    exports_forget_all();
-    physical_memory_forget_all();
+    fork_forget_all();
 }
 
 int main(int count, char **arguments) {

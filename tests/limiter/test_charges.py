@@ -56,7 +56,9 @@ class Gate:
 
     def terms(self) -> Terms:
         granted = U64(10 * MS), U64(5 * MS)
-        terms: Terms = self.pure.turn_limits_arbitrated(SHARE, *granted) if self.is_granted else self.pure.turn_limits_alone(SHARE)
+        terms: Terms = (
+            self.pure.turn_limits_arbitrated(SHARE, *granted) if self.is_granted else self.pure.turn_limits_alone(SHARE)
+        )
         return terms
 
     def turn(self, now: int) -> tuple[int, int]:

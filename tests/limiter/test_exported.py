@@ -19,7 +19,7 @@ class Exported(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pure.exports_forget_all()
+        self.pure.fork_forget_all()
         self.living: dict[int, tuple[int, int]] = {}  # by address: size and pool
         self.steps: dict[int, tuple[int, bool]] = {}  # pool, and whether it is lost
 

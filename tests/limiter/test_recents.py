@@ -27,7 +27,7 @@ def recents(pure: ctypes.CDLL) -> ctypes.CDLL:
 def test_a_pointer_has_its_last_size_or_none(
     recents: ctypes.CDLL, steps: list[tuple[int, tuple[int, int] | None]]
 ) -> None:
-    recents.recent_allocations_forget()
+    recents.fork_forget_all()
     held: dict[int, tuple[int, int]] = {}
     for pointer, added in steps:
         if added:
@@ -41,6 +41,6 @@ def test_a_pointer_has_its_last_size_or_none(
 
 
 def test_one_that_is_alone_is_remembered(recents: ctypes.CDLL) -> None:
-    recents.recent_allocations_forget()
+    recents.fork_forget_all()
     recents.recent_allocations_add((1 << 49) - 512, 255, (20 << 20) + 5)
     assert [recents.recent_allocations_take((1 << 49) - 512).bytes for _ in range(2)] == [20 << 20, 0]

@@ -13,7 +13,7 @@ from limiter import build
 from tests.driver import simgpu
 from tests.driver.conftest import World
 from tests.limiter.arbiters import MS, Arbiter
-from tests.limiter.conftest import UNHOOKED, Container
+from tests.limiter.conftest import CHECK_LOCKS, UNHOOKED, Container
 
 HERE = Path(__file__).parent
 MIX = (HERE / "mix.c", HERE / "mix_steps.c")
@@ -29,8 +29,9 @@ def compiled(program: Path, sanitizers: str, *sources: Path) -> Path:
         "-fno-sanitize-recover=all",
         "-g",
         "-O1",
-        "-w",
-    ]  # warnings are the wheel's to give
+        "-w",  # warnings are the wheel's to give
+        CHECK_LOCKS,
+    ]
     command = [compiler, *build.flags(), *options, *map(str, sources), "-ldl", "-lpthread", "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if "cannot find -l" in done.stderr or "unrecognized" in done.stderr:

@@ -156,7 +156,9 @@ def place(pure: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
 
 
 def test_a_full_table_says_so_and_goes_on(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
-    added = [pure.account_add_pool_export(place, ctypes.byref(Row(n, n, 1, 1, 0, 0, MAKER)), U64(0)) for n in range(ROWS + 1)]
+    added = [
+        pure.account_add_pool_export(place, ctypes.byref(Row(n, n, 1, 1, 0, 0, MAKER)), U64(0)) for n in range(ROWS + 1)
+    ]
     assert added == [True] * ROWS + [False]
     assert pure.account_add_pool_export(place, ctypes.byref(Row(5, 5, 1, 1, 0, 0, MAKER)), U64(0))
     pure.account_end_pool_exports(place, 0, U64(1), -1, U64(0))

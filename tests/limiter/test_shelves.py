@@ -19,7 +19,7 @@ class Shelf:
     """Device 0's, from the beginning."""
 
     def __init__(self, pure: ctypes.CDLL) -> None:
-        pure.array_chunks_forget_all()
+        pure.fork_forget_all()
         pure.array_chunks_remove.restype = End
         self.pure, self.charged = pure, 0
 

@@ -1,9 +1,10 @@
 #include "books/array_chunks.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "books/pointers.h"
+#include "process/fork.h"
+#include "process/lock.h"
 
 /* Devices beyond these share the last shelf. */
 enum { SHELVES = 64 };
@@ -11,7 +12,6 @@ enum { SHELVES = 64 };
 /* So much may be charged too much. */
 #define SURPLUS (16ULL << 20)
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct shelf { /* under the mutex */
     uint64_t charged;
     uint64_t held;
@@ -20,11 +20,8 @@ static struct shelf { /* under the mutex */
     bool is_mixed; /* a measurement has changed what is charged: how much of it is for these, nobody knows */
 } shelves[SHELVES];
 
-void array_chunks_lock(void) { pthread_mutex_lock(&mutex); }
-
-void array_chunks_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void array_chunks_forget_all(void) { memset(shelves, 0, sizeof shelves); }
+static void forget(void) { memset(shelves, 0, sizeof shelves); }
+FORGET_IN_CHILD(forget);
 
 static struct shelf *of(int device) { return &shelves[device >= 0 && device < SHELVES ? device : SHELVES - 1]; }
 
@@ -42,24 +39,24 @@ static struct shelf *since(int device, uint32_t measured) {
 }
 
 bool array_chunks_join(int device, uint64_t bytes, uint32_t measured) {
-    array_chunks_lock();
+    lock_take(LOCK_ARRAY_CHUNKS);
     struct shelf *shelf = since(device, measured);
     bool fits = bytes <= shelf->room;
     if (fits) {
         shelf->room -= bytes;
         shelf->held += bytes;
     }
-    array_chunks_unlock();
+    lock_release(LOCK_ARRAY_CHUNKS);
     return fits;
 }
 
 void array_chunks_add(int device, uint64_t bytes, uint32_t measured) {
-    array_chunks_lock();
+    lock_take(LOCK_ARRAY_CHUNKS);
     struct shelf *shelf = since(device, measured);
     shelf->charged += GRANULARITY;
     shelf->held += bytes;
     if (shelf->room < GRANULARITY - bytes) shelf->room = GRANULARITY - bytes;
-    array_chunks_unlock();
+    lock_release(LOCK_ARRAY_CHUNKS);
 }
 
 static uint64_t take_surplus(struct shelf *shelf) {
@@ -77,11 +74,11 @@ static struct array_chunks_removal end(struct shelf *shelf, bool is_measurable) 
 
 /* Which chunk it was in, and whether that is gone with it, is not known: nothing more is put into any. */
 struct array_chunks_removal array_chunks_remove(int device, uint64_t bytes, uint32_t measured, bool is_measurable) {
-    array_chunks_lock();
+    lock_take(LOCK_ARRAY_CHUNKS);
     struct shelf *shelf = since(device, measured);
     shelf->held -= bytes;
     shelf->room = 0;
     struct array_chunks_removal ended = end(shelf, is_measurable);
-    array_chunks_unlock();
+    lock_release(LOCK_ARRAY_CHUNKS);
     return ended;
 }

@@ -26,9 +26,4 @@ struct array_chunks_removal {
  * is so much that a measurement is worth its 30 us. */
 struct array_chunks_removal array_chunks_remove(int device, uint64_t bytes, uint32_t measured, bool is_measurable);
 
-/* Around a fork, and in the child, which holds nothing. */
-void array_chunks_lock(void);
-void array_chunks_unlock(void);
-void array_chunks_forget_all(void);
-
 #endif

@@ -1,30 +1,26 @@
 #include "books/array_records.h"
 
-#include <pthread.h>
-
 #include "books/hash_table.h"
+#include "process/fork.h"
+#include "process/lock.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hash_table array_records; /* under the mutex: by handle; `other` is the device */
 
-void array_records_lock(void) { pthread_mutex_lock(&mutex); }
-
-void array_records_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void array_records_forget_all(void) { hash_table_clear(&array_records); }
+static void forget(void) { hash_table_clear(&array_records); }
+FORGET_IN_CHILD(forget);
 
 bool array_records_add(uint64_t handle, struct array_record array_record) {
     struct hash_table_entry entry = {handle, array_record.bytes, (uint64_t)array_record.device, 0, array_record.card};
-    array_records_lock();
+    lock_take(LOCK_ARRAY_RECORDS);
     bool kept = hash_table_put(&array_records, entry);
-    array_records_unlock();
+    lock_release(LOCK_ARRAY_RECORDS);
     return kept;
 }
 
 bool array_records_take(uint64_t handle, struct array_record *array_record) {
-    array_records_lock();
+    lock_take(LOCK_ARRAY_RECORDS);
     struct hash_table_entry entry = hash_table_take(&array_records, handle);
-    array_records_unlock();
+    lock_release(LOCK_ARRAY_RECORDS);
     *array_record = (struct array_record){entry.card, (int)entry.other, entry.bytes};
     return entry.key != 0;
 }

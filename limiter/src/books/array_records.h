@@ -18,9 +18,4 @@ bool array_records_add(uint64_t handle, struct array_record array_record);
 /* Removes it; false where the handle is unknown. */
 bool array_records_take(uint64_t handle, struct array_record *array_record);
 
-/* Around a fork, and in the child, which holds nothing. */
-void array_records_lock(void);
-void array_records_unlock(void);
-void array_records_forget_all(void);
-
 #endif

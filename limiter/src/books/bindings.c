@@ -1,18 +1,14 @@
 #include "books/bindings.h"
 
-#include <pthread.h>
-
 #include "books/hash_table.h"
+#include "process/fork.h"
+#include "process/lock.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hash_table
     bindings; /* under the mutex: by `key_of`; `other` is the memory's number, `bytes` the owner, `card` the sort */
 
-void bindings_lock(void) { pthread_mutex_lock(&mutex); }
-
-void bindings_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void bindings_forget_all(void) { hash_table_clear(&bindings); }
+static void forget(void) { hash_table_clear(&bindings); }
+FORGET_IN_CHILD(forget);
 
 /* Never 0, which is the ledger's mark of emptiness. */
 static uint64_t key_of(uint64_t owner, uint64_t place) {
@@ -26,10 +22,10 @@ static struct physical_memory end(const struct hash_table_entry *binding) {
 
 struct physical_memory bindings_put(uint64_t owner, uint64_t place, uint64_t number, enum reference_kind sort) {
     uint64_t key = key_of(owner, place);
-    bindings_lock();
+    lock_take(LOCK_BINDINGS);
     struct hash_table_entry before = hash_table_take(&bindings, key);
     if (number != 0) hash_table_put(&bindings, (struct hash_table_entry){key, owner, number, 0, (int)sort});
-    bindings_unlock();
+    lock_release(LOCK_BINDINGS);
     return end(&before);
 }
 
@@ -38,20 +34,20 @@ struct physical_memory bindings_remove(uint64_t owner, uint64_t place) {
 }
 
 uint64_t bindings_hold(uint64_t owner, uint64_t place) {
-    bindings_lock();
+    lock_take(LOCK_BINDINGS);
     uint64_t number = hash_table_find(&bindings, key_of(owner, place)).other;
-    bindings_unlock();
+    lock_release(LOCK_BINDINGS);
     physical_memory_hold_again(number, REFERENCE_UNSEEN);
     return number;
 }
 
 bool bindings_remove_any(uint64_t owner, struct physical_memory *change) {
     struct hash_table_entry found = {0};
-    bindings_lock();
+    lock_take(LOCK_BINDINGS);
     for (size_t i = 0; i < bindings.size && found.key == 0; i++)
         if (bindings.entries[i].key != 0 && bindings.entries[i].bytes == owner) found = bindings.entries[i];
     hash_table_take(&bindings, found.key);
-    bindings_unlock();
+    lock_release(LOCK_BINDINGS);
     *change = end(&found);
     return found.key != 0;
 }

@@ -19,9 +19,4 @@ uint64_t bindings_hold(uint64_t owner, uint64_t place);
 /* The first of all of an owner's ends; false where there is none. */
 bool bindings_remove_any(uint64_t owner, struct physical_memory *change);
 
-/* Around a fork, and in the child, which holds nothing. */
-void bindings_lock(void);
-void bindings_unlock(void);
-void bindings_forget_all(void);
-
 #endif

@@ -1,6 +1,5 @@
-/* Which pool is meant, and on which device it lies. */
-#include "books/pools.h"
-#include "charge/charge.h"
+#include "books/current_pools.h"
+
 #include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
@@ -18,7 +17,7 @@ static struct pool *add_on(CUmemoryPool handle, CUdevice device, bool is_managed
     struct pool made = {.handle = handle, .card = -1, .is_managed = is_managed};
     struct region *region = container_region();
     made.is_counted = cards_of_device(device, made.uuid);
-    if (made.is_counted) charge_join(made.uuid);
+    if (made.is_counted) container_join(made.uuid);
     if (region) made.card = account_find_card(region, made.uuid);
     if (region) made.measured = account_corrections_field(region, container_slot(region), made.card);
     made.kept = pools_threshold(&made);

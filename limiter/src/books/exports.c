@@ -1,25 +1,21 @@
 #include "books/exports.h"
 
-#include <pthread.h>
-
 #include "books/hash_table.h"
+#include "process/fork.h"
+#include "process/lock.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hash_table pointers; /* under the mutex: those that live; `bytes` is the size */
 static struct hash_table steps; /* under the mutex: `other` is the pool, `count` of living pointers, `card` 1: lost */
 static struct hash_table lost;  /* under the mutex: by pool, `count` of steps */
 static bool is_any;             /* atomically: never unset */
 
-void exports_lock(void) { pthread_mutex_lock(&mutex); }
-
-void exports_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void exports_forget_all(void) {
+static void forget(void) {
     hash_table_clear(&pointers);
     hash_table_clear(&steps);
     hash_table_clear(&lost);
     is_any = false;
 }
+FORGET_IN_CHILD(forget);
 
 bool exports_any(void) { return __atomic_load_n(&is_any, __ATOMIC_ACQUIRE); }
 
@@ -71,21 +67,21 @@ static bool add_steps(uint64_t pool, uint64_t address, uint64_t size) {
 
 /* One that was freed behind our back counts no longer. */
 bool exports_add(uint64_t pool, uint64_t address, uint64_t size) {
-    exports_lock();
+    lock_take(LOCK_EXPORTS);
     struct hash_table_entry former = hash_table_take(&pointers, address);
     if (former.key != 0) leave_steps(&former);
     bool kept = size != 0 && hash_table_put(&pointers, (struct hash_table_entry){address, size, pool, 0, 0}) &&
                 add_steps(pool, address, size);
     __atomic_store_n(&is_any, true, __ATOMIC_RELEASE);
-    exports_unlock();
+    lock_release(LOCK_EXPORTS);
     return kept;
 }
 
 void exports_free(uint64_t address) {
-    exports_lock();
+    lock_take(LOCK_EXPORTS);
     struct hash_table_entry pointer = hash_table_take(&pointers, address);
     if (pointer.key != 0) leave_steps(&pointer);
-    exports_unlock();
+    lock_release(LOCK_EXPORTS);
 }
 
 static bool can_be_lost(const struct hash_table_entry *step, uint64_t pool) {
@@ -94,34 +90,34 @@ static bool can_be_lost(const struct hash_table_entry *step, uint64_t pool) {
 
 void exports_shrink(uint64_t pool, uint64_t bytes) {
     uint64_t most = (bytes + POOL_STEP - 1) / POOL_STEP;
-    exports_lock();
+    lock_take(LOCK_EXPORTS);
     for (size_t i = 0; i < steps.size && most > 0; i++)
         if (can_be_lost(&steps.entries[i], pool)) {
             set_lost(&steps.entries[i], true);
             most--;
         }
-    exports_unlock();
+    lock_release(LOCK_EXPORTS);
 }
 
 uint64_t exports_lost_bytes(uint64_t pool) {
-    exports_lock();
+    lock_take(LOCK_EXPORTS);
     uint64_t count = hash_table_find(&lost, pool).count;
-    exports_unlock();
+    lock_release(LOCK_EXPORTS);
     return count * POOL_STEP;
 }
 
 uint64_t exports_bytes(uint64_t pool) {
     uint64_t count = 0;
-    exports_lock();
+    lock_take(LOCK_EXPORTS);
     for (size_t i = 0; i < steps.size; i++) count += steps.entries[i].key != 0 && steps.entries[i].other == pool;
-    exports_unlock();
+    lock_release(LOCK_EXPORTS);
     return count * POOL_STEP;
 }
 
 void exports_end_pool(uint64_t pool) {
-    exports_lock();
+    lock_take(LOCK_EXPORTS);
     hash_table_take_all(&steps, pool);
     hash_table_take_all(&pointers, pool);
     hash_table_take(&lost, pool);
-    exports_unlock();
+    lock_release(LOCK_EXPORTS);
 }

@@ -30,9 +30,4 @@ uint64_t exports_bytes(uint64_t pool);
 /* The pool is gone. */
 void exports_end_pool(uint64_t pool);
 
-/* Around a fork, and in the child, which has none. */
-void exports_lock(void);
-void exports_unlock(void);
-void exports_forget_all(void);
-
 #endif

@@ -18,9 +18,4 @@ void graph_needs_remove(uint64_t graph);
 /* Its needs, and on how many of the first devices there may be one; 0 where there is none. */
 int graph_needs_of(uint64_t graph, uint64_t bytes[REGION_CARDS]);
 
-/* Around a fork, and in the child, which has no graphs. */
-void graph_needs_lock(void);
-void graph_needs_unlock(void);
-void graph_needs_forget_all(void);
-
 #endif

@@ -1,42 +1,38 @@
 #include "books/imports.h"
 
-#include <pthread.h>
-
 #include "books/hash_table.h"
+#include "process/fork.h"
+#include "process/lock.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hash_table pointers; /* under the mutex: by address, `other` is the pool */
 static bool is_any;                /* atomically: never unset */
 
-void imports_lock(void) { pthread_mutex_lock(&mutex); }
-
-void imports_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void imports_forget_all(void) {
+static void forget(void) {
     hash_table_clear(&pointers);
     is_any = false;
 }
+FORGET_IN_CHILD(forget);
 
 bool imports_any(void) { return __atomic_load_n(&is_any, __ATOMIC_ACQUIRE); }
 
 /* One that is opened twice has one address, and is freed once. */
 bool imports_add(uint64_t pool, uint64_t address) {
-    imports_lock();
+    lock_take(LOCK_IMPORTS);
     bool kept = hash_table_put(&pointers, (struct hash_table_entry){.key = address, .other = pool});
     __atomic_store_n(&is_any, true, __ATOMIC_RELEASE);
-    imports_unlock();
+    lock_release(LOCK_IMPORTS);
     return kept;
 }
 
 void imports_free(uint64_t address) {
-    imports_lock();
+    lock_take(LOCK_IMPORTS);
     hash_table_take(&pointers, address);
-    imports_unlock();
+    lock_release(LOCK_IMPORTS);
 }
 
 bool imports_end_pool(uint64_t pool) {
-    imports_lock();
+    lock_take(LOCK_IMPORTS);
     bool any = pool != 0 && hash_table_take_all(&pointers, pool);
-    imports_unlock();
+    lock_release(LOCK_IMPORTS);
     return any;
 }

@@ -19,9 +19,4 @@ void imports_free(uint64_t address);
 /* The pool is destroyed; whether pointers of it were left. */
 bool imports_end_pool(uint64_t pool);
 
-/* Around a fork, and in the child, which has none. */
-void imports_lock(void);
-void imports_unlock(void);
-void imports_forget_all(void);
-
 #endif

@@ -12,9 +12,4 @@ void ipc_exports_add(uint64_t pointer);
 /* It is freed: whether others may have it. */
 bool ipc_exports_remove(uint64_t pointer);
 
-/* Around a fork, and in the child, which holds nothing. */
-void ipc_exports_lock(void);
-void ipc_exports_unlock(void);
-void ipc_exports_forget_all(void);
-
 #endif

@@ -1,23 +1,18 @@
 /* The three books together, under one lock: what refers to memory, its handles, its mappings. */
 #include "books/physical_memory.h"
 
-#include <pthread.h>
-
 #include "books/handles.h"
 #include "books/mappings.h"
 #include "books/references.h"
+#include "process/fork.h"
+#include "process/lock.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-
-void physical_memory_lock(void) { pthread_mutex_lock(&mutex); }
-
-void physical_memory_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void physical_memory_forget_all(void) {
+static void forget(void) {
     references_forget_all();
     handles_forget_all();
     mappings_forget_all();
 }
+FORGET_IN_CHILD(forget);
 
 /* The functions down to the next line are called under the mutex. */
 
@@ -35,124 +30,124 @@ static uint64_t refer(uint64_t number, enum reference_kind sort) {
 /* The functions from here on take it. */
 
 bool physical_memory_create(uint64_t handle, struct physical_memory physical_memory) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     uint64_t number = references_begin(physical_memory);
     bool kept = add_handle(handle, (struct handle){number, REFERENCE_MADE});
     if (!kept) references_cancel(number);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
     return kept;
 }
 
 void physical_memory_retain(uint64_t handle, uint64_t address) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     struct mapping mapping = mappings_at(address);
     add_handle(handle, (struct handle){mapping.number, mapping.sort});
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 void physical_memory_map(uint64_t address, uint64_t size, uint64_t handle) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     struct handle by = handles_find(handle);
     struct mapping mapping = {by.number, by.sort, size};
     if (by.number != 0 && mappings_add(address, mapping)) references_add(by.number, by.sort);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 void physical_memory_export(uint64_t handle, int descriptor) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     references_export(handles_find(handle).number, descriptor);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 uint64_t physical_memory_begin_pool(void) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     uint64_t number = refer(references_begin_pool(), REFERENCE_MADE);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
     return number;
 }
 
 void physical_memory_export_pool(uint64_t number, int descriptor) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     references_export(number, descriptor);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 void physical_memory_import(uint64_t handle, int descriptor) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     add_handle(handle, (struct handle){references_exported(descriptor), REFERENCE_IMPORTED});
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 void physical_memory_disown(int descriptor) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     references_disown(descriptor);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 void physical_memory_hold_again(uint64_t number, enum reference_kind sort) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     references_add(number, sort);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 uint64_t physical_memory_hold(uint64_t handle) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     uint64_t number = refer(handles_find(handle).number, REFERENCE_UNSEEN);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
     return number;
 }
 
 uint64_t physical_memory_hold_at(uint64_t address) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     uint64_t number = refer(mappings_at(address).number, REFERENCE_UNSEEN);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
     return number;
 }
 
 uint64_t physical_memory_hold_imported(int descriptor) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     uint64_t number = refer(references_exported(descriptor), REFERENCE_IMPORTED);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
     return number;
 }
 
 struct physical_memory physical_memory_drop(uint64_t number, enum reference_kind sort) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     struct physical_memory change = references_drop(number, sort);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
     return change;
 }
 
 struct physical_memory physical_memory_end_pool(uint64_t number, int card, uint64_t bytes) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     references_set_pool(number, card, bytes);
     struct physical_memory change = references_drop(number, REFERENCE_MADE);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
     return change;
 }
 
 struct physical_memory physical_memory_release(uint64_t handle) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     struct handle released = handles_release(handle);
     struct physical_memory change = references_drop(released.number, released.sort);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
     return change;
 }
 
 /* Mappings of one call follow each other without a gap; one that is unknown leaves its address to be tried no further.
  */
 bool physical_memory_unmap(uint64_t *address, uint64_t end, struct physical_memory *change) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     struct mapping mapping = *address < end ? mappings_take(*address) : (struct mapping){0};
     if (mapping.number != 0) *change = references_drop(mapping.number, mapping.sort);
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
     *address += mapping.size;
     return mapping.number != 0;
 }
 
 bool physical_memory_sweep(struct physical_memory *change) {
-    physical_memory_lock();
+    lock_take(LOCK_PHYSICAL_MEMORY);
     *change = references_sweep();
-    physical_memory_unlock();
+    lock_release(LOCK_PHYSICAL_MEMORY);
     return change->bytes != 0;
 }

@@ -71,9 +71,4 @@ bool physical_memory_unmap(uint64_t *address, uint64_t end, struct physical_memo
 /* The next memory of which a descriptor has been closed since; false where there is none. */
 bool physical_memory_sweep(struct physical_memory *change);
 
-/* Around a fork, and in the child, which holds nothing. */
-void physical_memory_lock(void);
-void physical_memory_unlock(void);
-void physical_memory_forget_all(void);
-
 #endif

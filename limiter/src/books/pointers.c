@@ -1,22 +1,19 @@
 #include "books/pointers.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "books/hash_table.h"
+#include "process/fork.h"
+#include "process/lock.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hash_table pointers; /* under the mutex: `bytes` 0 marks a piece, `other` 1 managed memory */
 static struct hash_table chunks;   /* under the mutex: by chunk, `count` is of its pieces */
 
-void pointers_lock(void) { pthread_mutex_lock(&mutex); }
-
-void pointers_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void pointers_forget_all(void) {
+static void forget(void) {
     hash_table_clear(&pointers);
     hash_table_clear(&chunks);
 }
+FORGET_IN_CHILD(forget);
 
 /* Where all pointers lie that were ever here; atomically, under the mutex when written. A pool's, which lie elsewhere,
  * are told by it without the mutex. */
@@ -39,9 +36,9 @@ static uint64_t chunk_of(uint64_t pointer) { return pointer / GRANULARITY + 1; }
 
 bool pointers_add(uint64_t pointer, struct pointer_charge holding) {
     struct hash_table_entry entry = {pointer, holding.bytes, holding.is_managed, 0, holding.card};
-    pointers_lock();
+    lock_take(LOCK_POINTERS);
     bool kept = put(entry);
-    pointers_unlock();
+    lock_release(LOCK_POINTERS);
     return kept;
 }
 
@@ -56,9 +53,9 @@ static bool join(uint64_t pointer) {
 }
 
 bool pointers_join_chunk(uint64_t pointer) {
-    pointers_lock();
+    lock_take(LOCK_POINTERS);
     bool joined = join(pointer);
-    pointers_unlock();
+    lock_release(LOCK_POINTERS);
     return joined;
 }
 
@@ -72,10 +69,10 @@ static bool add_chunk(uint64_t pointer, int card) {
 }
 
 bool pointers_add_piece(uint64_t pointer, int card, bool *spare) {
-    pointers_lock();
+    lock_take(LOCK_POINTERS);
     *spare = join(pointer);
     bool kept = *spare || add_chunk(pointer, card);
-    pointers_unlock();
+    lock_release(LOCK_POINTERS);
     return kept;
 }
 
@@ -90,11 +87,11 @@ static bool leave_chunk(uint64_t pointer) {
 
 bool pointers_take(uint64_t pointer, struct pointer_charge *holding) {
     if (is_elsewhere(pointer)) return false;
-    pointers_lock();
+    lock_take(LOCK_POINTERS);
     struct hash_table_entry entry = hash_table_take(&pointers, pointer);
     *holding = (struct pointer_charge){entry.card, entry.bytes, entry.key != 0 && entry.bytes == 0, entry.other != 0};
     if (holding->is_piece && leave_chunk(pointer)) holding->bytes = GRANULARITY;
-    pointers_unlock();
+    lock_release(LOCK_POINTERS);
     return entry.key != 0;
 }
 
@@ -108,11 +105,11 @@ uint64_t pointers_put_back(uint64_t pointer, const struct pointer_charge *holdin
 }
 
 uint64_t *pointers_list(size_t *count) {
-    pointers_lock();
+    lock_take(LOCK_POINTERS);
     uint64_t *list = pointers.count ? malloc(pointers.count * sizeof *list) : NULL;
     *count = 0;
     for (size_t i = 0; list && i < pointers.size; i++)
         if (pointers.entries[i].key != 0) list[(*count)++] = pointers.entries[i].key;
-    pointers_unlock();
+    lock_release(LOCK_POINTERS);
     return list;
 }

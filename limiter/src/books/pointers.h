@@ -41,9 +41,4 @@ uint64_t pointers_put_back(uint64_t pointer, const struct pointer_charge *holdin
 /* A copy of all pointers held, for the caller to free, and their count; NULL where there are none or memory is out. */
 uint64_t *pointers_list(size_t *count);
 
-/* Around a fork, and in the child, which holds nothing. */
-void pointers_lock(void);
-void pointers_unlock(void);
-void pointers_forget_all(void);
-
 #endif

@@ -1,23 +1,21 @@
 #include "books/pool_guard.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <time.h>
 
+#include "process/fork.h"
+#include "process/lock.h"
+
 enum { PAUSE_NS = 10000 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while a pool is ended */
-static unsigned users;                                    /* atomically */
-static bool is_ending;                                    /* atomically, under the mutex when written */
+static unsigned users; /* atomically */
+static bool is_ending; /* atomically, under the mutex when written */
 
-void pool_guard_lock(void) { pthread_mutex_lock(&mutex); }
-
-void pool_guard_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void pool_guard_forget(void) {
+static void forget(void) {
     users = 0;
     is_ending = false;
 }
+FORGET_IN_CHILD(forget);
 
 void pool_guard_leave(void) { __atomic_fetch_sub(&users, 1, __ATOMIC_SEQ_CST); }
 
@@ -31,18 +29,18 @@ static bool try_enter(void) {
 
 void pool_guard_enter(void) {
     while (!try_enter()) {
-        pool_guard_lock();
-        pool_guard_unlock();
+        lock_take(LOCK_POOL_GUARD);
+        lock_release(LOCK_POOL_GUARD);
     }
 }
 
 void pool_guard_begin_destroy(void) {
-    pool_guard_lock();
+    lock_take(LOCK_POOL_GUARD);
     __atomic_store_n(&is_ending, true, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&users, __ATOMIC_SEQ_CST) != 0) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 
 void pool_guard_end_destroy(void) {
     __atomic_store_n(&is_ending, false, __ATOMIC_SEQ_CST);
-    pool_guard_unlock();
+    lock_release(LOCK_POOL_GUARD);
 }

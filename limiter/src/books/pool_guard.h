@@ -11,9 +11,4 @@ void pool_guard_leave(void);
 void pool_guard_begin_destroy(void);
 void pool_guard_end_destroy(void);
 
-/* Around a fork, before all other locks; and in the child, which has no other threads. */
-void pool_guard_lock(void);
-void pool_guard_unlock(void);
-void pool_guard_forget(void);
-
 #endif

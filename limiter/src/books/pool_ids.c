@@ -1,18 +1,14 @@
 #include "books/pool_ids.h"
 
-#include <pthread.h>
-
 #include "books/hash_table.h"
 #include "books/physical_memory.h"
+#include "process/fork.h"
+#include "process/lock.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hash_table pools; /* under the mutex: by handle, `other` is the number, `bytes` what is charged */
 
-void pool_ids_lock(void) { pthread_mutex_lock(&mutex); }
-
-void pool_ids_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void pool_ids_forget_all(void) { hash_table_clear(&pools); }
+static void forget(void) { hash_table_clear(&pools); }
+FORGET_IN_CHILD(forget);
 
 static struct shared_pool of(struct hash_table_entry entry) {
     return (struct shared_pool){entry.other, entry.bytes, entry.card};
@@ -24,32 +20,32 @@ static bool put(uint64_t handle, struct shared_pool pool) {
 }
 
 struct shared_pool pool_ids_get(uint64_t handle) {
-    pool_ids_lock();
+    lock_take(LOCK_POOL_IDS);
     struct shared_pool pool = of(hash_table_find(&pools, handle));
     if (pool.number == 0) pool.number = physical_memory_begin_pool();
     if (pool.number != 0 && !put(handle, pool)) pool.number = 0;
-    pool_ids_unlock();
+    lock_release(LOCK_POOL_IDS);
     return pool;
 }
 
 void pool_ids_charge(uint64_t handle, int card, uint64_t bytes) {
-    pool_ids_lock();
+    lock_take(LOCK_POOL_IDS);
     struct shared_pool pool = of(hash_table_find(&pools, handle));
     pool.charged += bytes;
     pool.card = card;
     put(handle, pool);
-    pool_ids_unlock();
+    lock_release(LOCK_POOL_IDS);
 }
 
 void pool_ids_put(uint64_t handle, struct shared_pool pool) {
-    pool_ids_lock();
+    lock_take(LOCK_POOL_IDS);
     if (pool.number != 0) put(handle, pool);
-    pool_ids_unlock();
+    lock_release(LOCK_POOL_IDS);
 }
 
 struct shared_pool pool_ids_take(uint64_t handle) {
-    pool_ids_lock();
+    lock_take(LOCK_POOL_IDS);
     struct shared_pool pool = of(hash_table_take(&pools, handle));
-    pool_ids_unlock();
+    lock_release(LOCK_POOL_IDS);
     return pool;
 }

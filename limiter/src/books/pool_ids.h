@@ -25,9 +25,4 @@ void pool_ids_put(uint64_t handle, struct shared_pool pool);
 /* Forgets it, which has ended. */
 struct shared_pool pool_ids_take(uint64_t handle);
 
-/* Around a fork, and in the child, which has none. */
-void pool_ids_lock(void);
-void pool_ids_unlock(void);
-void pool_ids_forget_all(void);
-
 #endif

@@ -1,25 +1,22 @@
 #include "books/pools.h"
 
-#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "books/current_pools.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
+#include "process/fork.h"
+#include "process/lock.h"
 
 /* Where a pool was that is destroyed: looking for another goes on behind it. */
 static struct CUmemPoolHandle_st *const GONE = (struct CUmemPoolHandle_st *)1;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct pool places[POOLS];  /* the handles atomically, under the mutex when written */
 static uint64_t used_most[POOLS];  /* atomically; a free may be told when its pool's place is another's */
 static struct pool *listed[POOLS]; /* under the mutex when written: the places ever taken, in that order */
 static unsigned count;             /* atomically, under the mutex when written: places ever taken */
 static unsigned suspended;         /* under the mutex */
-
-void pools_lock(void) { pthread_mutex_lock(&mutex); }
-
-void pools_unlock(void) { pthread_mutex_unlock(&mutex); }
 
 static uint64_t ask(const struct pool *pool, CUmemPool_attribute which) {
     cuuint64_t value = 0;
@@ -68,6 +65,10 @@ static struct pool *place_of(CUmemoryPool handle) {
     return room;
 }
 
+void pools_lock(void) { lock_take(LOCK_POOLS); }
+
+void pools_unlock(void) { lock_release(LOCK_POOLS); }
+
 struct pool *pools_find(CUmemoryPool handle) {
     struct pool *pool = handle != GONE ? place_of(handle) : NULL;
     return pool && __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) == handle ? pool : NULL;
@@ -86,7 +87,7 @@ static void fill(struct pool *pool, const struct pool *made) {
 }
 
 struct pool *pools_add(CUmemoryPool handle, const struct pool *made) {
-    pools_lock();
+    lock_take(LOCK_POOLS);
     struct pool *pool = place_of(handle);
     if (pool && pool->handle != handle) {
         bool is_first = !pool->handle;
@@ -95,7 +96,7 @@ struct pool *pools_add(CUmemoryPool handle, const struct pool *made) {
         __atomic_store_n(&pool->handle, handle, __ATOMIC_RELEASE);
         if (is_first) list(pool);
     }
-    pools_unlock();
+    lock_release(LOCK_POOLS);
     return pool;
 }
 
@@ -107,15 +108,15 @@ void pools_set_threshold(CUmemoryPool handle, uint64_t threshold) {
 bool pools_any(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED) != 0; }
 
 void pools_suspend(void) {
-    pools_lock();
+    lock_take(LOCK_POOLS);
     suspended++;
-    pools_unlock();
+    lock_release(LOCK_POOLS);
 }
 
 void pools_resume(void) {
-    pools_lock();
+    lock_take(LOCK_POOLS);
     suspended--;
-    pools_unlock();
+    lock_release(LOCK_POOLS);
 }
 
 /* Under the mutex. */
@@ -126,10 +127,10 @@ static struct pool take(struct pool *pool) {
 }
 
 struct pool pools_remove(CUmemoryPool handle) {
-    pools_lock();
+    lock_take(LOCK_POOLS);
     struct pool *pool = pools_find(handle);
     struct pool taken = pool ? take(pool) : (struct pool){0};
-    pools_unlock();
+    lock_release(LOCK_POOLS);
     current_pools_invalidate();
     return taken;
 }
@@ -187,8 +188,9 @@ void pools_mark_charged(int card, uint32_t settled) {
     }
 }
 
-void pools_forget(void) {
+static void forget(void) {
     current_pools_invalidate();
     memset(places, 0, sizeof places);
     count = suspended = 0;
 }
+FORGET_IN_CHILD(forget);

@@ -50,20 +50,6 @@ struct pool *pools_find(CUmemoryPool handle);
 /* Adds a pool, unless it was; NULL where the table is full. */
 struct pool *pools_add(CUmemoryPool handle, const struct pool *made);
 
-/* The current pool of the calling thread's device; NULL where there is none. Between the two of pool_users.h. */
-struct pool *current_pools_get(void);
-
-/* The same as long as no program's choice has made another pool current than the device's own, which nobody destroys:
- * needs neither those nor the driver. NULL also where the driver would have to be asked. */
-struct pool *current_pools_cached_default(void);
-
-/* The pool of that handle. One that nobody told us of is a device's default pool, else taken to be the current
- * device's. NULL where the table is full: then only NVML knows of it. */
-struct pool *current_pools_find(CUmemoryPool handle);
-
-/* Tells of a pool, new or not: where it lies and whether its memory is managed. */
-void current_pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type, bool is_new);
-
 /* The pool's release threshold has been set, if it was added. */
 void pools_set_threshold(CUmemoryPool handle, uint64_t threshold);
 
@@ -74,10 +60,6 @@ bool pools_any_may_have_shrunk(int card);
 
 /* Whether any have been used. */
 bool pools_any(void);
-
-/* Around whatever changes which pool is a device's current one; and where that is the program's choice. */
-void current_pools_invalidate(void);
-void current_pools_note_choice(void);
 
 /* Around a call that may destroy pools: in between no pool is asked anything but by who allocates from it. */
 void pools_suspend(void);
@@ -108,8 +90,5 @@ struct pool *pools_next(int card, unsigned *at);
 void pools_mark_charged(int card, uint32_t settled);
 
 /* The functions from here on take it, or need it not. */
-
-/* In the child of a fork. */
-void pools_forget(void);
 
 #endif

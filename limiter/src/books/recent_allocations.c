@@ -1,5 +1,7 @@
 #include "books/recent_allocations.h"
 
+#include "process/fork.h"
+
 #include <assert.h>
 #include <stdbool.h>
 #include <string.h>
@@ -34,4 +36,5 @@ struct recent_allocation recent_allocations_take(uint64_t pointer) {
     return (struct recent_allocation){(int)(entry >> SIZE_BITS & POOL_MOST), (entry & SIZE_MOST) << GRAIN_BITS};
 }
 
-void recent_allocations_forget(void) { memset(entries, 0, sizeof entries); }
+static void forget(void) { memset(entries, 0, sizeof entries); }
+FORGET_IN_CHILD(forget);

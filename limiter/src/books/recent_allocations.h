@@ -19,6 +19,4 @@ enum { RECENT_ALLOCATIONS_POOLS = 256 };
 /* What was allocated there, at most, and has not been taken since. */
 struct recent_allocation recent_allocations_take(uint64_t pointer);
 
-void recent_allocations_forget(void);
-
 #endif

@@ -1,8 +1,14 @@
 /* The region's lock guards the region; it is never held across a call of the driver's. */
 #include "charge/charge.h"
 
+#include "process/fork.h"
+
 #include <string.h>
 
+#include "charge/memory_class.h"
+#include "charge/reaping.h"
+#include "charge/reconcile.h"
+#include "charge/refusals.h"
 #include "common/clock.h"
 #include "container/container.h"
 #include "container/limits_source.h"
@@ -14,11 +20,12 @@ static uint64_t put_off[REGION_CARDS];
 static uint64_t put_off_managed[REGION_CARDS];
 static bool is_any_put_off;
 
-void charge_forget(void) {
+static void forget(void) {
     memset(put_off, 0, sizeof put_off);
     memset(put_off_managed, 0, sizeof put_off_managed);
     is_any_put_off = false;
 }
+FORGET_IN_CHILD(forget);
 
 bool charge_is_limited(void) { return container_is_limited(); }
 
@@ -32,19 +39,10 @@ bool charge_may_spill(const uint8_t uuid[UUID_SIZE]) {
 /* A process's first call takes its slot, so that the span has one to be marked on. */
 static int own_slot(struct region *region) {
     int slot = container_slot(region);
-    if (slot >= 0 || region_lock(region, CHARGE_LOCK_MS) != 0) return slot;
+    if (slot >= 0 || region_lock(region, REGION_LOCK_MS) != 0) return slot;
     slot = container_claim_slot(region);
     region_unlock(region);
     return slot;
-}
-
-void charge_join(const uint8_t uuid[UUID_SIZE]) {
-    struct region *region = container_region();
-    if (!region || (container_slot(region) >= 0 && account_find_card(region, uuid) >= 0)) return;
-    if (region_lock(region, CHARGE_LOCK_MS) != 0) return;
-    container_claim_slot(region);
-    account_card(region, uuid);
-    region_unlock(region);
 }
 
 int charge_begin_call(void) {
@@ -73,17 +71,17 @@ void charge_apply_deferred(struct region *region, int slot) {
 /* Under the region's lock; where that cannot be had it is not done: counted twice never, and rarely not at all. */
 static void note(void (*what)(struct region *, int, int, uint64_t), int card, uint64_t bytes) {
     struct region *region = container_region();
-    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return;
+    if (!region || region_lock(region, REGION_LOCK_MS) != 0) return;
     what(region, container_slot(region), card, bytes);
     region_unlock(region);
 }
 
-static void spill(struct region *region, int slot, int card, uint64_t bytes) {
+static void count_spill(struct region *region, int slot, int card, uint64_t bytes) {
     (void)slot;
     account_count_spill(region, card, bytes);
 }
 
-void charge_count_spill(int card, uint64_t bytes) { note(spill, card, bytes); }
+void charge_count_spill(int card, uint64_t bytes) { note(count_spill, card, bytes); }
 
 void charge_unconditionally(int card, uint64_t bytes) { note(account_charge, card, bytes); }
 
@@ -92,7 +90,7 @@ void charge_mark_managed(int card, uint64_t bytes) { note(account_mark_managed, 
 void charge_unmark_managed(int card, uint64_t bytes) { note(account_unmark_managed, card, bytes); }
 
 static void catch_up_now(struct region *region) {
-    if (region_lock(region, CHARGE_LOCK_MS) != 0) return;
+    if (region_lock(region, REGION_LOCK_MS) != 0) return;
     int slot = container_slot(region);
     if (slot >= 0) charge_apply_deferred(region, slot);
     region_unlock(region);
@@ -122,10 +120,72 @@ void charge_clear_former_image(void) {
     if (region->header.slots_high != 0) {
         struct identity who = identity_self();
         int slot = account_slot_of(region, &who);
-        if (slot >= 0 && region_lock(region, CHARGE_LOCK_MS) == 0) {
+        if (slot >= 0 && region_lock(region, REGION_LOCK_MS) == 0) {
             account_clear(region, slot);
             region_unlock(region);
         }
     }
     region_close(region);
+}
+
+static uint64_t used(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
+    return account_used(region, account_find_card(region, uuid));
+}
+
+static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], struct reservation *reservation,
+                        uint64_t limit) {
+    if (region_lock(region, REGION_LOCK_MS) != 0) return false;
+    int slot = container_claim_slot(region);
+    reservation->card = account_card(region, uuid);
+    if (slot >= 0) charge_apply_deferred(region, slot);
+    bool reserved = account_reserve(region, slot, reservation->card, reservation->bytes, limit);
+    region_unlock(region);
+    return reserved;
+}
+
+/* Looks at what is charged too much: our descriptors and pools, which can be looked at without NVML too, then all. */
+static void correct(const uint8_t uuid[UUID_SIZE]) {
+    for (const struct memory_class *const *each = memory_classes; *each; each++)
+        if ((*each)->correct) (*each)->correct(uuid, 1);
+    reconcile_all(uuid, 1);
+}
+
+void charge_trim_idle(const uint8_t uuid[UUID_SIZE]) {
+    for (const struct memory_class *const *each = memory_classes; *each; each++)
+        if ((*each)->trim) (*each)->trim(uuid);
+}
+
+void charge_trim(const uint8_t uuid[UUID_SIZE]) {
+    charge_trim_idle(uuid);
+    correct(uuid);
+}
+
+/* Nothing is refused before the dead are taken off, what was charged too much is corrected, and what is kept without
+ * use is given back. */
+static bool reserve(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t limit,
+                    struct reservation *reservation) {
+    static void (*const ways[])(const uint8_t[UUID_SIZE]) = {correct, charge_trim};
+    if (try_reserve(region, uuid, reservation, limit)) return true;
+    reservation->reaped = reaping_now(region, 1) > 0;
+    if (reservation->reaped && try_reserve(region, uuid, reservation, limit)) return true;
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        uint64_t before = used(region, uuid);
+        ways[way](uuid);
+        if (used(region, uuid) < before && try_reserve(region, uuid, reservation, limit)) return true;
+    }
+    return false;
+}
+
+bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct reservation *reservation) {
+    struct region *region = container_region();
+    *reservation = (struct reservation){.card = -1, .bytes = bytes};
+    return region && try_reserve(region, uuid, reservation, charge_limit(uuid));
+}
+
+bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct reservation *reservation) {
+    struct region *region = container_region();
+    *reservation = (struct reservation){.card = -1, .bytes = bytes};
+    if (region && reserve(region, uuid, charge_limit(uuid), reservation)) return true;
+    refusals_report(what, uuid, bytes);
+    return false;
 }

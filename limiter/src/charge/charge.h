@@ -9,9 +9,6 @@
 #include "region/pending_pool_ends.h"
 #include "region/region.h"
 
-/* How long a reservation waits for a holder of the region's lock that is stopped; then it is refused. */
-enum { CHARGE_LOCK_MS = 50 };
-
 /* A charge made ahead of the driver's call. */
 struct reservation {
     int card; /* the region's row */
@@ -28,21 +25,6 @@ uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]);
 
 /* Whether what exceeds a full card, within a limit, is to be served from managed memory. */
 bool charge_may_spill(const uint8_t uuid[UUID_SIZE]);
-
-/* The same, and the bytes that the container's living processes hold on this card; of one that died, up to 100 ms
- * longer. Without a limit nobody asks for them: then they are 0. */
-struct usage_view {
-    uint64_t limit;
-    uint64_t used;
-};
-struct usage_view charge_view(const uint8_t uuid[UUID_SIZE]);
-
-/* Bytes that the process of that pid, as this process knows it, holds on this card; false where it is none of the
- * container's that has ever used a card. */
-bool usage_view_of_process(uint32_t pid, const uint8_t uuid[UUID_SIZE], uint64_t *bytes);
-
-/* Takes this process's slot, and the card's row, where they are not there yet. */
-void charge_join(const uint8_t uuid[UUID_SIZE]);
 
 /* The span around a call that changes what this process holds, from before the driver's part until the account is made
  * right: in it what NVML says is not taken for what is to be charged. What the first returns is for the second. */
@@ -87,8 +69,5 @@ void charge_apply_deferred(struct region *region, int slot);
 
 /* After an exec: the slot of this process's former image, whose memory the driver has freed, is cleared. */
 void charge_clear_former_image(void);
-
-/* In the child of a fork. */
-void charge_forget(void);
 
 #endif

@@ -80,3 +80,18 @@ uint64_t local_memory_growth(CUfunction function) {
     bool is_harmless = __atomic_load_n(place_of(function), __ATOMIC_RELAXED) == (uintptr_t)function;
     return is_harmless || !charge_is_limited() ? 0 : ask(function);
 }
+
+struct attempt local_memory_begin_launch(const char *what, uint64_t growth) {
+    CUdevice device;
+    if (growth == 0 || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return (struct attempt){.what = what};
+    return attempt_begin_on(what, device, round_up(growth, GRANULARITY));
+}
+
+/* Nobody gives the memory back, so nobody remembers the charge: what is measured takes its slot. */
+CUresult local_memory_end_launch(struct attempt *attempt, CUresult result) {
+    if (!attempt->is_charged) return result;
+    if (!reconcile_own(attempt->uuid, 1) && result != CUDA_SUCCESS)
+        charge_release(attempt->reservation.card, attempt->reservation.bytes);
+    attempt_end(attempt);
+    return result;
+}

@@ -31,7 +31,7 @@ static uint64_t figure(const struct measured_call *call) {
 }
 
 static void begin(struct measured_call *call, uint64_t expected) {
-    charge_join(call->uuid);
+    container_join(call->uuid);
     call->call_slot = expected ? charge_begin_call() : -1;
     call->charged = own_charge(call);
     call->calls = own_calls();

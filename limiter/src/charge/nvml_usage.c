@@ -1,7 +1,10 @@
 #include "charge/nvml_usage.h"
 
+#include "process/fork.h"
+
 #include <stdlib.h>
 
+#include "common/gpu_uuid.h"
 #include "common/limits.h"
 #include "common/log.h"
 #include "driver/function_table.h"
@@ -21,7 +24,8 @@ void nvml_usage_start(void) {
         log_debug("NVML says %d: memory is counted, not measured", (int)result);
 }
 
-void nvml_usage_forget(void) { is_ready = is_trusted = false; }
+static void forget(void) { is_ready = is_trusted = false; }
+FORGET_IN_CHILD(forget);
 
 bool nvml_usage_is_trusted(void) { return __atomic_load_n(&is_trusted, __ATOMIC_RELAXED); }
 

@@ -33,7 +33,4 @@ bool nvml_usage_of_process(const struct nvml_usage *usage, uint32_t pid, uint64_
 bool nvml_usage_is_trusted(void);
 void nvml_usage_trust(void);
 
-/* In the child of a fork. */
-void nvml_usage_forget(void);
-
 #endif

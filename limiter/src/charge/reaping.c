@@ -1,6 +1,5 @@
 #include "charge/reaping.h"
 
-#include "charge/charge.h"
 #include "charge/reconcile.h"
 #include "common/clock.h"
 #include "container/container.h"
@@ -14,7 +13,7 @@ unsigned reaping_now(struct region *region, unsigned own) {
     struct identity who = container_self();
     if (!identity_any_dead(region, &who)) return 0;
     reconcile_every_card(own);
-    return identity_reap(region, &who, CHARGE_LOCK_MS);
+    return identity_reap(region, &who, REGION_LOCK_MS);
 }
 
 bool reaping_if_due(struct region *region) {

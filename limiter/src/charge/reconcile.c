@@ -85,7 +85,7 @@ static bool correct(const struct nvml_snapshot *snapshot, bool others) {
     bool done = false;
     pools_lock();
     bool is_same = pools_read_card(snapshot->card, &pooled) && pooled == snapshot->pooled;
-    if (region_lock(snapshot->region, CHARGE_LOCK_MS) == 0) {
+    if (region_lock(snapshot->region, REGION_LOCK_MS) == 0) {
         done = settle_self(snapshot, is_same);
         if (others) set_others(snapshot);
         region_unlock(snapshot->region);
@@ -117,7 +117,7 @@ static bool settle_others_on(const uint8_t uuid[UUID_SIZE]) {
     struct nvml_snapshot snapshot;
     if (!begin(&snapshot, uuid, 0)) return true;
     bool done = false;
-    if (region_lock(snapshot.region, CHARGE_LOCK_MS) == 0) {
+    if (region_lock(snapshot.region, REGION_LOCK_MS) == 0) {
         done = set_others(&snapshot);
         region_unlock(snapshot.region);
     }

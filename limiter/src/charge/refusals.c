@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "charge/charge.h"
+#include "common/gpu_uuid.h"
 #include "common/limits.h"
 #include "common/log.h"
 #include "container/container.h"
@@ -11,7 +12,7 @@
 /* The card's row, made where there is none yet. */
 static int row_of(struct region *region, const uint8_t uuid[UUID_SIZE]) {
     int card = account_find_card(region, uuid);
-    if (card >= 0 || region_lock(region, CHARGE_LOCK_MS) != 0) return card;
+    if (card >= 0 || region_lock(region, REGION_LOCK_MS) != 0) return card;
     card = account_card(region, uuid);
     region_unlock(region);
     return card;

@@ -1,11 +1,10 @@
-/* What is charged, as it is shown: as far as the dead and the unannounced can be seen now and then. */
-#include "charge/charge.h"
+#include "charge/usage_view.h"
+
+#include "charge/memory_class.h"
 #include "charge/reaping.h"
 #include "charge/reconcile.h"
 #include "common/clock.h"
 #include "container/container.h"
-#include "hooks/memory/physical_charge.h"
-#include "hooks/pools/pool_charge.h"
 #include "region/account.h"
 
 /* What is looked at has its own time each; this is so that the clock is read but once. */
@@ -19,13 +18,14 @@ static int card_to_view(struct region *region, const uint8_t uuid[UUID_SIZE], ui
     int card = region ? account_find_card(region, uuid) : -1;
     if (card < 0) return card;
     bool is_due = is_time_to_look(card, now);
-    if (is_due && reaping_if_due(region)) physical_charge_sweep();
-    pool_charge_refresh_view(uuid, card);
+    bool is_after_reaping = is_due && reaping_if_due(region);
+    for (const struct memory_class *const *each = memory_classes; *each; each++)
+        if ((*each)->refresh) (*each)->refresh(uuid, card, is_after_reaping);
     if (is_due) reconcile_if_due(uuid, 0, true);
     return card;
 }
 
-struct usage_view charge_view(const uint8_t uuid[UUID_SIZE]) {
+struct usage_view usage_view_of_card(const uint8_t uuid[UUID_SIZE]) {
     struct region *region = container_region();
     uint64_t now = clock_ticks();
     struct usage_view view = {.limit = container_limit(uuid, now).memory};

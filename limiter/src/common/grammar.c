@@ -1,7 +1,7 @@
-/* The environment's grammar; the same as vgpu/quantity.py reads. */
-#include <string.h>
+#include "common/grammar.h"
+#include "common/gpu_uuid.h"
 
-#include "common/limits.h"
+#include <string.h>
 
 struct text {
     const char *at;
@@ -57,38 +57,6 @@ static bool parse_size(struct text text, uint64_t *bytes) {
     if (text.at != text.end || whole >= UINT64_MAX / scale) return false;
     *bytes = whole * scale + fraction * scale / tens[digits];
     return true;
-}
-
-static int hex(char c) {
-    if (is_digit(c)) return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static const char shape[] = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-static_assert(sizeof shape == GPU_UUID_TEXT, "with the final zero");
-
-bool gpu_uuid_parse(const char *text, size_t length, uint8_t uuid[UUID_SIZE]) {
-    if (length != sizeof shape - 1) return false;
-    size_t nibble = 0;
-    memset(uuid, 0, UUID_SIZE);
-    for (size_t i = 0; i < length; i++) {
-        int value = hex(text[i]);
-        if (shape[i] != 'x' ? text[i] != shape[i] : value < 0) return false;
-        if (shape[i] != 'x') continue;
-        uuid[nibble / 2] = (uint8_t)(uuid[nibble / 2] << 4 | value);
-        nibble++;
-    }
-    return true;
-}
-
-void gpu_uuid_write(const uint8_t uuid[UUID_SIZE], char text[GPU_UUID_TEXT]) {
-    size_t nibble = 0;
-    for (size_t i = 0; i < sizeof shape; i++) {
-        text[i] = shape[i];
-        if (shape[i] != 'x') continue;
-        text[i] = "0123456789abcdef"[nibble % 2 ? uuid[nibble / 2] & 15 : uuid[nibble / 2] >> 4];
-        nibble++;
-    }
 }
 
 /* `uuid=8GiB`, or `8GiB` for every card. */

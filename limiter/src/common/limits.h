@@ -7,12 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "region/region.h"
+#include "common/gpu_uuid.h"
 
 #define LIMITS_MAGIC   "VGPULIMS"
 #define LIMITS_VERSION 1
 #define LIMITS_CARDS   32
 #define FULL_CORES     100
+#define UNLIMITED      UINT64_MAX /* bytes of memory */
 
 enum compute_policy { POLICY_FIXED, POLICY_BURST, POLICY_BEST_EFFORT, POLICY_COUNT };
 
@@ -59,26 +60,7 @@ bool limits_decode(const struct limits_file *file, struct limits_slot *out);
  * for the other slot is older than that. */
 bool limits_follow(const struct limits_file *file, struct limits_slot *copy);
 
-/* Limits as text, in the environment's grammar; NULL stands for unset. */
-struct limits_text {
-    const char *memory;         /* VGPU_MEMORY_LIMIT: `8GiB`, `8192`, `uuid=8GiB,uuid=4GiB` */
-    const char *cores;          /* VGPU_CORES_LIMIT: `30` */
-    const char *compute_policy; /* VGPU_COMPUTE_POLICY */
-    const char *memory_policy;  /* VGPU_MEMORY_POLICY */
-};
-
-/* False when one of them cannot be read. */
-bool limits_parse(const struct limits_text *text, struct limits_slot *out);
-
 /* A card's own entry, else the one for every card, else nothing may be used. */
 struct card_limit limits_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]);
-
-/* Reads `GPU-8-4-4-4-12` into 16 bytes; false where it is none. `length` is the text's. */
-bool gpu_uuid_parse(const char *text, size_t length, uint8_t uuid[UUID_SIZE]);
-
-#define GPU_UUID_TEXT 41 /* with the final zero */
-
-/* Writes it so. */
-void gpu_uuid_write(const uint8_t uuid[UUID_SIZE], char text[GPU_UUID_TEXT]);
 
 #endif

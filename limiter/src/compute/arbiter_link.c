@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "compute/arbiter_handshake.h"
 #include "container/container.h"
+#include "process/lock.h"
 
 /* So long nobody is asked again who was not there, or did not want us. */
 #define RETRY   (NS_PER_SECOND / 4)
@@ -34,6 +35,11 @@ bool arbiter_link_is_contended(const struct arbiter_link *link) {
 
 enum contention arbiter_link_contention(const struct arbiter_link *link) {
     return turn_limits_contention(arbiter_link_page(link), state_of(link) == LINK_CONNECTED, clock_now());
+}
+
+static void unlock(struct arbiter_link *link) {
+    pthread_mutex_unlock(&link->mutex);
+    lock_note_released(LOCK_ARBITER_LINK);
 }
 
 static bool is_ours(const struct arbiter_link *link) {
@@ -105,8 +111,9 @@ static void look(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
 /* Who finds another one at it need not look too. */
 enum contention arbiter_link_update(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
     if (pthread_mutex_trylock(&link->mutex) == 0) {
+        lock_note_taken(LOCK_ARBITER_LINK);
         look(link, uuid);
-        pthread_mutex_unlock(&link->mutex);
+        unlock(link);
     }
     return arbiter_link_contention(link);
 }
@@ -125,10 +132,11 @@ bool arbiter_link_is_called_back(const struct arbiter_link *link, uint32_t turn)
 
 /* A full socket is not waited for: what is asked is asked again, and a turn's end comes by the arbiter's clock too. */
 static void tell(struct arbiter_link *link, struct arbitration_message message) {
+    lock_note_taken(LOCK_ARBITER_LINK);
     pthread_mutex_lock(&link->mutex);
     bool is_joined = link->state == LINK_CONNECTED && is_ours(link);
     if (is_joined && !arbiter_handshake_tell(link->fd, &message)) part(link, RETRY);
-    pthread_mutex_unlock(&link->mutex);
+    unlock(link);
 }
 
 void arbiter_link_want(struct arbiter_link *link) {

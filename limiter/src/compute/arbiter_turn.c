@@ -2,6 +2,7 @@
 
 #include "common/arithmetic.h"
 #include "common/clock.h"
+#include "compute/turn_limits.h"
 
 /* Whether the arbiter is there is looked at again as often. */
 #define NAP (20 * NS_PER_MS)

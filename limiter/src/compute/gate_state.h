@@ -35,26 +35,21 @@ struct gate {
 
 enum { GATES = REGION_CARDS };
 
+void gate_lock(struct gate *gate);
+void gate_unlock(struct gate *gate);
+
 /* The gate of a CUdevice as far as it has one; and with one made for it, NULL where there is no room. Never freed. */
 struct gate *gate_at(int device);
 struct gate *gate_made_at(int device);
 
-/* The gate of the current context's device; and whether launches there need turns now. */
+/* The gate of the current context's device, NULL where there is none. */
 struct gate *gate_here(void);
-bool gate_needs_turns(struct gate *gate);
 
 /* Without the mutex. Lets the launches that are inside the driver come out, within a tenth of a second; whether all
  * did. */
 bool gate_await_passing(struct gate *gate);
 
-/* Without the mutex. Ends the turn of a gate that is CLOSING; with `is_kept` that of the arbiter goes on. The phase
- * that follows. */
-enum phase gate_close(struct gate *gate, bool is_kept);
-
 /* The functions below are called with the mutex held, which they may let go meanwhile. */
-
-/* One step towards a turn that has room for a launch that the open one has not. */
-void gate_step(struct gate *gate, enum verdict verdict);
 
 /* Gives the caller an open turn to himself, which is then CLOSING; one that is being closed is waited for. */
 bool gate_claim(struct gate *gate);

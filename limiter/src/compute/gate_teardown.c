@@ -1,20 +1,26 @@
-/* What launches leave behind ends: streams, contexts, and in a forked child everything. */
+#include "compute/gate_teardown.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
+#include "compute/arbiter_link.h"
 #include "compute/gate_state.h"
 #include "compute/launch_gate.h"
+#include "compute/turn.h"
+#include "compute/turn_events.h"
+#include "compute/turn_request.h"
+#include "process/fork.h"
 
 static void end_stream(struct gate *gate, CUstream stream) {
-    pthread_mutex_lock(&gate->mutex);
+    gate_lock(gate);
     bool is_mine = turn_events_are_due(&gate->events, stream) && gate_claim(gate);
-    pthread_mutex_unlock(&gate->mutex);
+    gate_unlock(gate);
     if (!is_mine) return;
     turn_events_record_ends(&gate->events, stream);
-    pthread_mutex_lock(&gate->mutex);
+    gate_lock(gate);
     gate_set_phase(gate, OPEN);
-    pthread_mutex_unlock(&gate->mutex);
+    gate_unlock(gate);
 }
 
 void gate_teardown_stream(CUstream stream) {
@@ -34,21 +40,21 @@ static struct turn_events *taken(struct turn_events *events) {
 
 /* What is in flight is charged as it is expected to be: the events that would say it go with their contexts. */
 static void end_turn(struct gate *gate) {
-    pthread_mutex_lock(&gate->mutex);
+    gate_lock(gate);
     bool is_mine = gate_claim(gate);
-    pthread_mutex_unlock(&gate->mutex);
+    gate_unlock(gate);
     if (is_mine) gate_await_passing(gate);
-    pthread_mutex_lock(&gate->mutex);
+    gate_lock(gate);
     struct turn_events *events = is_mine || gate->phase != CLOSING ? taken(&gate->events) : NULL;
-    pthread_mutex_unlock(&gate->mutex);
+    gate_unlock(gate);
     if (events) turn_events_destroy(events);
     free(events);
     if (!is_mine) return;
     turn_request_stop(&gate->request, turn_remaining(&gate->turn, clock_now()));
     turn_request_end(&gate->request, gate->turn.expected);
-    pthread_mutex_lock(&gate->mutex);
+    gate_lock(gate);
     gate_set_phase(gate, SHUT);
-    pthread_mutex_unlock(&gate->mutex);
+    gate_unlock(gate);
 }
 
 void gate_teardown_contexts(void) {
@@ -65,9 +71,8 @@ static void forget(struct gate *gate) {
     gate->request = request;
 }
 
-void gate_forget(void) {
+static void forget_in_child(void) {
     for (int i = 0; i < GATES; i++)
         if (gate_at(i)) forget(gate_at(i));
-    gate_forget_use();
-    gate_forget_judgement();
 }
+FORGET_IN_CHILD(forget_in_child);

@@ -1,7 +1,14 @@
 #include "compute/launch_gate.h"
 
+#include "process/fork.h"
+
 #include "common/clock.h"
+#include "compute/estimates.h"
 #include "compute/gate_state.h"
+#include "compute/gate_turns.h"
+#include "compute/turn.h"
+#include "compute/turn_need.h"
+#include "compute/turn_request.h"
 #include "driver/function_table.h"
 
 static bool is_used; /* atomically */
@@ -42,20 +49,20 @@ static void wait_for_admission(struct gate *gate, uint64_t key, CUcontext contex
     uint64_t begun = 0;
     enum verdict verdict;
     __atomic_store_n(&is_used, true, __ATOMIC_RELEASE);
-    pthread_mutex_lock(&gate->mutex);
+    gate_lock(gate);
     while ((verdict = admit(gate, key, context, stream, slot)) != VERDICT_FITS) {
         if (!begun) begun = clock_now();
-        gate_step(gate, verdict);
+        gate_turns_step(gate, verdict);
     }
     if (begun) turn_request_count_wait(&gate->request, clock_now() - begun);
-    pthread_mutex_unlock(&gate->mutex);
+    gate_unlock(gate);
 }
 
 struct launch_pass launch_gate_enter(uint64_t key, CUstream stream) {
     struct launch_pass pass = {0};
     CUcontext context = NULL;
     struct gate *gate = gate_here();
-    if (!gate || !gate_needs_turns(gate) || turn_events_is_capturing(stream)) return pass;
+    if (!gate || !turn_need_is(gate) || turn_events_is_capturing(stream)) return pass;
     if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context) return pass;
     wait_for_admission(gate, key, context, stream, &pass.slot);
     pass.gate = gate;
@@ -67,12 +74,13 @@ void launch_gate_leave(const struct launch_pass *pass) {
     struct gate *gate = pass->gate;
     if (!gate) return;
     turn_events_after_launch(&pass->slot);
-    pthread_mutex_lock(&gate->mutex);
+    gate_lock(gate);
     gate->passing--;
     if (gate->phase == CLOSING) pthread_cond_broadcast(&gate->changed);
-    pthread_mutex_unlock(&gate->mutex);
+    gate_unlock(gate);
 }
 
 bool launch_gate_is_used(void) { return __atomic_load_n(&is_used, __ATOMIC_ACQUIRE); }
 
-void gate_forget_use(void) { is_used = false; }
+static void forget(void) { is_used = false; }
+FORGET_IN_CHILD(forget);

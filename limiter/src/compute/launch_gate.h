@@ -22,13 +22,6 @@ struct launch_pass {
     struct launch_slot slot;
 };
 
-/* Whether launches are to be asked about at all. Follows the limits within half a second of their change, and the
- * arbiter's page at once. */
-bool turn_need_is_any(void);
-
-/* A context is about to be made on the device. */
-void turn_need_note_device(CUdevice device);
-
 /* Names a launch of a kernel: the function with its grid and blocks. */
 uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                 unsigned block_x, unsigned block_y, unsigned block_z);
@@ -40,16 +33,6 @@ uint64_t launch_gate_graph_key(CUgraphExec graph);
 struct launch_pass launch_gate_enter(uint64_t key, CUstream stream);
 void launch_gate_leave(const struct launch_pass *pass);
 
-/* Before a stream is destroyed, or any context ends. */
-void gate_teardown_stream(CUstream stream);
-void gate_teardown_contexts(void);
-
-/* In the child of a fork. */
-void gate_forget(void);
-
-/* Whether any launch has ever had to ask; and forgetting that, and what the limits said. */
+/* Whether any launch has ever had to ask. */
 bool launch_gate_is_used(void);
-void gate_forget_use(void);
-void gate_forget_judgement(void);
-
 #endif

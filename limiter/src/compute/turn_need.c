@@ -1,9 +1,11 @@
-/* Whether launches need turns, which is asked at each of them. */
+#include "compute/turn_need.h"
+
+#include "process/fork.h"
+
 #include "common/clock.h"
-#include "compute/gate_state.h"
-#include "compute/launch_gate.h"
+#include "compute/arbiter_link.h"
+#include "compute/turn_request.h"
 #include "container/container.h"
-#include "driver/function_table.h"
 
 static uint64_t devices; /* atomically: a bit for each that a context was made on */
 
@@ -30,11 +32,6 @@ static void put_off(uint64_t *due, uint64_t now, bool is_greeting) { /* NOLINT(r
     __atomic_store_n(due, now + (is_greeting ? pause / GREETING : pause), __ATOMIC_RELAXED);
 }
 
-struct gate *gate_here(void) {
-    CUdevice device;
-    return REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? gate_made_at(device) : NULL;
-}
-
 static bool look(struct gate *gate, uint64_t now) {
     turn_request_update(&gate->request);
     bool is_shared = container_share(gate->request.uuid) != 0;
@@ -43,7 +40,7 @@ static bool look(struct gate *gate, uint64_t now) {
     return is_shared;
 }
 
-bool gate_needs_turns(struct gate *gate) {
+bool turn_need_is(struct gate *gate) {
     uint64_t now = clock_ticks();
     bool is_shared = is_due(&gate->due, now) ? look(gate, now) : __atomic_load_n(&gate->is_shared, __ATOMIC_RELAXED);
     return turn_request_is_needed(&gate->request, is_shared);
@@ -88,8 +85,9 @@ void turn_need_note_device(CUdevice device) {
     __atomic_store_n(&judged.due, 0, __ATOMIC_RELAXED);
 }
 
-void gate_forget_judgement(void) {
+static void forget(void) {
     judged.due = 0;
     judged.link = NULL;
     devices = 0;
 }
+FORGET_IN_CHILD(forget);

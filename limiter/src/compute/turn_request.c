@@ -4,9 +4,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "charge/charge.h"
 #include "common/arithmetic.h"
 #include "common/clock.h"
+#include "compute/arbiter_link.h"
 #include "container/container.h"
 #include "region/account.h"
 #include "region/token_bucket.h"
@@ -22,7 +22,7 @@
 
 static uint32_t name_of(int slot) { return slot < 0 ? 1 : (uint32_t)slot + 2; }
 
-static bool lock(void) { return container_region() && region_lock(container_region(), CHARGE_LOCK_MS) == 0; }
+static bool lock(void) { return container_region() && region_lock(container_region(), REGION_LOCK_MS) == 0; }
 
 /* Under the lock. */
 static void find(struct turn_request *request) {
@@ -39,7 +39,7 @@ bool turn_request_is_needed(const struct turn_request *request, bool is_shared) 
 /* Without turns nobody would see that the card is used. */
 static void show_use(const struct turn_request *request) {
     struct region *region = container_region();
-    charge_join(request->uuid);
+    container_join(request->uuid);
     int card = region ? account_find_card(region, request->uuid) : -1;
     if (card >= 0) token_bucket_show_use(&region->cards[card], clock_now() + ARBITRATION_GRACE_NS);
 }

@@ -2,37 +2,32 @@
  * waited for under the region's lock. */
 #include "container/container.h"
 
-#include <pthread.h>
-
 #include "container/limits_source.h"
-#include "main/fork.h"
+#include "process/fork.h"
+#include "process/lock.h"
 #include "region/account.h"
 #include "region/identity.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct limits_source *source; /* under the mutex until set, then never changed */
 static struct identity self;         /* under the mutex until `is_self_known` */
 static bool is_self_known;           /* atomically, last */
 static int slot_taken = -1;          /* atomically; what is there is proved each time */
 
-void container_lock(void) { pthread_mutex_lock(&mutex); }
-
-void container_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void container_forget(void) {
+static void forget(void) {
     is_self_known = false;
     slot_taken = -1;
 }
+FORGET_IN_CHILD(forget);
 
 static struct limits_source *get_source(void) {
     struct limits_source *opened = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
     if (opened) return opened;
-    container_lock();
+    lock_take(LOCK_CONTAINER);
     if (!source) {
-        fork_watch();
+        fork_install_handlers();
         __atomic_store_n(&source, limits_source_open(), __ATOMIC_RELEASE);
     }
-    container_unlock();
+    lock_release(LOCK_CONTAINER);
     return source;
 }
 
@@ -42,9 +37,9 @@ bool container_is_limited(void) { return limits_source_is_limited(get_source());
 #define ASK(question, ...)                                                \
     do {                                                                  \
         struct limits_source *limits = get_source();                      \
-        container_lock();                                                 \
+        lock_take(LOCK_CONTAINER);                                        \
         __typeof__(question(__VA_ARGS__)) answer = question(__VA_ARGS__); \
-        container_unlock();                                               \
+        lock_release(LOCK_CONTAINER);                                     \
         return answer;                                                    \
     } while (0)
 
@@ -64,13 +59,13 @@ const char *container_arbiter_socket(void) { return limits_source_arbiter_socket
 
 struct identity container_self(void) {
     if (__atomic_load_n(&is_self_known, __ATOMIC_ACQUIRE)) return self;
-    container_lock();
+    lock_take(LOCK_CONTAINER);
     if (!is_self_known) {
         self = identity_self();
         __atomic_store_n(&is_self_known, true, __ATOMIC_RELEASE);
     }
     struct identity who = self;
-    container_unlock();
+    lock_release(LOCK_CONTAINER);
     return who;
 }
 
@@ -87,4 +82,13 @@ int container_claim_slot(struct region *region) {
     slot = account_claim(region, &who);
     __atomic_store_n(&slot_taken, slot, __ATOMIC_RELAXED);
     return slot;
+}
+
+void container_join(const uint8_t uuid[UUID_SIZE]) {
+    struct region *region = container_region();
+    if (!region || (container_slot(region) >= 0 && account_find_card(region, uuid) >= 0)) return;
+    if (region_lock(region, REGION_LOCK_MS) != 0) return;
+    container_claim_slot(region);
+    account_card(region, uuid);
+    region_unlock(region);
 }

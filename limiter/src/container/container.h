@@ -33,9 +33,7 @@ int container_claim_slot(struct region *region);
 /* The slot that this process has taken, or -1. Needs no lock. */
 int container_slot(const struct region *region);
 
-/* Around a fork, and in the child, which has no slot. */
-void container_lock(void);
-void container_unlock(void);
-void container_forget(void);
+/* Takes this process's slot, and the card's row in the region, where they are not there yet. */
+void container_join(const uint8_t uuid[UUID_SIZE]);
 
 #endif

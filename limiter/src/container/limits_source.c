@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "common/clock.h"
+#include "common/grammar.h"
 #include "common/log.h"
 #include "container/limits_file.h"
 #include "container/settings.h"

@@ -2,7 +2,7 @@
 #ifndef VGPU_CONTAINER_SETTINGS_H
 #define VGPU_CONTAINER_SETTINGS_H
 
-#include "common/limits.h"
+#include "common/grammar.h"
 
 enum origin {
     ORIGIN_NONE,        /* nobody set a limit: everything passes */

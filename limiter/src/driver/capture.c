@@ -15,30 +15,4 @@ int capture_allow(void) { return (int)exchange(CU_STREAM_CAPTURE_MODE_RELAXED); 
 
 void capture_restore(int mode) { exchange((CUstreamCaptureMode)mode); }
 
-#define BEGIN(name, ...)                                     \
-    do {                                                     \
-        __atomic_store_n(&was_seen, true, __ATOMIC_RELAXED); \
-        return REAL(name)(__VA_ARGS__);                      \
-    } while (0)
-
-EXPORT CUresult cuStreamBeginCapture(CUstream stream) { BEGIN(cuStreamBeginCapture, stream); }
-
-EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream stream) { BEGIN(cuStreamBeginCapture_ptsz, stream); }
-
-EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
-    BEGIN(cuStreamBeginCapture_v2, stream, mode);
-}
-
-EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
-    BEGIN(cuStreamBeginCapture_v2_ptsz, stream, mode);
-}
-
-EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
-                                            const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode) {
-    BEGIN(cuStreamBeginCaptureToGraph, stream, graph, dependencies, data, count, mode);
-}
-
-EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
-                                                 const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode) {
-    BEGIN(cuStreamBeginCaptureToGraph_ptsz, stream, graph, dependencies, data, count, mode);
-}
+void capture_note(void) { __atomic_store_n(&was_seen, true, __ATOMIC_RELAXED); }

@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/* Whether this process has ever captured. */
+/* A capture begins; whether any has ever begun in this process. */
+void capture_note(void);
 bool capture_was_seen(void);
 
 /* Around such a question: the thread's own mode, to be put back. */

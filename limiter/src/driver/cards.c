@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/gpu_uuid.h"
 #include "common/limits.h"
 #include "driver/function_table.h"
 

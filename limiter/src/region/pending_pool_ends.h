@@ -22,9 +22,4 @@ bool pending_pool_ends_add(struct pending_pool_end end);
 /* Ends them, under the region's lock. */
 void pending_pool_ends_apply(struct region *region, int slot);
 
-/* Around a fork, and in the child, which has none. */
-void pending_pool_ends_lock(void);
-void pending_pool_ends_unlock(void);
-void pending_pool_ends_forget_all(void);
-
 #endif

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "process/lock.h"
 #include "region/account.h"
 
 enum { MOMENT_MS = 1 };
@@ -131,7 +132,9 @@ static int lock_within(struct region_header *header, unsigned timeout_ms) {
 }
 
 int region_lock(struct region *region, unsigned timeout_ms) {
+    lock_note_taken(LOCK_REGION);
     int error = lock_within(&region->header, timeout_ms);
+    if (error != 0 && error != EOWNERDEAD) lock_note_released(LOCK_REGION);
     if (error == EOWNERDEAD) {
         account_recompute(region);
         region->header.recoveries++;
@@ -141,4 +144,7 @@ int region_lock(struct region *region, unsigned timeout_ms) {
     return -error;
 }
 
-void region_unlock(struct region *region) { pthread_mutex_unlock(&region->header.lock.mutex); }
+void region_unlock(struct region *region) {
+    pthread_mutex_unlock(&region->header.lock.mutex);
+    lock_note_released(LOCK_REGION);
+}

@@ -1,23 +1,21 @@
 #include "hooks/graphs/graph_memory.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "books/graph_needs.h"
+#include "charge/charge.h"
 #include "charge/refusals.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
+#include "process/fork.h"
+#include "process/lock.h"
 #include "region/account.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged[REGION_CARDS]; /* under the mutex: bytes, of each device */
 
-void graph_memory_lock(void) { pthread_mutex_lock(&mutex); }
-
-void graph_memory_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void graph_memory_forget_all(void) { memset(charged, 0, sizeof charged); }
+static void forget(void) { memset(charged, 0, sizeof charged); }
+FORGET_IN_CHILD(forget);
 
 static uint64_t held(int device) {
     cuuint64_t bytes = 0;
@@ -36,10 +34,10 @@ void graph_memory_look(const char *what, CUdevice device, struct graph_calls *ca
 /* Takes a device's charge to what its graphs hold, `claimed` of which is charged too: what is charged too much. Where
  * it is too little, another thread has claimed that, or a measurement will say. */
 static uint64_t excess(CUdevice device, uint64_t claimed, uint64_t now) {
-    graph_memory_lock();
+    lock_take(LOCK_GRAPH_MEMORY);
     uint64_t all = charged[device] + claimed;
     charged[device] = now;
-    graph_memory_unlock();
+    lock_release(LOCK_GRAPH_MEMORY);
     return all > now ? all - now : 0;
 }
 
@@ -148,9 +146,9 @@ void graph_memory_end(struct graph_calls *calls) {
 }
 
 static bool is_charged(CUdevice device) {
-    graph_memory_lock();
+    lock_take(LOCK_GRAPH_MEMORY);
     bool any = charged[device] != 0;
-    graph_memory_unlock();
+    lock_release(LOCK_GRAPH_MEMORY);
     return any;
 }
 
@@ -169,3 +167,9 @@ void graph_memory_correct(int card, bool trim) {
         if (spare) charge_release(card_of(device), spare);
     }
 }
+
+static void trim(const uint8_t uuid[UUID_SIZE]) {
+    graph_memory_correct(account_find_card(container_region(), uuid), true);
+}
+
+const struct memory_class graph_memory_class = {.trim = trim};

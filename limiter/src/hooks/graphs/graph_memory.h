@@ -5,6 +5,7 @@
 #define VGPU_HOOKS_GRAPHS_GRAPH_MEMORY_H
 
 #include "charge/attempt.h"
+#include "charge/memory_class.h"
 
 /* What a device's graphs held before a call that may change it, and what was charged for that. */
 struct graph_call {
@@ -38,9 +39,7 @@ void graph_memory_end(struct graph_calls *calls);
  * graph uses was given back, which the next launch takes again. */
 void graph_memory_correct(int card, bool trim);
 
-/* Around a fork, and in the child, which holds nothing. */
-void graph_memory_lock(void);
-void graph_memory_unlock(void);
-void graph_memory_forget_all(void);
+/* Trimming gives back what no graph uses. */
+extern const struct memory_class graph_memory_class;
 
 #endif

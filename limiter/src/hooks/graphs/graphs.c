@@ -1,11 +1,15 @@
 /* Graphs: their kernels' local memory is taken when they are instantiated (local.h), the memory of their own
  * allocations when they are uploaded or launched (graph_memory.h). */
 #include "books/graph_needs.h"
+#include "charge/attempt.h"
+#include "charge/charge.h"
+#include "charge/local_memory.h"
 #include "compute/launch_gate.h"
+#include "compute/turn_events.h"
+#include "compute/turn_need.h"
 #include "driver/function_table.h"
 #include "hooks/graphs/graph_memory.h"
 #include "hooks/graphs/graph_plan.h"
-#include "hooks/programs/launches.h"
 
 static void note(CUgraphExec ready, const struct graph_plan *plan) {
     uint64_t bytes[REGION_CARDS];
@@ -14,18 +18,18 @@ static void note(CUgraphExec ready, const struct graph_plan *plan) {
 }
 
 /* The rest of a body that makes a graph ready to be launched, after which it is `*ready`. */
-#define MAKE_READY(name, ready, graph, ...)                                   \
-    do {                                                                      \
-        struct graph_plan plan;                                               \
-        if (!charge_is_limited() || !(ready)) return REAL(name)(__VA_ARGS__); \
-        graph_plan_read(graph, &plan);                                        \
-        struct attempt attempt = launches_begin(#name, plan.local);           \
-        if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;              \
-        CUresult result;                                                      \
-        do result = REAL(name)(__VA_ARGS__);                                  \
-        while (attempt_retry(&attempt, result));                              \
-        if (result == CUDA_SUCCESS) note(*(ready), &plan);                    \
-        return launches_finish(&attempt, result);                             \
+#define MAKE_READY(name, ready, graph, ...)                                    \
+    do {                                                                       \
+        struct graph_plan plan;                                                \
+        if (!charge_is_limited() || !(ready)) return REAL(name)(__VA_ARGS__);  \
+        graph_plan_read(graph, &plan);                                         \
+        struct attempt attempt = local_memory_begin_launch(#name, plan.local); \
+        if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;               \
+        CUresult result;                                                       \
+        do result = REAL(name)(__VA_ARGS__);                                   \
+        while (attempt_retry(&attempt, result));                               \
+        if (result == CUDA_SUCCESS) note(*(ready), &plan);                     \
+        return local_memory_end_launch(&attempt, result);                      \
     } while (0)
 
 EXPORT CUresult cuGraphInstantiate(CUgraphExec *ready, CUgraph graph, CUgraphNode *error, char *log, size_t size) {
@@ -88,19 +92,19 @@ EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec ready, CUgraph graph, CUgraphEx
 
 EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec ready, CUgraphNode node,
                                                const CUDA_KERNEL_NODE_PARAMS_v1 *kernel) {
-    LAUNCH(kernel ? kernel->func : NULL, cuGraphExecKernelNodeSetParams, ready, node, kernel);
+    LAUNCH_WITH_LOCAL_MEMORY(kernel ? kernel->func : NULL, cuGraphExecKernelNodeSetParams, ready, node, kernel);
 }
 
 EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec ready, CUgraphNode node,
                                                   const CUDA_KERNEL_NODE_PARAMS_v2 *kernel) {
-    LAUNCH(kernel ? graph_plan_function(kernel->func, kernel->kern) : NULL, cuGraphExecKernelNodeSetParams_v2, ready,
-           node, kernel);
+    LAUNCH_WITH_LOCAL_MEMORY(kernel ? graph_plan_function(kernel->func, kernel->kern) : NULL,
+                             cuGraphExecKernelNodeSetParams_v2, ready, node, kernel);
 }
 
 EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec ready, CUgraphNode node, CUgraphNodeParams *of) {
     bool is_kernel = of && of->type == CU_GRAPH_NODE_TYPE_KERNEL;
-    LAUNCH(is_kernel ? graph_plan_function(of->kernel.func, of->kernel.kern) : NULL, cuGraphExecNodeSetParams, ready,
-           node, of);
+    LAUNCH_WITH_LOCAL_MEMORY(is_kernel ? graph_plan_function(of->kernel.func, of->kernel.kern) : NULL,
+                             cuGraphExecNodeSetParams, ready, node, of);
 }
 
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec ready) {

@@ -2,6 +2,7 @@
 
 #include "books/array_chunks.h"
 #include "books/pointers.h"
+#include "charge/charge.h"
 #include "charge/nvml_usage.h"
 #include "charge/reconcile.h"
 #include "container/container.h"

@@ -3,6 +3,7 @@
  * later, and sparse ones, take none themselves: theirs is made by cuMemCreate, and charged there. */
 #include "books/array_records.h"
 #include "charge/attempt.h"
+#include "charge/charge.h"
 #include "driver/function_table.h"
 #include "hooks/memory/array_charge.h"
 #include "hooks/memory/virtual_memory.h"

@@ -3,6 +3,7 @@
 #include "hooks/memory/external_memory.h"
 
 #include "books/bindings.h"
+#include "books/physical_memory.h"
 #include "charge/charge.h"
 #include "charge/measured_call.h"
 #include "driver/function_table.h"

@@ -1,5 +1,6 @@
 /* Multicast objects have no memory of their own; what is bound to them they hold until it is unbound or they end. */
 #include "books/bindings.h"
+#include "books/physical_memory.h"
 #include "charge/charge.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"

@@ -20,7 +20,20 @@ void physical_charge_apply(struct physical_memory change) {
     if (change.fate == MEMORY_SHOWN) charge_unmark_managed(change.card, change.bytes);
 }
 
-void physical_charge_sweep(void) {
+/* A descriptor's last copy may be closed anywhere, of which no call tells. */
+static void sweep(void) {
     struct physical_memory change;
     while (physical_memory_sweep(&change)) physical_charge_apply(change);
 }
+
+static void correct(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
+    (void)uuid, (void)own_calls;
+    sweep();
+}
+
+static void refresh(const uint8_t uuid[UUID_SIZE], int card, bool is_after_reaping) {
+    (void)uuid, (void)card;
+    if (is_after_reaping) sweep();
+}
+
+const struct memory_class physical_memory_class = {.correct = correct, .refresh = refresh};

@@ -1,6 +1,7 @@
 /* Arrays whose memory is mapped to them: they hold it, all or by tiles, until it is unmapped or they end. The driver
  * unmaps when the stream comes to it, and we at the call. */
 #include "books/bindings.h"
+#include "books/physical_memory.h"
 #include "charge/charge.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"

@@ -2,7 +2,9 @@
 #include "hooks/memory/virtual_memory.h"
 
 #include "books/bindings.h"
+#include "books/physical_memory.h"
 #include "charge/attempt.h"
+#include "charge/charge.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"
 

@@ -1,11 +1,13 @@
 #include "hooks/pools/pool_charge.h"
 
+#include "books/exports.h"
 #include "charge/lost_pool_memory.h"
 #include "charge/reconcile.h"
 #include "container/container.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
 #include "region/account.h"
+#include "region/region.h"
 
 static uint32_t settled_now(const struct pool *pool) {
     return pool->measured ? __atomic_load_n(pool->measured, __ATOMIC_ACQUIRE) : 0;
@@ -38,7 +40,7 @@ static void exchange(struct region *region, const struct pool *pool, uint64_t cl
 /* Charges what the pool has reserved in place of what was charged for it and claimed for its growth. */
 static bool charge(struct pool *pool, uint64_t claimed, bool is_forced) {
     struct region *region = container_region();
-    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return false;
+    if (!region || region_lock(region, REGION_LOCK_MS) != 0) return false;
     bool is_ours = is_forced || is_ours_to_say(pool);
     uint64_t reserved = pool->seen;
     lost_pool_memory_charge(region, pool);
@@ -93,12 +95,14 @@ static bool look_on(int card, bool are_all_asked) {
     return charged;
 }
 
-void pool_charge_check_card(const uint8_t uuid[UUID_SIZE], unsigned own) {
+static void correct(const uint8_t uuid[UUID_SIZE], unsigned own) {
     const struct region *region = container_region();
     if (region && pools_any() && !look_on(account_find_card(region, uuid), true)) reconcile_own(uuid, own);
 }
 
-void pool_charge_refresh_view(const uint8_t uuid[UUID_SIZE], int card) {
+/* Pools that synchronisations may have made shrink are asked what they have reserved. */
+static void refresh(const uint8_t uuid[UUID_SIZE], int card, bool is_after_reaping) {
+    (void)is_after_reaping;
     if (!pools_any_may_have_shrunk(card) && !exports_any()) return;
     if (!look_on(card, false)) reconcile_own(uuid, 0);
 }
@@ -110,8 +114,11 @@ static void trim_all(int card) {
     pools_unlock();
 }
 
-void pool_charge_trim_card(const uint8_t uuid[UUID_SIZE]) {
+/* The driver trims its pools itself before it says that the card is full (measured on an H200, driver 580). */
+static void trim(const uint8_t uuid[UUID_SIZE]) {
     const struct region *region = container_region();
     if (!region || !pools_any()) return;
     CAPTURE_ALLOWS(trim_all(account_find_card(region, uuid)));
 }
+
+const struct memory_class pool_memory_class = {.correct = correct, .trim = trim, .refresh = refresh};

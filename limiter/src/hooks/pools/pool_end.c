@@ -1,5 +1,6 @@
 #include "hooks/pools/pool_end.h"
 
+#include "books/exports.h"
 #include "books/physical_memory.h"
 #include "charge/charge.h"
 

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "books/pools.h"
-#include "charge/charge.h"
 #include "common/arithmetic.h"
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "region/account.h"
+#include "region/region.h"
 
 bool pool_export_rows_extent(CUdeviceptr pointer, struct extent *extent) {
     CUdeviceptr base;
@@ -42,7 +42,7 @@ static bool add(struct region *region, struct region_pool_export *row, uint64_t 
 
 bool pool_export_rows_add(struct region_pool_export *row, uint64_t claimed) {
     struct region *region = container_region();
-    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return false;
+    if (!region || region_lock(region, REGION_LOCK_MS) != 0) return false;
     bool added = add(region, row, claimed);
     region_unlock(region);
     return added;
@@ -60,7 +60,7 @@ static enum joined join(struct region *region, struct region_pool_export *row) {
 
 enum joined pool_export_rows_join(struct region_pool_export *row) {
     struct region *region = container_region();
-    if (!region || region_lock(region, CHARGE_LOCK_MS) != 0) return LOCKED;
+    if (!region || region_lock(region, REGION_LOCK_MS) != 0) return LOCKED;
     enum joined joined = join(region, row);
     region_unlock(region);
     return joined;

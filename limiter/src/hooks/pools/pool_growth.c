@@ -1,5 +1,7 @@
 #include "hooks/pools/pool_growth.h"
 
+#include "books/current_pools.h"
+#include "books/exports.h"
 #include "books/pool_guard.h"
 #include "charge/attempt.h"
 #include "charge/measured_call.h"

@@ -1,9 +1,13 @@
 /* Stream-ordered allocation: the pool is charged, not the pointer, which is in no book of ours; freed, it stays the
  * pool's memory until a synchronisation. */
+#include "books/current_pools.h"
 #include "books/imports.h"
 #include "books/pool_guard.h"
+#include "books/pool_ids.h"
+#include "books/pools.h"
 #include "books/recent_allocations.h"
 #include "charge/attempt.h"
+#include "charge/charge.h"
 #include "charge/nvml_usage.h"
 #include "charge/reconcile.h"
 #include "charge/refusals.h"

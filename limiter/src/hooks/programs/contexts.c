@@ -4,18 +4,22 @@
 #include <stdlib.h>
 
 #include "books/pointers.h"
+#include "books/pool_ids.h"
+#include "books/pools.h"
 #include "charge/charge.h"
 #include "charge/local_memory.h"
 #include "charge/measured_call.h"
 #include "charge/nvml_usage.h"
 #include "charge/reconcile.h"
-#include "compute/launch_gate.h"
+#include "compute/gate_teardown.h"
+#include "compute/turn_need.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
 #include "hooks/graphs/graph_memory.h"
 #include "hooks/pools/pool_end.h"
 #include "region/account.h"
+#include "region/region.h"
 
 /* What the last context took, as far as it is known. */
 static uint64_t expected(const uint8_t uuid[UUID_SIZE]) {
@@ -38,7 +42,7 @@ static struct measured_call begin(const char *what, CUdevice device) {
 static void expect(const struct measured_call *call) {
     struct region *region = container_region();
     uint64_t bytes = measured_call_growth_alone(call);
-    if (!region || bytes == 0 || region_lock(region, CHARGE_LOCK_MS) != 0) return;
+    if (!region || bytes == 0 || region_lock(region, REGION_LOCK_MS) != 0) return;
     int card = account_card(region, call->uuid);
     if (card >= 0) __atomic_store_n(&region->cards[card].context, bytes, __ATOMIC_RELAXED);
     region_unlock(region);

@@ -1,39 +1,24 @@
 /* Kernels' launches: they may have to wait (gate.h), and may take memory (local.h). Over the limit the answer is
  * CUDA_ERROR_OUT_OF_MEMORY, as the driver's is where the card is full. */
-#include "hooks/programs/launches.h"
-
-#include "books/pointers.h"
-#include "charge/reconcile.h"
+#include "charge/attempt.h"
+#include "charge/local_memory.h"
 #include "compute/launch_gate.h"
+#include "compute/turn_events.h"
+#include "compute/turn_need.h"
 #include "driver/function_table.h"
 
-struct attempt launches_begin(const char *what, uint64_t growth) {
-    CUdevice device;
-    if (growth == 0 || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return (struct attempt){.what = what};
-    return attempt_begin_on(what, device, round_up(growth, GRANULARITY));
-}
-
-/* Nobody gives the memory back, so nobody remembers the charge: what is measured takes its slot. */
-CUresult launches_finish(struct attempt *attempt, CUresult result) {
-    if (!attempt->is_charged) return result;
-    if (!reconcile_own(attempt->uuid, 1) && result != CUDA_SUCCESS)
-        charge_release(attempt->reservation.card, attempt->reservation.bytes);
-    attempt_end(attempt);
-    return result;
-}
-
 /* The same where the launch may have to wait for a turn. */
-#define LAUNCH_IN_TURN(key, stream, function, name, ...)                               \
-    do {                                                                               \
-        if (!turn_need_is_any()) LAUNCH(function, name, __VA_ARGS__);                  \
-        struct launch_pass pass = launch_gate_enter(key, stream);                      \
-        struct attempt attempt = launches_begin(#name, local_memory_growth(function)); \
-        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                    \
-        if (!attempt.is_refused) do                                                    \
-                result = REAL(name)(__VA_ARGS__);                                      \
-            while (attempt_retry(&attempt, result));                                   \
-        launch_gate_leave(&pass);                                                      \
-        return launches_finish(&attempt, result);                                      \
+#define LAUNCH_IN_TURN(key, stream, function, name, ...)                                          \
+    do {                                                                                          \
+        if (!turn_need_is_any()) LAUNCH_WITH_LOCAL_MEMORY(function, name, __VA_ARGS__);           \
+        struct launch_pass pass = launch_gate_enter(key, stream);                                 \
+        struct attempt attempt = local_memory_begin_launch(#name, local_memory_growth(function)); \
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                               \
+        if (!attempt.is_refused) do                                                               \
+                result = REAL(name)(__VA_ARGS__);                                                 \
+            while (attempt_retry(&attempt, result));                                              \
+        launch_gate_leave(&pass);                                                                 \
+        return local_memory_end_launch(&attempt, result);                                         \
     } while (0)
 
 #define KEY launch_gate_kernel_key(function, grid_x, grid_y, grid_z, block_x, block_y, block_z)

@@ -3,32 +3,28 @@
  * where that is due. */
 #include "hooks/programs/libraries.h"
 
-#include <pthread.h>
-
 #include "books/hash_table.h"
 #include "charge/local_memory.h"
 #include "charge/measured_call.h"
 #include "driver/function_table.h"
+#include "process/fork.h"
+#include "process/lock.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hash_table libraries; /* under the mutex */
 
-void libraries_lock(void) { pthread_mutex_lock(&mutex); }
-
-void libraries_unlock(void) { pthread_mutex_unlock(&mutex); }
-
-void libraries_forget_all(void) { hash_table_clear(&libraries); }
+static void forget(void) { hash_table_clear(&libraries); }
+FORGET_IN_CHILD(forget);
 
 void libraries_add(uint64_t library) {
-    libraries_lock();
+    lock_take(LOCK_LIBRARIES);
     hash_table_put(&libraries, (struct hash_table_entry){.key = library});
-    libraries_unlock();
+    lock_release(LOCK_LIBRARIES);
 }
 
 bool libraries_take(uint64_t library) {
-    libraries_lock();
+    lock_take(LOCK_LIBRARIES);
     bool was_there = hash_table_take(&libraries, library).key != 0;
-    libraries_unlock();
+    lock_release(LOCK_LIBRARIES);
     return was_there;
 }
 

@@ -11,9 +11,4 @@ void libraries_add(uint64_t library);
 /* Whether it was there; it no longer is. */
 bool libraries_take(uint64_t library);
 
-/* Around a fork, and in the child, which has none. */
-void libraries_lock(void);
-void libraries_unlock(void);
-void libraries_forget_all(void);
-
 #endif

@@ -2,7 +2,7 @@
  * card can hold as the stack is set to, at once (measured on an H200, driver 580: 64 KiB are 16 GiB). */
 #include "charge/local_memory.h"
 #include "charge/measured_call.h"
-#include "compute/launch_gate.h"
+#include "compute/gate_teardown.h"
 #include "driver/function_table.h"
 
 #define CREATE(name, stream, ...)                                     \

@@ -1,5 +1,6 @@
 /* How much memory there is: as much as the limit says, never more than the card has. */
 #include "charge/charge.h"
+#include "charge/usage_view.h"
 #include "common/arithmetic.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
@@ -9,7 +10,7 @@ static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limi
 static CUresult show_info(CUresult result, size_t *free, size_t *total) {
     uint8_t uuid[UUID_SIZE];
     if (result != CUDA_SUCCESS || !charge_is_limited() || !cards_of_context(uuid)) return result;
-    struct usage_view view = charge_view(uuid);
+    struct usage_view view = usage_view_of_card(uuid);
     if (view.limit == UNLIMITED) return result;
     if (free) *free = min_u64(*free, left(view.limit, view.used));
     if (total) *total = min_u64(*total, view.limit);
@@ -52,7 +53,7 @@ EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
 /* Of an NVML device; UNLIMITED where its own numbers stand. */
 static struct usage_view view_of(nvmlDevice_t device) {
     uint8_t uuid[UUID_SIZE];
-    if (charge_is_limited() && cards_of_nvml(device, uuid)) return charge_view(uuid);
+    if (charge_is_limited() && cards_of_nvml(device, uuid)) return usage_view_of_card(uuid);
     return (struct usage_view){.limit = UNLIMITED};
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "charge/charge.h"
+#include "charge/usage_view.h"
 #include "driver/cards.h"
 
 /* A container may hold many processes; new ones may come while we ask. */

@@ -1,30 +1,25 @@
-/* A turn's end: what was launched in it is marked, told to the arbiter, waited for, and charged. */
+#include "compute/gate_turns.h"
+
+#include <sys/prctl.h>
+
 #include "common/arithmetic.h"
 #include "common/clock.h"
-#include "compute/gate_state.h"
+#include "compute/estimates.h"
+#include "compute/turn.h"
+#include "compute/turn_events.h"
+#include "compute/turn_request.h"
 
-/* How long a turn's end waits for launches that are inside the driver, and for the card to be done: each time in vain
- * twice as long, for a kernel may wait for the very launch that waits for it, or only be long. */
-#define PASSING_MOST  (100 * NS_PER_MS)
-#define PATIENCE      (1000 * NS_PER_MS)
-#define PATIENCE_MOST (64 * PATIENCE)
+/* How long a turn's end waits for the card to be done: each time in vain twice as long, for a kernel may wait for the
+ * very launch that waits for it, or only be long. */
+#define PATIENCE     (1000 * NS_PER_MS)
+#define PATIENCE_MAX (64 * PATIENCE)
 
-/* Between two looks whether the card is done. */
+/* Between two looks whether there is room again, or the card is done. */
 #define LOOK_LEAST (20 * NS_PER_US)
 #define LOOK_MOST  (1 * NS_PER_MS)
 
 /* A pause after which a program is taken for one that launches little and often waits. */
 #define LEISURE (100 * NS_PER_US)
-
-/* Whether no launch is inside the driver any more. */
-bool gate_await_passing(struct gate *gate) {
-    uint64_t until = clock_now() + PASSING_MOST;
-    pthread_mutex_lock(&gate->mutex);
-    while (gate->passing && clock_now() < until) gate_await_change(gate, NS_PER_MS);
-    bool is_clear = gate->passing == 0;
-    pthread_mutex_unlock(&gate->mutex);
-    return is_clear;
-}
 
 /* Seldom while it cannot be done yet, then often. */
 static void pause_before(uint64_t drained) {
@@ -52,7 +47,7 @@ static void learn(struct gate *gate, uint64_t measured) {
 static uint64_t patience(const struct gate *gate) {
     uint64_t expected = 2 * gate->turn.expected;
     uint64_t grown = PATIENCE << (gate->in_vain < 6 ? gate->in_vain : 6);
-    if (expected > PATIENCE_MOST) return PATIENCE_MOST;
+    if (expected > PATIENCE_MAX) return PATIENCE_MAX;
     return expected > grown ? expected : grown;
 }
 
@@ -101,7 +96,7 @@ static void stop(struct gate *gate, bool is_kept) {
 }
 
 /* A launch that stays in the driver may be waiting for another one: then the turn goes on. */
-enum phase gate_close(struct gate *gate, bool is_kept) {
+static enum phase close_turn(struct gate *gate, bool is_kept) {
     if (!gate_await_passing(gate)) {
         turn_extend(&gate->turn, clock_now());
         return OPEN;
@@ -113,4 +108,78 @@ enum phase gate_close(struct gate *gate, bool is_kept) {
     turn_request_end(&gate->request, is_past ? gate->turn.expected : settle(gate, marked));
     turn_events_reset(&gate->events);
     return SHUT;
+}
+
+/* Any of a turn's launches, for the first one finds the card idle, or caches cold. */
+static void draw_sample(struct gate *gate) {
+    gate->drawn = gate->drawn * 1664525U + 1013904223U; /* Numerical Recipes, section 7.1 */
+    gate->sample_at = gate->turn.launches ? (gate->drawn >> 8) % gate->turn.launches : 0;
+}
+
+static enum phase open_turn(struct gate *gate) {
+    draw_sample(gate);
+    struct turn_limits limits = turn_request_take(&gate->request);
+    gate->turn = turn_open(clock_now(), limits);
+    turn_set_free_at(&gate->turn, turn_request_free_at(&gate->request));
+    return OPEN;
+}
+
+/* The arbiter's turn goes on where only ours is to be measured. */
+static bool is_kept(const struct gate *gate, enum verdict verdict) {
+    return verdict == VERDICT_UNMEASURED || turn_request_is_unbounded(&gate->request, gate->turn.expected);
+}
+
+/* Nobody ends the turn meanwhile, nor the event. */
+static bool has_passed(struct gate *gate, CUevent probe) {
+    gate->passing++;
+    gate_unlock(gate);
+    bool is_passed = turn_events_has_passed(probe);
+    gate_lock(gate);
+    gate->passing--;
+    if (gate->phase == CLOSING) pthread_cond_broadcast(&gate->changed);
+    return is_passed;
+}
+
+static bool learn_from_probe(struct gate *gate) {
+    CUevent probe = turn_events_probe(&gate->events);
+    bool is_passed = probe && has_passed(gate, probe);
+    if (!probe || gate->phase != OPEN || turn_events_probe(&gate->events) != probe) return is_passed;
+    if (is_passed) turn_events_drop_probe(&gate->events);
+    turn_apply_probe(&gate->turn, is_passed, clock_now());
+    turn_request_extend(&gate->request, gate->turn.drained + ARBITRATION_GRACE_NS);
+    return is_passed;
+}
+
+/* A thread's timers may be 50 us late as a rule, which is half of what is in flight where somebody is in a hurry. */
+static void await_change_sharply(struct gate *gate, uint64_t ns) {
+    int slack = prctl(PR_GET_TIMERSLACK);
+    if (slack > 1) prctl(PR_SET_TIMERSLACK, 1UL);
+    gate_await_change(gate, ns);
+    if (slack > 1) prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
+}
+
+/* Until there is room for a launch among those in flight: but a while, for who called the turn back says so meanwhile.
+ */
+static void await_room(struct gate *gate) {
+    if (learn_from_probe(gate) || gate->phase != OPEN) return;
+    uint64_t rest = turn_remaining(&gate->turn, clock_now()), depth = gate->turn.limits.depth;
+    uint64_t wait = rest > depth ? rest - depth : LOOK_LEAST;
+    await_change_sharply(gate, min_u64(wait, LOOK_MOST));
+}
+
+void gate_turns_step(struct gate *gate, enum verdict verdict) {
+    if (gate->phase == OPENING || gate->phase == CLOSING) {
+        gate_await_change(gate, NS_PER_MS * 10);
+        return;
+    }
+    if (gate->phase == OPEN && verdict == VERDICT_DEEP) {
+        await_room(gate);
+        return;
+    }
+    bool is_open = gate->phase == OPEN;
+    gate->phase = is_open ? CLOSING : OPENING;
+    gate_unlock(gate);
+    enum phase next = is_open ? close_turn(gate, is_kept(gate, verdict)) : open_turn(gate);
+    gate_lock(gate);
+    gate_set_phase(gate, next);
 }

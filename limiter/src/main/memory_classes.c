@@ -1,0 +1,14 @@
+#include "charge/memory_class.h"
+
+#include <stddef.h>
+
+#include "hooks/graphs/graph_memory.h"
+#include "hooks/memory/physical_charge.h"
+#include "hooks/pools/pool_charge.h"
+
+const struct memory_class *const memory_classes[] = {
+    &physical_memory_class,
+    &pool_memory_class,
+    &graph_memory_class,
+    NULL,
+};

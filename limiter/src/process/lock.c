@@ -1,0 +1,48 @@
+#include "process/lock.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+/* Each on a cache line of its own: threads that take different locks do not slow each other down. */
+static struct {
+    pthread_mutex_t mutex;
+} __attribute__((aligned(64))) locks[LOCKS] = {[0 ... LOCKS - 1] = {PTHREAD_MUTEX_INITIALIZER}};
+
+#ifdef VGPU_CHECK_LOCKS
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static __thread uint32_t held; /* a bit for each lock that this thread holds */
+
+static_assert(LOCKS <= 32, "a bit for each");
+
+void lock_note_taken(enum lock lock) {
+    if (held >> lock) {
+        (void)fprintf(stderr, "lock order: lock %d is taken while locks 0x%x are held (process/lock.h)\n", (int)lock,
+                      held);
+        abort();
+    }
+    held |= 1U << lock;
+}
+
+void lock_note_released(enum lock lock) { held &= ~(1U << lock); }
+#endif
+
+void lock_take(enum lock lock) {
+    lock_note_taken(lock);
+    pthread_mutex_lock(&locks[lock].mutex);
+}
+
+void lock_release(enum lock lock) {
+    pthread_mutex_unlock(&locks[lock].mutex);
+    lock_note_released(lock);
+}
+
+void lock_take_all(void) {
+    for (int lock = 0; lock < LOCKS; lock++) lock_take((enum lock)lock);
+}
+
+void lock_release_all(void) {
+    for (int lock = LOCKS - 1; lock >= 0; lock--) lock_release((enum lock)lock);
+}
