@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ask.h"
-#include "board.h"
+#include "card_board.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "door.h"
+#include "demand.h"
+#include "listening_socket.h"
 
 /* Of all of a container's processes: more than 256 in turn on eight cards send, and what the arbiter can bear of
  * several containers that flood it. */
@@ -27,7 +27,7 @@ bool container_open(struct container *container, int parent, const char *name) {
                                     .door = {.fd = -1},
                                     .folder = folder,
                                     .region = -1,
-                                    .rate = rate_made(MESSAGES_A_SECOND, clock_now())};
+                                    .rate = rate_limit_new(MESSAGES_A_SECOND, clock_now())};
     strcpy(container->name, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): its length was looked at */
     container->inode = inode_of(parent, name);
     container_read_limits(container);
@@ -38,13 +38,14 @@ bool container_is_same(const struct container *container, int parent) {
     return inode_of(parent, container->name) == container->inode;
 }
 
-void container_mend_door(struct container *container, void (*knocked)(struct source *door)) {
-    if (container->door.fd >= 0 && door_inode(container->folder) == container->door_inode) return;
-    events_remove(&container->door);
-    container->door = (struct source){.ready = knocked, .fd = door_open(container->folder)};
+void container_mend_socket(struct container *container, void (*knocked)(struct event_source *door)) {
+    if (container->door.fd >= 0 && listening_socket_inode(container->folder) == container->listening_socket_inode)
+        return;
+    event_loop_remove(&container->door);
+    container->door = (struct event_source){.ready = knocked, .fd = listening_socket_open(container->folder)};
     if (container->door.fd < 0) return;
-    container->door_inode = door_inode(container->folder);
-    if (!events_add(&container->door)) events_remove(&container->door);
+    container->listening_socket_inode = listening_socket_inode(container->folder);
+    if (!event_loop_add(&container->door)) event_loop_remove(&container->door);
 }
 
 static bool read_at(int fd, void *bytes, size_t size, off_t offset) {
@@ -93,13 +94,13 @@ static struct seat *free_seat(struct container *container) {
     return NULL;
 }
 
-struct seat *container_seat(struct container *container, struct board *board, uint64_t now) {
-    struct ask ask;
+struct seat *container_seat(struct container *container, struct card_board *board, uint64_t now) {
+    struct demand demand;
     for (unsigned i = 0; i < LIMITS_CARDS; i++)
         if (container->seats[i].board == board) return &container->seats[i];
     struct seat *seat = free_seat(container);
-    if (!seat || !ask_of(&container->limits, board->uuid, &ask)) return NULL;
-    int tenant = board_add(board, container, &ask, now);
+    if (!seat || !demand_of(&container->limits, board->uuid, &demand)) return NULL;
+    int tenant = card_board_add(board, container, &demand, now);
     if (tenant == SCHEDULE_NONE) return NULL;
     *seat = (struct seat){.board = board, .tenant = tenant};
     return seat;
@@ -107,9 +108,9 @@ struct seat *container_seat(struct container *container, struct board *board, ui
 
 void container_close(struct container *container) {
     for (unsigned i = 0; i < LIMITS_CARDS; i++)
-        if (container->seats[i].board) board_remove(container->seats[i].board, container->seats[i].tenant);
-    if (container->door.fd >= 0) door_unlink(container->folder, container->door_inode);
-    events_remove(&container->door);
+        if (container->seats[i].board) card_board_remove(container->seats[i].board, container->seats[i].tenant);
+    if (container->door.fd >= 0) listening_socket_unlink(container->folder, container->listening_socket_inode);
+    event_loop_remove(&container->door);
     if (container->region >= 0) close(container->region);
     close(container->folder);
     container->is_taken = false;

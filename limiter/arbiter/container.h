@@ -1,36 +1,36 @@
 /* One container: its directory, the limits in it, the region, and the door that its processes come through. */
-#ifndef VGPU_CONTAINER_H
-#define VGPU_CONTAINER_H
+#ifndef VGPU_ARBITER_CONTAINER_H
+#define VGPU_ARBITER_CONTAINER_H
 
 #include <limits.h>
 #include <sys/types.h>
 
 #include "common/limits.h"
-#include "events.h"
-#include "rate.h"
+#include "event_loop.h"
+#include "rate_limit.h"
 
-struct board;
+struct card_board;
 
 /* The container on one card. */
 struct seat {
-    struct board *board; /* NULL: none */
+    struct card_board *board; /* NULL: none */
     int tenant;
     unsigned row; /* of the card in the region, when it was last found */
 };
 
 struct container {
-    struct source door; /* first: what is ready is the container's door */
+    struct event_source door; /* first: what is ready is the container's door */
     bool is_taken;
     bool is_seen; /* by the scan that is under way */
     char name[NAME_MAX + 1];
     int folder;
     ino_t inode; /* of the folder, for a name may come again */
-    ino_t door_inode;
+    ino_t listening_socket_inode;
     int region;
     int connections;
-    int joined;       /* of them, that have said hello and were accepted */
-    int admissions;   /* that may still be made until the next tick */
-    struct rate rate; /* of its processes' messages together */
+    int joined;             /* of them, that have said hello and were accepted */
+    int admissions;         /* that may still be made until the next tick */
+    struct rate_limit rate; /* of its processes' messages together */
     struct limits_slot limits;
     struct seat seats[LIMITS_CARDS];
 };
@@ -42,7 +42,7 @@ bool container_open(struct container *container, int parent, const char *name);
 bool container_is_same(const struct container *container, int parent);
 
 /* Makes the door, or makes it anew where its socket is gone. */
-void container_mend_door(struct container *container, void (*knocked)(struct source *door));
+void container_mend_socket(struct container *container, void (*knocked)(struct event_source *door));
 
 /* Brings the limits up to date. */
 void container_read_limits(struct container *container);
@@ -54,7 +54,7 @@ void container_open_region(struct container *container);
 uint64_t container_leased_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *row);
 
 /* The seat on a board, taken where there is none; NULL where there are too many, or the limits do not name the card. */
-struct seat *container_seat(struct container *container, struct board *board, uint64_t now);
+struct seat *container_seat(struct container *container, struct card_board *board, uint64_t now);
 
 /* Closes all but the connections. */
 void container_close(struct container *container);

@@ -7,9 +7,12 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "board.h"
+#include "card_board.h"
 #include "common/log.h"
-#include "connection.h"
+#include "connections.h"
+#include "container.h"
+#include "demand.h"
+#include "event_loop.h"
 
 enum { CONTAINERS = 1024, ADMISSIONS = 300 };
 
@@ -19,20 +22,20 @@ static int directory = -1;
 static bool is_changed;
 
 /* What happened does not matter: all is looked at. */
-static void hear_change(struct source *watch) {
+static void hear_change(struct event_source *watch) {
     char events[4096];
     while (read(watch->fd, events, sizeof events) > 0) continue;
     is_changed = true;
 }
 
-static struct source watch = {.ready = hear_change, .fd = -1};
+static struct event_source watch = {.ready = hear_change, .fd = -1};
 
 /* Without it, as where there are too many watches, the tick has to do. */
 static void watch_changes(const char *path) {
     watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (watch.fd < 0) return;
     inotify_add_watch(watch.fd, path, IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR);
-    events_add(&watch);
+    event_loop_add(&watch);
 }
 
 bool containers_open(const char *path) {
@@ -70,11 +73,11 @@ static void drop(struct container *container) {
 /* Its directory for the socket may be made later: looked at again once it is watched. */
 static void open_door(struct container *container) {
     char path[32];
-    container_mend_door(container, connection_knocked);
+    container_mend_socket(container, connections_accept);
     if (container->door.fd >= 0 || watch.fd < 0) return;
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", container->folder);
     inotify_add_watch(watch.fd, path, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
-    container_mend_door(container, connection_knocked);
+    container_mend_socket(container, connections_accept);
 }
 
 /* A name that starts with a dot is somebody's temporary one. */
@@ -118,16 +121,16 @@ static void follow_limits(struct container *container, uint64_t now) {
     container_read_limits(container);
     for (unsigned i = 0; i < LIMITS_CARDS; i++) {
         struct seat *seat = &container->seats[i];
-        struct ask ask;
+        struct demand demand;
         if (!seat->board) continue;
-        ask_of(&container->limits, seat->board->uuid, &ask);
-        board_change(seat->board, seat->tenant, &ask, now);
+        demand_of(&container->limits, seat->board->uuid, &demand);
+        card_board_change(seat->board, seat->tenant, &demand, now);
     }
 }
 
 static void tick(struct container *container, uint64_t now) {
     container->admissions = ADMISSIONS;
-    if (container->door.fd >= 0) events_mute(&container->door, false);
+    if (container->door.fd >= 0) event_loop_mute(&container->door, false);
     follow_limits(container, now);
 }
 

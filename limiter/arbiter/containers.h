@@ -1,6 +1,6 @@
 /* All containers: the directories below the one that is watched. */
-#ifndef VGPU_CONTAINERS_H
-#define VGPU_CONTAINERS_H
+#ifndef VGPU_ARBITER_CONTAINERS_H
+#define VGPU_ARBITER_CONTAINERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

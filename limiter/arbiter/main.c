@@ -9,30 +9,30 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "board.h"
+#include "card_board.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "config.h"
 #include "containers.h"
-#include "events.h"
+#include "event_loop.h"
 #include "options.h"
-#include "priority.h"
+#include "process_priority.h"
+#include "watermark_config.h"
 
 #define TICK (NS_PER_SECOND / 2)
 
 static bool is_ending;
 
-static void hear_signal(struct source *signals) {
+static void hear_signal(struct event_source *signals) {
     struct signalfd_siginfo said;
     if (read(signals->fd, &said, sizeof said) <= 0) return;
     if (said.ssi_signo == SIGXCPU)
-        priority_lower();
+        process_priority_lower();
     else
         is_ending = true;
 }
 
 static bool watch_signals(void) {
-    static struct source signals = {.ready = hear_signal};
+    static struct event_source signals = {.ready = hear_signal};
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
@@ -40,7 +40,7 @@ static bool watch_signals(void) {
     sigaddset(&set, SIGXCPU);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    return signals.fd >= 0 && events_add(&signals);
+    return signals.fd >= 0 && event_loop_add(&signals);
 }
 
 /* However the parent ends, that is SIGTERM to us; one that has ended already is not ours any more. */
@@ -56,7 +56,7 @@ static void raise_descriptors(void) {
 
 static void tick(const struct options *options, uint64_t now) {
     containers_tick(now);
-    if (options->config && config_read(options->config)) boards_set_watermarks();
+    if (options->config && watermark_config_read(options->config)) card_boards_set_watermarks();
 }
 
 /* Whether nothing was left to do for so long as it is told to wait for that. */
@@ -69,7 +69,7 @@ static bool is_unused(const struct options *options, uint64_t now) {
 static void serve(const struct options *options) {
     uint64_t ticks_at = 0, next = 0;
     while (!is_ending) {
-        events_wait(next < ticks_at ? next : ticks_at);
+        event_loop_wait(next < ticks_at ? next : ticks_at);
         uint64_t now = clock_now();
         containers_follow();
         if (now >= ticks_at) {
@@ -77,7 +77,7 @@ static void serve(const struct options *options) {
             ticks_at = now + TICK;
             is_ending |= is_unused(options, now);
         }
-        next = boards_run(clock_now());
+        next = card_boards_run(clock_now());
     }
 }
 
@@ -86,8 +86,8 @@ int main(int count, char **arguments) {
     if (!options_read(count, arguments, &options)) return EXIT_FAILURE;
     if (options.parent && !follow(options.parent)) return EXIT_FAILURE;
     raise_descriptors();
-    priority_take();
-    if (!events_open() || !watch_signals()) {
+    process_priority_raise();
+    if (!event_loop_open() || !watch_signals()) {
         perror("vgpu-arbiter");
         return EXIT_FAILURE;
     }

@@ -1,6 +1,6 @@
 /* The command line. */
-#ifndef VGPU_OPTIONS_H
-#define VGPU_OPTIONS_H
+#ifndef VGPU_ARBITER_OPTIONS_H
+#define VGPU_ARBITER_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,16 @@
+#include "schedule.h"
+
 #include <stdlib.h>
 
+#include "clients.h"
 #include "common/arithmetic.h"
-#include "parts.h"
+#include "contention.h"
+#include "current_turn.h"
+#include "expected_arrivals.h"
+#include "overrun_budget.h"
+#include "schedule_state.h"
+#include "tenant.h"
+#include "watermark.h"
 
 /* What is left of a turn that its client is done with is no longer, whatever it says. */
 #define REST_MOST (250 * NS_PER_MS)
@@ -9,9 +18,9 @@
 struct schedule *schedule_open(unsigned high, unsigned low) {
     struct schedule *schedule = calloc(1, sizeof *schedule);
     if (!schedule) return NULL;
-    schedule->watermark = watermark_made(high, low);
-    schedule->patience = patience_made(0);
-    schedule->turn = (struct holding){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};
+    schedule->watermark = watermark_new(high, low);
+    schedule->overrun_budget = overrun_budget_new(0);
+    schedule->turn = (struct current_turn){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};
     schedule->urgent = schedule->last = SCHEDULE_NONE;
     schedule->free_client = SCHEDULE_NONE;
     return schedule;
@@ -30,21 +39,22 @@ static int free_place(struct schedule *schedule) {
     return schedule->tenants_high < SCHEDULE_TENANTS ? schedule->tenants_high++ : SCHEDULE_NONE;
 }
 
-int schedule_add(struct schedule *schedule, const struct ask *ask, uint64_t now) {
+int schedule_add(struct schedule *schedule, const struct demand *demand, uint64_t now) {
     int place = free_place(schedule);
     if (place == SCHEDULE_NONE) return SCHEDULE_NONE;
-    schedule->tenants[place] = tenant_made(ask, now);
-    schedule->tenants[place].pace = schedule->tenants[place].left_pace = schedule->pace;
+    schedule->tenants[place] = tenant_new(demand, now);
+    schedule->tenants[place].virtual_time = schedule->tenants[place].virtual_time_at_leave = schedule->virtual_time;
     return place;
 }
 
-void schedule_change(struct schedule *schedule, int tenant, const struct ask *ask, uint64_t now) {
+void schedule_change(struct schedule *schedule, int tenant, const struct demand *demand, uint64_t now) {
     struct tenant *changed = &schedule->tenants[tenant];
-    if (ask_is_same(&changed->ask, ask)) return;
-    holding_count(schedule, now);
+    if (demand_is_same(&changed->demand, demand)) return;
+    current_turn_account(schedule, now);
     tenant_refill(changed, now);
-    changed->ask = *ask;
-    changed->pace = changed->left_pace = schedule->pace; /* what it held was counted by another weight */
+    changed->demand = *demand;
+    changed->virtual_time = changed->virtual_time_at_leave =
+        schedule->virtual_time; /* what it held was counted by another weight */
     schedule->is_stale = true;
 }
 
@@ -56,44 +66,76 @@ bool schedule_is_empty(const struct schedule *schedule) {
     return true;
 }
 
+static int32_t take_place(struct schedule *schedule) {
+    int32_t place = schedule->free_client;
+    if (place != SCHEDULE_NONE) {
+        schedule->free_client = schedule->clients[place].next;
+        return place;
+    }
+    return schedule->clients_high < SCHEDULE_CLIENTS ? schedule->clients_high++ : SCHEDULE_NONE;
+}
+
+int schedule_join(struct schedule *schedule, int tenant) {
+    int32_t place = take_place(schedule);
+    if (place == SCHEDULE_NONE) return SCHEDULE_NONE;
+    struct client *client = &schedule->clients[place];
+    *client = (struct client){.is_taken = true, .is_changed = client->is_changed, .tenant = tenant, .next = -1};
+    if (schedule->tenants[tenant].clients++ == 0) schedule->connected++;
+    clients_mark_changed(schedule, place);
+    schedule->is_stale = true;
+    return place;
+}
+
+void schedule_leave(struct schedule *schedule, int client, uint64_t now) {
+    struct client *gone = &schedule->clients[client];
+    current_turn_account(schedule, now);
+    if (schedule->turn.number && schedule->turn.client == client) current_turn_end(schedule, now, now);
+    clients_dequeue(schedule, client);
+    if (--schedule->tenants[gone->tenant].clients == 0) schedule->connected--;
+    gone->is_taken = false;
+    gone->next = schedule->free_client;
+    schedule->free_client = client;
+    schedule->is_stale = true;
+}
+
 /* It is there from now on, which those who have the card to themselves must be told. */
 static void see(struct schedule *schedule, struct tenant *tenant, uint64_t now) {
     bool was_active = tenant_is_active(tenant, now);
     tenant->seen_at = now;
     if (!was_active) schedule->is_stale = true;
-    if (schedule->is_stale) shown_refresh(schedule, now);
+    if (schedule->is_stale) contention_refresh(schedule, now);
 }
 
 /* Who has the turn, and whom its page tells so, needs none. */
 void schedule_want(struct schedule *schedule, int client, uint64_t now) {
     struct tenant *tenant = &schedule->tenants[schedule->clients[client].tenant];
     bool has_turn = schedule->turn.number && schedule->turn.client == client && schedule->turn.ends_at == 0;
-    holding_count(schedule, now);
+    current_turn_account(schedule, now);
     see(schedule, tenant, now);
     if (!tenant->is_contended) {
-        shown_turn(schedule, client, shown_new_number(schedule), UINT64_MAX, UINT64_MAX);
+        clients_show_turn(schedule, client, clients_new_turn_number(schedule), UINT64_MAX, UINT64_MAX);
         return;
     }
     if (has_turn) {
-        foresight_end(schedule, true, now);
+        expected_arrivals_conclude(schedule, true, now);
         return;
     }
-    if (clients_is_away(schedule, tenant)) {
-        tenant_return(tenant, schedule->pace);
-        tenant_come(tenant, client, now);
+    if (clients_is_tenant_idle(schedule, tenant)) {
+        tenant_return(tenant, schedule->virtual_time);
+        tenant_note_arrival(tenant, client, now);
     }
-    clients_wait(schedule, client, now);
-    holding_contest(schedule, now);
+    clients_enqueue(schedule, client, now);
+    current_turn_note_waiter(schedule, now);
 }
 
 void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, uint64_t now) {
-    struct holding *turn = &schedule->turn;
-    if (schedule->clients[client].page.turn == number) shown_turn(schedule, client, 0, 0, 0);
+    struct current_turn *turn = &schedule->turn;
+    if (schedule->clients[client].page.turn == number) clients_show_turn(schedule, client, 0, 0, 0);
     if (!turn->number || turn->number != number || turn->client != client) return;
     uint64_t ends_at = max_u64(now + min_u64(rest, REST_MOST), turn->began);
     if (turn->ends_at && turn->ends_at <= ends_at) return;
-    holding_count(schedule, now);
-    holding_finish(schedule, ends_at, now);
+    current_turn_account(schedule, now);
+    current_turn_note_done(schedule, ends_at, now);
 }
 
 bool schedule_is_watched(const struct schedule *schedule) { return schedule->connected > 1 || schedule->waiting; }

@@ -7,15 +7,14 @@
  * because others wait and it left the card idle, or stayed for longer than it may.
  *
  * After each event, and when the time has come that schedule_run returned last:
- *     if ((tenant = schedule_wonders(...)) >= 0) schedule_hear(..., `leased_until` of that tenant's region, ...);
- *     schedule_run(...); then schedule_next_changed(...) until there is none. */
-#ifndef VGPU_SCHEDULE_H
-#define VGPU_SCHEDULE_H
+ *     if ((tenant = schedule_run_tenant_to_look_at(...)) >= 0) schedule_run_note_leased_until(..., `leased_until` of
+ * that tenant's region, ...); schedule_run(...); then clients_next_changed(...) until there is none. */
+#ifndef VGPU_ARBITER_SCHEDULE_H
+#define VGPU_ARBITER_SCHEDULE_H
 
-#include "ask.h"
 #include "common/arbitration.h"
-
-enum { SCHEDULE_TENANTS = 512, SCHEDULE_CLIENTS = 4096, SCHEDULE_NONE = -1 };
+#include "demand.h"
+#include "schedule_limits.h"
 
 struct schedule;
 
@@ -28,8 +27,8 @@ void schedule_set_watermark(struct schedule *schedule, unsigned high, unsigned l
 
 /* A tenant's number, or SCHEDULE_NONE where there is no place. It stays as long as its container, so that nobody is rid
  * of what he owes by connecting anew. */
-int schedule_add(struct schedule *schedule, const struct ask *ask, uint64_t now);
-void schedule_change(struct schedule *schedule, int tenant, const struct ask *ask, uint64_t now);
+int schedule_add(struct schedule *schedule, const struct demand *demand, uint64_t now);
+void schedule_change(struct schedule *schedule, int tenant, const struct demand *demand, uint64_t now);
 
 /* Its clients have left before. */
 void schedule_remove(struct schedule *schedule, int tenant);
@@ -47,18 +46,8 @@ void schedule_want(struct schedule *schedule, int client, uint64_t now);
 /* It is done with that turn, but for what the card needs `rest` more ns for; said again, sooner than it had said. */
 void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, uint64_t now);
 
-/* The tenant whose `leased_until` must be known now, or SCHEDULE_NONE; and what it is, 0 where it cannot be read. */
-int schedule_wonders(struct schedule *schedule, uint64_t now);
-void schedule_hear(struct schedule *schedule, uint64_t leased_until, uint64_t now);
-
-/* Does what is due, and returns when something will be next; UINT64_MAX: only after an event. */
-uint64_t schedule_run(struct schedule *schedule, uint64_t now);
-
 /* Whether the clients look at `beat` to see that we are there. */
 bool schedule_is_watched(const struct schedule *schedule);
-
-/* A client whose page is not yet as it is to be, which it then counts as; SCHEDULE_NONE: all are. */
-int schedule_next_changed(struct schedule *schedule);
 
 /* What a client is to be shown, but for the beat. */
 const struct arbitration_page *schedule_page(const struct schedule *schedule, int client);

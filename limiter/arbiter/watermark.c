@@ -7,7 +7,7 @@
 
 enum { FULL = 100, SHARE_LEAST = 1, GROWTH = 5 };
 
-struct watermark watermark_made(unsigned high, unsigned low) {
+struct watermark watermark_new(unsigned high, unsigned low) {
     return (struct watermark){.high = high, .low = low, .share = FULL, .room = ROOM_MOST};
 }
 

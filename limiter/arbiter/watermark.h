@@ -1,7 +1,7 @@
 /* How much of a card best-effort containers may have, together: little while the others use much of it. Pure: the clock
  * is an argument, in ns. */
-#ifndef VGPU_WATERMARK_H
-#define VGPU_WATERMARK_H
+#ifndef VGPU_ARBITER_WATERMARK_H
+#define VGPU_ARBITER_WATERMARK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ struct watermark {
     unsigned step;
 };
 
-struct watermark watermark_made(unsigned high, unsigned low);
+struct watermark watermark_new(unsigned high, unsigned low);
 
 /* Best effort, or the others, held the card for so long. */
 void watermark_charge(struct watermark *watermark, uint64_t ns, bool is_best_effort);

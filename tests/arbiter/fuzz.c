@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../limiter/arbiter/config.h"
-#include "../../limiter/arbiter/rate.h"
+#include "../../limiter/arbiter/watermark_config.h"
+#include "../../limiter/arbiter/rate_limit.h"
+#include "../../limiter/arbiter/clients.h"
 #include "../../limiter/arbiter/schedule.h"
+#include "../../limiter/arbiter/schedule_run.h"
 
 enum { TENANTS = 12, CLIENTS = 40, STEPS = 60000, NOBODY = -1 };
 
@@ -21,11 +23,11 @@ static uint64_t any(void) {
     return next(3) ? next(20000000) : odd[next(sizeof odd / sizeof *odd)];
 }
 
-static struct ask any_ask(void) {
+static struct demand any_ask(void) {
     unsigned cores = next(100);
     enum compute_policy policy = (enum compute_policy)next(POLICY_COUNT);
     bool has_share = cores && policy != POLICY_BEST_EFFORT;
-    return (struct ask){policy, has_share ? cores : 0, cores ? cores : 1, next(4)};
+    return (struct demand){policy, has_share ? cores : 0, cores ? cores : 1, next(4)};
 }
 
 struct history {
@@ -37,15 +39,15 @@ struct history {
 };
 
 static void change_tenant(struct history *history, int place) {
-    struct ask ask = any_ask();
+    struct demand demand = any_ask();
     int *tenant = &history->tenants[place];
     if (*tenant == NOBODY) {
-        *tenant = schedule_add(history->schedule, &ask, history->now);
+        *tenant = schedule_add(history->schedule, &demand, history->now);
         return;
     }
     for (int i = 0; i < CLIENTS; i++)
         if (history->clients[i] != NOBODY && history->owners[i] == place) {
-            schedule_change(history->schedule, *tenant, &ask, history->now);
+            schedule_change(history->schedule, *tenant, &demand, history->now);
             return;
         }
     schedule_remove(history->schedule, *tenant);
@@ -75,8 +77,8 @@ static void speak(struct history *history, int client) {
 /* One at a time has a turn that binds, and the next moment is not past. */
 static void look(struct history *history) {
     int turns = 0;
-    int tenant = schedule_wonders(history->schedule, history->now);
-    if (tenant != NOBODY) schedule_hear(history->schedule, next(2) ? history->now + any() : any(), history->now);
+    int tenant = schedule_run_tenant_to_look_at(history->schedule, history->now);
+    if (tenant != NOBODY) schedule_run_note_leased_until(history->schedule, next(2) ? history->now + any() : any(), history->now);
     uint64_t due = schedule_run(history->schedule, history->now);
     for (int i = 0; i < CLIENTS; i++) {
         if (history->clients[i] == NOBODY) continue;
@@ -86,7 +88,7 @@ static void look(struct history *history) {
         if (page->turn && page->contended && (page->budget_ns < 1000000 || page->depth_ns < 100000)) abort();
     }
     if (turns > 1 || due <= history->now) abort();
-    while (schedule_next_changed(history->schedule) != NOBODY) continue;
+    while (clients_next_changed(history->schedule) != NOBODY) continue;
 }
 
 static void live(void) {
@@ -116,8 +118,8 @@ static void read_texts(void) {
         for (unsigned at = 0; at < length; at++) text[at] = alphabet[next(sizeof alphabet - 1)];
         if (length > 50) memcpy(text, "GPU-00000000-0000-0000-0000-00000000000f 90 70\n", 47);
         text[length] = 0;
-        config_parse(text, &line);
-        struct levels levels = config_levels(uuid);
+        watermark_config_parse(text, &line);
+        struct levels levels = watermark_config_levels(uuid);
         if (levels.high > 100 || levels.low >= levels.high) abort();
         free(text);
     }
@@ -125,8 +127,8 @@ static void read_texts(void) {
 
 static void count_messages(void) {
     uint64_t now = 1000000000000ULL, allowed = 0;
-    struct rate rate = rate_made(2000, now);
-    for (uint64_t end = now + 10000000000ULL; now < end; now += next(200000)) allowed += rate_allows(&rate, now);
+    struct rate_limit rate = rate_limit_new(2000, now);
+    for (uint64_t end = now + 10000000000ULL; now < end; now += next(200000)) allowed += rate_limit_allows(&rate, now);
     if (allowed < 20000 || allowed > 22001) abort();
 }
 

@@ -21,9 +21,9 @@ def foretold(pure: ctypes.CDLL, moments: Iterable[int]) -> int:
     """When one that came then is expected next; 0: nobody knows."""
     rhythm = Rhythm()
     for moment in moments:
-        pure.rhythm_come(ctypes.byref(rhythm), U64(START + moment))
-    pure.rhythm_next.restype = U64
-    return max(0, pure.rhythm_next(ctypes.byref(rhythm)) - START)
+        pure.arrival_predictor_note_arrival(ctypes.byref(rhythm), U64(START + moment))
+    pure.arrival_predictor_next.restype = U64
+    return max(0, pure.arrival_predictor_next(ctypes.byref(rhythm)) - START)
 
 
 def beats(count: int, interval: int = 10 * MS) -> list[int]:

@@ -124,10 +124,10 @@ class World:
 
     def settle(self) -> None:
         """What the arbiter does after an event, or when it is time."""
-        place = self.library.schedule_wonders(self.schedule, U64(self.now))
+        place = self.library.schedule_run_tenant_to_look_at(self.schedule, U64(self.now))
         if place >= 0:
             tenant = next(each for each in self.tenants if each.place == place)
-            self.library.schedule_hear(self.schedule, U64(tenant.leased_until), U64(self.now))
+            self.library.schedule_run_note_leased_until(self.schedule, U64(tenant.leased_until), U64(self.now))
         due = self.library.schedule_run(self.schedule, U64(self.now))
         if self.library.schedule_is_watched(self.schedule):
             due = min(due, self.now + 20 * MS)
@@ -137,7 +137,7 @@ class World:
             self.at(due, lambda: self.settle() if self.due == due else None)
 
     def show(self) -> None:
-        while (client := self.library.schedule_next_changed(self.schedule)) >= 0:
+        while (client := self.library.clients_next_changed(self.schedule)) >= 0:
             page = Page.from_buffer_copy(self.library.schedule_page(self.schedule, client).contents)
             process = self.processes[client]
             self.at(self.now + WAKE, lambda p=process, page=page: p.see(page))

@@ -2,7 +2,7 @@
 #ifndef VGPU_BOOKS_HANDLES_H
 #define VGPU_BOOKS_HANDLES_H
 
-#include "books/physical_memory.h"
+#include "books/references.h"
 
 /* Of the memory of that number. A number of 0 is none. */
 struct handle {

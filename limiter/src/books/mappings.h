@@ -2,7 +2,7 @@
 #ifndef VGPU_BOOKS_MAPPINGS_H
 #define VGPU_BOOKS_MAPPINGS_H
 
-#include "books/physical_memory.h"
+#include "books/references.h"
 
 /* Of the memory of that number, by a handle of that sort. A number of 0 is none. */
 struct mapping {

@@ -8,22 +8,7 @@
 #ifndef VGPU_BOOKS_PHYSICAL_MEMORY_H
 #define VGPU_BOOKS_PHYSICAL_MEMORY_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-/* What a reference is by: a handle from the making, one of an import, or neither. */
-enum reference_kind { REFERENCE_MADE, REFERENCE_IMPORTED, REFERENCE_UNSEEN, REFERENCE_KINDS };
-
-enum memory_state { MEMORY_FREED, MEMORY_HIDDEN, MEMORY_SHOWN };
-
-struct physical_memory {
-    int card;
-    uint64_t bytes; /* 0: nothing has changed */
-    enum memory_state fate;
-    bool was_hidden;  /* when it was freed */
-    bool is_exported; /* likewise: another process may hold it on */
-    uint64_t pool;    /* likewise: the number of the pool whose memory it was, 0 for other memory */
-};
+#include "books/references.h"
 
 /* Adds memory with its first handle; false when our own memory is out. */
 bool physical_memory_create(uint64_t handle, struct physical_memory physical_memory);

@@ -4,7 +4,9 @@
 
 #include "books/pointers.h"
 #include "charge/reconcile.h"
+#include "charge/release.h"
 #include "common/log.h"
+#include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
 
@@ -21,7 +23,7 @@ uint64_t round_up(uint64_t bytes, uint64_t unit) {
 /* Without limits, or without a context (the driver will say so), nothing is charged. */
 static struct attempt begin(const char *what) {
     struct attempt attempt = {.what = what};
-    attempt.is_counted = charge_is_limited() && cards_current(attempt.uuid);
+    attempt.is_counted = container_is_limited() && cards_current(attempt.uuid);
     if (attempt.is_counted) attempt.call_slot = charge_begin_call();
     return attempt;
 }
@@ -66,7 +68,7 @@ bool attempt_make_managed(struct attempt *attempt, uint64_t bytes) {
 
 struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes) {
     struct attempt attempt = {.what = what};
-    attempt.is_counted = charge_is_limited() && cards_of_device(device, attempt.uuid);
+    attempt.is_counted = container_is_limited() && cards_of_device(device, attempt.uuid);
     if (attempt.is_counted) attempt.call_slot = charge_begin_call();
     reserve_first(&attempt, round_up(bytes, GRANULARITY));
     return attempt;
@@ -96,13 +98,13 @@ static bool keep_piece(struct attempt *attempt, CUdeviceptr pointer) {
     if (!reserve(attempt, GRANULARITY)) return false;
     bool spare = false;
     bool kept = pointers_add_piece(pointer, attempt->reservation.card, &spare);
-    if (!kept || spare) charge_release(attempt->reservation.card, GRANULARITY);
+    if (!kept || spare) release_charge(attempt->reservation.card, GRANULARITY);
     return kept;
 }
 
 static void give_back(const struct attempt *attempt) {
     const struct reservation *reservation = &attempt->reservation;
-    (attempt->is_managed ? charge_release_managed : charge_release)(reservation->card, reservation->bytes);
+    (attempt->is_managed ? release_managed : release_charge)(reservation->card, reservation->bytes);
 }
 
 static bool keep(struct attempt *attempt, CUdeviceptr pointer) {

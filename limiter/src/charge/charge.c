@@ -1,39 +1,17 @@
 /* The region's lock guards the region; it is never held across a call of the driver's. */
 #include "charge/charge.h"
 
-#include "process/fork.h"
-
-#include <string.h>
-
 #include "charge/memory_class.h"
 #include "charge/reaping.h"
 #include "charge/reconcile.h"
 #include "charge/refusals.h"
-#include "common/clock.h"
+#include "charge/release.h"
 #include "container/container.h"
-#include "container/limits_source.h"
 #include "region/account.h"
-#include "region/identity.h"
-
-/* Releases that wait for the lock; of them, what is managed memory. Atomically. */
-static uint64_t put_off[REGION_CARDS];
-static uint64_t put_off_managed[REGION_CARDS];
-static bool is_any_put_off;
-
-static void forget(void) {
-    memset(put_off, 0, sizeof put_off);
-    memset(put_off_managed, 0, sizeof put_off_managed);
-    is_any_put_off = false;
-}
-FORGET_IN_CHILD(forget);
-
-bool charge_is_limited(void) { return container_is_limited(); }
-
-uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]) { return container_limit(uuid, clock_ticks()).memory; }
 
 /* Without a limit nothing would end it but the host's memory. */
 bool charge_may_spill(const uint8_t uuid[UUID_SIZE]) {
-    return container_memory_policy() == MEMORY_SPILL && charge_limit(uuid) != UNLIMITED;
+    return container_memory_policy() == MEMORY_SPILL && container_memory_limit(uuid) != UNLIMITED;
 }
 
 /* A process's first call takes its slot, so that the span has one to be marked on. */
@@ -57,17 +35,6 @@ void charge_end_call(int call_slot) {
     if (call_slot >= 0) account_end_call(container_region(), call_slot);
 }
 
-/* Under the region's lock. */
-void charge_apply_deferred(struct region *region, int slot) {
-    pending_pool_ends_apply(region, slot);
-    if (!__atomic_exchange_n(&is_any_put_off, false, __ATOMIC_SEQ_CST)) return;
-    for (int card = 0; card < REGION_CARDS; card++) {
-        if (__atomic_load_n(&put_off[card], __ATOMIC_RELAXED) == 0) continue;
-        account_release(region, slot, card, __atomic_exchange_n(&put_off[card], 0, __ATOMIC_RELAXED));
-        account_unmark_managed(region, slot, card, __atomic_exchange_n(&put_off_managed[card], 0, __ATOMIC_RELAXED));
-    }
-}
-
 /* Under the region's lock; where that cannot be had it is not done: counted twice never, and rarely not at all. */
 static void note(void (*what)(struct region *, int, int, uint64_t), int card, uint64_t bytes) {
     struct region *region = container_region();
@@ -89,45 +56,6 @@ void charge_mark_managed(int card, uint64_t bytes) { note(account_mark_managed, 
 
 void charge_unmark_managed(int card, uint64_t bytes) { note(account_unmark_managed, card, bytes); }
 
-static void catch_up_now(struct region *region) {
-    if (region_lock(region, REGION_LOCK_MS) != 0) return;
-    int slot = container_slot(region);
-    if (slot >= 0) charge_apply_deferred(region, slot);
-    region_unlock(region);
-}
-
-static void release(int card, uint64_t bytes, uint64_t managed) {
-    struct region *region = container_region();
-    if (!region || card < 0 || card >= REGION_CARDS) return;
-    __atomic_fetch_add(&put_off_managed[card], managed, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&put_off[card], bytes, __ATOMIC_RELAXED);
-    __atomic_store_n(&is_any_put_off, true, __ATOMIC_SEQ_CST);
-    catch_up_now(region);
-}
-
-void charge_release(int card, uint64_t bytes) { release(card, bytes, 0); }
-
-void charge_release_managed(int card, uint64_t bytes) { release(card, bytes, bytes); }
-
-void charge_end_pool(struct pending_pool_end end) {
-    struct region *region = container_region();
-    if (region && pending_pool_ends_add(end)) catch_up_now(region);
-}
-
-void charge_clear_former_image(void) {
-    struct region *region = limits_source_open_region();
-    if (!region) return;
-    if (region->header.slots_high != 0) {
-        struct identity who = identity_self();
-        int slot = account_slot_of(region, &who);
-        if (slot >= 0 && region_lock(region, REGION_LOCK_MS) == 0) {
-            account_clear(region, slot);
-            region_unlock(region);
-        }
-    }
-    region_close(region);
-}
-
 static uint64_t used(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
     return account_used(region, account_find_card(region, uuid));
 }
@@ -137,7 +65,7 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
     if (region_lock(region, REGION_LOCK_MS) != 0) return false;
     int slot = container_claim_slot(region);
     reservation->card = account_card(region, uuid);
-    if (slot >= 0) charge_apply_deferred(region, slot);
+    if (slot >= 0) release_apply_deferred(region, slot);
     bool reserved = account_reserve(region, slot, reservation->card, reservation->bytes, limit);
     region_unlock(region);
     return reserved;
@@ -179,13 +107,13 @@ static bool reserve(struct region *region, const uint8_t uuid[UUID_SIZE], uint64
 bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct reservation *reservation) {
     struct region *region = container_region();
     *reservation = (struct reservation){.card = -1, .bytes = bytes};
-    return region && try_reserve(region, uuid, reservation, charge_limit(uuid));
+    return region && try_reserve(region, uuid, reservation, container_memory_limit(uuid));
 }
 
 bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct reservation *reservation) {
     struct region *region = container_region();
     *reservation = (struct reservation){.card = -1, .bytes = bytes};
-    if (region && reserve(region, uuid, charge_limit(uuid), reservation)) return true;
+    if (region && reserve(region, uuid, container_memory_limit(uuid), reservation)) return true;
     refusals_report(what, uuid, bytes);
     return false;
 }

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "region/pending_pool_ends.h"
 #include "region/region.h"
 
 /* A charge made ahead of the driver's call. */
@@ -16,12 +15,6 @@ struct reservation {
     bool reaped; /* a dead process's charge was cleared for it: the driver may still be freeing that memory */
     int tries;   /* how often the driver was asked again for that */
 };
-
-/* Whether anybody limits this process. Where not, nothing is counted. */
-bool charge_is_limited(void);
-
-/* Bytes that the container may hold on this card: UNLIMITED, or 0 where the limits cannot be read or do not name it. */
-uint64_t charge_limit(const uint8_t uuid[UUID_SIZE]);
 
 /* Whether what exceeds a full card, within a limit, is to be served from managed memory. */
 bool charge_may_spill(const uint8_t uuid[UUID_SIZE]);
@@ -52,22 +45,7 @@ void charge_unconditionally(int card, uint64_t bytes);
 void charge_mark_managed(int card, uint64_t bytes);
 void charge_unmark_managed(int card, uint64_t bytes);
 
-/* Takes a charge back. Never fails: where the lock cannot be had in time, the next one to have it catches up. */
-void charge_release(int card, uint64_t bytes);
-void charge_release_managed(int card, uint64_t bytes);
-
-/* The same with the end of a pool that is shared, whose rows (shares.h) end at the same moment. */
-void charge_end_pool(struct pending_pool_end end);
-
 /* Counts an allocation that was served from managed memory. */
 void charge_count_spill(int card, uint64_t bytes);
-
-/* The functions from here on, anywhere. */
-
-/* Takes back what waits for the lock, which the caller has. */
-void charge_apply_deferred(struct region *region, int slot);
-
-/* After an exec: the slot of this process's former image, whose memory the driver has freed, is cleared. */
-void charge_clear_former_image(void);
 
 #endif

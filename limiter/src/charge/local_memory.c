@@ -3,6 +3,8 @@
 #include "books/pointers.h"
 #include "charge/charge.h"
 #include "charge/reconcile.h"
+#include "charge/release.h"
+#include "container/container.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
 
@@ -61,7 +63,7 @@ static uint64_t growth_to(uint64_t need, CUdevice device) {
 
 uint64_t local_memory_growth_to(size_t stack) {
     CUdevice device;
-    return charge_is_limited() && REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? growth_to(stack, device) : 0;
+    return container_is_limited() && REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? growth_to(stack, device) : 0;
 }
 
 /* Not in the table: the driver is asked. */
@@ -78,7 +80,7 @@ static uint64_t ask(CUfunction function) {
 
 uint64_t local_memory_growth(CUfunction function) {
     bool is_harmless = __atomic_load_n(place_of(function), __ATOMIC_RELAXED) == (uintptr_t)function;
-    return is_harmless || !charge_is_limited() ? 0 : ask(function);
+    return is_harmless || !container_is_limited() ? 0 : ask(function);
 }
 
 struct attempt local_memory_begin_launch(const char *what, uint64_t growth) {
@@ -91,7 +93,7 @@ struct attempt local_memory_begin_launch(const char *what, uint64_t growth) {
 CUresult local_memory_end_launch(struct attempt *attempt, CUresult result) {
     if (!attempt->is_charged) return result;
     if (!reconcile_own(attempt->uuid, 1) && result != CUDA_SUCCESS)
-        charge_release(attempt->reservation.card, attempt->reservation.bytes);
+        release_charge(attempt->reservation.card, attempt->reservation.bytes);
     attempt_end(attempt);
     return result;
 }

@@ -3,6 +3,7 @@
 #include "charge/nvml_usage.h"
 #include "charge/reconcile.h"
 #include "charge/refusals.h"
+#include "charge/release.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "region/account.h"
@@ -43,7 +44,7 @@ static void begin(struct measured_call *call, uint64_t expected) {
 
 static struct measured_call begin_on_current(const char *what, uint64_t expected, bool is_light) {
     struct measured_call call = {.what = what, .is_light = is_light};
-    call.is_counted = charge_is_limited() && cards_current(call.uuid);
+    call.is_counted = container_is_limited() && cards_current(call.uuid);
     if (call.is_counted) begin(&call, expected);
     return call;
 }
@@ -56,7 +57,7 @@ struct measured_call measured_call_begin_light(const char *what) { return begin_
 
 struct measured_call measured_call_begin_on(const char *what, CUdevice device, uint64_t expected) {
     struct measured_call call = {.what = what};
-    call.is_counted = charge_is_limited() && cards_of_device(device, call.uuid);
+    call.is_counted = container_is_limited() && cards_of_device(device, call.uuid);
     if (call.is_counted) begin(&call, expected);
     return call;
 }
@@ -76,7 +77,7 @@ uint64_t measured_call_growth_alone(const struct measured_call *call) {
 static bool is_over(const struct measured_call *call) {
     const struct region *region = container_region();
     int card = region ? account_find_card(region, call->uuid) : -1;
-    return measured_call_growth(call) > 0 && account_used(region, card) > charge_limit(call->uuid);
+    return measured_call_growth(call) > 0 && account_used(region, card) > container_memory_limit(call->uuid);
 }
 
 static bool look_soon(const uint8_t uuid[UUID_SIZE], unsigned own) {
@@ -105,7 +106,7 @@ bool measured_call_fits(struct measured_call *call, CUresult result) {
     bool is_settled = result == CUDA_SUCCESS && settle(call);
     bool is_left = result == CUDA_SUCCESS && nvml_usage_is_trusted();
     if (call->reservation.bytes && !is_settled && !is_left)
-        charge_release(call->reservation.card, call->reservation.bytes);
+        release_charge(call->reservation.card, call->reservation.bytes);
     bool is_fitting = !is_settled || !is_over(call) || fits_trimmed(call);
     charge_end_call(call->call_slot);
     return is_fitting;
@@ -120,10 +121,10 @@ CUresult measured_call_undone(struct measured_call *call) {
 
 void measured_call_reconcile(void) {
     uint8_t uuid[UUID_SIZE];
-    if (charge_is_limited() && cards_current(uuid)) reconcile_own(uuid, 0);
+    if (container_is_limited() && cards_current(uuid)) reconcile_own(uuid, 0);
 }
 
 void measured_call_reconcile_if_due(void) {
     uint8_t uuid[UUID_SIZE];
-    if (charge_is_limited() && cards_current(uuid)) look_soon(uuid, 0);
+    if (container_is_limited() && cards_current(uuid)) look_soon(uuid, 0);
 }

@@ -4,9 +4,9 @@
 
 #include "books/pools.h"
 #include "charge/cadence.h"
-#include "charge/charge.h"
 #include "charge/lost_pool_memory.h"
 #include "charge/nvml_usage.h"
+#include "charge/release.h"
 #include "common/clock.h"
 #include "container/container.h"
 #include "region/account.h"
@@ -56,7 +56,7 @@ static bool set(const struct nvml_snapshot *snapshot, int slot) {
 /* What our pools have given back meanwhile, at another thread's synchronisation, is or is not in the usage. */
 static bool settle_self(const struct nvml_snapshot *snapshot, bool is_pooled_same) {
     if (snapshot->own_slot < 0 || !is_pooled_same) return false;
-    charge_apply_deferred(snapshot->region, snapshot->own_slot);
+    release_apply_deferred(snapshot->region, snapshot->own_slot);
     lost_pool_memory_charge_card(snapshot->region, snapshot->card);
     if (!set(snapshot, snapshot->own_slot)) return false;
     pools_mark_charged(snapshot->card, account_corrections(snapshot->region, snapshot->own_slot, snapshot->card));

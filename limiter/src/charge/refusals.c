@@ -2,7 +2,6 @@
 
 #include <stdbool.h>
 
-#include "charge/charge.h"
 #include "common/gpu_uuid.h"
 #include "common/limits.h"
 #include "common/log.h"
@@ -28,7 +27,7 @@ static const char *why(const struct region *region, uint64_t bytes, uint64_t use
 void refusals_report(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
     struct region *region = container_region();
     int card = region ? row_of(region, uuid) : -1;
-    uint64_t limit = charge_limit(uuid);
+    uint64_t limit = container_memory_limit(uuid);
     uint64_t used = region ? account_used(region, card) : 0;
     char name[GPU_UUID_TEXT];
     if (region) account_count_refusal(region, card);

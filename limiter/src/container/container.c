@@ -2,6 +2,7 @@
  * waited for under the region's lock. */
 #include "container/container.h"
 
+#include "common/clock.h"
 #include "container/limits_source.h"
 #include "process/fork.h"
 #include "process/lock.h"
@@ -47,6 +48,8 @@ struct card_limit container_limit(const uint8_t uuid[UUID_SIZE], uint64_t now) {
     ASK(limits_source_limit, limits, uuid, now);
 }
 
+uint64_t container_memory_limit(const uint8_t uuid[UUID_SIZE]) { return container_limit(uuid, clock_ticks()).memory; }
+
 enum memory_policy container_memory_policy(void) { ASK(limits_source_memory_policy, limits); }
 
 unsigned container_share(const uint8_t uuid[UUID_SIZE]) { ASK(limits_source_share, limits, uuid); }
@@ -91,4 +94,18 @@ void container_join(const uint8_t uuid[UUID_SIZE]) {
     container_claim_slot(region);
     account_card(region, uuid);
     region_unlock(region);
+}
+
+void container_clear_former_image(void) {
+    struct region *region = limits_source_open_region();
+    if (!region) return;
+    if (region->header.slots_high != 0) {
+        struct identity who = identity_self();
+        int slot = account_slot_of(region, &who);
+        if (slot >= 0 && region_lock(region, REGION_LOCK_MS) == 0) {
+            account_clear(region, slot);
+            region_unlock(region);
+        }
+    }
+    region_close(region);
 }

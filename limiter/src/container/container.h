@@ -11,6 +11,9 @@ bool container_is_limited(void);
 /* A card's limit as it is now. */
 struct card_limit container_limit(const uint8_t uuid[UUID_SIZE], uint64_t now);
 
+/* Bytes that the container may hold on this card: UNLIMITED, or 0 where the limits cannot be read or do not name it. */
+uint64_t container_memory_limit(const uint8_t uuid[UUID_SIZE]);
+
 /* What becomes of allocations within the limit when a card is full, as it is now. */
 enum memory_policy container_memory_policy(void);
 
@@ -35,5 +38,8 @@ int container_slot(const struct region *region);
 
 /* Takes this process's slot, and the card's row in the region, where they are not there yet. */
 void container_join(const uint8_t uuid[UUID_SIZE]);
+
+/* After an exec: the slot of this process's former image, whose memory the driver has freed, is cleared. */
+void container_clear_former_image(void);
 
 #endif

@@ -2,13 +2,13 @@
 #include <errno.h>
 #include <sys/auxv.h>
 
-#include "charge/charge.h"
+#include "container/container.h"
 
 /* A setuid program has rights that those who can write the region have not: it does not touch it before it uses CUDA.
  * A program may expect errno to be 0. */
 __attribute__((constructor)) static void start(void) {
     if (getauxval(AT_SECURE)) return;
     int before = errno;
-    charge_clear_former_image();
+    container_clear_former_image();
     errno = before;
 }

@@ -6,7 +6,9 @@
 #ifndef VGPU_REGION_ACCOUNT_H
 #define VGPU_REGION_ACCOUNT_H
 
-#include "region/region.h"
+#include <stdbool.h>
+
+#include "common/region_layout.h"
 
 /* The row of a card, or -1. Needs no lock. */
 int account_find_card(const struct region *region, const uint8_t uuid[UUID_SIZE]);

@@ -4,7 +4,9 @@
 
 #include <stdint.h>
 
-#include "region/region.h"
+#include <stdbool.h>
+
+#include "common/region_layout.h"
 
 /* What ends with a pool: `bytes` of a card, of which `managed` are marked so. Where `kept` bytes are held on, those are
  * charged instead, marked, and the rows stay until another end of the same pool. */

@@ -6,7 +6,9 @@
 #ifndef VGPU_REGION_POOL_EXPORTS_H
 #define VGPU_REGION_POOL_EXPORTS_H
 
-#include "region/region.h"
+#include <stdbool.h>
+
+#include "common/region_layout.h"
 
 /* Of a process: all of them. */
 #define EVERY_POOL 0

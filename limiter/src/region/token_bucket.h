@@ -3,8 +3,10 @@
 #ifndef VGPU_REGION_TOKEN_BUCKET_H
 #define VGPU_REGION_TOKEN_BUCKET_H
 
+#include <stdbool.h>
 #include "common/arithmetic.h"
-#include "region/region.h"
+
+#include "common/region_layout.h"
 
 /* What a container that was away finds at most: so much GPU time beyond its share. */
 #define TOKEN_BUCKET_BURST_CAP (10 * NS_PER_MS)

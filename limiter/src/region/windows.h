@@ -3,7 +3,9 @@
 #ifndef VGPU_REGION_WINDOWS_H
 #define VGPU_REGION_WINDOWS_H
 
-#include "region/region.h"
+#include <stdbool.h>
+
+#include "common/region_layout.h"
 
 /* After a charge at `now`. Who reads the windows judges how old they are (vgpu/region.py). */
 void windows_update(struct region_card *card, uint64_t now);

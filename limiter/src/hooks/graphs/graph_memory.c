@@ -5,6 +5,7 @@
 #include "books/graph_needs.h"
 #include "charge/charge.h"
 #include "charge/refusals.h"
+#include "charge/release.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
@@ -42,7 +43,7 @@ static uint64_t excess(CUdevice device, uint64_t claimed, uint64_t now) {
 }
 
 static void give_back(struct attempt *attempt) {
-    if (attempt->is_charged) charge_release(attempt->reservation.card, attempt->reservation.bytes);
+    if (attempt->is_charged) release_charge(attempt->reservation.card, attempt->reservation.bytes);
     attempt_end(attempt);
 }
 
@@ -137,7 +138,7 @@ static void end(struct graph_call *call) {
     if (is_quiet) return;
     if (!call->attempt.is_charged) call->attempt = attempt_begin_on(call->attempt.what, call->device, 0);
     uint64_t spare = excess(call->device, call->attempt.reservation.bytes, now);
-    if (spare) charge_release(call->attempt.reservation.card, spare);
+    if (spare) release_charge(call->attempt.reservation.card, spare);
     attempt_end(&call->attempt);
 }
 
@@ -164,7 +165,7 @@ void graph_memory_correct(int card, bool trim) {
         if (!is_charged(device) || (card >= 0 && card_of(device) != card)) continue;
         if (trim) REAL(cuDeviceGraphMemTrim)(device);
         uint64_t spare = excess(device, 0, held(device));
-        if (spare) charge_release(card_of(device), spare);
+        if (spare) release_charge(card_of(device), spare);
     }
 }
 

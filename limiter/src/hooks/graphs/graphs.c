@@ -2,11 +2,11 @@
  * allocations when they are uploaded or launched (graph_memory.h). */
 #include "books/graph_needs.h"
 #include "charge/attempt.h"
-#include "charge/charge.h"
 #include "charge/local_memory.h"
 #include "compute/launch_gate.h"
 #include "compute/turn_events.h"
 #include "compute/turn_need.h"
+#include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/graphs/graph_memory.h"
 #include "hooks/graphs/graph_plan.h"
@@ -18,18 +18,18 @@ static void note(CUgraphExec ready, const struct graph_plan *plan) {
 }
 
 /* The rest of a body that makes a graph ready to be launched, after which it is `*ready`. */
-#define MAKE_READY(name, ready, graph, ...)                                    \
-    do {                                                                       \
-        struct graph_plan plan;                                                \
-        if (!charge_is_limited() || !(ready)) return REAL(name)(__VA_ARGS__);  \
-        graph_plan_read(graph, &plan);                                         \
-        struct attempt attempt = local_memory_begin_launch(#name, plan.local); \
-        if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;               \
-        CUresult result;                                                       \
-        do result = REAL(name)(__VA_ARGS__);                                   \
-        while (attempt_retry(&attempt, result));                               \
-        if (result == CUDA_SUCCESS) note(*(ready), &plan);                     \
-        return local_memory_end_launch(&attempt, result);                      \
+#define MAKE_READY(name, ready, graph, ...)                                      \
+    do {                                                                         \
+        struct graph_plan plan;                                                  \
+        if (!container_is_limited() || !(ready)) return REAL(name)(__VA_ARGS__); \
+        graph_plan_read(graph, &plan);                                           \
+        struct attempt attempt = local_memory_begin_launch(#name, plan.local);   \
+        if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;                 \
+        CUresult result;                                                         \
+        do result = REAL(name)(__VA_ARGS__);                                     \
+        while (attempt_retry(&attempt, result));                                 \
+        if (result == CUDA_SUCCESS) note(*(ready), &plan);                       \
+        return local_memory_end_launch(&attempt, result);                        \
     } while (0)
 
 EXPORT CUresult cuGraphInstantiate(CUgraphExec *ready, CUgraph graph, CUgraphNode *error, char *log, size_t size) {

@@ -5,6 +5,7 @@
 #include "charge/charge.h"
 #include "charge/nvml_usage.h"
 #include "charge/reconcile.h"
+#include "charge/release.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "region/account.h"
@@ -53,7 +54,7 @@ static void take_back_small(const struct array_record *array_record) {
     bool is_measurable = nvml_usage_is_trusted() && cards_of_device(array_record->device, uuid);
     struct array_chunks_removal end =
         array_chunks_remove(array_record->device, array_record->bytes, measured(array_record->card), is_measurable);
-    if (end.bytes) charge_release(array_record->card, end.bytes);
+    if (end.bytes) release_charge(array_record->card, end.bytes);
     if (end.is_due) reconcile_once(uuid, 1);
 }
 
@@ -61,5 +62,5 @@ void array_charge_take_back(const struct array_record *array_record) {
     if (is_small(array_record))
         take_back_small(array_record);
     else
-        charge_release(array_record->card, round_up(array_record->bytes, GRANULARITY));
+        release_charge(array_record->card, round_up(array_record->bytes, GRANULARITY));
 }

@@ -4,6 +4,7 @@
 #include "books/array_records.h"
 #include "charge/attempt.h"
 #include "charge/charge.h"
+#include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/array_charge.h"
 #include "hooks/memory/virtual_memory.h"
@@ -53,7 +54,7 @@ struct making {
 static struct making begin(const struct wish *wish) {
     struct making making = {0};
     CUdevice device;
-    if (!charge_is_limited() || !takes_memory(wish) || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return making;
+    if (!container_is_limited() || !takes_memory(wish) || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return making;
     making.array_record = (struct array_record){.device = device, .bytes = size_of(wish, device)};
     making.attempt = array_charge_begin(wish->what, &making.array_record);
     making.array_record.card = making.attempt.reservation.card;
@@ -135,7 +136,7 @@ static void finish_end(uint64_t handle, const struct array_record *array_record,
 #define DESTROY(name, handle)                                                 \
     do {                                                                      \
         struct array_record array_record;                                     \
-        if (!charge_is_limited()) return REAL(name)(handle);                  \
+        if (!container_is_limited()) return REAL(name)(handle);               \
         int call_slot = charge_begin_call();                                  \
         bool known = array_records_take((uint64_t)(handle), &array_record);   \
         CUresult result = REAL(name)(handle);                                 \

@@ -6,6 +6,7 @@
 #include "books/physical_memory.h"
 #include "charge/charge.h"
 #include "charge/measured_call.h"
+#include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"
 #include "hooks/memory/virtual_memory.h"
@@ -13,7 +14,7 @@
 static bool is_used; /* atomically: never unset */
 
 static uint64_t memory_of(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
-    bool is_descriptor = handle && handle->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD && charge_is_limited();
+    bool is_descriptor = handle && handle->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD && container_is_limited();
     return is_descriptor ? physical_memory_hold_imported(handle->handle.fd) : 0;
 }
 

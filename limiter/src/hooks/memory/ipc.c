@@ -1,15 +1,15 @@
 /* Memory shared by IPC handles. Opening one takes nothing: the memory is charged to its owner. Where he frees it or
  * dies while we have it open, NVML counts it here, and so do we from the next measurement on. */
 #include "books/ipc_exports.h"
-#include "charge/charge.h"
 #include "charge/measured_call.h"
+#include "container/container.h"
 #include "driver/function_table.h"
 
 EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
     CUresult result = REAL(cuIpcGetMemHandle)(handle, pointer);
     CUdeviceptr base;
     size_t size;
-    if (result == CUDA_SUCCESS && charge_is_limited() &&
+    if (result == CUDA_SUCCESS && container_is_limited() &&
         REAL(cuMemGetAddressRange_v2)(&base, &size, pointer) == CUDA_SUCCESS)
         ipc_exports_add(base);
     return result;

@@ -10,6 +10,8 @@
 #include "charge/attempt.h"
 #include "charge/charge.h"
 #include "charge/reconcile.h"
+#include "charge/release.h"
+#include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/external_memory.h"
 #include "hooks/memory/spill.h"
@@ -101,7 +103,7 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned f
 static CUresult take_back(CUdeviceptr pointer, struct pointer_charge holding, CUresult result) {
     if (result != CUDA_SUCCESS) holding.bytes = pointers_put_back(pointer, &holding);
     if (result == CUDA_SUCCESS && holding.bytes && ipc_exports_remove(pointer)) reconcile_others();
-    if (holding.bytes) (holding.is_managed ? charge_release_managed : charge_release)(holding.card, holding.bytes);
+    if (holding.bytes) (holding.is_managed ? release_managed : release_charge)(holding.card, holding.bytes);
     return result;
 }
 
@@ -136,7 +138,7 @@ static void forget(CUdeviceptr pointer) {
 #define FREE(name, after, pointer, ...)                                         \
     do {                                                                        \
         struct pointer_charge holding;                                          \
-        if (!charge_is_limited() || !pointers_take(pointer, &holding)) {        \
+        if (!container_is_limited() || !pointers_take(pointer, &holding)) {     \
             forget(pointer);                                                    \
             return after(pointer, REAL(name)(__VA_ARGS__));                     \
         }                                                                       \

@@ -2,6 +2,7 @@
 #include "books/bindings.h"
 #include "books/physical_memory.h"
 #include "charge/charge.h"
+#include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"
 
@@ -25,11 +26,11 @@ static void bind(CUmemGenericAllocationHandle object, CUdevice device, size_t of
     charge_end_call(call_slot);
 }
 
-#define BIND(name, device, number, object, offset, ...)                                          \
-    do {                                                                                         \
-        CUresult result = REAL(name)(__VA_ARGS__);                                               \
-        if (result == CUDA_SUCCESS && charge_is_limited()) bind(object, device, offset, number); \
-        return result;                                                                           \
+#define BIND(name, device, number, object, offset, ...)                                             \
+    do {                                                                                            \
+        CUresult result = REAL(name)(__VA_ARGS__);                                                  \
+        if (result == CUDA_SUCCESS && container_is_limited()) bind(object, device, offset, number); \
+        return result;                                                                              \
     } while (0)
 
 EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset,

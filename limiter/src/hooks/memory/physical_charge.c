@@ -2,15 +2,16 @@
 
 #include "charge/charge.h"
 #include "charge/reconcile.h"
+#include "charge/release.h"
 
 /* What another process may hold on is charged there before it is taken back here, or with it. */
 static void take_back(struct physical_memory change) {
     if (change.pool) {
-        charge_end_pool((struct pending_pool_end){change.pool, change.card, change.bytes, change.bytes, 0});
+        release_pool((struct pending_pool_end){change.pool, change.card, change.bytes, change.bytes, 0});
         return;
     }
     if (change.is_exported) reconcile_others();
-    (change.was_hidden ? charge_release_managed : charge_release)(change.card, change.bytes);
+    (change.was_hidden ? release_managed : release_charge)(change.card, change.bytes);
 }
 
 void physical_charge_apply(struct physical_memory change) {

@@ -3,6 +3,7 @@
 #include "books/bindings.h"
 #include "books/physical_memory.h"
 #include "charge/charge.h"
+#include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"
 
@@ -26,7 +27,7 @@ static void note(const CUarrayMapInfo *part) {
 }
 
 static void note_all(const CUarrayMapInfo *parts, unsigned count) {
-    if (!charge_is_limited()) return;
+    if (!container_is_limited()) return;
     int call_slot = charge_begin_call();
     for (unsigned i = 0; i < count; i++) note(&parts[i]);
     charge_end_call(call_slot);

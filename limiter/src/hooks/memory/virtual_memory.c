@@ -5,6 +5,7 @@
 #include "books/physical_memory.h"
 #include "charge/attempt.h"
 #include "charge/charge.h"
+#include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"
 
@@ -49,14 +50,14 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 
 EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {
     CUresult result = REAL(cuMemRetainAllocationHandle)(handle, address);
-    if (result == CUDA_SUCCESS && charge_is_limited()) physical_memory_retain(*handle, (uintptr_t)address);
+    if (result == CUDA_SUCCESS && container_is_limited()) physical_memory_retain(*handle, (uintptr_t)address);
     return result;
 }
 
 EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                          unsigned long long flags) {
     CUresult result = REAL(cuMemMap)(address, size, offset, handle, flags);
-    if (result == CUDA_SUCCESS && charge_is_limited()) physical_memory_map(address, size, handle);
+    if (result == CUDA_SUCCESS && container_is_limited()) physical_memory_map(address, size, handle);
     return result;
 }
 
@@ -64,7 +65,7 @@ EXPORT CUresult cuMemExportToShareableHandle(void *handle, CUmemGenericAllocatio
                                              CUmemAllocationHandleType type, unsigned long long flags) {
     CUresult result = REAL(cuMemExportToShareableHandle)(handle, memory, type, flags);
     bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if (is_descriptor && charge_is_limited()) physical_memory_export(memory, *(int *)handle);
+    if (is_descriptor && container_is_limited()) physical_memory_export(memory, *(int *)handle);
     return result;
 }
 
@@ -73,14 +74,14 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *mem
                                                CUmemAllocationHandleType type) {
     CUresult result = REAL(cuMemImportFromShareableHandle)(memory, handle, type);
     bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if (is_descriptor && charge_is_limited()) physical_memory_import(*memory, (int)(intptr_t)handle);
+    if (is_descriptor && container_is_limited()) physical_memory_import(*memory, (int)(intptr_t)handle);
     return result;
 }
 
 /* Forgotten before the driver's call, for after it the driver may give the number to other memory; the charge goes
  * after it. A release fails only for a handle that is none. */
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-    if (!charge_is_limited()) return REAL(cuMemRelease)(handle);
+    if (!container_is_limited()) return REAL(cuMemRelease)(handle);
     int call_slot = charge_begin_call();
     struct physical_memory change = physical_memory_release(handle);
     CUresult result = REAL(cuMemRelease)(handle);
@@ -96,7 +97,7 @@ static void unmapped(uint64_t address, uint64_t end) {
 }
 
 EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
-    if (!charge_is_limited()) return REAL(cuMemUnmap)(address, size);
+    if (!container_is_limited()) return REAL(cuMemUnmap)(address, size);
     int call_slot = charge_begin_call();
     CUresult result = REAL(cuMemUnmap)(address, size);
     if (result == CUDA_SUCCESS) unmapped(address, address + size);

@@ -3,6 +3,7 @@
 #include "books/exports.h"
 #include "charge/lost_pool_memory.h"
 #include "charge/reconcile.h"
+#include "charge/release.h"
 #include "container/container.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
@@ -68,7 +69,7 @@ void pool_charge_update(struct pool *pool, const struct reservation *reservation
     if (look(pool, reservation->bytes, false)) return;
     if (reconcile_own(pool->uuid, own)) return;
     if (!look(pool, reservation->bytes, true) && reservation->bytes)
-        charge_release(reservation->card, reservation->bytes);
+        release_charge(reservation->card, reservation->bytes);
 }
 
 bool pool_charge_is_due(const struct pool *pool) { return is_due(pool, pools_reserved(pool)); }

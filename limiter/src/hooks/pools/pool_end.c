@@ -2,7 +2,7 @@
 
 #include "books/exports.h"
 #include "books/physical_memory.h"
-#include "charge/charge.h"
+#include "charge/release.h"
 
 /* A pool that was imported is none of those that we charge by what they have reserved. */
 static struct pending_pool_end end_of(const struct pool *pool, struct shared_pool shared) {
@@ -18,12 +18,12 @@ static void end_shared(const struct pool *pool, struct shared_pool shared) {
     struct physical_memory left = physical_memory_end_pool(shared.number, end.card, exports_bytes(shared.number));
     if (left.fate == MEMORY_HIDDEN) end.kept = left.bytes;
     exports_end_pool(shared.number);
-    charge_end_pool(end);
+    release_pool(end);
 }
 
 void pool_end(const struct pool *pool, struct shared_pool shared) {
     if (shared.number)
         end_shared(pool, shared);
     else if (pool->is_counted)
-        (pool->is_managed ? charge_release_managed : charge_release)(pool->card, pool->reserved);
+        (pool->is_managed ? release_managed : release_charge)(pool->card, pool->reserved);
 }

@@ -108,7 +108,7 @@ static bool is_just_after_another(void) {
 static bool is_over(const struct pool *pool, uint64_t before) {
     const struct region *region = container_region();
     return __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) > before &&
-           account_used(region, pool->card) > charge_limit(pool->uuid);
+           account_used(region, pool->card) > container_memory_limit(pool->uuid);
 }
 
 static bool fits(struct pool *pool, const struct reservation *reservation, unsigned own) {

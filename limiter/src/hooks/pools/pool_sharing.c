@@ -18,7 +18,7 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool
                                                  unsigned long long flags) {
     CUresult result = REAL(cuMemPoolExportToShareableHandle)(handle, pool, type, flags);
     bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if (is_descriptor && charge_is_limited())
+    if (is_descriptor && container_is_limited())
         physical_memory_export_pool(pool_ids_get((uint64_t)pool).number, *(int *)handle);
     return result;
 }
@@ -62,7 +62,7 @@ static void made(const CUmemPoolPtrExportData *data, CUdeviceptr pointer) {
 
 EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer) {
     CUresult result = REAL(cuMemPoolExportPointer)(data, pointer);
-    if (result == CUDA_SUCCESS && charge_is_limited()) made(data, pointer);
+    if (result == CUDA_SUCCESS && container_is_limited()) made(data, pointer);
     return result;
 }
 
@@ -116,7 +116,7 @@ static CUresult import(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExpo
 
 /* What is refused stays on the card, and charged, until the pool ends, for its memory cannot be given back alone. */
 EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
-    if (!pointer || !pool || !data || !charge_is_limited()) return REAL(cuMemPoolImportPointer)(pointer, pool, data);
+    if (!pointer || !pool || !data || !container_is_limited()) return REAL(cuMemPoolImportPointer)(pointer, pool, data);
     int call_slot = charge_begin_call();
     CUresult result = import(pointer, pool, data);
     charge_end_call(call_slot);

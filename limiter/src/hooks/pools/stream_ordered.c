@@ -11,6 +11,7 @@
 #include "charge/nvml_usage.h"
 #include "charge/reconcile.h"
 #include "charge/refusals.h"
+#include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/pools/pool_charge.h"
 #include "hooks/pools/pool_end.h"
@@ -37,23 +38,23 @@ IS_CAPTURED(cuStreamIsCapturing)
 IS_CAPTURED(cuStreamIsCapturing_ptsz)
 
 /* An allocating function's body; `variant` is nothing or _ptsz, the last arguments are the real function's. */
-#define ALLOCATE(name, variant, begun, pointer, bytes, stream, ...)                             \
-    do {                                                                                        \
-        if (!(pointer) || !charge_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__); \
-        struct pool_growth growth = begun;                                                      \
-        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                             \
-        if (!growth.is_refused) do                                                              \
-                result = REAL(name)(pointer, bytes, __VA_ARGS__);                               \
-            while (reservation_retry(&growth.reservation, result));                             \
-        if (growth.is_refused || pool_growth_fits(&growth, result, *(pointer))) {               \
-            note(&growth, result, *(pointer), bytes);                                           \
-        } else {                                                                                \
-            REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                  \
-            *(pointer) = 0;                                                                     \
-            result = refuse(&growth);                                                           \
-        }                                                                                       \
-        pool_growth_end(&growth);                                                               \
-        return result;                                                                          \
+#define ALLOCATE(name, variant, begun, pointer, bytes, stream, ...)                                \
+    do {                                                                                           \
+        if (!(pointer) || !container_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__); \
+        struct pool_growth growth = begun;                                                         \
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                \
+        if (!growth.is_refused) do                                                                 \
+                result = REAL(name)(pointer, bytes, __VA_ARGS__);                                  \
+            while (reservation_retry(&growth.reservation, result));                                \
+        if (growth.is_refused || pool_growth_fits(&growth, result, *(pointer))) {                  \
+            note(&growth, result, *(pointer), bytes);                                              \
+        } else {                                                                                   \
+            REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                     \
+            *(pointer) = 0;                                                                        \
+            result = refuse(&growth);                                                              \
+        }                                                                                          \
+        pool_growth_end(&growth);                                                                  \
+        return result;                                                                             \
     } while (0)
 
 #define ALLOCATE_FROM_CURRENT(name, variant)                                                                        \
@@ -86,7 +87,7 @@ EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes,
 /* A handle that the driver has just told of is no other pool's before it is learned. */
 #define LEARN(name, location, type, is_new, pool, ...)                                    \
     do {                                                                                  \
-        if (!charge_is_limited()) return REAL(name)(pool, __VA_ARGS__);                   \
+        if (!container_is_limited()) return REAL(name)(pool, __VA_ARGS__);                \
         pool_guard_enter();                                                               \
         CUresult result = REAL(name)(pool, __VA_ARGS__);                                  \
         if (result == CUDA_SUCCESS) current_pools_learn(*(pool), location, type, is_new); \
@@ -133,7 +134,7 @@ EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute att
 
 EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     CUresult result = REAL(cuMemPoolTrimTo)(pool, keep);
-    if (result == CUDA_SUCCESS && charge_is_limited()) pool_charge_check(current_pools_find(pool));
+    if (result == CUDA_SUCCESS && container_is_limited()) pool_charge_check(current_pools_find(pool));
     return result;
 }
 
@@ -168,7 +169,7 @@ static CUresult destroy(CUmemoryPool handle, struct pool *gone) {
 /* What is still allocated from it lasts until it is freed: that only NVML can count, and it stays charged until then.
  */
 EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-    if (!charge_is_limited()) return REAL(cuMemPoolDestroy)(pool);
+    if (!container_is_limited()) return REAL(cuMemPoolDestroy)(pool);
     struct pool gone = {0};
     int call_slot = charge_begin_call();
     CUresult result = destroy(pool, &gone);

@@ -11,6 +11,7 @@
 #include "charge/measured_call.h"
 #include "charge/nvml_usage.h"
 #include "charge/reconcile.h"
+#include "charge/release.h"
 #include "compute/gate_teardown.h"
 #include "compute/turn_need.h"
 #include "container/container.h"
@@ -31,7 +32,7 @@ static uint64_t expected(const uint8_t uuid[UUID_SIZE]) {
 static struct measured_call begin(const char *what, CUdevice device) {
     uint8_t uuid[UUID_SIZE];
     struct measured_call nothing = {.what = what};
-    if (!charge_is_limited() || !cards_of_device(device, uuid)) return nothing;
+    if (!container_is_limited() || !cards_of_device(device, uuid)) return nothing;
     nvml_usage_start();
     turn_need_note_device(device);
     reconcile_own(uuid, 0);
@@ -79,7 +80,7 @@ static void release_primary(CUdevice device) {
 
 /* A further reference takes nothing. */
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
-    if (!charge_is_limited() || is_active(device)) return REAL(cuDevicePrimaryCtxRetain)(context, device);
+    if (!container_is_limited() || is_active(device)) return REAL(cuDevicePrimaryCtxRetain)(context, device);
     CREATE(cuDevicePrimaryCtxRetain, release_primary(device), device, context, device);
 }
 
@@ -127,7 +128,7 @@ static bool is_gone(CUdeviceptr pointer) {
 static void take_back(CUdeviceptr pointer) {
     struct pointer_charge holding;
     if (!pointers_take(pointer, &holding) || !holding.bytes) return;
-    (holding.is_managed ? charge_release_managed : charge_release)(holding.card, holding.bytes);
+    (holding.is_managed ? release_managed : release_charge)(holding.card, holding.bytes);
 }
 
 static void take_back_lost(void) {
@@ -156,7 +157,7 @@ static CUresult end(int call_slot, CUresult result, bool are_pools_gone) {
 
 #define END(are_pools_gone, name, ...)                                  \
     do {                                                                \
-        if (!charge_is_limited()) return REAL(name)(__VA_ARGS__);       \
+        if (!container_is_limited()) return REAL(name)(__VA_ARGS__);    \
         gate_teardown_contexts();                                       \
         int call_slot = charge_begin_call();                            \
         local_memory_forget_all();                                      \

@@ -2,6 +2,7 @@
 #include "charge/charge.h"
 #include "charge/usage_view.h"
 #include "common/arithmetic.h"
+#include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
 
@@ -9,7 +10,7 @@ static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limi
 
 static CUresult show_info(CUresult result, size_t *free, size_t *total) {
     uint8_t uuid[UUID_SIZE];
-    if (result != CUDA_SUCCESS || !charge_is_limited() || !cards_of_context(uuid)) return result;
+    if (result != CUDA_SUCCESS || !container_is_limited() || !cards_of_context(uuid)) return result;
     struct usage_view view = usage_view_of_card(uuid);
     if (view.limit == UNLIMITED) return result;
     if (free) *free = min_u64(*free, left(view.limit, view.used));
@@ -19,8 +20,8 @@ static CUresult show_info(CUresult result, size_t *free, size_t *total) {
 
 static CUresult show_total(CUresult result, size_t *bytes, CUdevice device) {
     uint8_t uuid[UUID_SIZE];
-    if (result != CUDA_SUCCESS || !bytes || !charge_is_limited() || !cards_of_device(device, uuid)) return result;
-    *bytes = min_u64(*bytes, charge_limit(uuid));
+    if (result != CUDA_SUCCESS || !bytes || !container_is_limited() || !cards_of_device(device, uuid)) return result;
+    *bytes = min_u64(*bytes, container_memory_limit(uuid));
     return result;
 }
 
@@ -53,7 +54,7 @@ EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
 /* Of an NVML device; UNLIMITED where its own numbers stand. */
 static struct usage_view view_of(nvmlDevice_t device) {
     uint8_t uuid[UUID_SIZE];
-    if (charge_is_limited() && cards_of_nvml(device, uuid)) return usage_view_of_card(uuid);
+    if (container_is_limited() && cards_of_nvml(device, uuid)) return usage_view_of_card(uuid);
     return (struct usage_view){.limit = UNLIMITED};
 }
 

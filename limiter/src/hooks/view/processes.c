@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "charge/charge.h"
 #include "charge/usage_view.h"
+#include "container/container.h"
 #include "driver/cards.h"
 
 /* A container may hold many processes; new ones may come while we ask. */
 enum { FIRST_ROOM = 64, SPARE_ROOM = 16, TRIES = 8 };
 
 bool processes_shown(struct question *question) {
-    return charge_is_limited() && cards_of_nvml(question->device, question->uuid);
+    return container_is_limited() && cards_of_nvml(question->device, question->uuid);
 }
 
 /* NVML gives the pid that the asking process knows the other one by, which is the one in our slots. */

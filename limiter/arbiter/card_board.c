@@ -1,0 +1,139 @@
+#include "card_board.h"
+
+#include <string.h>
+
+#include "client_page.h"
+#include "clients.h"
+#include "container.h"
+#include "schedule_run.h"
+#include "watermark_config.h"
+
+enum { BOARDS = 128 };
+
+/* A third of what its readers take for silence. */
+#define BEAT_EVERY (ARBITRATION_AWAY_NS / 3)
+
+static struct card_board boards[BOARDS];
+
+static struct card_board *find(const uint8_t uuid[UUID_SIZE]) {
+    for (unsigned i = 0; i < BOARDS; i++)
+        if (boards[i].schedule && memcmp(boards[i].uuid, uuid, UUID_SIZE) == 0) return &boards[i];
+    return NULL;
+}
+
+static struct card_board *open_board(struct card_board *board, const uint8_t uuid[UUID_SIZE]) {
+    struct levels levels = watermark_config_levels(uuid);
+    board->schedule = schedule_open(levels.high, levels.low);
+    board->due = 0;
+    memcpy(board->uuid, uuid, UUID_SIZE);
+    return board->schedule ? board : NULL;
+}
+
+struct card_board *card_board_of(const uint8_t uuid[UUID_SIZE]) {
+    struct card_board *found = find(uuid);
+    for (unsigned i = 0; !found && i < BOARDS; i++)
+        if (!boards[i].schedule) return open_board(&boards[i], uuid);
+    return found;
+}
+
+int card_board_add(struct card_board *board, struct container *container, const struct demand *demand, uint64_t now) {
+    int tenant = schedule_add(board->schedule, demand, now);
+    if (tenant != SCHEDULE_NONE) board->containers[tenant] = container;
+    return tenant;
+}
+
+void card_board_change(struct card_board *board, int tenant, const struct demand *demand, uint64_t now) {
+    schedule_change(board->schedule, tenant, demand, now);
+    card_board_touch(board);
+}
+
+void card_board_close_unused(struct card_board *board) {
+    if (!board->schedule || !schedule_is_empty(board->schedule)) return;
+    schedule_close(board->schedule);
+    board->schedule = NULL;
+}
+
+void card_board_remove(struct card_board *board, int tenant) {
+    schedule_remove(board->schedule, tenant);
+    card_board_touch(board);
+    card_board_close_unused(board);
+}
+
+void card_board_touch(struct card_board *board) { board->due = 0; }
+
+static void beat(const struct card_board *board, uint64_t now) {
+    for (int client = 0; client < SCHEDULE_CLIENTS; client++)
+        if (board->pages[client]) client_page_beat(board->pages[client], now);
+}
+
+static void show(struct card_board *board, uint64_t now) {
+    int client;
+    while ((client = clients_next_changed(board->schedule)) != SCHEDULE_NONE) {
+        client_page_beat(board->pages[client], now);
+        client_page_show(board->pages[client], schedule_page(board->schedule, client));
+    }
+}
+
+static void look(struct card_board *board, uint64_t now) {
+    int tenant = schedule_run_tenant_to_look_at(board->schedule, now);
+    if (tenant == SCHEDULE_NONE) return;
+    struct container *container = board->containers[tenant];
+    struct seat *seat = container_seat(container, board, now);
+    schedule_run_note_leased_until(board->schedule, container_leased_until(container, board->uuid, &seat->row), now);
+}
+
+static void run(struct card_board *board, uint64_t now) {
+    look(board, now);
+    board->due = schedule_run(board->schedule, now);
+    show(board, now);
+}
+
+/* Who is not waited upon does not look at the beat. */
+static void keep_beating(struct card_board *board, uint64_t now) {
+    if (!schedule_is_watched(board->schedule)) {
+        board->beats_at = UINT64_MAX;
+        return;
+    }
+    bool is_late = board->beats_at == UINT64_MAX || now >= board->beats_at;
+    if (!is_late) return;
+    beat(board, now);
+    run(board, now);
+    board->beats_at = now + BEAT_EVERY;
+}
+
+int card_board_join(struct card_board *board, int tenant, struct arbitration_page *page, uint64_t now) {
+    int client = schedule_join(board->schedule, tenant);
+    if (client == SCHEDULE_NONE) return client;
+    board->pages[client] = page;
+    run(board, now);
+    keep_beating(board, now);
+    return client;
+}
+
+void card_board_leave(struct card_board *board, int client, uint64_t now) {
+    schedule_leave(board->schedule, client, now);
+    client_page_close(board->pages[client]);
+    board->pages[client] = NULL;
+    card_board_touch(board);
+}
+
+uint64_t card_boards_run(uint64_t now) {
+    uint64_t next = UINT64_MAX;
+    for (unsigned i = 0; i < BOARDS; i++) {
+        struct card_board *board = &boards[i];
+        if (!board->schedule) continue;
+        if (board->due <= now) run(board, now);
+        keep_beating(board, now);
+        if (board->due < next) next = board->due;
+        if (board->beats_at < next) next = board->beats_at;
+    }
+    return next;
+}
+
+void card_boards_set_watermarks(void) {
+    for (unsigned i = 0; i < BOARDS; i++) {
+        if (!boards[i].schedule) continue;
+        struct levels levels = watermark_config_levels(boards[i].uuid);
+        schedule_set_watermark(boards[i].schedule, levels.high, levels.low);
+    }
+}

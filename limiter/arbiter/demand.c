@@ -1,0 +1,22 @@
+#include "demand.h"
+
+/* Who has no share of its own may use what the others leave. */
+static enum compute_policy policy_of(const struct limits_slot *limits, bool has_share) {
+    enum compute_policy policy = (enum compute_policy)limits->compute_policy;
+    return policy == POLICY_FIXED && !has_share ? POLICY_BURST : policy;
+}
+
+bool demand_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE], struct demand *out) {
+    struct card_limit limit = limits_of(limits, uuid);
+    bool has_share = limit.cores > 0 && limit.cores < FULL_CORES;
+    out->policy = policy_of(limits, has_share);
+    out->guarantee = has_share && out->policy != POLICY_BEST_EFFORT ? limit.cores : 0;
+    out->weight = has_share ? limit.cores : 1;
+    out->priority = limits->priority;
+    return limit.memory > 0 || limit.cores > 0;
+}
+
+bool demand_is_same(const struct demand *one, const struct demand *other) {
+    return one->policy == other->policy && one->guarantee == other->guarantee && one->weight == other->weight &&
+           one->priority == other->priority;
+}

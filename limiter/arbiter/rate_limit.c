@@ -1,0 +1,16 @@
+#include "rate_limit.h"
+
+#define SECOND 1000000000ULL
+
+struct rate_limit rate_limit_new(unsigned per_second, uint64_t now) {
+    return (struct rate_limit){.cost = SECOND / per_second, .left = SECOND, .refilled_at = now};
+}
+
+bool rate_limit_allows(struct rate_limit *rate, uint64_t now) {
+    uint64_t passed = now > rate->refilled_at ? now - rate->refilled_at : 0;
+    rate->left = passed < SECOND - rate->left ? rate->left + passed : SECOND;
+    rate->refilled_at = now;
+    if (rate->left < rate->cost) return false;
+    rate->left -= rate->cost;
+    return true;
+}

@@ -1,0 +1,109 @@
+#include "watermark_config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/limits.h"
+#include "common/log.h"
+
+enum { LINES = 128, SIZE_MOST = 16384, FULL = 100 };
+
+static const struct levels usual = {.high = 90, .low = 70};
+
+struct line {
+    uint8_t uuid[UUID_SIZE]; /* zeros: every card */
+    struct levels levels;
+};
+
+struct lines {
+    unsigned count;
+    struct line all[LINES];
+};
+
+static struct lines lines;
+
+static bool parse_name(const char *name, uint8_t uuid[UUID_SIZE]) {
+    memset(uuid, 0, UUID_SIZE);
+    return strcmp(name, "*") == 0 || gpu_uuid_parse(name, strlen(name), uuid);
+}
+
+static bool parse_percent(const char *text, unsigned *percent) {
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    *percent = (unsigned)value;
+    return text[0] >= '0' && text[0] <= '9' && *end == 0 && value <= FULL;
+}
+
+static bool parse_levels(const char *high, const char *low, struct levels *levels) {
+    return parse_percent(high, &levels->high) && parse_percent(low, &levels->low) && levels->low < levels->high;
+}
+
+/* An empty line, or one that begins with `#`, says nothing. */
+static bool parse_line(const char *text, size_t length, struct lines *out) {
+    char copy[128], name[48], high[8], low[8], more;
+    if (length >= sizeof copy || out->count == LINES) return false;
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    int words = sscanf(copy, "%47s %7s %7s %c", name, high, low, &more);
+    if (words < 1 || name[0] == '#') return true;
+    struct line *line = &out->all[out->count++];
+    return words == 3 && parse_name(name, line->uuid) && parse_levels(high, low, &line->levels);
+}
+
+bool watermark_config_parse(const char *text, unsigned *line) {
+    static struct lines fresh;
+    fresh.count = 0;
+    for (*line = 1; *text; (*line)++) {
+        size_t length = strcspn(text, "\n");
+        if (!parse_line(text, length, &fresh)) return false;
+        text += length + (text[length] == '\n');
+    }
+    lines = fresh;
+    return true;
+}
+
+static bool read_text(int fd, const char *path) {
+    static char text[SIZE_MOST];
+    unsigned line = 0;
+    ssize_t length = read(fd, text, sizeof text - 1);
+    text[length > 0 ? length : 0] = 0;
+    if (length < 0)
+        log_warn("%s: %s", path, strerror(errno));
+    else if (!watermark_config_parse(text, &line))
+        log_warn("%s: line %u is none of `GPU-uuid HIGH LOW`; what held before holds", path, line);
+    else
+        return true;
+    return false;
+}
+
+static bool is_another(const struct stat *status) {
+    static struct stat last;
+    bool is_same = last.st_ino == status->st_ino && last.st_mtim.tv_sec == status->st_mtim.tv_sec &&
+                   last.st_mtim.tv_nsec == status->st_mtim.tv_nsec && last.st_size == status->st_size;
+    last = *status;
+    return !is_same;
+}
+
+bool watermark_config_read(const char *path) {
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return false;
+    bool is_changed = fstat(fd, &status) == 0 && is_another(&status) && read_text(fd, path);
+    close(fd);
+    return is_changed;
+}
+
+struct levels watermark_config_levels(const uint8_t uuid[UUID_SIZE]) {
+    static const uint8_t any[UUID_SIZE];
+    struct levels found = usual;
+    for (unsigned i = 0; i < lines.count; i++) {
+        if (memcmp(lines.all[i].uuid, uuid, UUID_SIZE) == 0) return lines.all[i].levels;
+        if (memcmp(lines.all[i].uuid, any, UUID_SIZE) == 0) found = lines.all[i].levels;
+    }
+    return found;
+}
