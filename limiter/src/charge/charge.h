@@ -12,8 +12,8 @@
 struct reservation {
     int card; /* the region's row */
     uint64_t bytes;
-    bool reaped; /* a dead process's charge was cleared for it: the driver may still be freeing that memory */
-    int tries;   /* how often the driver was asked again for that */
+    bool has_reaped; /* a dead process's charge was cleared for it: the driver may still be freeing that memory */
+    int retries;     /* how often the driver was asked again for that */
 };
 
 /* Whether what exceeds a full card, within a limit, is to be served from managed memory. */
@@ -31,11 +31,12 @@ bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct reservatio
 
 /* In a span: gives back what is kept on a card without use; and corrects what is charged too much, too. */
 void charge_trim_idle(const uint8_t uuid[UUID_SIZE]);
-void charge_trim(const uint8_t uuid[UUID_SIZE]);
+void charge_trim_and_correct(const uint8_t uuid[UUID_SIZE]);
 
 /* Charges `bytes`, after all that makes room; on refusal nothing is charged, and a line is logged that names `what`
  * asked. */
-bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct reservation *reservation);
+bool charge_reserve(const char *function_name, const uint8_t uuid[UUID_SIZE], uint64_t bytes,
+                    struct reservation *reservation);
 
 /* Charges what the driver has given already, whether it fits or not. */
 void charge_unconditionally(int card, uint64_t bytes);

@@ -19,7 +19,7 @@ uint64_t local_memory_growth_to(size_t stack);
 void local_memory_forget_all(void);
 
 /* Charges `growth` bytes, which may be 0, ahead of the call. Where `is_refused`, the driver must not be called. */
-struct attempt local_memory_begin_launch(const char *what, uint64_t growth);
+struct attempt local_memory_begin_launch(const char *function_name, uint64_t growth);
 
 /* After it: charged is what was taken. Returns the answer for the program. */
 CUresult local_memory_end_launch(struct attempt *attempt, CUresult result);

@@ -10,6 +10,6 @@ void lost_pool_memory_charge(struct region *region, struct pool *pool);
 void lost_pool_memory_charge_card(struct region *region, int card);
 
 /* Whether that would change anything. Under no lock. */
-bool lost_pool_memory_is_due(const struct pool *pool);
+bool lost_pool_memory_has_changed(const struct pool *pool);
 
 #endif

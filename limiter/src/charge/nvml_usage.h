@@ -12,7 +12,7 @@
 
 struct nvml_usage {
     unsigned count;
-    nvmlProcessInfo_t *list;
+    nvmlProcessInfo_t *processes;
 };
 
 /* Makes NVML ready, which takes 8 to 12 ms the first time; at the first context's creation, never at a program's start.

@@ -8,7 +8,7 @@
 
 /* Takes the charges of the dead off; the caller has `own` spans (charge.h) open. How many they were. What they had
  * shared may live on with another process: it is charged there before. */
-unsigned reaping_now(struct region *region, unsigned own);
+unsigned reaping_now(struct region *region, unsigned own_calls);
 
 /* The same for the view, at most every 100 ms; whether that was due. */
 bool reaping_if_due(struct region *region);

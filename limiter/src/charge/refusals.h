@@ -7,6 +7,6 @@
 #include "region/region.h"
 
 /* `what` is the function that asked for `bytes` of a card's memory. */
-void refusals_report(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes);
+void refusals_report(const char *function_name, const uint8_t uuid[UUID_SIZE], uint64_t bytes);
 
 #endif

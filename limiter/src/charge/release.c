@@ -49,7 +49,7 @@ void release_charge(int card, uint64_t bytes) { defer(card, bytes, 0); }
 
 void release_managed(int card, uint64_t bytes) { defer(card, bytes, bytes); }
 
-void release_pool(struct pending_pool_end end) {
+void release_shared_pool(struct pending_pool_end end) {
     struct region *region = container_region();
     if (region && pending_pool_ends_add(end)) apply_now(region);
 }

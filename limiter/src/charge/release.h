@@ -12,7 +12,7 @@ void release_charge(int card, uint64_t bytes);
 void release_managed(int card, uint64_t bytes);
 
 /* The same with the end of a pool that is shared, whose rows (shares.h) end at the same moment. */
-void release_pool(struct pending_pool_end end);
+void release_shared_pool(struct pending_pool_end end);
 
 /* Takes back what waits for the lock, which the caller has. */
 void release_apply_deferred(struct region *region, int slot);

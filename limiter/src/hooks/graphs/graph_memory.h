@@ -10,34 +10,34 @@
 /* What a device's graphs held before a call that may change it, and what was charged for that. */
 struct graph_call {
     int device;
-    bool is_sure; /* no more is missing than was charged */
-    uint64_t before;
+    bool is_growth_known; /* no more is missing than was charged */
+    uint64_t reserved_before;
     struct attempt attempt;
 };
 
 struct graph_calls {
     int count;
-    struct graph_call of[REGION_CARDS];
+    struct graph_call devices[REGION_CARDS];
 };
 
 /* Before a graph is uploaded or launched: on each device where it has a need, charges what is missing of it. False: it
  * is refused, and the driver must not be called. */
-bool graph_memory_begin(const char *what, CUgraphExec graph, struct graph_calls *calls);
+bool graph_memory_begin(const char *function_name, CUgraphExec graph, struct graph_calls *calls);
 
 /* Whether it could be told what is missing. Where not, what is idle was trimmed, nothing is charged, and the graph is
  * to be uploaded first; after that, charges what it took, or undoes it and says that it does not fit. */
-bool graph_memory_is_sure(const struct graph_calls *calls);
+bool graph_memory_is_growth_known(const struct graph_calls *calls);
 bool graph_memory_fits(struct graph_calls *calls);
 
 /* Before a call that takes nothing. */
-void graph_memory_look(const char *what, CUdevice device, struct graph_calls *calls);
+void graph_memory_begin_trim(const char *function_name, CUdevice device, struct graph_calls *calls);
 
 /* After the call: charged is what they hold now. */
 void graph_memory_end(struct graph_calls *calls);
 
 /* In a span: takes back what is held no more on a card, the region's row, or on all with -1; with `trim` after what no
  * graph uses was given back, which the next launch takes again. */
-void graph_memory_correct(int card, bool trim);
+void graph_memory_correct(int card, bool is_trimming);
 
 /* Trimming gives back what no graph uses. */
 extern const struct memory_class graph_memory_class;

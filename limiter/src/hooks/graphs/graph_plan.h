@@ -7,9 +7,9 @@
 #include "region/region.h"
 
 struct graph_plan {
-    uint64_t local; /* bytes by which the current context grows for its kernels, when it is instantiated */
+    uint64_t local_growth; /* bytes by which the current context grows for its kernels, when it is instantiated */
     struct graph_blocks blocks[REGION_CARDS]; /* by device: of its own allocations, when it is launched */
-    uint64_t left;                            /* 0: it frees what it allocates */
+    uint64_t unfreed_addresses;               /* 0: it frees what it allocates */
 };
 
 /* What a kernel node launches, which it may name in either way. */

@@ -6,9 +6,9 @@
 #include "charge/attempt.h"
 
 /* Before the driver's call, for one of `bytes` on `device`. */
-struct attempt array_charge_begin(const char *what, const struct array_record *array_record);
+struct attempt array_charge_begin(const char *function_name, const struct array_record *array_record);
 
 /* After it has failed, or after the array's end; in a call's span of the caller's. */
-void array_charge_take_back(const struct array_record *array_record);
+void array_charge_release(const struct array_record *array_record);
 
 #endif

@@ -5,6 +5,6 @@
 #include "driver/abi.h"
 
 /* A pointer that was not charged was freed: it may be one to external memory. */
-void external_end(CUdeviceptr pointer);
+void external_memory_end(CUdeviceptr pointer);
 
 #endif

@@ -5,9 +5,9 @@
 #include "charge/release.h"
 
 /* What another process may hold on is charged there before it is taken back here, or with it. */
-static void take_back(struct physical_memory change) {
+static void release_freed(struct physical_memory change) {
     if (change.pool) {
-        release_pool((struct pending_pool_end){change.pool, change.card, change.bytes, change.bytes, 0});
+        release_shared_pool((struct pending_pool_end){change.pool, change.card, change.bytes, change.bytes, 0});
         return;
     }
     if (change.is_exported) reconcile_others();
@@ -16,7 +16,7 @@ static void take_back(struct physical_memory change) {
 
 void physical_charge_apply(struct physical_memory change) {
     if (change.bytes == 0) return;
-    if (change.fate == MEMORY_FREED) take_back(change);
+    if (change.fate == MEMORY_FREED) release_freed(change);
     if (change.fate == MEMORY_HIDDEN) charge_mark_managed(change.card, change.bytes);
     if (change.fate == MEMORY_SHOWN) charge_unmark_managed(change.card, change.bytes);
 }

@@ -19,7 +19,8 @@ void virtual_memory_end_owner(uint64_t owner) {
     while (bindings_remove_any(owner, &change)) physical_charge_apply(change);
 }
 
-static CUresult keep(const struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
+static CUresult record_memory(const struct attempt *attempt, CUresult result,
+                              const CUmemGenericAllocationHandle *handle) {
     struct physical_memory physical_memory = {.card = attempt->reservation.card, .bytes = attempt->reservation.bytes};
     if (!attempt->is_charged) return result;
     if (result == CUDA_SUCCESS && physical_memory_create(*handle, physical_memory)) return result;
@@ -32,7 +33,7 @@ static CUresult keep(const struct attempt *attempt, CUresult result, const CUmem
 }
 
 static CUresult finish(struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
-    result = keep(attempt, result, handle);
+    result = record_memory(attempt, result, handle);
     attempt_end(attempt);
     return result;
 }
@@ -91,7 +92,7 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     return result;
 }
 
-static void unmapped(uint64_t address, uint64_t end) {
+static void release_mappings(uint64_t address, uint64_t end) {
     struct physical_memory change;
     while (physical_memory_unmap(&address, end, &change)) physical_charge_apply(change);
 }
@@ -100,7 +101,7 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
     if (!container_is_limited()) return REAL(cuMemUnmap)(address, size);
     int call_slot = charge_begin_call();
     CUresult result = REAL(cuMemUnmap)(address, size);
-    if (result == CUDA_SUCCESS) unmapped(address, address + size);
+    if (result == CUDA_SUCCESS) release_mappings(address, address + size);
     charge_end_call(call_slot);
     return result;
 }

@@ -10,7 +10,7 @@
 bool pool_charge_is_due(const struct pool *pool);
 
 /* Charges it anew, in place of what was claimed for its growth; the caller has `own` spans (charge.h) open. */
-void pool_charge_update(struct pool *pool, const struct reservation *reservation, unsigned own);
+void pool_charge_update(struct pool *pool, const struct reservation *reservation, unsigned own_calls);
 
 /* After a call that may have let a pool shrink. */
 void pool_charge_check(struct pool *pool);

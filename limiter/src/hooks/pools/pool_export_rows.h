@@ -10,8 +10,8 @@
 struct extent {
     uint64_t base;
     uint64_t size;
-    uint64_t first; /* of the steps */
-    uint64_t steps;
+    uint64_t first_step; /* of the steps */
+    uint64_t step_count;
 };
 
 /* False where the driver does not know it. */
@@ -24,10 +24,10 @@ uint64_t pool_export_rows_key(const CUmemPoolPtrExportData *data);
 uint64_t pool_export_rows_group(uint64_t pool, const struct extent *extent);
 
 /* Adds a row of this process's, and takes back what was charged ahead of it. False where there is no room for it. */
-bool pool_export_rows_add(struct region_pool_export *row, uint64_t claimed);
+bool pool_export_rows_add(struct region_pool_export *row, uint64_t reserved_ahead);
 
 /* Makes an importer's row of a pointer that the region knows already. */
-enum joined { JOINED, UNKNOWN, LOCKED };
-enum joined pool_export_rows_join(struct region_pool_export *row);
+enum join_result { JOIN_ADDED, JOIN_UNKNOWN, JOIN_LOCKED };
+enum join_result pool_export_rows_join(struct region_pool_export *row);
 
 #endif

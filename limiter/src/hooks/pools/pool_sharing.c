@@ -24,10 +24,10 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool
 }
 
 /* Where there is no room for it, who imports the pointer is charged at once. */
-static void add_row(const struct pool *pool, uint64_t number, uint64_t key, const struct extent *extent) {
+static void add_exporter_row(const struct pool *pool, uint64_t number, uint64_t key, const struct extent *extent) {
     struct region_pool_export row = {.key = key,
                                      .group = pool_export_rows_group(number, extent),
-                                     .bytes = extent->steps * POOL_STEP,
+                                     .bytes = extent->step_count * POOL_STEP,
                                      .pool = number,
                                      .card = (uint32_t)pool->card,
                                      .kind = POOL_EXPORTER};
@@ -35,7 +35,7 @@ static void add_row(const struct pool *pool, uint64_t number, uint64_t key, cons
 }
 
 /* What was kept at its place is no longer; what was given back before is seen first. */
-static void keep_track(struct pool *pool, uint64_t number, const struct extent *extent) {
+static void track_export(struct pool *pool, uint64_t number, const struct extent *extent) {
     pools_lock();
     __atomic_store_n(&pool->number, number, __ATOMIC_RELAXED);
     pools_read_reserved(pool);
@@ -50,19 +50,19 @@ static struct pool *pool_of(CUdeviceptr pointer) {
     return current_pools_find(handle);
 }
 
-static void made(const CUmemPoolPtrExportData *data, CUdeviceptr pointer) {
+static void record_export(const CUmemPoolPtrExportData *data, CUdeviceptr pointer) {
     struct extent extent;
     struct pool *pool = pool_of(pointer);
     if (!pool || !pool->is_counted || pool->card < 0 || !pool_export_rows_extent(pointer, &extent)) return;
     uint64_t number = pool_ids_get((uint64_t)pool->handle).number;
     if (number == 0) return;
-    add_row(pool, number, pool_export_rows_key(data), &extent);
-    keep_track(pool, number, &extent);
+    add_exporter_row(pool, number, pool_export_rows_key(data), &extent);
+    track_export(pool, number, &extent);
 }
 
 EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer) {
     CUresult result = REAL(cuMemPoolExportPointer)(data, pointer);
-    if (result == CUDA_SUCCESS && container_is_limited()) made(data, pointer);
+    if (result == CUDA_SUCCESS && container_is_limited()) record_export(data, pointer);
     return result;
 }
 
@@ -76,7 +76,7 @@ static bool find_card(CUdeviceptr pointer, uint8_t uuid[UUID_SIZE]) {
 }
 
 /* There is no room for the row: what is charged stays this process's own until its pool ends. */
-static void keep(CUmemoryPool pool, const struct reservation *reservation, bool is_charged) {
+static void charge_until_pool_ends(CUmemoryPool pool, const struct reservation *reservation, bool is_charged) {
     if (!is_charged) charge_unconditionally(reservation->card, reservation->bytes);
     charge_mark_managed(reservation->card, reservation->bytes);
     pool_ids_charge((uint64_t)pool, reservation->card, reservation->bytes);
@@ -84,16 +84,16 @@ static void keep(CUmemoryPool pool, const struct reservation *reservation, bool 
 
 /* Memory that nobody in the container is charged for: its maker is gone, or in another one. How large it is can be
  * asked only now. */
-static bool take_on(struct region_pool_export *row, CUmemoryPool pool, CUdeviceptr pointer) {
+static bool charge_unclaimed(struct region_pool_export *row, CUmemoryPool pool, CUdeviceptr pointer) {
     uint8_t uuid[UUID_SIZE];
     struct extent extent;
     struct reservation reservation;
     if (!find_card(pointer, uuid) || !pool_export_rows_extent(pointer, &extent)) return false;
     row->group = row->key;
-    row->bytes = extent.steps * POOL_STEP;
+    row->bytes = extent.step_count * POOL_STEP;
     bool fits = charge_reserve("cuMemPoolImportPointer", uuid, row->bytes, &reservation);
     row->card = (uint32_t)reservation.card;
-    if (!pool_export_rows_add(row, fits ? row->bytes : 0)) keep(pool, &reservation, fits);
+    if (!pool_export_rows_add(row, fits ? row->bytes : 0)) charge_until_pool_ends(pool, &reservation, fits);
     return fits;
 }
 
@@ -102,12 +102,12 @@ static bool take_on(struct region_pool_export *row, CUmemoryPool pool, CUdevicep
 static CUresult import(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
     struct region_pool_export row = {.key = pool_export_rows_key(data), .kind = POOL_IMPORTER};
     row.pool = pool_ids_get((uint64_t)pool).number;
-    enum joined joined = row.pool ? pool_export_rows_join(&row) : LOCKED;
-    if (joined == LOCKED) return CUDA_ERROR_OUT_OF_MEMORY;
+    enum join_result joined = row.pool ? pool_export_rows_join(&row) : JOIN_LOCKED;
+    if (joined == JOIN_LOCKED) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemPoolImportPointer)(pointer, pool, data);
     if (result != CUDA_SUCCESS) return result;
     imports_add(row.pool, *pointer);
-    if (joined == JOINED || take_on(&row, pool, *pointer)) return CUDA_SUCCESS;
+    if (joined == JOIN_ADDED || charge_unclaimed(&row, pool, *pointer)) return CUDA_SUCCESS;
     imports_free(*pointer);
     REAL(cuMemFree_v2)(*pointer);
     *pointer = 0;

@@ -21,11 +21,11 @@
 static CUresult refuse(const struct pool_growth *growth) {
     REAL(cuMemPoolTrimTo)(growth->pool->handle, 0);
     pool_charge_check(growth->pool);
-    refusals_report(growth->what, growth->pool->uuid, POOL_STEP);
+    refusals_report(growth->function_name, growth->pool->uuid, POOL_STEP);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void note(const struct pool_growth *growth, CUresult result, CUdeviceptr pointer, size_t bytes) {
+static void record_size(const struct pool_growth *growth, CUresult result, CUdeviceptr pointer, size_t bytes) {
     if (result == CUDA_SUCCESS && growth->pool) recent_allocations_add(pointer, pools_index(growth->pool), bytes);
 }
 
@@ -38,16 +38,16 @@ IS_CAPTURED(cuStreamIsCapturing)
 IS_CAPTURED(cuStreamIsCapturing_ptsz)
 
 /* An allocating function's body; `variant` is nothing or _ptsz, the last arguments are the real function's. */
-#define ALLOCATE(name, variant, begun, pointer, bytes, stream, ...)                                \
+#define ALLOCATE(name, variant, begin, pointer, bytes, stream, ...)                                \
     do {                                                                                           \
         if (!(pointer) || !container_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__); \
-        struct pool_growth growth = begun;                                                         \
+        struct pool_growth growth = begin;                                                         \
         CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                \
         if (!growth.is_refused) do                                                                 \
                 result = REAL(name)(pointer, bytes, __VA_ARGS__);                                  \
             while (reservation_retry(&growth.reservation, result));                                \
         if (growth.is_refused || pool_growth_fits(&growth, result, *(pointer))) {                  \
-            note(&growth, result, *(pointer), bytes);                                              \
+            record_size(&growth, result, *(pointer), bytes);                                       \
         } else {                                                                                   \
             REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                     \
             *(pointer) = 0;                                                                        \
@@ -138,29 +138,29 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     return result;
 }
 
-static bool is_in_use(CUmemoryPool handle) {
+static bool has_allocations(CUmemoryPool handle) {
     const struct pool *pool = pools_find(handle);
     return pool && pools_used(pool) != 0;
 }
 
 /* What only NVML can count is not given back here; nor what an importer has not freed, for the process keeps that. */
-static void end(struct pool gone, struct shared_pool shared, bool lasts) {
+static void release_removed(struct pool removed, struct shared_pool shared, bool had_allocations) {
     if (imports_end_pool(shared.number)) return;
-    if (lasts && !gone.is_managed && nvml_usage_is_trusted()) gone.reserved = 0;
-    pool_end(&gone, shared);
+    if (had_allocations && !removed.is_managed && nvml_usage_is_trusted()) removed.reserved = 0;
+    pool_end(&removed, shared);
 }
 
-static CUresult destroy(CUmemoryPool handle, struct pool *gone) {
+static CUresult destroy(CUmemoryPool handle, struct pool *removed) {
     pool_guard_begin_destroy();
     pools_suspend();
-    bool lasts = is_in_use(handle);
+    bool had_allocations = has_allocations(handle);
     struct shared_pool shared = pool_ids_take((uint64_t)handle);
     CUresult result = REAL(cuMemPoolDestroy)(handle);
-    if (result == CUDA_SUCCESS) *gone = pools_remove(handle);
+    if (result == CUDA_SUCCESS) *removed = pools_remove(handle);
     pools_resume();
     pool_guard_end_destroy();
     if (result == CUDA_SUCCESS)
-        end(*gone, shared, lasts);
+        release_removed(*removed, shared, had_allocations);
     else
         pool_ids_put((uint64_t)handle, shared);
     return result;
@@ -170,10 +170,10 @@ static CUresult destroy(CUmemoryPool handle, struct pool *gone) {
  */
 EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     if (!container_is_limited()) return REAL(cuMemPoolDestroy)(pool);
-    struct pool gone = {0};
+    struct pool removed = {0};
     int call_slot = charge_begin_call();
-    CUresult result = destroy(pool, &gone);
+    CUresult result = destroy(pool, &removed);
     charge_end_call(call_slot);
-    if (gone.is_counted) reconcile_own(gone.uuid, 0);
+    if (removed.is_counted) reconcile_own(removed.uuid, 0);
     return result;
 }

@@ -9,7 +9,7 @@
         CUresult result = REAL(name)(__VA_ARGS__);                 \
         if (measured_call_fits(&call, result)) return result;      \
         undo;                                                      \
-        return measured_call_undone(&call);                        \
+        return measured_call_refuse(&call);                        \
     } while (0)
 
 EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path) {
@@ -29,7 +29,7 @@ EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
     LOAD(cuModuleLoadFatBinary, REAL(cuModuleUnload)(*module), module, image);
 }
 
-static CUresult look(CUresult result) {
+static CUresult reconcile_after(CUresult result) {
     if (result == CUDA_SUCCESS) measured_call_reconcile_if_due();
     return result;
 }
@@ -43,7 +43,7 @@ EXPORT CUresult cuModuleUnload(CUmodule module) {
 
 /* These load what was not loaded before, and what they give cannot be taken back: only charged. */
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
-    return look(REAL(cuModuleGetFunction)(function, module, name));
+    return reconcile_after(REAL(cuModuleGetFunction)(function, module, name));
 }
 
-EXPORT CUresult cuFuncLoad(CUfunction function) { return look(REAL(cuFuncLoad)(function)); }
+EXPORT CUresult cuFuncLoad(CUfunction function) { return reconcile_after(REAL(cuFuncLoad)(function)); }

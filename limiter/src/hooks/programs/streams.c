@@ -5,13 +5,13 @@
 #include "compute/gate_teardown.h"
 #include "driver/function_table.h"
 
-#define CREATE(name, stream, ...)                                     \
-    do {                                                              \
-        struct measured_call call = measured_call_begin_light(#name); \
-        CUresult result = REAL(name)(stream, __VA_ARGS__);            \
-        if (measured_call_fits(&call, result)) return result;         \
-        REAL(cuStreamDestroy_v2)(*(stream));                          \
-        return measured_call_undone(&call);                           \
+#define CREATE(name, stream, ...)                                      \
+    do {                                                               \
+        struct measured_call call = measured_call_begin_if_due(#name); \
+        CUresult result = REAL(name)(stream, __VA_ARGS__);             \
+        if (measured_call_fits(&call, result)) return result;          \
+        REAL(cuStreamDestroy_v2)(*(stream));                           \
+        return measured_call_refuse(&call);                            \
     } while (0)
 
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) { CREATE(cuStreamCreate, stream, flags); }
@@ -45,5 +45,5 @@ EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     local_memory_forget_all(); /* what a kernel takes by it is looked at when it is next launched */
     if (measured_call_fits(&call, result)) return result;
     REAL(cuCtxSetLimit)(limit, before);
-    return measured_call_undone(&call);
+    return measured_call_refuse(&call);
 }

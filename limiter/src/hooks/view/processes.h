@@ -12,7 +12,9 @@
 
 /* Where in an entry of a list the fields lie that we look at. */
 struct layout {
-    size_t size, pid, memory;
+    size_t entry_size;
+    size_t pid_offset;
+    size_t memory_offset;
 };
 
 #define NO_MEMORY         SIZE_MAX
@@ -20,23 +22,23 @@ struct layout {
 #define BARE_LAYOUT(Info) {sizeof(Info), offsetof(Info, pid), NO_MEMORY}
 
 /* A question to the driver: as the program asked it, but for the room, which is ours. */
-struct question {
-    nvmlReturn_t (*ask)(const struct question *question, unsigned *count, void *entries);
+struct process_query {
+    nvmlReturn_t (*read)(const struct process_query *query, unsigned *count, void *entries);
     nvmlDevice_t device;
     struct layout layout;
-    uint8_t uuid[UUID_SIZE];      /* the device's, from `processes_shown` on */
+    uint8_t uuid[UUID_SIZE];      /* the device's, from `processes_are_filtered` on */
     unsigned mode;                /* of nvmlDeviceGetRunningProcessDetailList */
     unsigned long long last_seen; /* of utilisation */
 };
 
 /* Whether such questions about the device are ours to answer; where not, the driver's own answer stands. */
-bool processes_shown(struct question *question);
+bool processes_are_filtered(struct process_query *query);
 
 /* Whether a process, by the pid that NVML gives, is this container's; then `*memory` is what it is charged. */
-bool processes_is_ours(const struct question *question, unsigned pid, unsigned long long *memory);
+bool processes_is_ours(const struct process_query *query, unsigned pid, unsigned long long *memory);
 
 /* Fills the program's array of `*count` entries by NVML's protocol: where it is too small, or NULL, `*count` becomes
  * what is needed. */
-nvmlReturn_t processes_answer(const struct question *question, unsigned *count, void *entries);
+nvmlReturn_t processes_answer(const struct process_query *query, unsigned *count, void *entries);
 
 #endif
