@@ -10,17 +10,17 @@
 #include "driver/cards.h"
 #include "driver/function_table.h"
 
-/* How often and how long to wait for memory that the driver is still freeing after a process's death. */
+/* Bounds of the wait for memory that the driver is still freeing after a process's death: 200 ms in all. */
 enum { RETRIES = 20, RETRY_MS = 10 };
 
-/* Managed memory is cut finer than NVML, which does not count it, could tell. */
+/* Bytes to which a managed allocation is rounded up: a page. NVML does not count managed memory, so the driver's own
+ * granularity cannot be measured. */
 #define MANAGED_GRANULARITY 4096ULL
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) {
     return bytes > UINT64_MAX - unit ? UINT64_MAX : (bytes + unit - 1) / unit * unit;
 }
 
-/* Without limits, or without a context (the driver will say so), nothing is charged. */
 static struct attempt begin_on_current(const char *function_name) {
     struct attempt attempt = {.function_name = function_name};
     attempt.is_limited = container_is_limited() && cards_current(attempt.uuid);
@@ -33,7 +33,6 @@ static bool reserve(struct attempt *attempt, uint64_t bytes) {
     return attempt->is_charged;
 }
 
-/* Where the charge is refused, the attempt is over. */
 static void reserve_or_refuse(struct attempt *attempt, uint64_t bytes) {
     if (!attempt->is_limited || reserve(attempt, bytes)) return;
     attempt->is_refused = true;
@@ -90,7 +89,8 @@ bool reservation_retry(struct reservation *reservation, CUresult result) {
 bool attempt_retry(struct attempt *attempt, CUresult result) {
     bool is_retried = reservation_retry(&attempt->reservation, result);
     if (!is_retried && attempt->is_limited && result == CUDA_ERROR_OUT_OF_MEMORY)
-        log_debug("%s: the driver is out of memory, though the limit is not reached", attempt->function_name);
+        log_debug("%s: the driver reports CUDA_ERROR_OUT_OF_MEMORY, though the limit is not reached",
+                  attempt->function_name);
     return is_retried;
 }
 

@@ -1,4 +1,3 @@
-/* The region's lock guards the region; it is never held across a call of the driver's. */
 #include "charge/charge.h"
 
 #include "charge/memory_class.h"
@@ -9,12 +8,11 @@
 #include "container/container.h"
 #include "region/account.h"
 
-/* Without a limit nothing would end it but the host's memory. */
 bool charge_may_spill(const uint8_t uuid[UUID_SIZE]) {
     return container_memory_policy() == MEMORY_SPILL && container_memory_limit(uuid) != UNLIMITED;
 }
 
-/* A process's first call takes its slot, so that the span has one to be marked on. */
+/* A process's first call claims the slot whose counters the call is noted in. */
 static int get_or_claim_slot(struct region *region) {
     int slot = container_slot(region);
     if (slot >= 0 || region_lock(region, REGION_LOCK_MS) != 0) return slot;
@@ -35,7 +33,8 @@ void charge_end_call(int call_slot) {
     if (call_slot >= 0) account_end_call(container_region(), call_slot);
 }
 
-/* Under the region's lock; where that cannot be had it is not done: counted twice never, and rarely not at all. */
+/* Applies an update under LOCK_REGION. If the lock cannot be had in time, the update is dropped, not deferred, so that
+ * it is never applied twice. */
 static void update_locked(void (*update)(struct region *, int, int, uint64_t), int card, uint64_t bytes) {
     struct region *region = container_region();
     if (!region || region_lock(region, REGION_LOCK_MS) != 0) return;
@@ -71,7 +70,7 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
     return is_reserved;
 }
 
-/* Looks at what is charged too much: our descriptors and pools, which can be looked at without NVML too, then all. */
+/* The memory classes come first, because they correct charges without NVML too. */
 static void correct_charges(const uint8_t uuid[UUID_SIZE]) {
     for (const struct memory_class *const *each = memory_classes; *each; each++)
         if ((*each)->correct) (*each)->correct(uuid, 1);
@@ -88,8 +87,7 @@ void charge_trim_and_correct(const uint8_t uuid[UUID_SIZE]) {
     correct_charges(uuid);
 }
 
-/* Nothing is refused before the dead are taken off, what was charged too much is corrected, and what is kept without
- * use is given back. */
+/* From cheap to costly: each remedy is tried only if the ones before it did not make room. */
 static bool reserve_with_remedies(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t limit,
                                   struct reservation *reservation) {
     static void (*const remedies[])(const uint8_t[UUID_SIZE]) = {correct_charges, charge_trim_and_correct};

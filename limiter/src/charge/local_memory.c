@@ -8,19 +8,21 @@
 #include "driver/capture.h"
 #include "driver/function_table.h"
 
-/* What a context's threads have from the beginning; kernels that need no more are remembered. */
+/* Local memory that a new context has for each thread. A kernel that needs no more never grows a context, so it is
+ * remembered in the table below. */
 enum { INITIAL_STACK_BYTES = 1024 };
 
-/* A function takes the place of one that stands where it would; then that one is asked about again, in 50 ns. */
+/* Cache without probing: a function replaces another with the same hash, whose next launch then costs a query of the
+ * driver (50 ns). */
 enum { CACHE_SLOTS = 4096 };
-static uintptr_t small_kernels[CACHE_SLOTS]; /* atomically */
+static uintptr_t small_kernels[CACHE_SLOTS]; /* CUfunction, 0 = empty; relaxed atomic */
 
 static uintptr_t *cache_slot(CUfunction function) {
     uint64_t hash = (uint64_t)(uintptr_t)function * 0x9e3779b97f4a7c15ULL;
     return &small_kernels[hash >> 52];
 }
 
-static_assert(CACHE_SLOTS == 1 << 12, "the high bits of the hash");
+static_assert(CACHE_SLOTS == 1 << 12, "cache_slot uses the 12 high bits of the hash");
 
 void local_memory_forget_all(void) {
     for (int i = 0; i < CACHE_SLOTS; i++) __atomic_store_n(&small_kernels[i], 0, __ATOMIC_RELAXED);
@@ -31,13 +33,12 @@ static int device_attribute(CUdevice_attribute which, CUdevice device) {
     return REAL(cuDeviceGetAttribute)(&value, which, device) == CUDA_SUCCESS ? value : 0;
 }
 
-/* How many threads the card can hold at once. */
 static uint64_t resident_threads(CUdevice device) {
     return (uint64_t)device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) *
            (uint64_t)device_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
 }
 
-/* Bytes for one thread; 0 for what is no function, which the driver will say. */
+/* 0 if the driver knows neither a function nor a kernel by this handle: the launch itself then fails. */
 static uint64_t local_bytes_per_thread(CUfunction function, CUdevice device) {
     int bytes = 0;
     CUresult result = REAL(cuFuncGetAttribute)(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
@@ -46,7 +47,7 @@ static uint64_t local_bytes_per_thread(CUfunction function, CUdevice device) {
     return result == CUDA_SUCCESS && bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* The question may be the first that the driver hears of the function, and make it load it. */
+/* The query may be the first use of the function, and make the driver load it, which would invalidate a capture. */
 static uint64_t query_local_bytes(CUfunction function, CUdevice device) {
     if (!capture_was_seen()) return local_bytes_per_thread(function, device);
     uint64_t need = 0;
@@ -54,7 +55,7 @@ static uint64_t query_local_bytes(CUfunction function, CUdevice device) {
     return need;
 }
 
-/* What the driver takes is in chunks, so up to one more. */
+/* The driver allocates whole chunks, so it may take up to one more. */
 static uint64_t context_growth(uint64_t need, CUdevice device) {
     size_t stack = 0;
     REAL(cuCtxGetLimit)(&stack, CU_LIMIT_STACK_SIZE);
@@ -66,12 +67,11 @@ uint64_t local_memory_growth_to(size_t stack) {
     return container_is_limited() && REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? context_growth(stack, device) : 0;
 }
 
-/* Not in the table: the driver is asked. */
 static uint64_t query_growth(CUfunction function) {
     CUdevice device;
     if (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return 0;
     uint64_t need = query_local_bytes(function, device);
-    reconcile_soon(); /* the first launch of a kernel may load its code, and make the heap that it uses */
+    reconcile_soon(); /* the first launch of a kernel may load its code and create the device heap */
     uint64_t growth = context_growth(need, device);
     if (growth != 0) return growth;
     if (need <= INITIAL_STACK_BYTES) __atomic_store_n(cache_slot(function), (uintptr_t)function, __ATOMIC_RELAXED);
@@ -90,7 +90,7 @@ struct attempt local_memory_begin_launch(const char *function_name, uint64_t gro
     return attempt_begin_on(function_name, device, round_up(growth, GRANULARITY));
 }
 
-/* Nobody gives the memory back, so nobody remembers the charge: what is measured takes its slot. */
+/* No call frees local memory, so the charge is not recorded anywhere: reconciling replaces the reservation. */
 CUresult local_memory_end_launch(struct attempt *attempt, CUresult result) {
     if (!attempt->is_charged) return result;
     if (!reconcile_own(attempt->uuid, 1) && result != CUDA_SUCCESS)

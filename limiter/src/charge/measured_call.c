@@ -8,7 +8,6 @@
 #include "driver/cards.h"
 #include "region/account.h"
 
-/* Bytes charged to this process on the call's card. */
 static uint64_t read_own_charge(const struct measured_call *call) {
     const struct region *region = container_region();
     int card = region ? account_find_card(region, call->uuid) : -1;
@@ -21,7 +20,7 @@ static uint64_t read_own_calls(void) {
     return region ? account_calls(region, container_slot(region)) : 0;
 }
 
-/* Only until NVML has shown that it follows us. */
+/* Read only until NVML is trusted, to see whether its figure grows with the call. */
 static uint64_t read_nvml_bytes(const struct measured_call *call) {
     struct nvml_usage usage;
     if (call->is_measured_if_due || nvml_usage_is_trusted() || !nvml_usage_read(call->uuid, &usage)) return 0;
@@ -69,13 +68,14 @@ uint64_t measured_call_growth(const struct measured_call *call) {
     return now > call->charged_before ? now - call->charged_before : 0;
 }
 
-/* None was under way beside this one, which has left, and none has begun. */
+/* `calls_before` counts this call as open, if it was opened; it is closed now. Any other difference of the counters is
+ * another thread's call. */
 uint64_t measured_call_growth_alone(const struct measured_call *call) {
     bool is_alone = read_own_calls() == call->calls_before - (call->call_slot >= 0);
     return is_alone ? measured_call_growth(call) : 0;
 }
 
-/* A refusal needs both: what was there before the call, or came by another's, is no reason to undo it. */
+/* A call is undone only if it took memory itself, not because the container was over its limit before. */
 static bool is_over(const struct measured_call *call) {
     const struct region *region = container_region();
     int card = region ? account_find_card(region, call->uuid) : -1;
@@ -94,7 +94,7 @@ static bool reconcile_call(const struct measured_call *call) {
                                     : reconcile_own(call->uuid, own_calls);
 }
 
-/* What is kept without use is no reason to refuse. */
+/* Idle memory is given back before a call is refused. */
 static bool fits_after_trim(const struct measured_call *call) {
     int call_slot = charge_begin_call();
     charge_trim_idle(call->uuid);
@@ -103,7 +103,8 @@ static bool fits_after_trim(const struct measured_call *call) {
     return !is_over(call);
 }
 
-/* Where other threads' calls keep it from being measured now, the claim stands until the next time. */
+/* If other threads' calls prevent the measurement, the reservation stays charged until the next one. Without NVML it is
+ * released, for only NVML knows the size of such memory. */
 bool measured_call_fits(struct measured_call *call, CUresult result) {
     if (!call->is_limited) return true;
     bool is_reconciled = result == CUDA_SUCCESS && reconcile_call(call);

@@ -9,19 +9,21 @@
 #include "common/log.h"
 #include "driver/function_table.h"
 
-/* Room for so many processes is tried first; NVML says where there are more, and a few may come meanwhile. */
+/* The array starts with INITIAL_ENTRIES. If there are more processes, NVML says how many, and SPARE_ENTRIES allow for
+ * processes that start before the next of TRIES queries. */
 enum { INITIAL_ENTRIES = 64, SPARE_ENTRIES = 16, TRIES = 4 };
 
-static bool is_ready;   /* atomically */
-static bool is_trusted; /* atomically */
+static bool is_ready;   /* NVML is initialised; atomic, release on set */
+static bool is_trusted; /* relaxed atomic */
 
 void nvml_usage_start(void) {
     if (__atomic_load_n(&is_ready, __ATOMIC_ACQUIRE)) return;
-    nvmlReturn_t result = REAL(nvmlInit_v2)(); /* counted by NVML: two threads at once do no harm */
+    nvmlReturn_t result = REAL(nvmlInit_v2)(); /* NVML counts initialisations, so two threads may do this at once */
     if (result == NVML_SUCCESS)
         __atomic_store_n(&is_ready, true, __ATOMIC_RELEASE);
     else
-        log_debug("NVML says %d: memory is counted, not measured", (int)result);
+        log_debug("nvmlInit_v2 failed with %d: usage is not measured, so contexts and code are not charged",
+                  (int)result);
 }
 
 static void forget(void) { is_ready = is_trusted = false; }
@@ -43,7 +45,6 @@ static nvmlReturn_t query(nvmlDevice_t device, struct nvml_usage *usage) {
                : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
 
-/* Asks again with more room while NVML says that there is too little. */
 static nvmlReturn_t read_processes(nvmlDevice_t device, struct nvml_usage *usage) {
     nvmlReturn_t result = NVML_ERROR_INSUFFICIENT_SIZE;
     unsigned capacity = INITIAL_ENTRIES;
@@ -58,7 +59,7 @@ static nvmlReturn_t read_processes(nvmlDevice_t device, struct nvml_usage *usage
     return result;
 }
 
-/* The program may have ended NVML more often than it began it. */
+/* NVML is uninitialised again if the program has called nvmlShutdown more often than nvmlInit. */
 static bool has_succeeded(nvmlReturn_t result) {
     if (result == NVML_ERROR_UNINITIALIZED) __atomic_store_n(&is_ready, false, __ATOMIC_RELEASE);
     return result == NVML_SUCCESS;

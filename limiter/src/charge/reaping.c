@@ -5,8 +5,8 @@
 #include "container/container.h"
 #include "region/identity.h"
 
-/* How long the view may show what a dead process held, about a tenth of a second; a reservation that would be refused
- * looks at once. */
+/* About 0.1 s, in ticks. Bounds how long the view shows a dead process's memory; before a reservation is refused, dead
+ * processes are looked for at once. */
 static uint64_t reaping_interval(void) { return clock_ticks_quarter_second() / 2; }
 
 unsigned reaping_now(struct region *region, unsigned own_calls) {

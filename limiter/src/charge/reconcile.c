@@ -11,22 +11,23 @@
 #include "container/container.h"
 #include "region/account.h"
 
-/* How often a measurement is tried that other threads' calls spoil, and the pause between. */
+/* Tries of a measurement that other threads' calls spoil, and the pause between them. */
 enum { TRIES = 5, PAUSE_NS = 50000 };
 
-/* While the driver clears a dead process away a measurement takes long, and a program waits for all of them. */
+/* Bounds all tries together (40 ms), because a program waits for them: an NVML query is slow while the driver cleans up
+ * a dead process. */
 static const uint64_t TRIES_NS = 40000000;
 
-/* One look: the calls of each slot, and what our pools had reserved, as they stood before NVML was asked. */
+/* NVML's figures of a card, and the state before they were read that decides whether they may be applied. */
 struct nvml_snapshot {
     struct region *region;
-    int card;
-    int slots;
-    int own_slot;
-    unsigned own_calls;
-    uint64_t pool_bytes;
-    uint64_t calls[REGION_SLOTS];
-    struct nvml_usage usage;
+    int card;                     /* row in the region */
+    int slots;                    /* entries of `calls` */
+    int own_slot;                 /* this process's; -1: none */
+    unsigned own_calls;           /* calls that the calling thread has open */
+    uint64_t pool_bytes;          /* what this process's pools had reserved */
+    uint64_t calls[REGION_SLOTS]; /* call counters of each slot (account_calls) */
+    struct nvml_usage usage;      /* read last */
 };
 
 static bool take_snapshot(struct nvml_snapshot *snapshot, const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
@@ -43,8 +44,7 @@ static bool take_snapshot(struct nvml_snapshot *snapshot, const uint8_t uuid[UUI
     return is_known && nvml_usage_read(uuid, &snapshot->usage);
 }
 
-/* The functions down to the next line are called under the region's lock and the pools'. */
-
+/* The caller holds LOCK_REGION, and LOCK_POOLS for this process's own slot. */
 static bool reconcile_slot(const struct nvml_snapshot *snapshot, int slot) {
     uint64_t bytes, calls = snapshot->calls[slot];
     if (!nvml_usage_of_process(&snapshot->usage, snapshot->region->slots[slot].pid, &bytes)) return false;
@@ -53,7 +53,8 @@ static bool reconcile_slot(const struct nvml_snapshot *snapshot, int slot) {
                : account_reconcile_other(snapshot->region, slot, snapshot->card, bytes, calls);
 }
 
-/* What our pools have given back meanwhile, at another thread's synchronisation, is or is not in the usage. */
+/* If a pool has changed since the snapshot, at another thread's synchronisation, it is unknown whether NVML's figure
+ * was read before or after that. The caller holds LOCK_POOLS and LOCK_REGION. */
 static bool reconcile_self(const struct nvml_snapshot *snapshot, bool are_pools_unchanged) {
     if (snapshot->own_slot < 0 || !are_pools_unchanged) return false;
     release_apply_deferred(snapshot->region, snapshot->own_slot);
@@ -63,13 +64,13 @@ static bool reconcile_self(const struct nvml_snapshot *snapshot, bool are_pools_
     return true;
 }
 
-/* Another's pid means something to us in our own pid namespace only. */
+/* NVML's list names processes of this pid namespace only. */
 static bool is_visible(const struct nvml_snapshot *snapshot, int slot, const struct identity *self) {
     const struct region_slot *other = &snapshot->region->slots[slot];
     return slot != snapshot->own_slot && other->pid != 0 && other->namespace == self->namespace;
 }
 
-/* Whether all of them could be. */
+/* Returns whether all visible processes could be reconciled. The caller holds LOCK_REGION. */
 static bool reconcile_other_slots(const struct nvml_snapshot *snapshot) {
     struct identity self = container_self();
     bool is_done = true;
@@ -77,8 +78,6 @@ static bool reconcile_other_slots(const struct nvml_snapshot *snapshot) {
         if (is_visible(snapshot, slot, &self)) is_done &= reconcile_slot(snapshot, slot);
     return is_done;
 }
-
-/* The functions from here on take it. */
 
 static bool apply_snapshot(const struct nvml_snapshot *snapshot, bool with_others) {
     uint64_t pool_bytes;
@@ -112,7 +111,7 @@ static bool reconcile_with_retries(const uint8_t uuid[UUID_SIZE], unsigned own_c
     return true;
 }
 
-/* Where nothing can be measured there is nothing to try again for. */
+/* True if no snapshot can be taken, for then another try would not help. */
 static bool try_reconcile_others(const uint8_t uuid[UUID_SIZE]) {
     struct nvml_snapshot snapshot;
     if (!take_snapshot(&snapshot, uuid, 0)) return true;
@@ -152,9 +151,10 @@ void reconcile_every_card(unsigned own_calls) {
         if (region->cards[card].taken) reconcile_with_retries(region->cards[card].uuid, own_calls, true);
 }
 
-static struct cadence cadences[REGION_CARDS];
+static struct cadence cadences[REGION_CARDS]; /* by the region's row */
 
-/* The view need not be nearer to all than it is to the dead (reaping.h): some 10 to 100 ms, and of the time 0.5 %. */
+/* Pauses of about 10 to 100 ms, like the reaping interval: the view need not be more current than that. 200 times the
+ * duration bounds measurements to 0.5 % of the time. */
 static struct cadence_limits intervals(void) {
     uint64_t max_pause = clock_ticks_quarter_second() / 2;
     return (struct cadence_limits){.min_pause = max_pause / 8, .max_pause = max_pause, .pause_per_duration = 200};

@@ -8,7 +8,6 @@
 #include "container/container.h"
 #include "region/account.h"
 
-/* The card's row, made where there is none yet. */
 static int find_or_add_card(struct region *region, const uint8_t uuid[UUID_SIZE]) {
     int card = account_find_card(region, uuid);
     if (card >= 0 || region_lock(region, REGION_LOCK_MS) != 0) return card;
@@ -17,11 +16,11 @@ static int find_or_add_card(struct region *region, const uint8_t uuid[UUID_SIZE]
     return card;
 }
 
-/* What has room may be refused too, or may have room only since. */
+/* Text for the end of the log line, for refusals that `used` and `limit` do not explain. */
 static const char *reason(const struct region *region, uint64_t bytes, uint64_t used, uint64_t limit) {
-    if (!region) return ": there is no region to account for it";
+    if (!region) return ": there is no region to account for it, so nothing can be allocated";
     bool has_room = used <= limit && bytes <= limit - used;
-    return has_room ? ": the region was locked or full, or has changed since" : "";
+    return has_room ? ": the region was locked or full, or usage or limit has changed since" : "";
 }
 
 void refusals_report(const char *function_name, const uint8_t uuid[UUID_SIZE], uint64_t bytes) {

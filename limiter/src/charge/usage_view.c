@@ -7,13 +7,14 @@
 #include "container/container.h"
 #include "region/account.h"
 
-/* What is looked at has its own time each; this is so that the clock is read but once. */
+/* Whether to look at the intervals of reaping and reconciling, each of which reads the clock: at most once in about 1
+ * ms, so that most views of a card read the clock once. */
 static bool is_update_due(int card, uint64_t now) {
     static uint64_t due[REGION_CARDS];
     return clock_take_due_at(&due[card], clock_ticks_quarter_second() / 256, now);
 }
 
-/* The card's row as the view shows it, or -1. */
+/* Brings a card's usage up to date, and returns its row in the region; -1 if it has none. */
 static int update_card(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t now) {
     int card = region ? account_find_card(region, uuid) : -1;
     if (card < 0) return card;
