@@ -18,8 +18,8 @@
  * new context has costs one table look-up. */
 uint64_t local_memory_growth(CUfunction function);
 
-/* Upper bound, in bytes, of how much the current context grows when its stack size is set to `stack` bytes per thread.
- */
+/* Upper bound, in bytes, of how much the current context grows when its stack size is set to `stack` bytes per
+ * thread. */
 uint64_t local_memory_growth_to(size_t stack);
 
 /* Empties the table of small kernels. Call before functions are unloaded, for a new function may get an old address,

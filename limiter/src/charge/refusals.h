@@ -6,8 +6,8 @@
 
 #include "region/region.h"
 
-/* Reports that `function_name` was refused `bytes` of a card's memory. May take LOCK_REGION; the caller holds no lock.
- */
+/* Reports that `function_name` was refused `bytes` of a card's memory. May take LOCK_REGION; the caller holds no
+ * lock. */
 void refusals_report(const char *function_name, const uint8_t uuid[UUID_SIZE], uint64_t bytes);
 
 #endif
