@@ -14,21 +14,19 @@ static uint32_t corrections_now(const struct pool *pool) {
     return pool->measured ? __atomic_load_n(pool->measured, __ATOMIC_ACQUIRE) : 0;
 }
 
-/* Whether nobody has measured this process otherwise since the pool was charged: only then is the difference to what is
- * charged what is missing. Managed memory is not measured. */
+/* Whether no measurement has corrected this process's charge since the pool was charged. Only then does the difference
+ * between reserved and charged bytes say what is missing, for a correction may contain it already. Managed memory is
+ * not measured. */
 static bool is_uncorrected(const struct pool *pool) {
     return pool->is_managed || __atomic_load_n(&pool->settled, __ATOMIC_RELAXED) == corrections_now(pool);
 }
 
-/* Whether it is to be charged anew, which has `reserved` so much. */
 static bool is_due(const struct pool *pool, uint64_t reserved) {
     return reserved != __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) || !is_uncorrected(pool) ||
            lost_pool_memory_has_changed(pool);
 }
 
-/* The functions down to the next line are called under the pools' lock. */
-
-/* Under the region's lock too. */
+/* The caller holds LOCK_POOLS and LOCK_REGION. */
 static void replace_charge(struct region *region, const struct pool *pool, uint64_t reserved_ahead, uint64_t reserved) {
     int slot = container_slot(region);
     account_release(region, slot, pool->card, pool->reserved + reserved_ahead);
@@ -38,7 +36,9 @@ static void replace_charge(struct region *region, const struct pool *pool, uint6
     account_mark_managed(region, slot, pool->card, reserved);
 }
 
-/* Charges what the pool has reserved in place of what was charged for it and claimed for its growth. */
+/* Charges what the pool was last seen to have reserved, in place of its former charge and of what was reserved ahead
+ * for its growth. False, without a change, if a measurement has corrected the charge since and `is_forced` is not set.
+ * The caller holds LOCK_POOLS. */
 static bool charge_reserved(struct pool *pool, uint64_t reserved_ahead, bool is_forced) {
     struct region *region = container_region();
     if (!region || region_lock(region, REGION_LOCK_MS) != 0) return false;
@@ -54,8 +54,6 @@ static bool charge_reserved(struct pool *pool, uint64_t reserved_ahead, bool is_
     return is_charged_here;
 }
 
-/* The functions from here on take it. */
-
 static bool read_and_charge(struct pool *pool, uint64_t reserved_ahead, bool is_forced) {
     pools_lock();
     pools_read_reserved(pool);
@@ -64,7 +62,8 @@ static bool read_and_charge(struct pool *pool, uint64_t reserved_ahead, bool is_
     return is_charged;
 }
 
-/* A measurement charges all pools anew. Where none can be had, the difference must do. */
+/* After a correction a new measurement is needed, which charges all pools. If none can be made, the difference is
+ * charged nevertheless. */
 void pool_charge_update(struct pool *pool, const struct reservation *reservation, unsigned own_calls) {
     if (read_and_charge(pool, reservation->bytes, false)) return;
     if (reconcile_own(pool->uuid, own_calls)) return;
@@ -78,7 +77,7 @@ void pool_charge_check(struct pool *pool) {
     if (pool && pool->is_counted && pool_charge_is_due(pool)) pool_charge_update(pool, &(struct reservation){0}, 0);
 }
 
-/* Under the pools' lock. Whether all could be charged what they have reserved. */
+/* Returns whether every pool's charge is up to date, so that no measurement is needed. The caller holds LOCK_POOLS. */
 static bool charge_pools(int card, bool is_every_pool_read) {
     struct pool *pool;
     bool are_all_charged = true;
@@ -101,7 +100,7 @@ static void correct(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
     if (region && pools_any() && !charge_card(account_find_card(region, uuid), true)) reconcile_own(uuid, own_calls);
 }
 
-/* Pools that synchronisations may have made shrink are asked what they have reserved. */
+/* Only pools above their release threshold shrink at a synchronisation without a call for them; only those are read. */
 static void refresh(const uint8_t uuid[UUID_SIZE], int card, bool is_after_reaping) {
     (void)is_after_reaping;
     if (!pools_any_may_have_shrunk(card) && !exports_any()) return;
@@ -115,7 +114,8 @@ static void trim_all(int card) {
     pools_unlock();
 }
 
-/* The driver trims its pools itself before it says that the card is full (measured on an H200, driver 580). */
+/* The driver trims pools by itself only before it reports a full card (measured on an H200, driver 580), so a limit
+ * below the card's size needs this call. */
 static void trim(const uint8_t uuid[UUID_SIZE]) {
     const struct region *region = container_region();
     if (!region || !pools_any()) return;

@@ -18,7 +18,7 @@ bool pool_export_rows_extent(CUdeviceptr pointer, struct extent *extent) {
     return true;
 }
 
-/* Nobody gains by two that are taken for one: the memory is his own container's. */
+/* Not a cryptographic hash: a program that forges equal keys only miscounts memory of its own container. */
 uint64_t pool_export_rows_key(const CUmemPoolPtrExportData *data) {
     uint64_t words[sizeof *data / sizeof(uint64_t)];
     uint64_t key = 0;
@@ -33,7 +33,7 @@ uint64_t pool_export_rows_group(uint64_t pool, const struct extent *extent) {
     return hash_mix(hash_mix(hash_mix(process, pool), extent->first_step), extent->step_count);
 }
 
-/* Under the region's lock. */
+/* The caller holds LOCK_REGION. */
 static bool add_locked(struct region *region, struct region_pool_export *row, uint64_t reserved_ahead) {
     int slot = container_claim_slot(region);
     row->slot = (uint32_t)slot;
@@ -48,7 +48,7 @@ bool pool_export_rows_add(struct region_pool_export *row, uint64_t reserved_ahea
     return is_added;
 }
 
-/* Under the region's lock. */
+/* The caller holds LOCK_REGION. */
 static enum join_result join_locked(struct region *region, struct region_pool_export *row) {
     struct region_pool_export found;
     if (!pool_exports_find(region, row->key, &found)) return JOIN_UNKNOWN;

@@ -1,5 +1,9 @@
-/* Pools that others may open, and their pointers, told by value. The memory stays charged here while the pool keeps it
- * (exported.h), while a descriptor does after that (references.h), and in between to who else has it (shares.h). */
+/* Exports and imports of pools, and of single pointers of pools (CUmemPoolPtrExportData).
+ *
+ * Exported memory is charged to its exporter while the pool keeps it (books/exports.h), and after the pool's end while
+ * a descriptor holds it (books/references.h). After that it is charged to the card, once for all processes that
+ * imported it (region/pool_exports.h). An importer's own pool does not report imported memory as reserved, and gives
+ * none back before it is destroyed (measured on an H200, driver 580). */
 #include "books/current_pools.h"
 #include "books/exports.h"
 #include "books/imports.h"
@@ -23,7 +27,7 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool
     return result;
 }
 
-/* Where there is no room for it, who imports the pointer is charged at once. */
+/* If the table is full, a process that imports the pointer finds no row, and is charged at once. */
 static void add_exporter_row(const struct pool *pool, uint64_t number, uint64_t key, const struct extent *extent) {
     struct region_pool_export row = {.key = key,
                                      .group = pool_export_rows_group(number, extent),
@@ -34,7 +38,8 @@ static void add_exporter_row(const struct pool *pool, uint64_t number, uint64_t 
     pool_export_rows_add(&row, 0);
 }
 
-/* What was kept at its place is no longer; what was given back before is seen first. */
+/* The export replaces lost memory at its addresses. What the pool gave back before must be counted first, so the pool
+ * is read before the export is added. */
 static void track_export(struct pool *pool, uint64_t number, const struct extent *extent) {
     pools_lock();
     __atomic_store_n(&pool->number, number, __ATOMIC_RELAXED);
@@ -66,24 +71,22 @@ EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr
     return result;
 }
 
-/* Imports: pointers of other processes' pools. The memory is charged to its maker as long as his row says so, then to
- * the card, by the rows of who imported it (shares.h). An importer's own pool is asked in vain what it has reserved,
- * and gives back nothing before it is destroyed (measured on an H200, driver 580). */
 static bool find_card(CUdeviceptr pointer, uint8_t uuid[UUID_SIZE]) {
     CUdevice device;
     return REAL(cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer) == CUDA_SUCCESS &&
            cards_of_device(device, uuid);
 }
 
-/* There is no room for the row: what is charged stays this process's own until its pool ends. */
+/* Without a row, the memory is charged to this process until its pool ends; NVML does not count it here. */
 static void charge_until_pool_ends(CUmemoryPool pool, const struct reservation *reservation, bool is_charged) {
     if (!is_charged) charge_unconditionally(reservation->card, reservation->bytes);
     charge_mark_managed(reservation->card, reservation->bytes);
     pool_ids_charge((uint64_t)pool, reservation->card, reservation->bytes);
 }
 
-/* Memory that nobody in the container is charged for: its maker is gone, or in another one. How large it is can be
- * asked only now. */
+/* Charges imported memory that no process of the container is charged for, because its exporter has ended or is in
+ * another container. This happens after the driver's call, before which the size cannot be asked. Returns whether it
+ * fits the limit; it is charged in either case. */
 static bool charge_unclaimed(struct region_pool_export *row, CUmemoryPool pool, CUdeviceptr pointer) {
     uint8_t uuid[UUID_SIZE];
     struct extent extent;
@@ -97,8 +100,9 @@ static bool charge_unclaimed(struct region_pool_export *row, CUmemoryPool pool, 
     return fits;
 }
 
-/* The row comes before the driver's call, so that the memory is charged should its maker end meanwhile. Where the call
- * fails, it stays until the pool ends: too much is charged then, if the maker ends before. */
+/* The row is added before the driver's call, so that the memory is charged if its exporter ends meanwhile. If the
+ * call fails, the row stays until this process's pool ends: should the exporter end before, too much is charged until
+ * then. */
 static CUresult import(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
     struct region_pool_export row = {.key = pool_export_rows_key(data), .kind = POOL_IMPORTER};
     row.pool = pool_ids_get((uint64_t)pool).number;
@@ -114,7 +118,8 @@ static CUresult import(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExpo
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* What is refused stays on the card, and charged, until the pool ends, for its memory cannot be given back alone. */
+/* The memory of a refused import stays on the card, and charged, until the pool is destroyed: freeing the pointer does
+ * not give it back. */
 EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
     if (!pointer || !pool || !data || !container_is_limited()) return REAL(cuMemPoolImportPointer)(pointer, pool, data);
     int call_slot = charge_begin_call();

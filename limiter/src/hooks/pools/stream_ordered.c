@@ -1,5 +1,5 @@
-/* Stream-ordered allocation: the pool is charged, not the pointer, which is in no book of ours; freed, it stays the
- * pool's memory until a synchronisation. */
+/* Wrappers of stream-ordered allocation. The pool is charged, not the pointer, because a pool keeps freed memory until
+ * a synchronisation. Such pointers are not recorded in books/pointers.h. */
 #include "books/current_pools.h"
 #include "books/imports.h"
 #include "books/pool_guard.h"
@@ -17,7 +17,8 @@
 #include "hooks/pools/pool_end.h"
 #include "hooks/pools/pool_growth.h"
 
-/* What no allocation is in goes back to the card now, the rest with the next synchronisation. */
+/* The pool's idle memory goes back to the card now. What the stream has not freed yet goes with the next
+ * synchronisation. */
 static CUresult refuse(const struct pool_growth *growth) {
     REAL(cuMemPoolTrimTo)(growth->pool->handle, 0);
     pool_charge_check(growth->pool);
@@ -37,7 +38,8 @@ static void record_size(const struct pool_growth *growth, CUresult result, CUdev
 IS_CAPTURED(cuStreamIsCapturing)
 IS_CAPTURED(cuStreamIsCapturing_ptsz)
 
-/* An allocating function's body; `variant` is nothing or _ptsz, the last arguments are the real function's. */
+/* Body of an allocating wrapper. `variant` is nothing or _ptsz, `begin` an expression that begins the growth; the
+ * variadic arguments are the real function's, after pointer and bytes. */
 #define ALLOCATE(name, variant, begin, pointer, bytes, stream, ...)                                \
     do {                                                                                           \
         if (!(pointer) || !container_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__); \
@@ -84,7 +86,8 @@ EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes,
     ALLOCATE_FROM(cuMemAllocFromPoolAsync_ptsz, _ptsz, pool);
 }
 
-/* A handle that the driver has just told of is no other pool's before it is learned. */
+/* Body of a wrapper that returns a pool's handle. Inside the pool guard no pool is destroyed, so the handle cannot
+ * become another pool's before it is recorded. */
 #define LEARN(name, location, type, is_new, pool, ...)                                    \
     do {                                                                                  \
         if (!container_is_limited()) return REAL(name)(pool, __VA_ARGS__);                \
@@ -107,8 +110,9 @@ EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUm
     LEARN(cuMemGetMemPool, location, type, false, pool, location, type);
 }
 
-/* Before the call, so that nothing is allocated from the former one afterwards; and after it, for another thread may
- * have asked meanwhile. */
+/* Body of a wrapper that changes a device's current pool. The cache of current pools is invalidated before the call, so
+ * that no thread uses the former pool once it has returned, and after it, because another thread may have cached the
+ * former pool meanwhile. */
 #define CHANGE_CURRENT(name, ...)                  \
     do {                                           \
         current_pools_note_choice();               \
@@ -143,7 +147,8 @@ static bool has_allocations(CUmemoryPool handle) {
     return pool && pools_used(pool) != 0;
 }
 
-/* What only NVML can count is not given back here; nor what an importer has not freed, for the process keeps that. */
+/* Two charges outlast the pool: of an imported pool with pointers that are not freed, whose memory the driver keeps
+ * until the process ends; and of a pool that had live allocations, which only NVML can count. */
 static void release_removed(struct pool removed, struct shared_pool shared, bool had_allocations) {
     if (imports_end_pool(shared.number)) return;
     if (had_allocations && !removed.is_managed && nvml_usage_is_trusted()) removed.reserved = 0;
@@ -166,8 +171,8 @@ static CUresult destroy(CUmemoryPool handle, struct pool *removed) {
     return result;
 }
 
-/* What is still allocated from it lasts until it is freed: that only NVML can count, and it stays charged until then.
- */
+/* Allocations outlast their pool until they are freed. Only NVML can count them, so the pool's charge is left to
+ * reconciling. */
 EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     if (!container_is_limited()) return REAL(cuMemPoolDestroy)(pool);
     struct pool removed = {0};
