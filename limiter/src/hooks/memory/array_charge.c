@@ -17,7 +17,8 @@ static uint32_t read_corrections(int card) {
     return region ? account_corrections(region, container_slot(region), card) : 0;
 }
 
-/* Outside the span, so that of several threads that would be refused none keeps the others from being measured. */
+/* The call is closed meanwhile. Otherwise several threads that are about to be refused would each keep the others from
+ * being reconciled. */
 static void reconcile_outside_call(struct attempt *attempt) {
     charge_end_call(attempt->call_slot);
     reconcile_own(attempt->uuid, 0);

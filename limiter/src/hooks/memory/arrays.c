@@ -1,6 +1,7 @@
-/* Arrays: the driver lays their texels out as it likes, so it is asked beforehand. It answers only about an array whose
- * memory is to be mapped later, so a twin is made with that flag, which takes no memory and 5 us. Arrays to be mapped
- * later, and sparse ones, take none themselves: theirs is made by cuMemCreate, and charged there. */
+/* Wrappers that create and destroy arrays. The size of an array depends on the driver's layout of its texels, so the
+ * driver is asked before the array is created. It answers only for arrays with deferred mapping, so a trial array is
+ * created with that flag, which takes no memory and 5 us. Arrays with deferred mapping, and sparse arrays, take no
+ * memory themselves: it is made by cuMemCreate, and charged there. */
 #include "books/array_records.h"
 #include "charge/attempt.h"
 #include "charge/charge.h"
@@ -9,11 +10,10 @@
 #include "hooks/memory/array_charge.h"
 #include "hooks/memory/virtual_memory.h"
 
-/* What is to be made: `levels` 0 is an array, else one with so many mipmaps. */
 struct array_request {
     const char *function_name;
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
-    unsigned levels;
+    unsigned levels; /* of a mipmapped array; 0: a plain array */
 };
 
 static bool takes_memory(const struct array_request *request) {
@@ -38,7 +38,8 @@ static uint64_t required_mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *trial, unsi
     return needs.size;
 }
 
-/* 0 where the driver refuses the twin: so it will the array (of every kind on an H200, driver 580). */
+/* 0 if the driver refuses the trial array, for then it refuses the array too (every kind tried on an H200,
+ * driver 580). */
 static uint64_t required_bytes(const struct array_request *request, CUdevice device) {
     CUDA_ARRAY3D_DESCRIPTOR trial = request->descriptor;
     trial.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
@@ -46,7 +47,6 @@ static uint64_t required_bytes(const struct array_request *request, CUdevice dev
                            : required_array_bytes(&trial, device);
 }
 
-/* One call that makes an array, and what is charged for it. */
 struct array_creation {
     struct attempt attempt;
     struct array_record array_record;
@@ -81,7 +81,7 @@ static CUresult finish_creation(struct array_creation *creation, const struct ar
     return result;
 }
 
-/* The arguments are the real function's. */
+/* Body of a creating wrapper; the arguments from `handle` on are the real function's. */
 #define CREATE(request, name, handle, ...)                                                             \
     do {                                                                                               \
         struct array_creation creation = begin_creation(request);                                      \
@@ -107,7 +107,7 @@ EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *de
     CREATE(&request, cuArrayCreate_v2, array, descriptor);
 }
 
-/* The entries of before CUDA 3.2, with 32-bit sizes. */
+/* The versions from before CUDA 3.2, with 32-bit sizes. */
 EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor) {
     if (!array || !descriptor) return REAL(cuArray3DCreate)(array, descriptor);
     const CUDA_ARRAY3D_DESCRIPTOR_v1 *old = descriptor;
@@ -136,7 +136,8 @@ static void finish_destroy(uint64_t handle, const struct array_record *array_rec
     if (result != CUDA_SUCCESS && array_record) array_records_add(handle, *array_record);
 }
 
-/* Taken before the driver's call, for after it another thread may be given the same handle. */
+/* Body of a destroying wrapper. The record is taken before the driver's call, because another thread may be given the
+ * handle of a destroyed array; it is put back if the call fails. */
 #define DESTROY(name, handle)                                                        \
     do {                                                                             \
         struct array_record array_record;                                            \

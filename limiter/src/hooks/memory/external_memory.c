@@ -1,5 +1,6 @@
-/* Another API's memory: what importing it takes is measured. Our own, come back by its descriptor, is charged already:
- * the imported object holds it, and each buffer and array that is mapped of it. */
+/* Wrappers of external memory. What importing another API's memory takes is measured. Memory that this process made
+ * with cuMemCreate and exported as a descriptor is charged already; importing it adds references: the imported object,
+ * and each buffer and array mapped from it. */
 #include "hooks/memory/external_memory.h"
 
 #include "books/bindings.h"
@@ -11,14 +12,14 @@
 #include "hooks/memory/physical_charge.h"
 #include "hooks/memory/virtual_memory.h"
 
-static bool is_used; /* atomically: never unset */
+static bool is_used; /* an import of this process's own memory was recorded; relaxed atomic, never reset */
 
 static uint64_t hold_described_memory(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
     bool is_descriptor = handle && handle->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD && container_is_limited();
     return is_descriptor ? physical_memory_hold_imported(handle->handle.fd) : 0;
 }
 
-/* `number` is of the reference that the new owner takes over. */
+/* Lets `owner` take over a reference to the physical memory of that number (books/physical_memory.h); 0: none. */
 static void bind_reference(uint64_t owner, uint64_t number, enum reference_kind sort) {
     if (number == 0) return;
     __atomic_store_n(&is_used, true, __ATOMIC_RELAXED);
@@ -27,7 +28,6 @@ static void bind_reference(uint64_t owner, uint64_t number, enum reference_kind 
     charge_end_call(call_slot);
 }
 
-/* The reference has no new owner. */
 static void drop_reference(uint64_t number) {
     if (number == 0) return;
     int call_slot = charge_begin_call();
@@ -42,7 +42,7 @@ void external_memory_end(CUdeviceptr pointer) {
     charge_end_call(call_slot);
 }
 
-/* With success the driver takes the descriptor over: whose memory it is of has to be known before. */
+/* A successful import closes the descriptor, so the memory behind it is looked up before the driver's call. */
 EXPORT CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
     uint64_t number = hold_described_memory(handle);
     struct measured_call call = measured_call_begin("cuImportExternalMemory", 0);

@@ -1,4 +1,5 @@
-/* The functions that allocate and free. A NULL for the pointer's place goes to the driver as it is. */
+/* Wrappers of the functions that allocate and free linear memory. A NULL output pointer is passed on to the driver,
+ * which reports it. */
 #include "books/current_pools.h"
 #include "books/exports.h"
 #include "books/imports.h"
@@ -17,11 +18,10 @@
 #include "hooks/memory/spill.h"
 #include "hooks/pools/pool_charge.h"
 
-/* The pitch that every architecture's driver is content with. */
-#define PITCH_ALIGNMENT 512ULL
+#define PITCH_ALIGNMENT 512ULL /* bytes; a pitch that is aligned to it is valid on every architecture */
 
-/* The entries of before CUDA 3.2, with sizes and addresses of 32 bits, are exported still: dlsym gives them by the name
- * without a version, cuGetProcAddress to a caller of that version. */
+/* The functions from before CUDA 3.2, with 32-bit sizes and addresses, are still exported: dlsym finds them by the name
+ * without a version suffix, cuGetProcAddress for a caller of that version. */
 static CUresult free_v1(CUdeviceptr pointer) { return REAL(cuMemFree)((CUdeviceptr_v1)pointer); }
 
 static CUresult finish_v1(struct attempt *attempt, CUresult result, CUdeviceptr_v1 *pointer) {
@@ -34,7 +34,8 @@ static CUresult finish_v1(struct attempt *attempt, CUresult result, CUdeviceptr_
 
 #define FINISH(pointer) _Generic((pointer), CUdeviceptr *: attempt_finish, CUdeviceptr_v1 *: finish_v1)
 
-/* The rest of an allocating function's body after `attempt_begin`; the arguments are the real function's. */
+/* Rest of an allocating wrapper's body after `attempt_begin`; the arguments from `pointer` on are the real
+ * function's. */
 #define ALLOCATE(attempt, name, pointer, ...)                      \
     do {                                                           \
         if ((attempt).is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
@@ -44,7 +45,8 @@ static CUresult finish_v1(struct attempt *attempt, CUresult result, CUdeviceptr_
         return FINISH(pointer)(&(attempt), result, pointer);       \
     } while (0)
 
-/* The same, with `spilled`: what becomes of `result` where the card is full. */
+/* Like ALLOCATE; `spilled` is an expression that replaces `result`, and may serve the allocation from managed
+ * memory. */
 #define ALLOCATE_OR_SPILL(attempt, spilled, name, pointer, ...)    \
     do {                                                           \
         if ((attempt).is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
@@ -72,7 +74,7 @@ static CUresult spill_pitched(struct attempt *attempt, CUresult result, CUdevice
     return spilled;
 }
 
-/* The pitch is the driver's choice, made in the call: charged is the widest. */
+/* The driver chooses the pitch during the call, so the widest one is charged. */
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element) {
     if (!pointer || !pitch) return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
     struct attempt attempt = attempt_begin("cuMemAllocPitch_v2", pitched_bytes(width, height));
@@ -93,7 +95,7 @@ EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsign
     ALLOCATE(attempt, cuMemAllocPitch, pointer, pitch, width, height, element);
 }
 
-/* Managed memory may all come to lie on the card: charged in full. */
+/* Charged in full, because all of the managed memory may migrate to the card. */
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags) {
     if (!pointer) return REAL(cuMemAllocManaged)(pointer, bytes, flags);
     struct attempt attempt = attempt_begin_managed("cuMemAllocManaged", bytes);
@@ -113,7 +115,8 @@ static void check_current_pool(void) {
     pool_guard_leave();
 }
 
-/* Of a pool's memory the free waits for the device, and the pool may shrink. */
+/* After cuMemFree of a pointer that was not charged: it may be external memory, or a pool's. Freeing pool memory this
+ * way synchronises the device, so the pool may shrink. */
 static CUresult update_after_free(CUdeviceptr pointer, CUresult result) {
     if (result == CUDA_SUCCESS) external_memory_end(pointer);
     if (result == CUDA_SUCCESS && pools_any()) check_current_pool();
@@ -125,16 +128,15 @@ static CUresult update_nothing(CUdeviceptr pointer, CUresult result) {
     return result;
 }
 
-/* What a pool's pointer is known for. */
 static void forget_pool_pointer(CUdeviceptr pointer) {
     pools_subtract_used(recent_allocations_take(pointer));
     if (exports_any()) exports_free(pointer);
     if (imports_any()) imports_free(pointer);
 }
 
-/* Taken before the driver's call, for after it another thread may be given the same pointer; and so is a pool's use,
- * for who asks the driver meanwhile counts it in, which is no harm. What was never charged goes to the driver as it is,
- * and `after` sees to it. */
+/* Body of a freeing wrapper; `update` is called for a pointer that is not charged. Records are removed before the
+ * driver's call, because another thread may be given the same pointer after it. So is a pool's count of used bytes: a
+ * thread that asks the driver meanwhile only estimates it too high. */
 #define FREE(name, update, pointer, ...)                                         \
     do {                                                                         \
         struct pointer_charge charge;                                            \

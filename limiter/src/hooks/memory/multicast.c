@@ -1,4 +1,5 @@
-/* Multicast objects have no memory of their own; what is bound to them they hold until it is unbound or they end. */
+/* Wrappers of multicast objects. They have no memory of their own, but hold a reference to physical memory bound to
+ * them until it is unbound or the object is released. */
 #include "books/bindings.h"
 #include "books/physical_memory.h"
 #include "charge/charge.h"
@@ -28,6 +29,8 @@ static void bind(CUmemGenericAllocationHandle object, CUdevice device, size_t of
     charge_end_call(call_slot);
 }
 
+/* Body of a binding wrapper. `number` is an expression that adds the reference to the memory, 0 to unbind; the variadic
+ * arguments are the real function's. */
 #define BIND(name, device, number, object, offset, ...)                                             \
     do {                                                                                            \
         CUresult result = REAL(name)(__VA_ARGS__);                                                  \

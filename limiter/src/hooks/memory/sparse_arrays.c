@@ -1,5 +1,6 @@
-/* Arrays whose memory is mapped to them: they hold it, all or by tiles, until it is unmapped or they end. The driver
- * unmaps when the stream comes to it, and we at the call. */
+/* Wrappers that map physical memory to arrays. An array holds references to its memory, as a whole or by tiles, until
+ * the memory is unmapped or the array is destroyed. Unmapping is counted at the call, though the driver unmaps in
+ * stream order. */
 #include "books/bindings.h"
 #include "books/physical_memory.h"
 #include "charge/charge.h"
@@ -9,7 +10,7 @@
 
 static uint64_t mix(uint64_t hash, uint64_t word) { return (hash ^ word) * 0x9e3779b97f4a7c15ULL; }
 
-/* A part of an array, by the words that name it. */
+/* A hash that identifies a part of an array. */
 static uint64_t part_key(const CUarrayMapInfo *part) {
     uint64_t hash = mix(1, part->subresourceType);
     if (part->subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL)
