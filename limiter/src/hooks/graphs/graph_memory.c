@@ -13,7 +13,7 @@
 #include "process/lock.h"
 #include "region/account.h"
 
-static uint64_t charged[REGION_CARDS]; /* under the mutex: bytes, of each device */
+static uint64_t charged[REGION_CARDS]; /* bytes charged for graphs, by device; guarded by LOCK_GRAPH_MEMORY */
 
 static void forget(void) { memset(charged, 0, sizeof charged); }
 FORGET_IN_CHILD(forget);
@@ -32,8 +32,9 @@ void graph_memory_begin_trim(const char *function_name, CUdevice device, struct 
     call->attempt = attempt_begin_on(function_name, device, 0);
 }
 
-/* Takes a device's charge to what its graphs hold, `claimed` of which is charged too: what is charged too much. Where
- * it is too little, another thread has claimed that, or a measurement will say. */
+/* Notes that a device's graphs are charged what they hold, and returns by how much the former charge and
+ * `reserved_ahead` exceed that. If they are less, another thread has reserved the difference, or the next measurement
+ * charges it. */
 static uint64_t update_charged(CUdevice device, uint64_t reserved_ahead, uint64_t reserved_now) {
     lock_take(LOCK_GRAPH_MEMORY);
     uint64_t charged_total = charged[device] + reserved_ahead;
@@ -49,7 +50,8 @@ static void release_attempt(struct attempt *attempt) {
 
 static uint64_t shortfall(uint64_t need, uint64_t present) { return need > present ? need - present : 0; }
 
-/* What is there is shared. To have room for the rest it may be trimmed: then more is missing, and that is charged. */
+/* Reserved memory is idle, because every graph frees its allocations. Making room for the reservation may trim it; then
+ * more is missing, so the shortfall is computed a second time. */
 static bool begin_without_unfreed(uint64_t need, struct graph_call *call) {
     const char *function_name = call->attempt.function_name;
     for (int tries = 0; tries < 2; tries++) {
@@ -62,7 +64,6 @@ static bool begin_without_unfreed(uint64_t need, struct graph_call *call) {
     return !call->attempt.is_refused;
 }
 
-/* In a span of the call. */
 static bool charge_more(struct graph_call *call, uint64_t bytes) {
     struct reservation reservation;
     if (!charge_try(call->attempt.uuid, bytes, &reservation)) return false;
@@ -70,8 +71,9 @@ static bool charge_more(struct graph_call *call, uint64_t bytes) {
     return true;
 }
 
-/* What is there may be in use: then all of the need is missing, else the difference. Where all does not fit even after
- * what is idle was trimmed, it must be tried. */
+/* Reserved memory may be in use by allocations that an earlier graph left, so the growth lies between the difference
+ * and the whole need. If the whole need does not fit, even after trimming, the difference is reserved, and the upload
+ * shows the rest. */
 static bool begin_with_unfreed(uint64_t need, struct graph_call *call) {
     struct attempt *attempt = &call->attempt;
     *attempt = attempt_begin_on(attempt->function_name, call->device, 0);
@@ -87,7 +89,6 @@ static bool begin_with_unfreed(uint64_t need, struct graph_call *call) {
     return false;
 }
 
-/* Whether the device's part may go on. */
 static bool begin_on_device(const char *function_name, uint64_t need, struct graph_call *call) {
     call->is_growth_known = true;
     call->attempt = (struct attempt){.function_name = function_name};
@@ -117,7 +118,7 @@ bool graph_memory_begin(const char *function_name, CUgraphExec graph, struct gra
     return true;
 }
 
-/* Whether what was taken can be charged. Nothing has measured it meanwhile, for we are in a span. */
+/* The growth is not charged yet, because no other thread reconciles this process while the call is open. */
 static bool fits_on_device(struct graph_call *call) {
     uint64_t uncharged =
         shortfall(reserved_bytes(call->device), call->reserved_before + call->attempt.reservation.bytes);
@@ -154,7 +155,7 @@ static bool is_charged(CUdevice device) {
     return has_charge;
 }
 
-/* The region's row of a device; -1 where there is none. */
+/* The region's row of a device; -1 if there is none. */
 static int card_of(CUdevice device) {
     uint8_t uuid[UUID_SIZE];
     const struct region *region = container_region();

@@ -14,7 +14,7 @@ static void read_kernel(CUgraphNode node, struct graph_plan *plan) {
     CUresult result =
         functions_has(FN_cuGraphKernelNodeGetParams_v2)
             ? REAL(cuGraphKernelNodeGetParams_v2)(node, &parameters)
-            : REAL(cuGraphKernelNodeGetParams)(node, (CUDA_KERNEL_NODE_PARAMS_v1 *)&parameters); /* its first part */
+            : REAL(cuGraphKernelNodeGetParams)(node, (CUDA_KERNEL_NODE_PARAMS_v1 *)&parameters); /* v2 begins with v1 */
     if (result != CUDA_SUCCESS) return;
     uint64_t growth = local_memory_growth(graph_plan_function(parameters.func, parameters.kern));
     if (growth > plan->local_growth) plan->local_growth = growth;
@@ -34,7 +34,7 @@ static void read_free(CUgraphNode node, struct graph_plan *plan) {
     if (REAL(cuGraphMemFreeNodeGetParams)(node, &pointer) == CUDA_SUCCESS) plan->unfreed_addresses -= pointer;
 }
 
-/* NOLINTBEGIN(misc-no-recursion): as deep as graphs lie in each other */
+/* NOLINTBEGIN(misc-no-recursion): the depth is that of nested graphs */
 static void read_graph(CUgraph graph, struct graph_plan *plan);
 
 static void read_child(CUgraphNode node, struct graph_plan *plan) {
@@ -42,7 +42,7 @@ static void read_child(CUgraphNode node, struct graph_plan *plan) {
     if (REAL(cuGraphChildGraphNodeGetGraph)(node, &child) == CUDA_SUCCESS) read_graph(child, plan);
 }
 
-/* Drivers before CUDA 13 do not tell the bodies of a condition. */
+/* Drivers before CUDA 13 do not return the bodies of a conditional node. */
 static void read_bodies(CUgraphNode node, struct graph_plan *plan) {
     CUgraphNodeParams parameters = {0};
     if (!functions_has(FN_cuGraphNodeGetParams) || REAL(cuGraphNodeGetParams)(node, &parameters) != CUDA_SUCCESS)

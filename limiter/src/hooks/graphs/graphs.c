@@ -1,5 +1,5 @@
-/* Graphs: their kernels' local memory is taken when they are instantiated (local.h), the memory of their own
- * allocations when they are uploaded or launched (graph_memory.h). */
+/* Wrappers of graphs. The driver takes local memory of their kernels when they are instantiated
+ * (charge/local_memory.h), and memory for their own allocations when they are uploaded or launched (graph_memory.h). */
 #include "books/graph_needs.h"
 #include "charge/attempt.h"
 #include "charge/local_memory.h"
@@ -17,7 +17,8 @@ static void record_needs(CUgraphExec executable, const struct graph_plan *plan) 
     graph_needs_put((uint64_t)executable, bytes, plan->unfreed_addresses != 0);
 }
 
-/* The rest of a body that makes a graph ready to be launched, after which it is `*ready`. */
+/* Body of a wrapper that instantiates or updates an executable graph: reserves the local memory of its kernels, and
+ * records the need of its own allocations. The variadic arguments are the real function's. */
 #define CALL_WITH_PLAN(name, executable, graph, ...)                                  \
     do {                                                                              \
         struct graph_plan plan;                                                       \
@@ -55,14 +56,15 @@ static CUresult instantiate_with_parameters_ptsz(CUgraphExec *executable, CUgrap
     CALL_WITH_PLAN(cuGraphInstantiateWithParams_ptsz, executable, graph, executable, graph, parameters);
 }
 
-/* What failed in the upload failed in the call. */
+/* A failed upload counts as a failed instantiation, whose result the program reads in `parameters`. */
 static CUresult undo_instantiation(CUgraphExec executable, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters, CUresult result) {
     cuGraphExecDestroy(executable);
     parameters->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
     return result;
 }
 
-/* With the flag for it, the graph is uploaded in the same call: here in the next one, which is held to the limit. */
+/* With CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD the driver would upload in the same call. Here the flag is cleared and the
+ * graph uploaded by a second call, which is held to the limit. */
 #define INSTANTIATE_AND_UPLOAD(instantiate, upload, executable, graph, parameters)                      \
     do {                                                                                                \
         if (!(parameters) || !((parameters)->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD))               \
@@ -119,7 +121,6 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
 
 typedef CUresult (*run_function)(CUgraphExec, CUstream);
 
-/* A graph that may have allocations of its own, and on several devices. */
 static CUresult run_graph(const char *function_name, run_function real, run_function upload, CUgraphExec executable,
                           CUstream stream) {
     struct graph_calls calls;
@@ -150,7 +151,8 @@ static CUresult launch_graph_ptsz(CUgraphExec executable, CUstream stream) {
     RUN_GRAPH(cuGraphLaunch_ptsz, cuGraphUpload_ptsz, executable, stream);
 }
 
-/* A graph's launch may have to wait, as a kernel's (gate.h). */
+/* Body of a launching wrapper: the launch may wait for a turn (compute/launch_gate.h). `gate_stream` is the stream as
+ * LEGACY or PER_THREAD name it. */
 #define LAUNCH_GRAPH(launch, executable, stream, gate_stream)                                        \
     do {                                                                                             \
         if (!turn_need_is_any()) return launch(executable, stream);                                  \
