@@ -53,7 +53,7 @@ bool charge_reserve(const char *function_name, const uint8_t uuid[UUID_SIZE], ui
 void charge_unconditionally(int card, uint64_t bytes);
 
 /* Marks `bytes` of the charge as not contained in NVML's figure: managed memory, or physical memory that NVML counts
- * for nobody. Reconciling adds them to NVML's figure. */
+ * for no process. Reconciling adds them to NVML's figure. */
 void charge_mark_managed(int card, uint64_t bytes);
 
 /* Removes the mark from `bytes` that NVML counts again. */

@@ -1,8 +1,8 @@
 /* Reads from NVML how much memory each process holds on a card.
  *
- * The figures are exact and without lag, except that managed memory is counted for nobody. Inside a pid namespace NVML
- * names that namespace's processes, by their pids there. One query takes 20 to 32 us (measured on an H200, driver 580).
- * Takes no lock; any thread may call. */
+ * The figures are exact and without lag, except that managed memory is counted for no process. Inside a pid namespace
+ * NVML names that namespace's processes, by their pids there. One query takes 20 to 32 us (measured on an H200, driver
+ * 580). Takes no lock; any thread may call. */
 #ifndef VGPU_CHARGE_NVML_USAGE_H
 #define VGPU_CHARGE_NVML_USAGE_H
 

@@ -1,6 +1,6 @@
-/* Contexts. To make one takes some 500 MiB: as much as the last one took is charged ahead, then it is measured. At its
- * end the driver frees what was allocated in it, without a word about each pointer. So afterwards it is asked about
- * every pointer that we hold, and what it no longer knows is taken back. */
+/* Wrappers that create and end contexts. A context takes some 500 MiB: what the last one on the card took is reserved,
+ * then the call is measured. When a context ends, the driver frees the allocations in it without a call for each. So
+ * afterwards the driver is asked about every recorded pointer, and those that it no longer knows are released. */
 #include <stdlib.h>
 
 #include "books/pointers.h"
@@ -22,7 +22,7 @@
 #include "region/account.h"
 #include "region/region.h"
 
-/* What the last context took, as far as it is known. */
+/* Bytes that the last context on the card took, 0 if unknown. */
 static uint64_t expected_bytes(const uint8_t uuid[UUID_SIZE]) {
     const struct region *region = container_region();
     int card = region ? account_find_card(region, uuid) : -1;
@@ -39,7 +39,7 @@ static struct measured_call begin_create(const char *function_name, CUdevice dev
     return measured_call_begin_on(function_name, device, expected_bytes(uuid));
 }
 
-/* Only what nothing else of this process was charged beside is surely the context's. */
+/* The growth is the context's size only if no other call of this process was open beside it. */
 static void record_context_bytes(const struct measured_call *call) {
     struct region *region = container_region();
     uint64_t bytes = measured_call_growth_alone(call);
@@ -78,7 +78,7 @@ static void release_primary(CUdevice device) {
         REAL(cuDevicePrimaryCtxRelease)(device);
 }
 
-/* A further reference takes nothing. */
+/* Only the first reference creates the primary context. */
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     if (!container_is_limited() || is_active(device)) return REAL(cuDevicePrimaryCtxRetain)(context, device);
     CREATE(cuDevicePrimaryCtxRetain, release_primary(device), device, context, device);
@@ -101,7 +101,7 @@ EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters
     CREATE(cuCtxCreate_v4, REAL(cuCtxDestroy_v2)(*context), device, context, parameters, flags, device);
 }
 
-/* As large as what it is made of, so nobody's expectation. */
+/* Neither reserved nor recorded: a green context's size depends on its resources, so the last one's says nothing. */
 EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *context, CUdevResourceDesc description, CUdevice device, unsigned flags) {
     nvml_usage_start();
     struct measured_call call = measured_call_begin_on("cuGreenCtxCreate", device, 0);
@@ -117,8 +117,9 @@ EXPORT CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green) {
     return result;
 }
 
-/* Answered without a current context too (measured on an H200, driver 580); any other error says nothing about the
- * pointer. Memory from the device's pool outlives the context, and is known on. */
+/* CUDA_ERROR_INVALID_VALUE means that the driver does not know the pointer, with or without a current context (measured
+ * on an H200, driver 580); other errors say nothing about the pointer. Memory of a device's pool outlives the context,
+ * so the driver still knows it. */
 static bool is_freed(CUdeviceptr pointer) {
     CUcontext owner;
     return REAL(cuPointerGetAttribute)((void *)&owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer) ==
@@ -139,7 +140,8 @@ static void release_freed_pointers(void) {
     free(pointers);
 }
 
-/* With the primary context its device's pools may go; what goes on being used is found again. */
+/* Pools may end with the primary context of their device. All are dropped; a pool that is still in use is added again
+ * at its next use. */
 static void drop_pools(void) {
     struct pool removed;
     while ((removed = pools_remove_any()).handle) pool_end(&removed, pool_ids_take((uint64_t)removed.handle));

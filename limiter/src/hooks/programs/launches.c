@@ -1,5 +1,5 @@
-/* Kernels' launches: they may have to wait (gate.h), and may take memory (local.h). Over the limit the answer is
- * CUDA_ERROR_OUT_OF_MEMORY, as the driver's is where the card is full. */
+/* Wrappers that launch kernels. A launch may wait for a turn (compute/launch_gate.h), and may take local memory
+ * (charge/local_memory.h). Over the limit the result is CUDA_ERROR_OUT_OF_MEMORY, as the driver's is on a full card. */
 #include "charge/attempt.h"
 #include "charge/local_memory.h"
 #include "compute/launch_gate.h"
@@ -7,7 +7,8 @@
 #include "compute/turn_need.h"
 #include "driver/function_table.h"
 
-/* The same where the launch may have to wait for a turn. */
+/* Body of a launching wrapper: LAUNCH_WITH_LOCAL_MEMORY, inside the launch gate if turns are needed. `key` names the
+ * kind of launch for the gate's estimates, `stream` is the stream as LEGACY or PER_THREAD name it. */
 #define LAUNCH_IN_TURN(key, stream, function, name, ...)                                          \
     do {                                                                                          \
         if (!turn_need_is_any()) LAUNCH_WITH_LOCAL_MEMORY(function, name, __VA_ARGS__);           \
@@ -23,7 +24,7 @@
 
 #define KERNEL_KEY launch_gate_kernel_key(function, grid_x, grid_y, grid_z, block_x, block_y, block_z)
 
-/* The driver will say what is wrong without a configuration. */
+/* A NULL configuration is left to the driver to report. */
 static uint64_t key_of_config(const CUlaunchConfig *config, CUfunction function) {
     if (!config) return launch_gate_kernel_key(function, 0, 0, 0, 0, 0, 0);
     return launch_gate_kernel_key(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
@@ -71,7 +72,7 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gri
                    grid_z, block_x, block_y, block_z, shared, stream, parameters);
 }
 
-/* The entries of before CUDA 4. */
+/* The functions from before CUDA 4. */
 EXPORT CUresult cuLaunch(CUfunction function) {
     LAUNCH_IN_TURN(launch_gate_kernel_key(function, 1, 1, 1, 0, 0, 0), CU_STREAM_LEGACY, function, cuLaunch, function);
 }

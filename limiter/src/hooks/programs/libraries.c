@@ -1,6 +1,6 @@
-/* A library takes memory of the card in each context when the first of its contents is asked for there, or launched,
- * not when it is loaded (measured on an H200, driver 580). What is asked for first is measured each time, the rest
- * where that is due. */
+/* Wrappers of libraries (CUlibrary). A library takes memory in a context when its first function or variable is queried
+ * or launched there, not when it is loaded (measured on an H200, driver 580). So the first query of each library is
+ * measured, and later ones only if a measurement is due. */
 #include "hooks/programs/libraries.h"
 
 #include "books/hash_table.h"
@@ -10,7 +10,7 @@
 #include "process/fork.h"
 #include "process/lock.h"
 
-static struct hash_table libraries; /* under the mutex */
+static struct hash_table libraries; /* those not used yet, by handle; guarded by LOCK_LIBRARIES */
 
 static void forget(void) { hash_table_clear(&libraries); }
 FORGET_IN_CHILD(forget);
@@ -63,8 +63,8 @@ static CUresult reconcile_after(CUresult result) {
     return result;
 }
 
-/* Over the limit what was asked for is refused, and the library stays loaded until the program unloads it: nothing else
- * ends it. The call's arguments are the real function's. */
+/* Body of a wrapper that queries a library's content. Over the limit the query is refused, but the memory stays until
+ * the program unloads the library, for nothing else frees it. The variadic arguments are the real function's. */
 #define FIRST_USE(name, library, ...)                                                              \
     do {                                                                                           \
         if (!libraries_take((uint64_t)(library))) return reconcile_after(REAL(name)(__VA_ARGS__)); \

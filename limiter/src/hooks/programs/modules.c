@@ -1,4 +1,5 @@
-/* Code on the card: how much it takes, only the driver knows, and it may take it as late as a kernel's first use. */
+/* Wrappers of modules. Only the driver knows how much memory code takes, and it may load code as late as a kernel's
+ * first use, so these calls are measured. */
 #include "charge/local_memory.h"
 #include "charge/measured_call.h"
 #include "driver/function_table.h"
@@ -41,7 +42,8 @@ EXPORT CUresult cuModuleUnload(CUmodule module) {
     return result;
 }
 
-/* These load what was not loaded before, and what they give cannot be taken back: only charged. */
+/* cuModuleGetFunction and cuFuncLoad may load code that cannot be unloaded alone, so its memory is charged, never
+ * refused. */
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     return reconcile_after(REAL(cuModuleGetFunction)(function, module, name));
 }
