@@ -1,4 +1,5 @@
-/* How much memory there is: as much as the limit says, never more than the card has. */
+/* Wrappers that tell how much memory a card has: total is the limit, free is what is left of it, neither more than the
+ * card's own. */
 #include "charge/charge.h"
 #include "charge/usage_view.h"
 #include "common/arithmetic.h"
@@ -33,7 +34,8 @@ EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
     return limit_total(REAL(cuDeviceTotalMem_v2)(bytes, device), bytes, device);
 }
 
-/* Before CUDA 3.2 the numbers had 32 bits; the driver's own end there, so ours, which are less, fit. */
+/* The functions from before CUDA 3.2 have 32-bit numbers. The limited values are never more than the driver's, so they
+ * fit. */
 EXPORT CUresult cuMemGetInfo(unsigned *free, unsigned *total) {
     CUresult result = REAL(cuMemGetInfo)(free, total);
     size_t wide_free = free ? *free : 0, wide_total = total ? *total : 0;
@@ -51,7 +53,7 @@ EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
     return result;
 }
 
-/* Of an NVML device; UNLIMITED where its own numbers stand. */
+/* The view of an NVML device; a limit of UNLIMITED means that NVML's own figures stand. */
 static struct usage_view view_of(nvmlDevice_t device) {
     uint8_t uuid[UUID_SIZE];
     if (container_is_limited() && cards_of_nvml(device, uuid)) return usage_view_of_card(uuid);
@@ -69,7 +71,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m
     return result;
 }
 
-/* What the driver keeps for itself is not the container's matter: it stands outside the limit. */
+/* What the driver reserves for itself is not part of the limit, so it is shown as 0. */
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
     if (result != NVML_SUCCESS) return result;

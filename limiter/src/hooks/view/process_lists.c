@@ -1,8 +1,8 @@
-/* Which processes hold memory of a card. */
+/* Wrappers that list the processes which hold memory of a card. */
 #include "driver/function_table.h"
 #include "hooks/view/processes.h"
 
-/* The lists of all versions. What the driver will refuse goes to it as it is. */
+/* Defines the wrapper of one version of a list. Invalid arguments are left to the driver. */
 #define LIST(name, Info)                                                                                              \
     static nvmlReturn_t read_##name(const struct process_query *query, unsigned *count, void *entries) {              \
         return REAL(name)(query->device, count, entries);                                                             \
@@ -30,7 +30,7 @@ static nvmlReturn_t read_details(const struct process_query *query, unsigned *co
     return result;
 }
 
-/* A version that we do not know might show others: it is refused, as an older driver does. */
+/* The layout of an unknown version could not be filtered, so it is refused as an older driver refuses it. */
 EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *list) {
     struct process_query query = {.read = read_details, .device = device, .layout = LAYOUT(nvmlProcessDetail_v1_t)};
     if (!list || !processes_are_filtered(&query)) return REAL(nvmlDeviceGetRunningProcessDetailList)(device, list);

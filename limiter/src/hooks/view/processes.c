@@ -7,14 +7,15 @@
 #include "container/container.h"
 #include "driver/cards.h"
 
-/* A container may hold many processes; new ones may come while we ask. */
+/* The array starts with INITIAL_ENTRIES. If there are more processes, it grows to what NVML says and SPARE_ENTRIES for
+ * processes that start before the next of TRIES queries. */
 enum { INITIAL_ENTRIES = 64, SPARE_ENTRIES = 16, TRIES = 8 };
 
 bool processes_are_filtered(struct process_query *query) {
     return container_is_limited() && cards_of_nvml(query->device, query->uuid);
 }
 
-/* NVML gives the pid that the asking process knows the other one by, which is the one in our slots. */
+/* NVML gives pids of the calling process's namespace, which is how the region's slots of that namespace name them. */
 bool processes_is_ours(const struct process_query *query, unsigned pid, unsigned long long *memory) {
     uint64_t bytes;
     if (!usage_view_of_process(pid, query->uuid, &bytes)) return false;
@@ -37,7 +38,7 @@ static unsigned keep_ours(const struct process_query *query, char *entries, unsi
     return kept;
 }
 
-/* All that the driver lists, for the caller to free. */
+/* Reads the driver's whole list; the caller frees `*entries`, whatever the result. */
 static nvmlReturn_t read_all(const struct process_query *query, char **entries, unsigned *count) {
     nvmlReturn_t result = NVML_ERROR_INSUFFICIENT_SIZE;
     unsigned capacity = INITIAL_ENTRIES;

@@ -1,8 +1,8 @@
-/* How busy which processes keep a card, now and over their lives. */
+/* Wrappers that tell how busy each process keeps a card, lately (utilisation) and over its life (accounting). */
 #include "driver/function_table.h"
 #include "hooks/view/processes.h"
 
-/* Where none of the samples is ours, there are none. */
+/* NVML reports an empty set of samples as NVML_ERROR_NOT_FOUND. */
 static nvmlReturn_t answer_samples(const struct process_query *query, unsigned *count, void *samples) {
     nvmlReturn_t result = processes_answer(query, count, samples);
     return result == NVML_SUCCESS && *count == 0 ? NVML_ERROR_NOT_FOUND : result;
@@ -49,7 +49,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *c
     return processes_answer(&query, count, pids);
 }
 
-/* Of one process: what is not ours is not there. */
+/* A process of another container is reported as not found. */
 static nvmlReturn_t hide_others(nvmlReturn_t result, nvmlDevice_t device, unsigned pid) {
     struct process_query query = {.device = device};
     unsigned long long memory;
