@@ -19,7 +19,7 @@ struct reservation {
     int card; /* row in the region; -1: none */
     uint64_t bytes;
     bool has_reaped; /* a dead process's charge was cleared to make room; the driver may still be freeing its memory */
-    int retries;     /* driver calls repeated because of that */
+    int retries;     /* how often the driver's call was repeated after `has_reaped` */
 };
 
 /* Whether an allocation within the limit is served from managed memory when the card is full: the policy is `spill`,

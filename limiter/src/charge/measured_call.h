@@ -21,9 +21,9 @@ struct measured_call {
     uint8_t uuid[UUID_SIZE];
     struct reservation reservation; /* 0 bytes: nothing was reserved */
     int call_slot;                  /* of charge_begin_call; -1: no call is open, for nothing was reserved */
-    uint64_t charged_before;        /* bytes charged to this process on the card before the driver's call */
-    uint64_t calls_before;          /* this process's call counters then (account_calls) */
-    uint64_t nvml_bytes_before;     /* NVML's figure of this process then; read only until NVML is trusted, else 0 */
+    uint64_t charged_before;        /* bytes charged to this process on the card, before the driver's call */
+    uint64_t calls_before;          /* this process's call counters (account_calls), before the driver's call */
+    uint64_t nvml_bytes_before;     /* NVML's figure of this process before the driver's call; 0 if NVML is trusted */
     bool is_limited;                /* limits apply and the card is known */
     bool is_measured_if_due;        /* measured at the rate of `reconcile_if_due`, not each time */
     bool is_refused;                /* over the limit: the driver must not be called */
@@ -58,8 +58,8 @@ uint64_t measured_call_growth_alone(const struct measured_call *call);
 /* Measures this process on the current context's card, after a call that gave back memory only NVML can count. */
 void measured_call_reconcile(void);
 
-/* Measures it if a measurement is due, after a call that took or gave back memory only NVML can count, and that is not
- * undone. */
+/* Measures this process on the current context's card if a measurement is due, after a call that took or gave back
+ * memory only NVML can count, and that is never undone. */
 void measured_call_reconcile_if_due(void);
 
 #endif

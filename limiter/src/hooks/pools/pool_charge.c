@@ -100,7 +100,7 @@ static void correct(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
     if (region && pools_any() && !charge_card(account_find_card(region, uuid), true)) reconcile_own(uuid, own_calls);
 }
 
-/* Only pools above their release threshold shrink at a synchronisation without a call for them; only those are read. */
+/* Only pools that hold more than their release threshold shrink at a synchronisation, so only those are read. */
 static void refresh(const uint8_t uuid[UUID_SIZE], int card, bool is_after_reaping) {
     (void)is_after_reaping;
     if (!pools_any_may_have_shrunk(card) && !exports_any()) return;
