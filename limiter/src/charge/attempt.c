@@ -10,40 +10,39 @@
 #include "driver/cards.h"
 #include "driver/function_table.h"
 
-/* How often and how long to wait for memory that the driver is still freeing after a process's death. */
+/* Bounds of the wait for memory that the driver is still freeing after a process's death: 200 ms in all. */
 enum { RETRIES = 20, RETRY_MS = 10 };
 
-/* Managed memory is cut finer than NVML, which does not count it, could tell. */
-#define MANAGED_UNIT 4096ULL
+/* Bytes to which a managed allocation is rounded up: a page. NVML does not count managed memory, so the driver's own
+ * granularity cannot be measured. */
+#define MANAGED_GRANULARITY 4096ULL
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) {
     return bytes > UINT64_MAX - unit ? UINT64_MAX : (bytes + unit - 1) / unit * unit;
 }
 
-/* Without limits, or without a context (the driver will say so), nothing is charged. */
-static struct attempt begin(const char *what) {
-    struct attempt attempt = {.what = what};
-    attempt.is_counted = container_is_limited() && cards_current(attempt.uuid);
-    if (attempt.is_counted) attempt.call_slot = charge_begin_call();
+static struct attempt begin_on_current(const char *function_name) {
+    struct attempt attempt = {.function_name = function_name};
+    attempt.is_limited = container_is_limited() && cards_current(attempt.uuid);
+    if (attempt.is_limited) attempt.call_slot = charge_begin_call();
     return attempt;
 }
 
 static bool reserve(struct attempt *attempt, uint64_t bytes) {
-    attempt->is_charged = charge_reserve(attempt->what, attempt->uuid, bytes, &attempt->reservation);
+    attempt->is_charged = charge_reserve(attempt->function_name, attempt->uuid, bytes, &attempt->reservation);
     return attempt->is_charged;
 }
 
-/* Where the charge is refused, the attempt is over. */
-static void reserve_first(struct attempt *attempt, uint64_t bytes) {
-    if (!attempt->is_counted || reserve(attempt, bytes)) return;
+static void reserve_or_refuse(struct attempt *attempt, uint64_t bytes) {
+    if (!attempt->is_limited || reserve(attempt, bytes)) return;
     attempt->is_refused = true;
     attempt_end(attempt);
 }
 
-struct attempt attempt_begin(const char *what, uint64_t bytes) {
-    struct attempt attempt = begin(what);
-    attempt.is_piece = attempt.is_counted && bytes <= PIECE_MAX;
-    if (!attempt.is_piece) reserve_first(&attempt, round_up(bytes, GRANULARITY));
+struct attempt attempt_begin(const char *function_name, uint64_t bytes) {
+    struct attempt attempt = begin_on_current(function_name);
+    attempt.is_piece = attempt.is_limited && bytes <= PIECE_MAX;
+    if (!attempt.is_piece) reserve_or_refuse(&attempt, round_up(bytes, GRANULARITY));
     return attempt;
 }
 
@@ -52,82 +51,84 @@ static void mark_managed(struct attempt *attempt) {
     charge_mark_managed(attempt->reservation.card, attempt->reservation.bytes);
 }
 
-struct attempt attempt_begin_managed(const char *what, uint64_t bytes) {
-    struct attempt attempt = begin(what);
-    reserve_first(&attempt, round_up(bytes, MANAGED_UNIT));
+struct attempt attempt_begin_managed(const char *function_name, uint64_t bytes) {
+    struct attempt attempt = begin_on_current(function_name);
+    reserve_or_refuse(&attempt, round_up(bytes, MANAGED_GRANULARITY));
     if (attempt.is_charged) mark_managed(&attempt);
     return attempt;
 }
 
 bool attempt_make_managed(struct attempt *attempt, uint64_t bytes) {
-    if (attempt->is_piece && !reserve(attempt, round_up(bytes, MANAGED_UNIT))) return false;
+    if (attempt->is_piece && !reserve(attempt, round_up(bytes, MANAGED_GRANULARITY))) return false;
     attempt->is_piece = false;
     mark_managed(attempt);
     return true;
 }
 
-struct attempt attempt_begin_on(const char *what, CUdevice device, uint64_t bytes) {
-    struct attempt attempt = {.what = what};
-    attempt.is_counted = container_is_limited() && cards_of_device(device, attempt.uuid);
-    if (attempt.is_counted) attempt.call_slot = charge_begin_call();
-    reserve_first(&attempt, round_up(bytes, GRANULARITY));
+struct attempt attempt_begin_on(const char *function_name, CUdevice device, uint64_t bytes) {
+    struct attempt attempt = {.function_name = function_name};
+    attempt.is_limited = container_is_limited() && cards_of_device(device, attempt.uuid);
+    if (attempt.is_limited) attempt.call_slot = charge_begin_call();
+    reserve_or_refuse(&attempt, round_up(bytes, GRANULARITY));
     return attempt;
 }
 
 void attempt_end(struct attempt *attempt) {
-    if (!attempt->is_counted) return;
+    if (!attempt->is_limited) return;
     charge_end_call(attempt->call_slot);
     reconcile_if_due(attempt->uuid, 0, false);
 }
 
 bool reservation_retry(struct reservation *reservation, CUresult result) {
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !reservation->reaped || reservation->tries++ == RETRIES) return false;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !reservation->has_reaped || reservation->retries++ == RETRIES)
+        return false;
     nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
     return true;
 }
 
 bool attempt_retry(struct attempt *attempt, CUresult result) {
-    bool again = reservation_retry(&attempt->reservation, result);
-    if (!again && attempt->is_counted && result == CUDA_ERROR_OUT_OF_MEMORY)
-        log_debug("%s: the driver is out of memory, though the limit is not reached", attempt->what);
-    return again;
+    bool is_retried = reservation_retry(&attempt->reservation, result);
+    if (!is_retried && attempt->is_limited && result == CUDA_ERROR_OUT_OF_MEMORY)
+        log_debug("%s: the driver reports CUDA_ERROR_OUT_OF_MEMORY, though the limit is not reached",
+                  attempt->function_name);
+    return is_retried;
 }
 
-static bool keep_piece(struct attempt *attempt, CUdeviceptr pointer) {
+static bool record_piece(struct attempt *attempt, CUdeviceptr pointer) {
     if (pointers_join_chunk(pointer)) return true;
     if (!reserve(attempt, GRANULARITY)) return false;
-    bool spare = false;
-    bool kept = pointers_add_piece(pointer, attempt->reservation.card, &spare);
-    if (!kept || spare) release_charge(attempt->reservation.card, GRANULARITY);
-    return kept;
+    bool is_charged_twice = false;
+    bool is_recorded = pointers_add_piece(pointer, attempt->reservation.card, &is_charged_twice);
+    if (!is_recorded || is_charged_twice) release_charge(attempt->reservation.card, GRANULARITY);
+    return is_recorded;
 }
 
-static void give_back(const struct attempt *attempt) {
+static void release_reservation(const struct attempt *attempt) {
     const struct reservation *reservation = &attempt->reservation;
     (attempt->is_managed ? release_managed : release_charge)(reservation->card, reservation->bytes);
 }
 
-static bool keep(struct attempt *attempt, CUdeviceptr pointer) {
-    if (attempt->is_piece) return keep_piece(attempt, pointer);
-    struct pointer_charge holding = {attempt->reservation.card, attempt->reservation.bytes, false, attempt->is_managed};
-    if (!attempt->is_charged || pointers_add(pointer, holding)) return true;
-    give_back(attempt);
+static bool record_allocation(struct attempt *attempt, CUdeviceptr pointer) {
+    if (attempt->is_piece) return record_piece(attempt, pointer);
+    struct pointer_charge charge = {attempt->reservation.card, attempt->reservation.bytes, false, attempt->is_managed};
+    if (!attempt->is_charged || pointers_add(pointer, charge)) return true;
+    release_reservation(attempt);
     return false;
 }
 
-static CUresult conclude(struct attempt *attempt, CUresult result, CUdeviceptr *pointer) {
+static CUresult record_or_undo(struct attempt *attempt, CUresult result, CUdeviceptr *pointer) {
     if (result != CUDA_SUCCESS) {
-        if (attempt->is_charged) give_back(attempt);
+        if (attempt->is_charged) release_reservation(attempt);
         return result;
     }
-    if (keep(attempt, *pointer)) return CUDA_SUCCESS;
-    (attempt->free ? attempt->free : REAL(cuMemFree_v2))(*pointer);
+    if (record_allocation(attempt, *pointer)) return CUDA_SUCCESS;
+    (attempt->driver_free ? attempt->driver_free : REAL(cuMemFree_v2))(*pointer);
     *pointer = 0;
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult attempt_finish(struct attempt *attempt, CUresult result, CUdeviceptr *pointer) {
-    result = conclude(attempt, result, pointer);
+    result = record_or_undo(attempt, result, pointer);
     attempt_end(attempt);
     return result;
 }

@@ -1,4 +1,3 @@
-/* The region's lock guards the region; it is never held across a call of the driver's. */
 #include "charge/charge.h"
 
 #include "charge/memory_class.h"
@@ -9,13 +8,12 @@
 #include "container/container.h"
 #include "region/account.h"
 
-/* Without a limit nothing would end it but the host's memory. */
 bool charge_may_spill(const uint8_t uuid[UUID_SIZE]) {
     return container_memory_policy() == MEMORY_SPILL && container_memory_limit(uuid) != UNLIMITED;
 }
 
-/* A process's first call takes its slot, so that the span has one to be marked on. */
-static int own_slot(struct region *region) {
+/* A process's first call claims the slot whose counters the call is noted in. */
+static int get_or_claim_slot(struct region *region) {
     int slot = container_slot(region);
     if (slot >= 0 || region_lock(region, REGION_LOCK_MS) != 0) return slot;
     slot = container_claim_slot(region);
@@ -26,7 +24,7 @@ static int own_slot(struct region *region) {
 int charge_begin_call(void) {
     struct region *region = container_region();
     if (!region) return -1;
-    int slot = own_slot(region);
+    int slot = get_or_claim_slot(region);
     account_begin_call(region, slot);
     return slot;
 }
@@ -35,11 +33,12 @@ void charge_end_call(int call_slot) {
     if (call_slot >= 0) account_end_call(container_region(), call_slot);
 }
 
-/* Under the region's lock; where that cannot be had it is not done: counted twice never, and rarely not at all. */
-static void note(void (*what)(struct region *, int, int, uint64_t), int card, uint64_t bytes) {
+/* Applies an update under LOCK_REGION. If the lock cannot be had in time, the update is dropped, not deferred, so that
+ * it is never applied twice. */
+static void update_locked(void (*update)(struct region *, int, int, uint64_t), int card, uint64_t bytes) {
     struct region *region = container_region();
     if (!region || region_lock(region, REGION_LOCK_MS) != 0) return;
-    what(region, container_slot(region), card, bytes);
+    update(region, container_slot(region), card, bytes);
     region_unlock(region);
 }
 
@@ -48,15 +47,15 @@ static void count_spill(struct region *region, int slot, int card, uint64_t byte
     account_count_spill(region, card, bytes);
 }
 
-void charge_count_spill(int card, uint64_t bytes) { note(count_spill, card, bytes); }
+void charge_count_spill(int card, uint64_t bytes) { update_locked(count_spill, card, bytes); }
 
-void charge_unconditionally(int card, uint64_t bytes) { note(account_charge, card, bytes); }
+void charge_unconditionally(int card, uint64_t bytes) { update_locked(account_charge, card, bytes); }
 
-void charge_mark_managed(int card, uint64_t bytes) { note(account_mark_managed, card, bytes); }
+void charge_mark_managed(int card, uint64_t bytes) { update_locked(account_mark_managed, card, bytes); }
 
-void charge_unmark_managed(int card, uint64_t bytes) { note(account_unmark_managed, card, bytes); }
+void charge_unmark_managed(int card, uint64_t bytes) { update_locked(account_unmark_managed, card, bytes); }
 
-static uint64_t used(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
+static uint64_t used_on_card(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
     return account_used(region, account_find_card(region, uuid));
 }
 
@@ -66,13 +65,13 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
     int slot = container_claim_slot(region);
     reservation->card = account_card(region, uuid);
     if (slot >= 0) release_apply_deferred(region, slot);
-    bool reserved = account_reserve(region, slot, reservation->card, reservation->bytes, limit);
+    bool is_reserved = account_reserve(region, slot, reservation->card, reservation->bytes, limit);
     region_unlock(region);
-    return reserved;
+    return is_reserved;
 }
 
-/* Looks at what is charged too much: our descriptors and pools, which can be looked at without NVML too, then all. */
-static void correct(const uint8_t uuid[UUID_SIZE]) {
+/* The memory classes come first, because they correct charges without NVML too. */
+static void correct_charges(const uint8_t uuid[UUID_SIZE]) {
     for (const struct memory_class *const *each = memory_classes; *each; each++)
         if ((*each)->correct) (*each)->correct(uuid, 1);
     reconcile_all(uuid, 1);
@@ -83,23 +82,22 @@ void charge_trim_idle(const uint8_t uuid[UUID_SIZE]) {
         if ((*each)->trim) (*each)->trim(uuid);
 }
 
-void charge_trim(const uint8_t uuid[UUID_SIZE]) {
+void charge_trim_and_correct(const uint8_t uuid[UUID_SIZE]) {
     charge_trim_idle(uuid);
-    correct(uuid);
+    correct_charges(uuid);
 }
 
-/* Nothing is refused before the dead are taken off, what was charged too much is corrected, and what is kept without
- * use is given back. */
-static bool reserve(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t limit,
-                    struct reservation *reservation) {
-    static void (*const ways[])(const uint8_t[UUID_SIZE]) = {correct, charge_trim};
+/* From cheap to costly: each remedy is tried only if the ones before it did not make room. */
+static bool reserve_with_remedies(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t limit,
+                                  struct reservation *reservation) {
+    static void (*const remedies[])(const uint8_t[UUID_SIZE]) = {correct_charges, charge_trim_and_correct};
     if (try_reserve(region, uuid, reservation, limit)) return true;
-    reservation->reaped = reaping_now(region, 1) > 0;
-    if (reservation->reaped && try_reserve(region, uuid, reservation, limit)) return true;
-    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
-        uint64_t before = used(region, uuid);
-        ways[way](uuid);
-        if (used(region, uuid) < before && try_reserve(region, uuid, reservation, limit)) return true;
+    reservation->has_reaped = reaping_now(region, 1) > 0;
+    if (reservation->has_reaped && try_reserve(region, uuid, reservation, limit)) return true;
+    for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++) {
+        uint64_t used_before = used_on_card(region, uuid);
+        remedies[i](uuid);
+        if (used_on_card(region, uuid) < used_before && try_reserve(region, uuid, reservation, limit)) return true;
     }
     return false;
 }
@@ -110,10 +108,11 @@ bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct reservatio
     return region && try_reserve(region, uuid, reservation, container_memory_limit(uuid));
 }
 
-bool charge_reserve(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct reservation *reservation) {
+bool charge_reserve(const char *function_name, const uint8_t uuid[UUID_SIZE], uint64_t bytes,
+                    struct reservation *reservation) {
     struct region *region = container_region();
     *reservation = (struct reservation){.card = -1, .bytes = bytes};
-    if (region && reserve(region, uuid, container_memory_limit(uuid), reservation)) return true;
-    refusals_report(what, uuid, bytes);
+    if (region && reserve_with_remedies(region, uuid, container_memory_limit(uuid), reservation)) return true;
+    refusals_report(function_name, uuid, bytes);
     return false;
 }

@@ -4,17 +4,17 @@
 #include "container/container.h"
 #include "region/account.h"
 
-static uint64_t lost_of(const struct pool *pool) {
+static uint64_t lost_bytes(const struct pool *pool) {
     uint64_t number = __atomic_load_n(&pool->number, __ATOMIC_RELAXED);
     return number != 0 ? exports_lost_bytes(number) : 0;
 }
 
-bool lost_pool_memory_is_due(const struct pool *pool) {
-    return lost_of(pool) != __atomic_load_n(&pool->lost, __ATOMIC_RELAXED);
+bool lost_pool_memory_has_changed(const struct pool *pool) {
+    return lost_bytes(pool) != __atomic_load_n(&pool->lost, __ATOMIC_RELAXED);
 }
 
 void lost_pool_memory_charge(struct region *region, struct pool *pool) {
-    uint64_t lost = lost_of(pool);
+    uint64_t lost = lost_bytes(pool);
     int slot = container_slot(region);
     if (lost == pool->lost) return;
     account_release(region, slot, pool->card, pool->lost);
@@ -26,5 +26,6 @@ void lost_pool_memory_charge(struct region *region, struct pool *pool) {
 
 void lost_pool_memory_charge_card(struct region *region, int card) {
     struct pool *pool;
-    for (unsigned at = 0; exports_any() && (pool = pools_next(card, &at));) lost_pool_memory_charge(region, pool);
+    for (unsigned cursor = 0; exports_any() && (pool = pools_next(card, &cursor));)
+        lost_pool_memory_charge(region, pool);
 }

@@ -1,15 +1,18 @@
-/* Charges what pools have lost (exported.h): marked like managed memory, for NVML does not count it. Under the pools'
- * lock and the region's. */
+/* Charges the lost memory of pools: exported, freed and given back by the pool, but still on the card and in no figure
+ * of the driver's (books/exports.h). The charge is marked as managed memory, for NVML does not count it. */
 #ifndef VGPU_CHARGE_LOST_POOL_MEMORY_H
 #define VGPU_CHARGE_LOST_POOL_MEMORY_H
 
 #include "books/pools.h"
 
-/* Of one pool; of all of a card, before a measurement takes off what NVML has ceased to count. */
+/* Sets the charge for one pool's lost memory to what is lost now. The caller holds LOCK_POOLS and LOCK_REGION. */
 void lost_pool_memory_charge(struct region *region, struct pool *pool);
+
+/* Sets it for every pool of a card (the region's row). Called before a measurement is applied, which would otherwise
+ * take off memory that NVML no longer counts. The caller holds LOCK_POOLS and LOCK_REGION. */
 void lost_pool_memory_charge_card(struct region *region, int card);
 
-/* Whether that would change anything. Under no lock. */
-bool lost_pool_memory_is_due(const struct pool *pool);
+/* Whether the pool's lost memory differs from what is charged for it. Needs no lock. */
+bool lost_pool_memory_has_changed(const struct pool *pool);
 
 #endif

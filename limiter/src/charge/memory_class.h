@@ -1,6 +1,6 @@
-/* Kinds of memory whose charge only their own module can correct: physical memory by handle, pools, memory of graphs.
- * `charge` knows them by this table alone, which main/memory_classes.c fills: hooks include charge, never the reverse.
- */
+/* Kinds of memory that `charge` cannot correct itself: physical memory, pools, memory of graphs. Each is a table of
+ * functions that its module in hooks/ defines. main/memory_classes.c lists them, because charge/ may not include
+ * hooks/. The caller of these functions holds no lock. */
 #ifndef VGPU_CHARGE_MEMORY_CLASS_H
 #define VGPU_CHARGE_MEMORY_CLASS_H
 
@@ -9,20 +9,21 @@
 
 #include "common/gpu_uuid.h"
 
-/* NULL where there is nothing to do. */
+/* A function is NULL if its class has nothing to do. */
 struct memory_class {
-    /* Takes back what is charged too much on a card; the caller has `own_calls` calls (charge.h) under way. */
+    /* Releases what is charged too much on a card. The calling thread has `own_calls` calls open (see reconcile.h). */
     void (*correct)(const uint8_t uuid[UUID_SIZE], unsigned own_calls);
 
-    /* Has the driver give back what is kept on a card without use; within a call (charge.h). */
+    /* Has the driver give back idle memory of a card. The calling thread has a call open (charge.h). */
     void (*trim)(const uint8_t uuid[UUID_SIZE]);
 
-    /* Before a card's usage is shown: what can be corrected in less than a microsecond. `card` is the region's row;
-     * `is_after_reaping`: dead processes were looked for just now, which happens ten times a second at most. */
+    /* Corrects what takes less than a microsecond, before a card's usage is shown to the program. `card` is the
+     * region's row. `is_after_reaping`: dead processes have just been looked for, at most ten times a second, so slower
+     * checks may be made. */
     void (*refresh)(const uint8_t uuid[UUID_SIZE], int card, bool is_after_reaping);
 };
 
-/* In the order in which they are asked; NULL after the last. */
+/* In the order of calling; NULL after the last. */
 extern const struct memory_class *const memory_classes[];
 
 #endif

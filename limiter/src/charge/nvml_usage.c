@@ -9,19 +9,21 @@
 #include "common/log.h"
 #include "driver/function_table.h"
 
-/* Room for so many processes is tried first; NVML says where there are more, and a few may come meanwhile. */
-enum { FIRST_ROOM = 64, SPARE_ROOM = 16, TRIES = 4 };
+/* The array starts with INITIAL_ENTRIES. If there are more processes, NVML says how many, and SPARE_ENTRIES allow for
+ * processes that start before the next of TRIES queries. */
+enum { INITIAL_ENTRIES = 64, SPARE_ENTRIES = 16, TRIES = 4 };
 
-static bool is_ready;   /* atomically */
-static bool is_trusted; /* atomically */
+static bool is_ready;   /* NVML is initialised; atomic, release on set */
+static bool is_trusted; /* relaxed atomic */
 
 void nvml_usage_start(void) {
     if (__atomic_load_n(&is_ready, __ATOMIC_ACQUIRE)) return;
-    nvmlReturn_t result = REAL(nvmlInit_v2)(); /* counted by NVML: two threads at once do no harm */
+    nvmlReturn_t result = REAL(nvmlInit_v2)(); /* NVML counts initialisations, so two threads may do this at once */
     if (result == NVML_SUCCESS)
         __atomic_store_n(&is_ready, true, __ATOMIC_RELEASE);
     else
-        log_debug("NVML says %d: memory is counted, not measured", (int)result);
+        log_debug("nvmlInit_v2 failed with %d: usage is not measured, so contexts and code are not charged",
+                  (int)result);
 }
 
 static void forget(void) { is_ready = is_trusted = false; }
@@ -37,29 +39,28 @@ static nvmlReturn_t find_device(const uint8_t uuid[UUID_SIZE], nvmlDevice_t *dev
     return REAL(nvmlDeviceGetHandleByUUID)(text, device);
 }
 
-static nvmlReturn_t ask(nvmlDevice_t device, struct nvml_usage *usage) {
+static nvmlReturn_t query(nvmlDevice_t device, struct nvml_usage *usage) {
     return functions_has(FN_nvmlDeviceGetComputeRunningProcesses_v3)
-               ? REAL(nvmlDeviceGetComputeRunningProcesses_v3)(device, &usage->count, usage->list)
+               ? REAL(nvmlDeviceGetComputeRunningProcesses_v3)(device, &usage->count, usage->processes)
                : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
 
-/* Asks again with more room while NVML says that there is too little. */
-static nvmlReturn_t list(nvmlDevice_t device, struct nvml_usage *usage) {
+static nvmlReturn_t read_processes(nvmlDevice_t device, struct nvml_usage *usage) {
     nvmlReturn_t result = NVML_ERROR_INSUFFICIENT_SIZE;
-    unsigned room = FIRST_ROOM;
+    unsigned capacity = INITIAL_ENTRIES;
     for (int tries = 0; tries < TRIES && result == NVML_ERROR_INSUFFICIENT_SIZE; tries++) {
-        free(usage->list);
-        usage->list = malloc(room * sizeof *usage->list);
-        if (!usage->list) return NVML_ERROR_MEMORY;
-        usage->count = room;
-        result = ask(device, usage);
-        room = usage->count + SPARE_ROOM;
+        free(usage->processes);
+        usage->processes = malloc(capacity * sizeof *usage->processes);
+        if (!usage->processes) return NVML_ERROR_MEMORY;
+        usage->count = capacity;
+        result = query(device, usage);
+        capacity = usage->count + SPARE_ENTRIES;
     }
     return result;
 }
 
-/* The program may have ended NVML more often than it began it. */
-static bool is_good(nvmlReturn_t result) {
+/* NVML is uninitialised again if the program has called nvmlShutdown more often than nvmlInit. */
+static bool has_succeeded(nvmlReturn_t result) {
     if (result == NVML_ERROR_UNINITIALIZED) __atomic_store_n(&is_ready, false, __ATOMIC_RELEASE);
     return result == NVML_SUCCESS;
 }
@@ -68,19 +69,19 @@ bool nvml_usage_read(const uint8_t uuid[UUID_SIZE], struct nvml_usage *usage) {
     nvmlDevice_t device;
     *usage = (struct nvml_usage){0};
     if (!__atomic_load_n(&is_ready, __ATOMIC_ACQUIRE)) return false;
-    if (is_good(find_device(uuid, &device)) && is_good(list(device, usage))) return true;
+    if (has_succeeded(find_device(uuid, &device)) && has_succeeded(read_processes(device, usage))) return true;
     nvml_usage_free(usage);
     return false;
 }
 
 void nvml_usage_free(struct nvml_usage *usage) {
-    free(usage->list);
+    free(usage->processes);
     *usage = (struct nvml_usage){0};
 }
 
 bool nvml_usage_of_process(const struct nvml_usage *usage, uint32_t pid, uint64_t *bytes) {
     *bytes = 0;
     for (unsigned i = 0; i < usage->count && *bytes == 0; i++)
-        if (usage->list[i].pid == pid) *bytes = usage->list[i].usedGpuMemory;
+        if (usage->processes[i].pid == pid) *bytes = usage->processes[i].usedGpuMemory;
     return *bytes != (uint64_t)NVML_VALUE_NOT_AVAILABLE;
 }

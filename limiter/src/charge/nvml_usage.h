@@ -1,6 +1,8 @@
-/* What NVML says that the processes on a card hold. Exact and without lag, but for managed memory, which it counts as
- * nobody's; inside a pid namespace it names that namespace's processes by their pids there. One question takes 20 to
- * 32 us (measured on an H200, driver 580). */
+/* Reads from NVML how much memory each process holds on a card.
+ *
+ * The figures are exact and without lag, except that managed memory is counted for no process. Inside a pid namespace
+ * NVML names that namespace's processes, by their pids there. One query takes 20 to 32 us (measured on an H200, driver
+ * 580). Takes no lock; any thread may call. */
 #ifndef VGPU_CHARGE_NVML_USAGE_H
 #define VGPU_CHARGE_NVML_USAGE_H
 
@@ -12,25 +14,28 @@
 
 struct nvml_usage {
     unsigned count;
-    nvmlProcessInfo_t *list;
+    nvmlProcessInfo_t *processes; /* allocated; NULL: none */
 };
 
-/* Makes NVML ready, which takes 8 to 12 ms the first time; at the first context's creation, never at a program's start.
- * Where there is no NVML, nothing can be measured, and what is charged stands. */
+/* Initialises NVML, which takes 8 to 12 ms the first time, so it is called when the first context is made, not at the
+ * program's start. On error nothing can be measured and charges stay as they were made. */
 void nvml_usage_start(void);
 
-/* All processes on a card, for the caller to free; false where NVML is not ready or does not say. */
+/* Reads all processes on a card; the caller frees them with `nvml_usage_free`. False, with nothing to free, if NVML is
+ * not initialised or fails. */
 bool nvml_usage_read(const uint8_t uuid[UUID_SIZE], struct nvml_usage *usage);
 
 void nvml_usage_free(struct nvml_usage *usage);
 
-/* What a process holds by those usage: 0 where they do not name it. False where they name it without a figure, as on
+/* Bytes that a process holds according to `usage`; 0 if it is not listed. False if it is listed without a figure, as on
  * a virtual GPU. */
 bool nvml_usage_of_process(const struct nvml_usage *usage, uint32_t pid, uint64_t *bytes);
 
-/* Whether NVML has been seen to follow this process's own memory. Until then its word is not taken for ours: it may not
- * see us, or by another pid. */
+/* Whether NVML's figure has been seen to grow with this process's own memory. Until then its figures are not charged:
+ * NVML may not see this process, or may know it by another pid. */
 bool nvml_usage_is_trusted(void);
+
+/* Notes that NVML's figure follows this process's memory. */
 void nvml_usage_trust(void);
 
 #endif

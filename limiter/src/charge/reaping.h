@@ -1,4 +1,5 @@
-/* The ends of the container's processes, as far as nobody was told of them. */
+/* Clears the slots and charges of processes of this container that have ended. Takes LOCK_REGION and, to measure,
+ * LOCK_POOLS; the caller holds no lock. */
 #ifndef VGPU_CHARGE_REAPING_H
 #define VGPU_CHARGE_REAPING_H
 
@@ -6,11 +7,12 @@
 
 #include "region/region.h"
 
-/* Takes the charges of the dead off; the caller has `own` spans (charge.h) open. How many they were. What they had
- * shared may live on with another process: it is charged there before. */
-unsigned reaping_now(struct region *region, unsigned own);
+/* Clears the charges of dead processes, and returns how many there were. The calling thread has `own_calls` calls open
+ * (see reconcile.h). If there is a dead process, all cards are reconciled first, so that memory which it shared is
+ * charged to the process that still has it. */
+unsigned reaping_now(struct region *region, unsigned own_calls);
 
-/* The same for the view, at most every 100 ms; whether that was due. */
+/* `reaping_now` for the view, with no call open, at most every 100 ms. Returns whether it was due. */
 bool reaping_if_due(struct region *region);
 
 #endif

@@ -11,162 +11,166 @@
 #include "container/container.h"
 #include "region/account.h"
 
-/* How often a measurement is tried that other threads' calls spoil, and the pause between. */
+/* Tries of a measurement that other threads' calls spoil, and the pause between them. */
 enum { TRIES = 5, PAUSE_NS = 50000 };
 
-/* While the driver clears a dead process away a measurement takes long, and a program waits for all of them. */
+/* Bounds all tries together (40 ms), because a program waits for them: an NVML query is slow while the driver cleans up
+ * a dead process. */
 static const uint64_t TRIES_NS = 40000000;
 
-/* One look: the calls of each slot, and what our pools had reserved, as they stood before NVML was asked. */
+/* NVML's figures of a card, and the state before they were read that decides whether they may be applied. */
 struct nvml_snapshot {
     struct region *region;
-    int card;
-    int slots;
-    int own_slot;
-    unsigned own;
-    uint64_t pooled;
-    uint64_t calls[REGION_SLOTS];
-    struct nvml_usage usage;
+    int card;                     /* row in the region */
+    int slots;                    /* entries of `calls` */
+    int own_slot;                 /* this process's; -1: none */
+    unsigned own_calls;           /* calls that the calling thread has open */
+    uint64_t pool_bytes;          /* what this process's pools had reserved */
+    uint64_t calls[REGION_SLOTS]; /* call counters of each slot (account_calls) */
+    struct nvml_usage usage;      /* read last */
 };
 
-static bool begin(struct nvml_snapshot *snapshot, const uint8_t uuid[UUID_SIZE], unsigned own) {
+static bool take_snapshot(struct nvml_snapshot *snapshot, const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
     snapshot->region = container_region();
     snapshot->card = snapshot->region ? account_find_card(snapshot->region, uuid) : -1;
     if (snapshot->card < 0 || !nvml_usage_is_trusted()) return false;
-    snapshot->own = own;
+    snapshot->own_calls = own_calls;
     snapshot->own_slot = container_slot(snapshot->region);
     snapshot->slots = account_slots(snapshot->region);
     for (int slot = 0; slot < snapshot->slots; slot++) snapshot->calls[slot] = account_calls(snapshot->region, slot);
     pools_lock();
-    bool known = pools_read_card(snapshot->card, &snapshot->pooled);
+    bool is_known = pools_read_card(snapshot->card, &snapshot->pool_bytes);
     pools_unlock();
-    return known && nvml_usage_read(uuid, &snapshot->usage);
+    return is_known && nvml_usage_read(uuid, &snapshot->usage);
 }
 
-/* The functions down to the next line are called under the region's lock and the pools'. */
-
-static bool set(const struct nvml_snapshot *snapshot, int slot) {
+/* The caller holds LOCK_REGION, and LOCK_POOLS for this process's own slot. */
+static bool reconcile_slot(const struct nvml_snapshot *snapshot, int slot) {
     uint64_t bytes, calls = snapshot->calls[slot];
     if (!nvml_usage_of_process(&snapshot->usage, snapshot->region->slots[slot].pid, &bytes)) return false;
     return slot == snapshot->own_slot
-               ? account_reconcile(snapshot->region, slot, snapshot->card, bytes, calls, snapshot->own)
+               ? account_reconcile(snapshot->region, slot, snapshot->card, bytes, calls, snapshot->own_calls)
                : account_reconcile_other(snapshot->region, slot, snapshot->card, bytes, calls);
 }
 
-/* What our pools have given back meanwhile, at another thread's synchronisation, is or is not in the usage. */
-static bool settle_self(const struct nvml_snapshot *snapshot, bool is_pooled_same) {
-    if (snapshot->own_slot < 0 || !is_pooled_same) return false;
+/* If a pool has changed since the snapshot, at another thread's synchronisation, it is unknown whether NVML's figure
+ * was read before or after that. The caller holds LOCK_POOLS and LOCK_REGION. */
+static bool reconcile_self(const struct nvml_snapshot *snapshot, bool are_pools_unchanged) {
+    if (snapshot->own_slot < 0 || !are_pools_unchanged) return false;
     release_apply_deferred(snapshot->region, snapshot->own_slot);
     lost_pool_memory_charge_card(snapshot->region, snapshot->card);
-    if (!set(snapshot, snapshot->own_slot)) return false;
+    if (!reconcile_slot(snapshot, snapshot->own_slot)) return false;
     pools_mark_charged(snapshot->card, account_corrections(snapshot->region, snapshot->own_slot, snapshot->card));
     return true;
 }
 
-/* Another's pid means something to us in our own pid namespace only. */
-static bool is_seen(const struct nvml_snapshot *snapshot, int slot, const struct identity *self) {
-    const struct region_slot *of = &snapshot->region->slots[slot];
-    return slot != snapshot->own_slot && of->pid != 0 && of->namespace == self->namespace;
+/* NVML's list names processes of this pid namespace only. */
+static bool is_visible(const struct nvml_snapshot *snapshot, int slot, const struct identity *self) {
+    const struct region_slot *other = &snapshot->region->slots[slot];
+    return slot != snapshot->own_slot && other->pid != 0 && other->namespace == self->namespace;
 }
 
-/* Whether all of them could be. */
-static bool set_others(const struct nvml_snapshot *snapshot) {
+/* Returns whether all visible processes could be reconciled. The caller holds LOCK_REGION. */
+static bool reconcile_other_slots(const struct nvml_snapshot *snapshot) {
     struct identity self = container_self();
-    bool done = true;
+    bool is_done = true;
     for (int slot = 0; slot < snapshot->slots; slot++)
-        if (is_seen(snapshot, slot, &self)) done &= set(snapshot, slot);
-    return done;
+        if (is_visible(snapshot, slot, &self)) is_done &= reconcile_slot(snapshot, slot);
+    return is_done;
 }
 
-/* The functions from here on take it. */
-
-static bool correct(const struct nvml_snapshot *snapshot, bool others) {
-    uint64_t pooled;
-    bool done = false;
+static bool apply_snapshot(const struct nvml_snapshot *snapshot, bool with_others) {
+    uint64_t pool_bytes;
+    bool is_done = false;
     pools_lock();
-    bool is_same = pools_read_card(snapshot->card, &pooled) && pooled == snapshot->pooled;
+    bool are_pools_unchanged = pools_read_card(snapshot->card, &pool_bytes) && pool_bytes == snapshot->pool_bytes;
     if (region_lock(snapshot->region, REGION_LOCK_MS) == 0) {
-        done = settle_self(snapshot, is_same);
-        if (others) set_others(snapshot);
+        is_done = reconcile_self(snapshot, are_pools_unchanged);
+        if (with_others) reconcile_other_slots(snapshot);
         region_unlock(snapshot->region);
     }
     pools_unlock();
-    return done;
+    return is_done;
 }
 
-static bool settle(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
+static bool try_reconcile(const uint8_t uuid[UUID_SIZE], unsigned own_calls, bool with_others) {
     struct nvml_snapshot snapshot;
-    if (!begin(&snapshot, uuid, own)) return false;
-    bool done = correct(&snapshot, others);
+    if (!take_snapshot(&snapshot, uuid, own_calls)) return false;
+    bool is_done = apply_snapshot(&snapshot, with_others);
     nvml_usage_free(&snapshot.usage);
-    return done;
+    return is_done;
 }
 
-static bool insist(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
+static bool reconcile_with_retries(const uint8_t uuid[UUID_SIZE], unsigned own_calls, bool with_others) {
     if (!nvml_usage_is_trusted()) return false;
-    uint64_t until = clock_now() + TRIES_NS;
-    for (int tries = 1; !settle(uuid, own, others); tries++) {
-        if (tries == TRIES || clock_now() > until) return false;
+    uint64_t deadline = clock_now() + TRIES_NS;
+    for (int tries = 1; !try_reconcile(uuid, own_calls, with_others); tries++) {
+        if (tries == TRIES || clock_now() > deadline) return false;
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
     return true;
 }
 
-/* Where nothing can be measured there is nothing to try again for. */
-static bool settle_others_on(const uint8_t uuid[UUID_SIZE]) {
+/* True if no snapshot can be taken, for then another try would not help. */
+static bool try_reconcile_others(const uint8_t uuid[UUID_SIZE]) {
     struct nvml_snapshot snapshot;
-    if (!begin(&snapshot, uuid, 0)) return true;
-    bool done = false;
+    if (!take_snapshot(&snapshot, uuid, 0)) return true;
+    bool is_done = false;
     if (region_lock(snapshot.region, REGION_LOCK_MS) == 0) {
-        done = set_others(&snapshot);
+        is_done = reconcile_other_slots(&snapshot);
         region_unlock(snapshot.region);
     }
     nvml_usage_free(&snapshot.usage);
-    return done;
+    return is_done;
 }
 
 void reconcile_others(void) {
     const struct region *region = container_region();
     for (int card = 0; region && card < REGION_CARDS; card++)
         for (int tries = 0; tries < TRIES && region->cards[card].taken; tries++) {
-            if (settle_others_on(region->cards[card].uuid)) break;
+            if (try_reconcile_others(region->cards[card].uuid)) break;
             nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
         }
 }
 
-bool reconcile_own(const uint8_t uuid[UUID_SIZE], unsigned own) { return insist(uuid, own, false); }
-
-bool reconcile_once(const uint8_t uuid[UUID_SIZE], unsigned own) {
-    return nvml_usage_is_trusted() && settle(uuid, own, false);
+bool reconcile_own(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
+    return reconcile_with_retries(uuid, own_calls, false);
 }
 
-bool reconcile_all(const uint8_t uuid[UUID_SIZE], unsigned own) { return insist(uuid, own, true); }
+bool reconcile_once(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
+    return nvml_usage_is_trusted() && try_reconcile(uuid, own_calls, false);
+}
 
-void reconcile_every_card(unsigned own) {
+bool reconcile_all(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
+    return reconcile_with_retries(uuid, own_calls, true);
+}
+
+void reconcile_every_card(unsigned own_calls) {
     const struct region *region = container_region();
     for (int card = 0; region && card < REGION_CARDS; card++)
-        if (region->cards[card].taken) insist(region->cards[card].uuid, own, true);
+        if (region->cards[card].taken) reconcile_with_retries(region->cards[card].uuid, own_calls, true);
 }
 
-static struct cadence cadences[REGION_CARDS];
+static struct cadence cadences[REGION_CARDS]; /* by the region's row */
 
-/* The view need not be nearer to all than it is to the dead (reaping.h): some 10 to 100 ms, and of the time 0.5 %. */
-static struct cadence_limits terms(void) {
-    uint64_t most = clock_ticks_quarter_second() / 2;
-    return (struct cadence_limits){.least = most / 8, .most = most, .times = 200};
+/* Pauses of about 10 to 100 ms, like the reaping interval: the view need not be more current than that. 200 times the
+ * duration bounds measurements to 0.5 % of the time. */
+static struct cadence_limits intervals(void) {
+    uint64_t max_pause = clock_ticks_quarter_second() / 2;
+    return (struct cadence_limits){.min_pause = max_pause / 8, .max_pause = max_pause, .pause_per_duration = 200};
 }
 
-bool reconcile_if_due(const uint8_t uuid[UUID_SIZE], unsigned own, bool others) {
+bool reconcile_if_due(const uint8_t uuid[UUID_SIZE], unsigned own_calls, bool with_others) {
     const struct region *region = nvml_usage_is_trusted() ? container_region() : NULL;
     int card = region ? account_find_card(region, uuid) : -1;
     if (card < 0) return false;
-    uint64_t begun = clock_ticks();
-    if (!cadence_take(&cadences[card], terms(), begun)) return false;
+    uint64_t started = clock_ticks();
+    if (!cadence_take(&cadences[card], intervals(), started)) return false;
     uint32_t before = account_corrections(region, container_slot(region), card);
-    bool done = settle(uuid, own, others);
+    bool is_done = try_reconcile(uuid, own_calls, with_others);
     bool has_changed = account_corrections(region, container_slot(region), card) != before;
-    cadence_record(&cadences[card], terms(), begun, clock_ticks(), !done || has_changed);
-    return done;
+    cadence_record(&cadences[card], intervals(), started, clock_ticks(), !is_done || has_changed);
+    return is_done;
 }
 
 void reconcile_soon(void) {

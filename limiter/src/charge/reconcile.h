@@ -1,5 +1,9 @@
-/* The model charges before a call, NVML corrects after it: what NVML says of a process, and its managed memory, is what
- * the process holds. See docs/adr/0013. */
+/* Reconciles charges with NVML: sets a process's charge on a card to NVML's figure plus its managed memory.
+ *
+ * A figure is read without a lock, and applied under LOCK_POOLS and LOCK_REGION only if the process had no call open
+ * (charge.h) when NVML was asked and has begun none since; otherwise figure and charge may rightly differ. The calling
+ * thread's own calls are excepted by `own_calls`: how many it has open, whose driver call is over or has not begun. See
+ * docs/adr/0013. Nothing happens until NVML is trusted (nvml_usage.h). The caller holds no lock. */
 #ifndef VGPU_CHARGE_RECONCILE_H
 #define VGPU_CHARGE_RECONCILE_H
 
@@ -8,29 +12,31 @@
 
 #include "region/region.h"
 
-/* Sets this process's charge on a card to what it holds. `own` is how many calls that change it the caller has under
- * way, whose driver's part is over. False where nobody can say: without NVML, or while other threads are in such calls.
- */
-bool reconcile_own(const uint8_t uuid[UUID_SIZE], unsigned own);
+/* Reconciles this process on a card. Tries up to 5 times, within 40 ms. False if no try succeeded: NVML is missing or
+ * not trusted, or other threads always had calls open. */
+bool reconcile_own(const uint8_t uuid[UUID_SIZE], unsigned own_calls);
 
-/* One try of it, where a later one does as well. */
-bool reconcile_once(const uint8_t uuid[UUID_SIZE], unsigned own);
+/* Reconciles this process on a card with a single try, for callers that can leave it to a later one. */
+bool reconcile_once(const uint8_t uuid[UUID_SIZE], unsigned own_calls);
 
-/* The same, and every other process's of the container that we can see. */
-bool reconcile_all(const uint8_t uuid[UUID_SIZE], unsigned own);
+/* `reconcile_own`, and in the same tries every other process of the container in this pid namespace. Returns whether
+ * this process was reconciled. */
+bool reconcile_all(const uint8_t uuid[UUID_SIZE], unsigned own_calls);
 
-/* Every other process's, on every card: before memory that they may share is taken off here. */
+/* Reconciles every other process on every card. Called before this process releases memory that others may have open,
+ * so that it is charged to them first. */
 void reconcile_others(void);
 
 /* `reconcile_all` on every card that the container uses. */
-void reconcile_every_card(unsigned own);
+void reconcile_every_card(unsigned own_calls);
 
-/* One try of `reconcile_own`, or with the `others`, where the last one is long enough ago: 10 ms, and up to 100 as long
- * as they find nothing new; and so long that all of them take no more than 0.5 % of the time. Whether it was made, and
- * said something. */
-bool reconcile_if_due(const uint8_t uuid[UUID_SIZE], unsigned own, bool others);
+/* Reconciles this process, and with `with_others` every other one, with a single try if one is due: 10 ms after the
+ * last, up to 100 ms while tries find nothing new, and never more than 0.5 % of the time. Returns whether a try was
+ * made and succeeded for this process. */
+bool reconcile_if_due(const uint8_t uuid[UUID_SIZE], unsigned own_calls, bool with_others);
 
-/* Something was done that may have taken memory without a word: the next of those is due as soon as it may be. */
+/* Makes the next `reconcile_if_due` on each card due as early as allowed, after something that may have taken memory
+ * without a call, such as code loaded at a kernel's first launch. */
 void reconcile_soon(void);
 
 #endif

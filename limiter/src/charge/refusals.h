@@ -1,4 +1,4 @@
-/* A refusal is told twice: counted in the region, for the node to see, and in a line for the program's user. */
+/* Reports a refused allocation: counted in the region, for metrics, and logged for the program's user. */
 #ifndef VGPU_CHARGE_REFUSALS_H
 #define VGPU_CHARGE_REFUSALS_H
 
@@ -6,7 +6,8 @@
 
 #include "region/region.h"
 
-/* `what` is the function that asked for `bytes` of a card's memory. */
-void refusals_report(const char *what, const uint8_t uuid[UUID_SIZE], uint64_t bytes);
+/* Reports that `function_name` was refused `bytes` of a card's memory. May take LOCK_REGION; the caller holds no
+ * lock. */
+void refusals_report(const char *function_name, const uint8_t uuid[UUID_SIZE], uint64_t bytes);
 
 #endif

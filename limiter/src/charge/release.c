@@ -6,9 +6,10 @@
 #include "process/fork.h"
 #include "region/account.h"
 
-/* Releases that wait for the lock; of them, what is managed memory. Atomically. */
+/* Releases that wait for LOCK_REGION, in bytes by the region's row. Atomic: any thread adds, the holder of the lock
+ * takes; the sequentially consistent `is_any_deferred` publishes them. */
 static uint64_t deferred[REGION_CARDS];
-static uint64_t deferred_managed[REGION_CARDS];
+static uint64_t deferred_managed[REGION_CARDS]; /* part of `deferred` that is marked as managed */
 static bool is_any_deferred;
 
 static void forget(void) {
@@ -18,7 +19,6 @@ static void forget(void) {
 }
 FORGET_IN_CHILD(forget);
 
-/* Under the region's lock. */
 void release_apply_deferred(struct region *region, int slot) {
     pending_pool_ends_apply(region, slot);
     if (!__atomic_exchange_n(&is_any_deferred, false, __ATOMIC_SEQ_CST)) return;
@@ -49,7 +49,7 @@ void release_charge(int card, uint64_t bytes) { defer(card, bytes, 0); }
 
 void release_managed(int card, uint64_t bytes) { defer(card, bytes, bytes); }
 
-void release_pool(struct pending_pool_end end) {
+void release_shared_pool(struct pending_pool_end end) {
     struct region *region = container_region();
     if (region && pending_pool_ends_add(end)) apply_now(region);
 }

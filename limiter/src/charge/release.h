@@ -1,4 +1,5 @@
-/* Takes charges back, at once or as soon as the region's lock can be had. */
+/* Takes charges back. A release never fails: if LOCK_REGION cannot be had within REGION_LOCK_MS, it is deferred until
+ * this process next holds the lock. */
 #ifndef VGPU_CHARGE_RELEASE_H
 #define VGPU_CHARGE_RELEASE_H
 
@@ -7,14 +8,17 @@
 #include "region/pending_pool_ends.h"
 #include "region/region.h"
 
-/* Takes a charge back. Never fails: where the lock cannot be had in time, the next one to have it catches up. */
+/* Releases `bytes` charged to this process on a card (the region's row; -1 does nothing). The caller holds no lock. */
 void release_charge(int card, uint64_t bytes);
+
+/* Releases `bytes` that are marked as managed memory, with the mark. The caller holds no lock. */
 void release_managed(int card, uint64_t bytes);
 
-/* The same with the end of a pool that is shared, whose rows (shares.h) end at the same moment. */
-void release_pool(struct pending_pool_end end);
+/* Releases the charge of a pool that was shared and ends its rows in the region at the same moment, so that memory
+ * which others still have is never uncharged (region/pool_exports.h). The caller holds no lock. */
+void release_shared_pool(struct pending_pool_end end);
 
-/* Takes back what waits for the lock, which the caller has. */
+/* Applies deferred releases. `slot` is this process's. The caller holds LOCK_REGION. */
 void release_apply_deferred(struct region *region, int slot);
 
 #endif

@@ -1,19 +1,19 @@
-/* What is charged, as the program is shown it. */
+/* Charges as the program is shown them by cuMemGetInfo and NVML. The caller holds no lock. */
 #ifndef VGPU_CHARGE_USAGE_VIEW_H
 #define VGPU_CHARGE_USAGE_VIEW_H
 
 #include "region/region.h"
 
-/* The same, and the bytes that the container's living processes hold on this card; of one that died, up to 100 ms
- * longer. Without a limit nobody asks for them: then they are 0. */
 struct usage_view {
-    uint64_t limit;
-    uint64_t used;
+    uint64_t limit; /* bytes that the container may hold on the card; UNLIMITED: no limit */
+    uint64_t used;  /* bytes that its processes hold; a dead process counts for up to 100 ms; 0 without a limit */
 };
+
+/* The container's limit and usage of a card. Brings the usage up to date first, if that is due. */
 struct usage_view usage_view_of_card(const uint8_t uuid[UUID_SIZE]);
 
-/* Bytes that the process of that pid, as this process knows it, holds on this card; false where it is none of the
- * container's that has ever used a card. */
+/* Bytes that a process holds on a card; `pid` is as this process's pid namespace numbers it. False if it is no process
+ * of the container, or has never used a card. */
 bool usage_view_of_process(uint32_t pid, const uint8_t uuid[UUID_SIZE], uint64_t *bytes);
 
 #endif

@@ -13,103 +13,104 @@
 #include "process/lock.h"
 #include "region/account.h"
 
-static uint64_t charged[REGION_CARDS]; /* under the mutex: bytes, of each device */
+static uint64_t charged[REGION_CARDS]; /* bytes charged for graphs, by device; guarded by LOCK_GRAPH_MEMORY */
 
 static void forget(void) { memset(charged, 0, sizeof charged); }
 FORGET_IN_CHILD(forget);
 
-static uint64_t held(int device) {
+static uint64_t reserved_bytes(int device) {
     cuuint64_t bytes = 0;
     REAL(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes);
     return bytes;
 }
 
-void graph_memory_look(const char *what, CUdevice device, struct graph_calls *calls) {
+void graph_memory_begin_trim(const char *function_name, CUdevice device, struct graph_calls *calls) {
     calls->count = device >= 0 && device < REGION_CARDS;
-    struct graph_call *call = &calls->of[0];
+    struct graph_call *call = &calls->devices[0];
     if (calls->count == 0) return;
-    *call = (struct graph_call){.device = device, .before = held(device)};
-    call->attempt = attempt_begin_on(what, device, 0);
+    *call = (struct graph_call){.device = device, .reserved_before = reserved_bytes(device)};
+    call->attempt = attempt_begin_on(function_name, device, 0);
 }
 
-/* Takes a device's charge to what its graphs hold, `claimed` of which is charged too: what is charged too much. Where
- * it is too little, another thread has claimed that, or a measurement will say. */
-static uint64_t excess(CUdevice device, uint64_t claimed, uint64_t now) {
+/* Notes that a device's graphs are charged what they hold, and returns by how much the former charge and
+ * `reserved_ahead` exceed that. If they are less, another thread has reserved the difference, or the next measurement
+ * charges it. */
+static uint64_t update_charged(CUdevice device, uint64_t reserved_ahead, uint64_t reserved_now) {
     lock_take(LOCK_GRAPH_MEMORY);
-    uint64_t all = charged[device] + claimed;
-    charged[device] = now;
+    uint64_t charged_total = charged[device] + reserved_ahead;
+    charged[device] = reserved_now;
     lock_release(LOCK_GRAPH_MEMORY);
-    return all > now ? all - now : 0;
+    return charged_total > reserved_now ? charged_total - reserved_now : 0;
 }
 
-static void give_back(struct attempt *attempt) {
+static void release_attempt(struct attempt *attempt) {
     if (attempt->is_charged) release_charge(attempt->reservation.card, attempt->reservation.bytes);
     attempt_end(attempt);
 }
 
-static uint64_t missing(uint64_t need, uint64_t there) { return need > there ? need - there : 0; }
+static uint64_t shortfall(uint64_t need, uint64_t present) { return need > present ? need - present : 0; }
 
-/* What is there is shared. To have room for the rest it may be trimmed: then more is missing, and that is charged. */
-static bool begin_shared(uint64_t need, struct graph_call *call) {
-    const char *what = call->attempt.what;
+/* Reserved memory is idle, because every graph frees its allocations. Making room for the reservation may trim it; then
+ * more is missing, so the shortfall is computed a second time. */
+static bool begin_without_unfreed(uint64_t need, struct graph_call *call) {
+    const char *function_name = call->attempt.function_name;
     for (int tries = 0; tries < 2; tries++) {
-        call->before = held(call->device);
-        if (need <= call->before) return true;
-        call->attempt = attempt_begin_on(what, call->device, missing(need, call->before));
-        if (call->attempt.is_refused || held(call->device) >= call->before) break;
-        if (tries == 0) give_back(&call->attempt);
+        call->reserved_before = reserved_bytes(call->device);
+        if (need <= call->reserved_before) return true;
+        call->attempt = attempt_begin_on(function_name, call->device, shortfall(need, call->reserved_before));
+        if (call->attempt.is_refused || reserved_bytes(call->device) >= call->reserved_before) break;
+        if (tries == 0) release_attempt(&call->attempt);
     }
     return !call->attempt.is_refused;
 }
 
-/* In a span of the call. */
-static bool charge_now(struct graph_call *call, uint64_t bytes) {
+static bool charge_more(struct graph_call *call, uint64_t bytes) {
     struct reservation reservation;
     if (!charge_try(call->attempt.uuid, bytes, &reservation)) return false;
     call->attempt.reservation.bytes += bytes;
     return true;
 }
 
-/* What is there may be in use: then all of the need is missing, else the difference. Where all does not fit even after
- * what is idle was trimmed, it must be tried. */
-static bool begin_left(uint64_t need, struct graph_call *call) {
+/* Reserved memory may be in use by allocations that an earlier graph left, so the growth lies between the difference
+ * and the whole need. If the whole need does not fit, even after trimming, the difference is reserved, and the upload
+ * shows the rest. */
+static bool begin_with_unfreed(uint64_t need, struct graph_call *call) {
     struct attempt *attempt = &call->attempt;
-    *attempt = attempt_begin_on(attempt->what, call->device, 0);
-    call->before = held(call->device);
-    if (!attempt->is_charged || charge_now(call, need)) return !attempt->is_refused;
-    charge_trim(attempt->uuid);
-    call->before = held(call->device);
-    if (charge_now(call, need)) return true;
-    call->is_sure = false;
-    if (charge_now(call, missing(need, call->before))) return true;
-    refusals_report(attempt->what, attempt->uuid, missing(need, call->before));
-    give_back(attempt);
+    *attempt = attempt_begin_on(attempt->function_name, call->device, 0);
+    call->reserved_before = reserved_bytes(call->device);
+    if (!attempt->is_charged || charge_more(call, need)) return !attempt->is_refused;
+    charge_trim_and_correct(attempt->uuid);
+    call->reserved_before = reserved_bytes(call->device);
+    if (charge_more(call, need)) return true;
+    call->is_growth_known = false;
+    if (charge_more(call, shortfall(need, call->reserved_before))) return true;
+    refusals_report(attempt->function_name, attempt->uuid, shortfall(need, call->reserved_before));
+    release_attempt(attempt);
     return false;
 }
 
-/* Whether the device's part may go on. */
-static bool begin(const char *what, uint64_t need, struct graph_call *call) {
-    call->is_sure = true;
-    call->attempt = (struct attempt){.what = what};
-    return graph_needs_any_left() ? begin_left(need, call) : begin_shared(need, call);
+static bool begin_on_device(const char *function_name, uint64_t need, struct graph_call *call) {
+    call->is_growth_known = true;
+    call->attempt = (struct attempt){.function_name = function_name};
+    return graph_needs_any_left() ? begin_with_unfreed(need, call) : begin_without_unfreed(need, call);
 }
 
-bool graph_memory_is_sure(const struct graph_calls *calls) {
+bool graph_memory_is_growth_known(const struct graph_calls *calls) {
     bool all = true;
-    for (int i = 0; i < calls->count; i++) all &= calls->of[i].is_sure;
+    for (int i = 0; i < calls->count; i++) all &= calls->devices[i].is_growth_known;
     return all;
 }
 
-bool graph_memory_begin(const char *what, CUgraphExec graph, struct graph_calls *calls) {
+bool graph_memory_begin(const char *function_name, CUgraphExec graph, struct graph_calls *calls) {
     uint64_t bytes[REGION_CARDS];
     int devices = graph_needs_of((uint64_t)graph, bytes);
     calls->count = 0;
     for (int device = 0; device < devices; device++) {
-        struct graph_call *call = &calls->of[calls->count];
+        struct graph_call *call = &calls->devices[calls->count];
         call->device = device;
         if (bytes[device] == 0) continue;
-        if (!begin(what, bytes[device], call)) {
-            while (calls->count > 0) give_back(&calls->of[--calls->count].attempt);
+        if (!begin_on_device(function_name, bytes[device], call)) {
+            while (calls->count > 0) release_attempt(&calls->devices[--calls->count].attempt);
             return false;
         }
         calls->count++;
@@ -117,55 +118,56 @@ bool graph_memory_begin(const char *what, CUgraphExec graph, struct graph_calls 
     return true;
 }
 
-/* Whether what was taken can be charged. Nothing has measured it meanwhile, for we are in a span. */
-static bool fits(struct graph_call *call) {
-    uint64_t more = missing(held(call->device), call->before + call->attempt.reservation.bytes);
-    if (call->is_sure || charge_now(call, more)) return true;
-    refusals_report(call->attempt.what, call->attempt.uuid, more);
+/* The growth is not charged yet, because no other thread reconciles this process while the call is open. */
+static bool fits_on_device(struct graph_call *call) {
+    uint64_t uncharged =
+        shortfall(reserved_bytes(call->device), call->reserved_before + call->attempt.reservation.bytes);
+    if (call->is_growth_known || charge_more(call, uncharged)) return true;
+    refusals_report(call->attempt.function_name, call->attempt.uuid, uncharged);
     return false;
 }
 
 bool graph_memory_fits(struct graph_calls *calls) {
     bool all = true;
-    for (int i = 0; i < calls->count; i++) all &= fits(&calls->of[i]);
-    for (int i = 0; i < calls->count && !all; i++) REAL(cuDeviceGraphMemTrim)(calls->of[i].device);
+    for (int i = 0; i < calls->count; i++) all &= fits_on_device(&calls->devices[i]);
+    for (int i = 0; i < calls->count && !all; i++) REAL(cuDeviceGraphMemTrim)(calls->devices[i].device);
     return all;
 }
 
-static void end(struct graph_call *call) {
-    uint64_t now = held(call->device);
-    bool is_quiet = !call->attempt.is_charged && now == call->before;
-    if (is_quiet) return;
-    if (!call->attempt.is_charged) call->attempt = attempt_begin_on(call->attempt.what, call->device, 0);
-    uint64_t spare = excess(call->device, call->attempt.reservation.bytes, now);
-    if (spare) release_charge(call->attempt.reservation.card, spare);
+static void end_on_device(struct graph_call *call) {
+    uint64_t reserved_now = reserved_bytes(call->device);
+    bool is_unchanged = !call->attempt.is_charged && reserved_now == call->reserved_before;
+    if (is_unchanged) return;
+    if (!call->attempt.is_charged) call->attempt = attempt_begin_on(call->attempt.function_name, call->device, 0);
+    uint64_t surplus = update_charged(call->device, call->attempt.reservation.bytes, reserved_now);
+    if (surplus) release_charge(call->attempt.reservation.card, surplus);
     attempt_end(&call->attempt);
 }
 
 void graph_memory_end(struct graph_calls *calls) {
-    for (int i = 0; i < calls->count; i++) end(&calls->of[i]);
+    for (int i = 0; i < calls->count; i++) end_on_device(&calls->devices[i]);
 }
 
 static bool is_charged(CUdevice device) {
     lock_take(LOCK_GRAPH_MEMORY);
-    bool any = charged[device] != 0;
+    bool has_charge = charged[device] != 0;
     lock_release(LOCK_GRAPH_MEMORY);
-    return any;
+    return has_charge;
 }
 
-/* The region's row of a device; -1 where there is none. */
+/* The region's row of a device; -1 if there is none. */
 static int card_of(CUdevice device) {
     uint8_t uuid[UUID_SIZE];
     const struct region *region = container_region();
     return region && cards_of_device(device, uuid) ? account_find_card(region, uuid) : -1;
 }
 
-void graph_memory_correct(int card, bool trim) {
+void graph_memory_correct(int card, bool is_trimming) {
     for (CUdevice device = 0; graph_needs_any() && device < REGION_CARDS; device++) {
         if (!is_charged(device) || (card >= 0 && card_of(device) != card)) continue;
-        if (trim) REAL(cuDeviceGraphMemTrim)(device);
-        uint64_t spare = excess(device, 0, held(device));
-        if (spare) release_charge(card_of(device), spare);
+        if (is_trimming) REAL(cuDeviceGraphMemTrim)(device);
+        uint64_t surplus = update_charged(device, 0, reserved_bytes(device));
+        if (surplus) release_charge(card_of(device), surplus);
     }
 }
 

@@ -10,31 +10,31 @@ CUfunction graph_plan_function(CUfunction function, CUkernel kernel) {
 }
 
 static void read_kernel(CUgraphNode node, struct graph_plan *plan) {
-    CUDA_KERNEL_NODE_PARAMS_v2 of = {0};
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters = {0};
     CUresult result =
         functions_has(FN_cuGraphKernelNodeGetParams_v2)
-            ? REAL(cuGraphKernelNodeGetParams_v2)(node, &of)
-            : REAL(cuGraphKernelNodeGetParams)(node, (CUDA_KERNEL_NODE_PARAMS_v1 *)&of); /* its first part */
+            ? REAL(cuGraphKernelNodeGetParams_v2)(node, &parameters)
+            : REAL(cuGraphKernelNodeGetParams)(node, (CUDA_KERNEL_NODE_PARAMS_v1 *)&parameters); /* v2 begins with v1 */
     if (result != CUDA_SUCCESS) return;
-    uint64_t growth = local_memory_growth(graph_plan_function(of.func, of.kern));
-    if (growth > plan->local) plan->local = growth;
+    uint64_t growth = local_memory_growth(graph_plan_function(parameters.func, parameters.kern));
+    if (growth > plan->local_growth) plan->local_growth = growth;
 }
 
 static void read_allocation(CUgraphNode node, struct graph_plan *plan) {
-    CUDA_MEM_ALLOC_NODE_PARAMS of = {0};
-    if (REAL(cuGraphMemAllocNodeGetParams)(node, &of) != CUDA_SUCCESS) return;
-    int device = of.poolProps.location.id;
-    plan->left += of.dptr;
-    if (of.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE && device >= 0 && device < REGION_CARDS)
-        graph_blocks_add(&plan->blocks[device], of.dptr, of.bytesize);
+    CUDA_MEM_ALLOC_NODE_PARAMS parameters = {0};
+    if (REAL(cuGraphMemAllocNodeGetParams)(node, &parameters) != CUDA_SUCCESS) return;
+    int device = parameters.poolProps.location.id;
+    plan->unfreed_addresses += parameters.dptr;
+    if (parameters.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE && device >= 0 && device < REGION_CARDS)
+        graph_blocks_add(&plan->blocks[device], parameters.dptr, parameters.bytesize);
 }
 
 static void read_free(CUgraphNode node, struct graph_plan *plan) {
     CUdeviceptr pointer;
-    if (REAL(cuGraphMemFreeNodeGetParams)(node, &pointer) == CUDA_SUCCESS) plan->left -= pointer;
+    if (REAL(cuGraphMemFreeNodeGetParams)(node, &pointer) == CUDA_SUCCESS) plan->unfreed_addresses -= pointer;
 }
 
-/* NOLINTBEGIN(misc-no-recursion): as deep as graphs lie in each other */
+/* NOLINTBEGIN(misc-no-recursion): the depth is that of nested graphs */
 static void read_graph(CUgraph graph, struct graph_plan *plan);
 
 static void read_child(CUgraphNode node, struct graph_plan *plan) {
@@ -42,11 +42,12 @@ static void read_child(CUgraphNode node, struct graph_plan *plan) {
     if (REAL(cuGraphChildGraphNodeGetGraph)(node, &child) == CUDA_SUCCESS) read_graph(child, plan);
 }
 
-/* Drivers before CUDA 13 do not tell the bodies of a condition. */
+/* Drivers before CUDA 13 do not return the bodies of a conditional node. */
 static void read_bodies(CUgraphNode node, struct graph_plan *plan) {
-    CUgraphNodeParams of = {0};
-    if (!functions_has(FN_cuGraphNodeGetParams) || REAL(cuGraphNodeGetParams)(node, &of) != CUDA_SUCCESS) return;
-    for (unsigned i = 0; i < of.conditional.size; i++) read_graph(of.conditional.phGraph_out[i], plan);
+    CUgraphNodeParams parameters = {0};
+    if (!functions_has(FN_cuGraphNodeGetParams) || REAL(cuGraphNodeGetParams)(node, &parameters) != CUDA_SUCCESS)
+        return;
+    for (unsigned i = 0; i < parameters.conditional.size; i++) read_graph(parameters.conditional.phGraph_out[i], plan);
 }
 
 static void read_node(CUgraphNode node, struct graph_plan *plan) {

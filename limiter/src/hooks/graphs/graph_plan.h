@@ -1,4 +1,5 @@
-/* What a graph will take of the cards when it is instantiated and launched. */
+/* Reads from a graph's nodes how much memory it will take when it is instantiated and launched. Calls the driver; the
+ * caller holds no lock. */
 #ifndef VGPU_HOOKS_GRAPHS_GRAPH_PLAN_H
 #define VGPU_HOOKS_GRAPHS_GRAPH_PLAN_H
 
@@ -7,15 +8,16 @@
 #include "region/region.h"
 
 struct graph_plan {
-    uint64_t local; /* bytes by which the current context grows for its kernels, when it is instantiated */
-    struct graph_blocks blocks[REGION_CARDS]; /* by device: of its own allocations, when it is launched */
-    uint64_t left;                            /* 0: it frees what it allocates */
+    uint64_t local_growth; /* bytes by which instantiation grows the current context, for local memory of kernels */
+    struct graph_blocks blocks[REGION_CARDS]; /* by device: what its own allocations take when it is launched */
+    uint64_t unfreed_addresses; /* sum of addresses allocated minus addresses freed; not 0: it leaves allocations */
 };
 
-/* What a kernel node launches, which it may name in either way. */
+/* The function of a kernel node, which names it as a CUfunction or as a CUkernel. */
 CUfunction graph_plan_function(CUfunction function, CUkernel kernel);
 
-/* Reads all nodes, those of child graphs too. */
+/* Fills `plan` from all nodes, including those of child graphs and conditional bodies. Nodes that the driver does not
+ * tell about are left out. */
 void graph_plan_read(CUgraph graph, struct graph_plan *plan);
 
 #endif

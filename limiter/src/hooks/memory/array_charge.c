@@ -12,13 +12,14 @@
 
 static bool is_small(const struct array_record *array_record) { return array_record->bytes <= PIECE_MAX; }
 
-static uint32_t measured(int card) {
+static uint32_t read_corrections(int card) {
     const struct region *region = container_region();
     return region ? account_corrections(region, container_slot(region), card) : 0;
 }
 
-/* Outside the span, so that of several threads that would be refused none keeps the others from being measured. */
-static void measure_outside(struct attempt *attempt) {
+/* The call is closed meanwhile. Otherwise several threads that are about to be refused would each keep the others from
+ * being reconciled. */
+static void reconcile_outside_call(struct attempt *attempt) {
     charge_end_call(attempt->call_slot);
     reconcile_own(attempt->uuid, 0);
     attempt->call_slot = charge_begin_call();
@@ -26,17 +27,17 @@ static void measure_outside(struct attempt *attempt) {
 
 static bool charge_chunk(struct attempt *attempt) {
     if (charge_try(attempt->uuid, GRANULARITY, &attempt->reservation)) return true;
-    measure_outside(attempt);
-    return charge_reserve(attempt->what, attempt->uuid, GRANULARITY, &attempt->reservation);
+    reconcile_outside_call(attempt);
+    return charge_reserve(attempt->function_name, attempt->uuid, GRANULARITY, &attempt->reservation);
 }
 
-static struct attempt begin_small(const char *what, const struct array_record *array_record) {
-    struct attempt attempt = attempt_begin_on(what, array_record->device, 0);
+static struct attempt begin_small(const char *function_name, const struct array_record *array_record) {
+    struct attempt attempt = attempt_begin_on(function_name, array_record->device, 0);
     int card = attempt.reservation.card;
-    if (!attempt.is_charged || array_chunks_join(array_record->device, array_record->bytes, measured(card)))
+    if (!attempt.is_charged || array_chunks_join(array_record->device, array_record->bytes, read_corrections(card)))
         return attempt;
     if (charge_chunk(&attempt)) {
-        array_chunks_add(array_record->device, array_record->bytes, measured(card));
+        array_chunks_add(array_record->device, array_record->bytes, read_corrections(card));
         return attempt;
     }
     attempt.is_refused = true;
@@ -44,23 +45,23 @@ static struct attempt begin_small(const char *what, const struct array_record *a
     return attempt;
 }
 
-struct attempt array_charge_begin(const char *what, const struct array_record *array_record) {
-    return is_small(array_record) ? begin_small(what, array_record)
-                                  : attempt_begin_on(what, array_record->device, array_record->bytes);
+struct attempt array_charge_begin(const char *function_name, const struct array_record *array_record) {
+    return is_small(array_record) ? begin_small(function_name, array_record)
+                                  : attempt_begin_on(function_name, array_record->device, array_record->bytes);
 }
 
-static void take_back_small(const struct array_record *array_record) {
+static void release_small(const struct array_record *array_record) {
     uint8_t uuid[UUID_SIZE];
     bool is_measurable = nvml_usage_is_trusted() && cards_of_device(array_record->device, uuid);
-    struct array_chunks_removal end =
-        array_chunks_remove(array_record->device, array_record->bytes, measured(array_record->card), is_measurable);
-    if (end.bytes) release_charge(array_record->card, end.bytes);
-    if (end.is_due) reconcile_once(uuid, 1);
+    struct array_chunks_removal removal = array_chunks_remove(array_record->device, array_record->bytes,
+                                                              read_corrections(array_record->card), is_measurable);
+    if (removal.bytes) release_charge(array_record->card, removal.bytes);
+    if (removal.is_due) reconcile_once(uuid, 1);
 }
 
-void array_charge_take_back(const struct array_record *array_record) {
+void array_charge_release(const struct array_record *array_record) {
     if (is_small(array_record))
-        take_back_small(array_record);
+        release_small(array_record);
     else
         release_charge(array_record->card, round_up(array_record->bytes, GRANULARITY));
 }

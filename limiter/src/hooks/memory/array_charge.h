@@ -1,14 +1,16 @@
-/* What an array is charged, as the driver lays it out: small ones share chunks, a large one has its own. */
+/* Charges arrays as the driver lays them out: arrays of up to PIECE_MAX share chunks (books/array_chunks.h), a larger
+ * one has chunks of its own. The caller holds no lock. */
 #ifndef VGPU_HOOKS_MEMORY_ARRAY_CHARGE_H
 #define VGPU_HOOKS_MEMORY_ARRAY_CHARGE_H
 
 #include "books/array_records.h"
 #include "charge/attempt.h"
 
-/* Before the driver's call, for one of `bytes` on `device`. */
-struct attempt array_charge_begin(const char *what, const struct array_record *array_record);
+/* Reserves an array of `array_record->bytes` on `array_record->device`, before the driver's call. */
+struct attempt array_charge_begin(const char *function_name, const struct array_record *array_record);
 
-/* After it has failed, or after the array's end; in a call's span of the caller's. */
-void array_charge_take_back(const struct array_record *array_record);
+/* Releases an array's charge, after the driver failed to create it or has destroyed it. The calling thread has one call
+ * open (charge/charge.h). */
+void array_charge_release(const struct array_record *array_record);
 
 #endif

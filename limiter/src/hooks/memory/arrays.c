@@ -1,6 +1,7 @@
-/* Arrays: the driver lays their texels out as it likes, so it is asked beforehand. It answers only about an array whose
- * memory is to be mapped later, so a twin is made with that flag, which takes no memory and 5 us. Arrays to be mapped
- * later, and sparse ones, take none themselves: theirs is made by cuMemCreate, and charged there. */
+/* Wrappers that create and destroy arrays. The size of an array depends on the driver's layout of its texels, so the
+ * driver is asked before the array is created. It answers only for arrays with deferred mapping, so a trial array is
+ * created with that flag, which takes no memory and 5 us. Arrays with deferred mapping, and sparse arrays, take no
+ * memory themselves: it is made by cuMemCreate, and charged there. */
 #include "books/array_records.h"
 #include "charge/attempt.h"
 #include "charge/charge.h"
@@ -9,140 +10,144 @@
 #include "hooks/memory/array_charge.h"
 #include "hooks/memory/virtual_memory.h"
 
-/* What is to be made: `levels` 0 is an array, else one with so many mipmaps. */
-struct wish {
-    const char *what;
-    CUDA_ARRAY3D_DESCRIPTOR of;
-    unsigned levels;
+struct array_request {
+    const char *function_name;
+    CUDA_ARRAY3D_DESCRIPTOR descriptor;
+    unsigned levels; /* of a mipmapped array; 0: a plain array */
 };
 
-static bool takes_memory(const struct wish *wish) {
-    return (wish->of.Flags & (CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_SPARSE)) == 0;
+static bool takes_memory(const struct array_request *request) {
+    return (request->descriptor.Flags & (CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_SPARSE)) == 0;
 }
 
-static uint64_t size_of_array(const CUDA_ARRAY3D_DESCRIPTOR *twin, CUdevice device) {
+static uint64_t required_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *trial, CUdevice device) {
     CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {0};
     CUarray array;
-    if (REAL(cuArray3DCreate_v2)(&array, twin) != CUDA_SUCCESS) return 0;
+    if (REAL(cuArray3DCreate_v2)(&array, trial) != CUDA_SUCCESS) return 0;
     REAL(cuArrayGetMemoryRequirements)(&needs, array, device);
     REAL(cuArrayDestroy)(array);
     return needs.size;
 }
 
-static uint64_t size_of_mipmaps(const CUDA_ARRAY3D_DESCRIPTOR *twin, unsigned levels, CUdevice device) {
+static uint64_t required_mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *trial, unsigned levels, CUdevice device) {
     CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {0};
     CUmipmappedArray mipmaps;
-    if (REAL(cuMipmappedArrayCreate)(&mipmaps, twin, levels) != CUDA_SUCCESS) return 0;
+    if (REAL(cuMipmappedArrayCreate)(&mipmaps, trial, levels) != CUDA_SUCCESS) return 0;
     REAL(cuMipmappedArrayGetMemoryRequirements)(&needs, mipmaps, device);
     REAL(cuMipmappedArrayDestroy)(mipmaps);
     return needs.size;
 }
 
-/* 0 where the driver refuses the twin: so it will the array (of every kind on an H200, driver 580). */
-static uint64_t size_of(const struct wish *wish, CUdevice device) {
-    CUDA_ARRAY3D_DESCRIPTOR twin = wish->of;
-    twin.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
-    return wish->levels ? size_of_mipmaps(&twin, wish->levels, device) : size_of_array(&twin, device);
+/* 0 if the driver refuses the trial array, for then it refuses the array too (every kind tried on an H200,
+ * driver 580). */
+static uint64_t required_bytes(const struct array_request *request, CUdevice device) {
+    CUDA_ARRAY3D_DESCRIPTOR trial = request->descriptor;
+    trial.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
+    return request->levels ? required_mipmap_bytes(&trial, request->levels, device)
+                           : required_array_bytes(&trial, device);
 }
 
-/* One call that makes an array, and what is charged for it. */
-struct making {
+struct array_creation {
     struct attempt attempt;
     struct array_record array_record;
 };
 
-static struct making begin(const struct wish *wish) {
-    struct making making = {0};
+static struct array_creation begin_creation(const struct array_request *request) {
+    struct array_creation creation = {0};
     CUdevice device;
-    if (!container_is_limited() || !takes_memory(wish) || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return making;
-    making.array_record = (struct array_record){.device = device, .bytes = size_of(wish, device)};
-    making.attempt = array_charge_begin(wish->what, &making.array_record);
-    making.array_record.card = making.attempt.reservation.card;
-    return making;
+    if (!container_is_limited() || !takes_memory(request) || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
+        return creation;
+    creation.array_record = (struct array_record){.device = device, .bytes = required_bytes(request, device)};
+    creation.attempt = array_charge_begin(request->function_name, &creation.array_record);
+    creation.array_record.card = creation.attempt.reservation.card;
+    return creation;
 }
 
-static CUresult undo(const struct wish *wish, void *handle) {
-    if (wish->levels)
+static CUresult undo_creation(const struct array_request *request, void *handle) {
+    if (request->levels)
         REAL(cuMipmappedArrayDestroy)(handle);
     else
         REAL(cuArrayDestroy)(handle);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult finish(struct making *making, const struct wish *wish, CUresult result, void *handle) {
-    if (!making->attempt.is_charged) return result;
-    if (result == CUDA_SUCCESS && !array_records_add((uint64_t)handle, making->array_record))
-        result = undo(wish, handle);
-    if (result != CUDA_SUCCESS) array_charge_take_back(&making->array_record);
-    attempt_end(&making->attempt);
+static CUresult finish_creation(struct array_creation *creation, const struct array_request *request, CUresult result,
+                                void *handle) {
+    if (!creation->attempt.is_charged) return result;
+    if (result == CUDA_SUCCESS && !array_records_add((uint64_t)handle, creation->array_record))
+        result = undo_creation(request, handle);
+    if (result != CUDA_SUCCESS) array_charge_release(&creation->array_record);
+    attempt_end(&creation->attempt);
     return result;
 }
 
-/* The arguments are the real function's. */
-#define MAKE(wish, name, handle, ...)                                                    \
-    do {                                                                                 \
-        struct making making = begin(wish);                                              \
-        if (making.attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;                  \
-        CUresult result;                                                                 \
-        do result = REAL(name)(handle, __VA_ARGS__);                                     \
-        while (attempt_retry(&making.attempt, result));                                  \
-        return finish(&making, wish, result, result == CUDA_SUCCESS ? *(handle) : NULL); \
+/* Body of a creating wrapper; the arguments from `handle` on are the real function's. */
+#define CREATE(request, name, handle, ...)                                                             \
+    do {                                                                                               \
+        struct array_creation creation = begin_creation(request);                                      \
+        if (creation.attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;                              \
+        CUresult result;                                                                               \
+        do result = REAL(name)(handle, __VA_ARGS__);                                                   \
+        while (attempt_retry(&creation.attempt, result));                                              \
+        return finish_creation(&creation, request, result, result == CUDA_SUCCESS ? *(handle) : NULL); \
     } while (0)
 
 EXPORT CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
     if (!array || !descriptor) return REAL(cuArray3DCreate_v2)(array, descriptor);
-    struct wish wish = {"cuArray3DCreate_v2", *descriptor, 0};
-    MAKE(&wish, cuArray3DCreate_v2, array, descriptor);
+    struct array_request request = {"cuArray3DCreate_v2", *descriptor, 0};
+    CREATE(&request, cuArray3DCreate_v2, array, descriptor);
 }
 
 EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor) {
     if (!array || !descriptor) return REAL(cuArrayCreate_v2)(array, descriptor);
-    struct wish wish = {"cuArrayCreate_v2",
-                        {descriptor->Width, descriptor->Height, 0, descriptor->Format, descriptor->NumChannels, 0},
-                        0};
-    MAKE(&wish, cuArrayCreate_v2, array, descriptor);
+    struct array_request request = {
+        "cuArrayCreate_v2",
+        {descriptor->Width, descriptor->Height, 0, descriptor->Format, descriptor->NumChannels, 0},
+        0};
+    CREATE(&request, cuArrayCreate_v2, array, descriptor);
 }
 
-/* The entries of before CUDA 3.2, with 32-bit sizes. */
+/* The versions from before CUDA 3.2, with 32-bit sizes. */
 EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor) {
     if (!array || !descriptor) return REAL(cuArray3DCreate)(array, descriptor);
-    const CUDA_ARRAY3D_DESCRIPTOR_v1 *of = descriptor;
-    struct wish wish = {
-        "cuArray3DCreate", {of->Width, of->Height, of->Depth, of->Format, of->NumChannels, of->Flags}, 0};
-    MAKE(&wish, cuArray3DCreate, array, descriptor);
+    const CUDA_ARRAY3D_DESCRIPTOR_v1 *old = descriptor;
+    struct array_request request = {
+        "cuArray3DCreate", {old->Width, old->Height, old->Depth, old->Format, old->NumChannels, old->Flags}, 0};
+    CREATE(&request, cuArray3DCreate, array, descriptor);
 }
 
 EXPORT CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor) {
     if (!array || !descriptor) return REAL(cuArrayCreate)(array, descriptor);
-    const CUDA_ARRAY_DESCRIPTOR_v1 *of = descriptor;
-    struct wish wish = {"cuArrayCreate", {of->Width, of->Height, 0, of->Format, of->NumChannels, 0}, 0};
-    MAKE(&wish, cuArrayCreate, array, descriptor);
+    const CUDA_ARRAY_DESCRIPTOR_v1 *old = descriptor;
+    struct array_request request = {"cuArrayCreate", {old->Width, old->Height, 0, old->Format, old->NumChannels, 0}, 0};
+    CREATE(&request, cuArrayCreate, array, descriptor);
 }
 
 EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *mipmaps, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
                                        unsigned levels) {
     if (!mipmaps || !descriptor || levels == 0) return REAL(cuMipmappedArrayCreate)(mipmaps, descriptor, levels);
-    struct wish wish = {"cuMipmappedArrayCreate", *descriptor, levels};
-    MAKE(&wish, cuMipmappedArrayCreate, mipmaps, descriptor, levels);
+    struct array_request request = {"cuMipmappedArrayCreate", *descriptor, levels};
+    CREATE(&request, cuMipmappedArrayCreate, mipmaps, descriptor, levels);
 }
 
-static void finish_end(uint64_t handle, const struct array_record *array_record, CUresult result) {
-    if (result == CUDA_SUCCESS && array_record) array_charge_take_back(array_record);
+static void finish_destroy(uint64_t handle, const struct array_record *array_record, CUresult result) {
+    if (result == CUDA_SUCCESS && array_record) array_charge_release(array_record);
     if (result == CUDA_SUCCESS) virtual_memory_end_owner(handle);
     if (result != CUDA_SUCCESS && array_record) array_records_add(handle, *array_record);
 }
 
-/* Taken before the driver's call, for after it another thread may be given the same handle. */
-#define DESTROY(name, handle)                                                 \
-    do {                                                                      \
-        struct array_record array_record;                                     \
-        if (!container_is_limited()) return REAL(name)(handle);               \
-        int call_slot = charge_begin_call();                                  \
-        bool known = array_records_take((uint64_t)(handle), &array_record);   \
-        CUresult result = REAL(name)(handle);                                 \
-        finish_end((uint64_t)(handle), known ? &array_record : NULL, result); \
-        charge_end_call(call_slot);                                           \
-        return result;                                                        \
+/* Body of a destroying wrapper. The record is taken before the driver's call, because another thread may be given the
+ * handle of a destroyed array; it is put back if the call fails. */
+#define DESTROY(name, handle)                                                        \
+    do {                                                                             \
+        struct array_record array_record;                                            \
+        if (!container_is_limited()) return REAL(name)(handle);                      \
+        int call_slot = charge_begin_call();                                         \
+        bool is_known = array_records_take((uint64_t)(handle), &array_record);       \
+        CUresult result = REAL(name)(handle);                                        \
+        finish_destroy((uint64_t)(handle), is_known ? &array_record : NULL, result); \
+        charge_end_call(call_slot);                                                  \
+        return result;                                                               \
     } while (0)
 
 EXPORT CUresult cuArrayDestroy(CUarray array) { DESTROY(cuArrayDestroy, array); }

@@ -1,5 +1,6 @@
-/* Another API's memory: what importing it takes is measured. Our own, come back by its descriptor, is charged already:
- * the imported object holds it, and each buffer and array that is mapped of it. */
+/* Wrappers of external memory. What importing another API's memory takes is measured. Memory that this process made
+ * with cuMemCreate and exported as a descriptor is charged already; importing it adds references: the imported object,
+ * and each buffer and array mapped from it. */
 #include "hooks/memory/external_memory.h"
 
 #include "books/bindings.h"
@@ -11,15 +12,15 @@
 #include "hooks/memory/physical_charge.h"
 #include "hooks/memory/virtual_memory.h"
 
-static bool is_used; /* atomically: never unset */
+static bool is_used; /* an import of this process's own memory was recorded; relaxed atomic, never reset */
 
-static uint64_t memory_of(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
+static uint64_t hold_described_memory(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
     bool is_descriptor = handle && handle->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD && container_is_limited();
     return is_descriptor ? physical_memory_hold_imported(handle->handle.fd) : 0;
 }
 
-/* `number` is of the reference that the new owner takes over. */
-static void own(uint64_t owner, uint64_t number, enum reference_kind sort) {
+/* Lets `owner` take over a reference to the physical memory of that number (books/physical_memory.h); 0: none. */
+static void bind_reference(uint64_t owner, uint64_t number, enum reference_kind sort) {
     if (number == 0) return;
     __atomic_store_n(&is_used, true, __ATOMIC_RELAXED);
     int call_slot = charge_begin_call();
@@ -27,53 +28,53 @@ static void own(uint64_t owner, uint64_t number, enum reference_kind sort) {
     charge_end_call(call_slot);
 }
 
-/* The reference has no new owner. */
-static void let_go(uint64_t number) {
+static void drop_reference(uint64_t number) {
     if (number == 0) return;
     int call_slot = charge_begin_call();
     physical_charge_apply(physical_memory_drop(number, REFERENCE_IMPORTED));
     charge_end_call(call_slot);
 }
 
-void external_end(CUdeviceptr pointer) {
+void external_memory_end(CUdeviceptr pointer) {
     if (!__atomic_load_n(&is_used, __ATOMIC_RELAXED)) return;
     int call_slot = charge_begin_call();
     virtual_memory_end_owner(pointer);
     charge_end_call(call_slot);
 }
 
-/* With success the driver takes the descriptor over: whose memory it is of has to be known before. */
+/* A successful import closes the descriptor, so the memory behind it is looked up before the driver's call. */
 EXPORT CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
-    uint64_t number = memory_of(handle);
+    uint64_t number = hold_described_memory(handle);
     struct measured_call call = measured_call_begin("cuImportExternalMemory", 0);
     CUresult result = REAL(cuImportExternalMemory)(memory, handle);
     if (!measured_call_fits(&call, result)) {
         REAL(cuDestroyExternalMemory)(*memory);
-        result = measured_call_undone(&call);
+        result = measured_call_refuse(&call);
     }
-    if (result != CUDA_SUCCESS) let_go(number);
+    if (result != CUDA_SUCCESS) drop_reference(number);
     if (result != CUDA_SUCCESS || number == 0) return result;
     physical_memory_disown(handle->handle.fd);
-    own((uint64_t)*memory, number, REFERENCE_IMPORTED);
+    bind_reference((uint64_t)*memory, number, REFERENCE_IMPORTED);
     return result;
 }
 
 EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
     CUresult result = REAL(cuDestroyExternalMemory)(memory);
-    if (result == CUDA_SUCCESS) external_end((uint64_t)memory);
+    if (result == CUDA_SUCCESS) external_memory_end((uint64_t)memory);
     return result;
 }
 
 EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *pointer, CUexternalMemory memory,
                                                 const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *buffer) {
     CUresult result = REAL(cuExternalMemoryGetMappedBuffer)(pointer, memory, buffer);
-    if (result == CUDA_SUCCESS) own(*pointer, bindings_hold((uint64_t)memory, 0), REFERENCE_UNSEEN);
+    if (result == CUDA_SUCCESS) bind_reference(*pointer, bindings_hold((uint64_t)memory, 0), REFERENCE_UNSEEN);
     return result;
 }
 
 EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmaps, CUexternalMemory memory,
-                                                        const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *of) {
-    CUresult result = REAL(cuExternalMemoryGetMappedMipmappedArray)(mipmaps, memory, of);
-    if (result == CUDA_SUCCESS) own((uint64_t)*mipmaps, bindings_hold((uint64_t)memory, 0), REFERENCE_UNSEEN);
+                                                        const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *description) {
+    CUresult result = REAL(cuExternalMemoryGetMappedMipmappedArray)(mipmaps, memory, description);
+    if (result == CUDA_SUCCESS)
+        bind_reference((uint64_t)*mipmaps, bindings_hold((uint64_t)memory, 0), REFERENCE_UNSEEN);
     return result;
 }

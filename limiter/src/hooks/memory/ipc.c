@@ -1,5 +1,6 @@
-/* Memory shared by IPC handles. Opening one takes nothing: the memory is charged to its owner. Where he frees it or
- * dies while we have it open, NVML counts it here, and so do we from the next measurement on. */
+/* Wrappers of CUDA IPC handles. Opening a handle charges nothing: the memory is charged to its owner. If the owner
+ * frees it or ends while this process has it open, NVML counts it for this process, which is charged at the next
+ * measurement. */
 #include "books/ipc_exports.h"
 #include "charge/measured_call.h"
 #include "container/container.h"

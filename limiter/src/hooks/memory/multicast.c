@@ -1,4 +1,5 @@
-/* Multicast objects have no memory of their own; what is bound to them they hold until it is unbound or they end. */
+/* Wrappers of multicast objects. They have no memory of their own, but hold a reference to physical memory bound to
+ * them until it is unbound or the object is released. */
 #include "books/bindings.h"
 #include "books/physical_memory.h"
 #include "charge/charge.h"
@@ -6,9 +7,11 @@
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"
 
-static uint64_t place_of(CUdevice device, size_t offset) { return (uint64_t)offset ^ (uint64_t)(unsigned)device << 48; }
+static uint64_t range_key(CUdevice device, size_t offset) {
+    return (uint64_t)offset ^ (uint64_t)(unsigned)device << 48;
+}
 
-static CUdevice device_of(CUmemGenericAllocationHandle memory) {
+static CUdevice device_of_handle(CUmemGenericAllocationHandle memory) {
     CUmemAllocationProp properties = {0};
     REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, memory);
     return properties.location.id;
@@ -22,10 +25,12 @@ static CUdevice device_at(CUdeviceptr address) {
 
 static void bind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, uint64_t number) {
     int call_slot = charge_begin_call();
-    physical_charge_apply(bindings_put(object, place_of(device, offset), number, REFERENCE_UNSEEN));
+    physical_charge_apply(bindings_put(object, range_key(device, offset), number, REFERENCE_UNSEEN));
     charge_end_call(call_slot);
 }
 
+/* Body of a binding wrapper. `number` is an expression that adds the reference to the memory, 0 to unbind; the variadic
+ * arguments are the real function's. */
 #define BIND(name, device, number, object, offset, ...)                                             \
     do {                                                                                            \
         CUresult result = REAL(name)(__VA_ARGS__);                                                  \
@@ -34,17 +39,17 @@ static void bind(CUmemGenericAllocationHandle object, CUdevice device, size_t of
     } while (0)
 
 EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset,
-                                   CUmemGenericAllocationHandle memory, size_t from, size_t size,
+                                   CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
                                    unsigned long long flags) {
-    BIND(cuMulticastBindMem, device_of(memory), physical_memory_hold(memory), object, offset, object, offset, memory,
-         from, size, flags);
+    BIND(cuMulticastBindMem, device_of_handle(memory), physical_memory_hold(memory), object, offset, object, offset,
+         memory, memory_offset, size, flags);
 }
 
 EXPORT CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
-                                      CUmemGenericAllocationHandle memory, size_t from, size_t size,
+                                      CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
                                       unsigned long long flags) {
     BIND(cuMulticastBindMem_v2, device, physical_memory_hold(memory), object, offset, object, device, offset, memory,
-         from, size, flags);
+         memory_offset, size, flags);
 }
 
 EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset, CUdeviceptr memory, size_t size,

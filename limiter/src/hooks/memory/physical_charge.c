@@ -4,10 +4,11 @@
 #include "charge/reconcile.h"
 #include "charge/release.h"
 
-/* What another process may hold on is charged there before it is taken back here, or with it. */
-static void take_back(struct physical_memory change) {
+/* Memory that another process may still hold is charged there before it is released here; for a pool's memory, both
+ * happen in the same hold of LOCK_REGION. */
+static void release_freed(struct physical_memory change) {
     if (change.pool) {
-        release_pool((struct pending_pool_end){change.pool, change.card, change.bytes, change.bytes, 0});
+        release_shared_pool((struct pending_pool_end){change.pool, change.card, change.bytes, change.bytes, 0});
         return;
     }
     if (change.is_exported) reconcile_others();
@@ -16,12 +17,12 @@ static void take_back(struct physical_memory change) {
 
 void physical_charge_apply(struct physical_memory change) {
     if (change.bytes == 0) return;
-    if (change.fate == MEMORY_FREED) take_back(change);
+    if (change.fate == MEMORY_FREED) release_freed(change);
     if (change.fate == MEMORY_HIDDEN) charge_mark_managed(change.card, change.bytes);
     if (change.fate == MEMORY_SHOWN) charge_unmark_managed(change.card, change.bytes);
 }
 
-/* A descriptor's last copy may be closed anywhere, of which no call tells. */
+/* The last copy of an exported descriptor may be closed in any process, without a call that is wrapped. */
 static void sweep(void) {
     struct physical_memory change;
     while (physical_memory_sweep(&change)) physical_charge_apply(change);

@@ -1,14 +1,15 @@
-/* Charges what changed for memory by handle (backings.h). */
+/* Applies changes of physical memory (books/physical_memory.h) to this process's charge. The caller holds no lock. */
 #ifndef VGPU_HOOKS_MEMORY_PHYSICAL_CHARGE_H
 #define VGPU_HOOKS_MEMORY_PHYSICAL_CHARGE_H
 
 #include "books/physical_memory.h"
 #include "charge/memory_class.h"
 
-/* With the end of a reference, in a span (charge.h). */
+/* Releases memory whose last reference has ended, and marks memory that NVML has ceased to count, or counts again.
+ * Nothing happens if `change.bytes` is 0. The calling thread has a call open (charge/charge.h). */
 void physical_charge_apply(struct physical_memory change);
 
-/* Releases the charge of memory whose last exported descriptor was closed. */
+/* Corrects by releasing memory whose last reference was an exported descriptor that has been closed. */
 extern const struct memory_class physical_memory_class;
 
 #endif

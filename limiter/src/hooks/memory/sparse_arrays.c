@@ -1,5 +1,6 @@
-/* Arrays whose memory is mapped to them: they hold it, all or by tiles, until it is unmapped or they end. The driver
- * unmaps when the stream comes to it, and we at the call. */
+/* Wrappers that map physical memory to arrays. An array holds references to its memory, as a whole or by tiles, until
+ * the memory is unmapped or the array is destroyed. Unmapping is counted at the call, though the driver unmaps in
+ * stream order. */
 #include "books/bindings.h"
 #include "books/physical_memory.h"
 #include "charge/charge.h"
@@ -9,8 +10,8 @@
 
 static uint64_t mix(uint64_t hash, uint64_t word) { return (hash ^ word) * 0x9e3779b97f4a7c15ULL; }
 
-/* A part of an array, by the words that name it. */
-static uint64_t place_of(const CUarrayMapInfo *part) {
+/* A hash that identifies a part of an array. */
+static uint64_t part_key(const CUarrayMapInfo *part) {
     uint64_t hash = mix(1, part->subresourceType);
     if (part->subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL)
         return mix(mix(hash, part->subresource.miptail.layer), part->subresource.miptail.offset);
@@ -19,28 +20,28 @@ static uint64_t place_of(const CUarrayMapInfo *part) {
     return mix(hash, part->subresource.sparseLevel.offsetZ);
 }
 
-static void note(const CUarrayMapInfo *part) {
+static void bind_part(const CUarrayMapInfo *part) {
     uint64_t owner = (uint64_t)part->resource.array;
     bool is_mapped = part->memOperationType == CU_MEM_OPERATION_TYPE_MAP;
     uint64_t number = is_mapped ? physical_memory_hold(part->memHandle.memHandle) : 0;
-    physical_charge_apply(bindings_put(owner, place_of(part), number, REFERENCE_UNSEEN));
+    physical_charge_apply(bindings_put(owner, part_key(part), number, REFERENCE_UNSEEN));
 }
 
-static void note_all(const CUarrayMapInfo *parts, unsigned count) {
+static void bind_parts(const CUarrayMapInfo *parts, unsigned count) {
     if (!container_is_limited()) return;
     int call_slot = charge_begin_call();
-    for (unsigned i = 0; i < count; i++) note(&parts[i]);
+    for (unsigned i = 0; i < count; i++) bind_part(&parts[i]);
     charge_end_call(call_slot);
 }
 
 EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *parts, unsigned count, CUstream stream) {
     CUresult result = REAL(cuMemMapArrayAsync)(parts, count, stream);
-    if (result == CUDA_SUCCESS) note_all(parts, count);
+    if (result == CUDA_SUCCESS) bind_parts(parts, count);
     return result;
 }
 
 EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *parts, unsigned count, CUstream stream) {
     CUresult result = REAL(cuMemMapArrayAsync_ptsz)(parts, count, stream);
-    if (result == CUDA_SUCCESS) note_all(parts, count);
+    if (result == CUDA_SUCCESS) bind_parts(parts, count);
     return result;
 }

@@ -4,12 +4,13 @@
 #include "common/log.h"
 #include "driver/function_table.h"
 
-static bool is_wanted(const struct attempt *attempt, CUresult result) {
-    return result == CUDA_ERROR_OUT_OF_MEMORY && attempt->is_counted && charge_may_spill(attempt->uuid);
+static bool is_spillable(const struct attempt *attempt, CUresult result) {
+    return result == CUDA_ERROR_OUT_OF_MEMORY && attempt->is_limited && charge_may_spill(attempt->uuid);
 }
 
-/* It stays on the host, and the card reads and writes it from there: the card is full, so to move it in would move
- * something out, perhaps another container's. Advice that the driver does not take changes nothing but speed. */
+/* Keeps the memory on the host, where the card accesses it: the card is full, so migrating it in would evict other
+ * managed memory, perhaps another container's (docs/adr/0016). Errors are ignored, because advice only affects
+ * speed. */
 static void advise(CUdeviceptr pointer, size_t bytes) {
     CUdevice device;
     if (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return;
@@ -18,10 +19,11 @@ static void advise(CUdeviceptr pointer, size_t bytes) {
 }
 
 CUresult spill(struct attempt *attempt, CUresult result, CUdeviceptr *pointer, size_t bytes) {
-    if (!is_wanted(attempt, result) || !attempt_make_managed(attempt, bytes)) return result;
+    if (!is_spillable(attempt, result) || !attempt_make_managed(attempt, bytes)) return result;
     if (REAL(cuMemAllocManaged)(pointer, bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS) return result;
     advise(*pointer, bytes);
     charge_count_spill(attempt->reservation.card, attempt->reservation.bytes);
-    log_debug("%s: the card is full, %zu bytes are served from the host's memory", attempt->what, bytes);
+    log_debug("%s: the card is full: %zu bytes are served from managed memory on the host", attempt->function_name,
+              bytes);
     return CUDA_SUCCESS;
 }

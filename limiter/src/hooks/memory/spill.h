@@ -1,15 +1,17 @@
-/* Oversubscription by choice: where the limits say so (`memory_policy`), an allocation that is within the limit while
- * the card itself is full is served from managed memory. It is charged in full, so the limit holds as ever.
+/* Oversubscription, if the limits ask for it (memory policy `spill`): an allocation within the limit is served from
+ * managed memory when the card itself is full. It is charged in full, so the limit holds. See docs/adr/0016.
  *
- * Only what a plain allocation gives can be served so: no memory with a handle, no arrays, and not what comes from a
- * pool, whose cuMemFreeAsync takes no managed memory. Those stay refused. */
+ * Only plain allocations (cuMemAlloc, cuMemAllocPitch) can spill. Physical memory, arrays and pools have no managed
+ * form that later calls would accept: cuMemFreeAsync, for example, takes no managed memory. */
 #ifndef VGPU_HOOKS_MEMORY_SPILL_H
 #define VGPU_HOOKS_MEMORY_SPILL_H
 
 #include "charge/attempt.h"
 #include "driver/abi.h"
 
-/* After the driver's call: where it was refused for want of memory, tries it so; another answer stands. */
+/* Called after the driver's call, with its `result`. If that is CUDA_ERROR_OUT_OF_MEMORY and the policy allows it,
+ * allocates managed memory and returns that result; otherwise returns `result`. The attempt is open, and the caller
+ * holds no lock. */
 CUresult spill(struct attempt *attempt, CUresult result, CUdeviceptr *pointer, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Virtual memory management: the physical memory is charged, addresses and mappings are not. */
+/* Wrappers of virtual memory management. Physical memory is charged; address ranges and mappings are not. */
 #include "hooks/memory/virtual_memory.h"
 
 #include "books/bindings.h"
@@ -9,7 +9,7 @@
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"
 
-/* Memory of the host, and what the driver will refuse, is no matter of ours. */
+/* Host memory is not charged, and invalid arguments are left to the driver. */
 static bool is_on_card(const CUmemGenericAllocationHandle *handle, const CUmemAllocationProp *properties) {
     return handle && properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
 }
@@ -19,7 +19,8 @@ void virtual_memory_end_owner(uint64_t owner) {
     while (bindings_remove_any(owner, &change)) physical_charge_apply(change);
 }
 
-static CUresult keep(const struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
+static CUresult record_memory(const struct attempt *attempt, CUresult result,
+                              const CUmemGenericAllocationHandle *handle) {
     struct physical_memory physical_memory = {.card = attempt->reservation.card, .bytes = attempt->reservation.bytes};
     if (!attempt->is_charged) return result;
     if (result == CUDA_SUCCESS && physical_memory_create(*handle, physical_memory)) return result;
@@ -32,7 +33,7 @@ static CUresult keep(const struct attempt *attempt, CUresult result, const CUmem
 }
 
 static CUresult finish(struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
-    result = keep(attempt, result, handle);
+    result = record_memory(attempt, result, handle);
     attempt_end(attempt);
     return result;
 }
@@ -69,7 +70,7 @@ EXPORT CUresult cuMemExportToShareableHandle(void *handle, CUmemGenericAllocatio
     return result;
 }
 
-/* Another process's memory is charged to it as long as it lives; then NVML counts it here. */
+/* Memory of another process stays charged to that process; when it ends, NVML counts the memory for this one. */
 EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *memory, void *handle,
                                                CUmemAllocationHandleType type) {
     CUresult result = REAL(cuMemImportFromShareableHandle)(memory, handle, type);
@@ -78,8 +79,8 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *mem
     return result;
 }
 
-/* Forgotten before the driver's call, for after it the driver may give the number to other memory; the charge goes
- * after it. A release fails only for a handle that is none. */
+/* The reference is dropped before the driver's call, because afterwards the driver may reuse the handle for other
+ * memory; the charge is released after it. A release fails only for an invalid handle, so nothing is put back. */
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     if (!container_is_limited()) return REAL(cuMemRelease)(handle);
     int call_slot = charge_begin_call();
@@ -91,7 +92,7 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     return result;
 }
 
-static void unmapped(uint64_t address, uint64_t end) {
+static void release_mappings(uint64_t address, uint64_t end) {
     struct physical_memory change;
     while (physical_memory_unmap(&address, end, &change)) physical_charge_apply(change);
 }
@@ -100,7 +101,7 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
     if (!container_is_limited()) return REAL(cuMemUnmap)(address, size);
     int call_slot = charge_begin_call();
     CUresult result = REAL(cuMemUnmap)(address, size);
-    if (result == CUDA_SUCCESS) unmapped(address, address + size);
+    if (result == CUDA_SUCCESS) release_mappings(address, address + size);
     charge_end_call(call_slot);
     return result;
 }

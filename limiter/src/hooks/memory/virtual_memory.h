@@ -1,10 +1,11 @@
-/* The account of physical memory by handle. */
+/* References that arrays, multicast objects and external memory hold to physical memory. */
 #ifndef VGPU_HOOKS_MEMORY_VIRTUAL_MEMORY_H
 #define VGPU_HOOKS_MEMORY_VIRTUAL_MEMORY_H
 
 #include <stdint.h>
 
-/* An owner of bindings (bindings.h) is no more, in a span. */
+/* Ends all references of an owner (books/bindings.h) that was destroyed, and applies the changes to the charge. The
+ * calling thread has a call open (charge/charge.h) and holds no lock. */
 void virtual_memory_end_owner(uint64_t owner);
 
 #endif

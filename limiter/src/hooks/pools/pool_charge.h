@@ -1,4 +1,6 @@
-/* What pools are charged: what they have reserved, as the driver says when it may have changed. */
+/* Charges pools of stream-ordered allocation by the bytes that they have reserved, which the driver is asked for after
+ * calls that may have changed them. The caller holds no lock, and keeps the pool from being destroyed
+ * (books/pool_guard.h). */
 #ifndef VGPU_HOOKS_POOLS_POOL_CHARGE_H
 #define VGPU_HOOKS_POOLS_POOL_CHARGE_H
 
@@ -6,17 +8,19 @@
 #include "charge/charge.h"
 #include "charge/memory_class.h"
 
-/* Whether the pool has reserved otherwise than it is charged. */
+/* Whether the pool's charge is out of date: the pool has reserved or lost another number of bytes than are charged, or
+ * a measurement has corrected this process's charge since. Asks the driver. */
 bool pool_charge_is_due(const struct pool *pool);
 
-/* Charges it anew, in place of what was claimed for its growth; the caller has `own` spans (charge.h) open. */
-void pool_charge_update(struct pool *pool, const struct reservation *reservation, unsigned own);
+/* Sets the pool's charge to what it has reserved, and releases `reservation` (0 bytes: none), which was made for its
+ * growth. The calling thread has `own_calls` calls open (see charge/reconcile.h). */
+void pool_charge_update(struct pool *pool, const struct reservation *reservation, unsigned own_calls);
 
-/* After a call that may have let a pool shrink. */
+/* Updates the charge, if it is out of date, after a call that may have let the pool shrink. `pool` may be NULL. */
 void pool_charge_check(struct pool *pool);
 
-/* Charges every pool of a card what it has reserved; trimming gives back what no allocation is in, whatever a pool's
- * release threshold. */
+/* Corrects by setting the charge of every pool of a card to what it has reserved. Trims by giving back all memory that
+ * no allocation is in, whatever a pool's release threshold. */
 extern const struct memory_class pool_memory_class;
 
 #endif

@@ -4,21 +4,23 @@
 #include "books/physical_memory.h"
 #include "charge/release.h"
 
-/* A pool that was imported is none of those that we charge by what they have reserved. */
-static struct pending_pool_end end_of(const struct pool *pool, struct shared_pool shared) {
+/* An imported pool is not counted by what it has reserved: its charge is that of pointers without a row in the
+ * region. */
+static struct pending_pool_end pending_end(const struct pool *pool, struct shared_pool shared) {
     if (!pool->is_counted)
         return (struct pending_pool_end){shared.number, shared.card, shared.charged, shared.charged, 0};
     uint64_t managed = pool->lost + (pool->is_managed ? pool->reserved : 0);
     return (struct pending_pool_end){shared.number, pool->card, pool->reserved + pool->lost, managed, 0};
 }
 
-/* What descriptors hold on is charged on, and stays this process's to share. */
+/* Memory that an open descriptor still holds stays charged to this process (`kept`), and the pool's rows stay with it
+ * until the descriptor is closed. */
 static void end_shared(const struct pool *pool, struct shared_pool shared) {
-    struct pending_pool_end end = end_of(pool, shared);
-    struct physical_memory left = physical_memory_end_pool(shared.number, end.card, exports_bytes(shared.number));
-    if (left.fate == MEMORY_HIDDEN) end.kept = left.bytes;
+    struct pending_pool_end end = pending_end(pool, shared);
+    struct physical_memory remaining = physical_memory_end_pool(shared.number, end.card, exports_bytes(shared.number));
+    if (remaining.fate == MEMORY_HIDDEN) end.kept = remaining.bytes;
     exports_end_pool(shared.number);
-    release_pool(end);
+    release_shared_pool(end);
 }
 
 void pool_end(const struct pool *pool, struct shared_pool shared) {

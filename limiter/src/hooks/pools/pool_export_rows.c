@@ -13,12 +13,12 @@ bool pool_export_rows_extent(CUdeviceptr pointer, struct extent *extent) {
     CUdeviceptr base;
     size_t size;
     if (REAL(cuMemGetAddressRange_v2)(&base, &size, pointer) != CUDA_SUCCESS || size == 0) return false;
-    uint64_t first = base / POOL_STEP;
-    *extent = (struct extent){base, size, first, (base + size - 1) / POOL_STEP - first + 1};
+    uint64_t first_step = base / POOL_STEP;
+    *extent = (struct extent){base, size, first_step, (base + size - 1) / POOL_STEP - first_step + 1};
     return true;
 }
 
-/* Nobody gains by two that are taken for one: the memory is his own container's. */
+/* Not a cryptographic hash: a program that forges equal keys only miscounts memory of its own container. */
 uint64_t pool_export_rows_key(const CUmemPoolPtrExportData *data) {
     uint64_t words[sizeof *data / sizeof(uint64_t)];
     uint64_t key = 0;
@@ -30,38 +30,38 @@ uint64_t pool_export_rows_key(const CUmemPoolPtrExportData *data) {
 uint64_t pool_export_rows_group(uint64_t pool, const struct extent *extent) {
     struct identity self = container_self();
     uint64_t process = hash_mix(hash_mix(hash_mix(1, self.pid), self.start_time), self.namespace);
-    return hash_mix(hash_mix(hash_mix(process, pool), extent->first), extent->steps);
+    return hash_mix(hash_mix(hash_mix(process, pool), extent->first_step), extent->step_count);
 }
 
-/* Under the region's lock. */
-static bool add(struct region *region, struct region_pool_export *row, uint64_t claimed) {
+/* The caller holds LOCK_REGION. */
+static bool add_locked(struct region *region, struct region_pool_export *row, uint64_t reserved_ahead) {
     int slot = container_claim_slot(region);
     row->slot = (uint32_t)slot;
-    return slot >= 0 && account_add_pool_export(region, row, claimed);
+    return slot >= 0 && account_add_pool_export(region, row, reserved_ahead);
 }
 
-bool pool_export_rows_add(struct region_pool_export *row, uint64_t claimed) {
+bool pool_export_rows_add(struct region_pool_export *row, uint64_t reserved_ahead) {
     struct region *region = container_region();
     if (!region || region_lock(region, REGION_LOCK_MS) != 0) return false;
-    bool added = add(region, row, claimed);
+    bool is_added = add_locked(region, row, reserved_ahead);
     region_unlock(region);
-    return added;
+    return is_added;
 }
 
-/* Under the region's lock. */
-static enum joined join(struct region *region, struct region_pool_export *row) {
-    struct region_pool_export known;
-    if (!pool_exports_find(region, row->key, &known)) return UNKNOWN;
-    row->group = known.group;
-    row->bytes = known.bytes;
-    row->card = known.card;
-    return add(region, row, 0) ? JOINED : UNKNOWN;
+/* The caller holds LOCK_REGION. */
+static enum join_result join_locked(struct region *region, struct region_pool_export *row) {
+    struct region_pool_export found;
+    if (!pool_exports_find(region, row->key, &found)) return JOIN_UNKNOWN;
+    row->group = found.group;
+    row->bytes = found.bytes;
+    row->card = found.card;
+    return add_locked(region, row, 0) ? JOIN_ADDED : JOIN_UNKNOWN;
 }
 
-enum joined pool_export_rows_join(struct region_pool_export *row) {
+enum join_result pool_export_rows_join(struct region_pool_export *row) {
     struct region *region = container_region();
-    if (!region || region_lock(region, REGION_LOCK_MS) != 0) return LOCKED;
-    enum joined joined = join(region, row);
+    if (!region || region_lock(region, REGION_LOCK_MS) != 0) return JOIN_LOCKED;
+    enum join_result joined = join_locked(region, row);
     region_unlock(region);
     return joined;
 }

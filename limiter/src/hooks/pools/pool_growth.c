@@ -12,59 +12,60 @@
 #include "hooks/pools/pool_charge.h"
 #include "region/account.h"
 
-/* What one allocation takes of its pool is a multiple of this; none is as large as the other. */
-#define UNIT     512ULL
-#define TOO_MUCH (1ULL << 48)
+#define ALLOCATION_UNIT 512ULL       /* an allocation takes a multiple of this many bytes from its pool */
+#define SIZE_LIMIT      (1ULL << 48) /* bytes; more than any card has, so that sums of sizes below it do not overflow */
 
 static bool has_room(struct pool *pool, uint64_t bytes) {
-    return bytes < TOO_MUCH &&
-           pools_add_used(pool, round_up(bytes, UNIT)) <= __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
+    return bytes < SIZE_LIMIT &&
+           pools_add_used(pool, round_up(bytes, ALLOCATION_UNIT)) <= __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
 }
 
-/* What the pool lacks for so many bytes, at least: what is charged for it is room, whether it is reserved still or
- * again; but where that is not enough, what it has given back may be taken off it before more is charged, and is none.
- * Not all frees are counted, so what is in use by our sums is too much one day: then the driver is asked. */
-static uint64_t lacking(struct pool *pool, uint64_t bytes) {
-    if (bytes >= TOO_MUCH) return TOO_MUCH;
+/* Lower bound of the pool's growth for `bytes` more, in whole steps; 0 if its charge covers them. The estimate of used
+ * bytes only errs upwards, because not every free is counted, so it is read from the driver here. If the charge is too
+ * small, room is what is charged and still reserved: the charge of memory that the pool has given back may be released
+ * before the growth is charged. */
+static uint64_t missing_bytes(struct pool *pool, uint64_t bytes) {
+    if (bytes >= SIZE_LIMIT) return SIZE_LIMIT;
     uint64_t charged = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
-    uint64_t needed = pools_used(pool) + round_up(bytes, UNIT);
+    uint64_t needed = pools_used(pool) + round_up(bytes, ALLOCATION_UNIT);
     pools_set_used(pool, needed);
     if (needed <= charged) return 0;
     uint64_t reserved = pools_reserved(pool);
     return round_up(needed - (reserved < charged ? reserved : charged), POOL_STEP);
 }
 
-/* A pool grows by what it lacks where its free memory lies at its end, and by the whole allocation where it is in
- * pieces: that is charged if it fits, else the less, and what has become of it is seen afterwards. */
-static bool reserve(struct pool_growth *growth, uint64_t bytes, uint64_t lack) {
-    uint64_t most = bytes < TOO_MUCH ? round_up(bytes, POOL_STEP) : TOO_MUCH;
-    return charge_try(growth->pool->uuid, most, &growth->reservation) ||
-           charge_reserve(growth->what, growth->pool->uuid, lack < most ? lack : most, &growth->reservation);
+/* A pool grows by `missing` if its free memory lies at its end, and by the whole allocation if that is fragmented. The
+ * larger is reserved if it fits, else the smaller; `pool_growth_fits` sees what the pool has taken. */
+static bool reserve(struct pool_growth *growth, uint64_t bytes, uint64_t missing) {
+    uint64_t largest_growth = bytes < SIZE_LIMIT ? round_up(bytes, POOL_STEP) : SIZE_LIMIT;
+    return charge_try(growth->pool->uuid, largest_growth, &growth->reservation) ||
+           charge_reserve(growth->function_name, growth->pool->uuid,
+                          missing < largest_growth ? missing : largest_growth, &growth->reservation);
 }
 
-static void reserve_growth(struct pool_growth *growth, uint64_t bytes, uint64_t lack) {
+static void reserve_growth(struct pool_growth *growth, uint64_t bytes, uint64_t missing) {
     growth->call_slot = charge_begin_call();
-    growth->is_reserved = reserve(growth, bytes, lack);
+    growth->is_reserved = reserve(growth, bytes, missing);
     growth->is_refused = !growth->is_reserved;
     if (growth->is_refused) charge_end_call(growth->call_slot);
 }
 
-/* From here to its end no pool is destroyed. False where this one was. */
-static bool hold(struct pool_growth *growth) {
-    if (!growth->is_held) pool_guard_enter();
-    growth->is_held = true;
+/* From here to `pool_growth_end` no pool is destroyed. False if this one was destroyed before. */
+static bool enter_guard(struct pool_growth *growth) {
+    if (!growth->is_guarded) pool_guard_enter();
+    growth->is_guarded = true;
     return pools_find(growth->handle) == growth->pool;
 }
 
 static void make_room(struct pool_growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
-    if (!hold(growth)) return;
+    if (!enter_guard(growth)) return;
     if (exports_any())
-        pool_charge_check(growth->pool); /* what it has given back is not seen any more once it has grown */
-    uint64_t lack = lacking(growth->pool, bytes);
-    if (lack != 0 && !is_captured(stream)) reserve_growth(growth, bytes, lack);
+        pool_charge_check(growth->pool); /* a shrink, which may be of lost memory, cannot be seen after the growth */
+    uint64_t missing = missing_bytes(growth->pool, bytes);
+    if (missing != 0 && !is_captured(stream)) reserve_growth(growth, bytes, missing);
 }
 
-static void begin(struct pool_growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
+static void begin_growth(struct pool_growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
     struct pool *pool = growth->pool;
     growth->call_slot = -1;
     if (!pool || !pool->is_counted) return;
@@ -72,33 +73,34 @@ static void begin(struct pool_growth *growth, uint64_t bytes, bool (*is_captured
     if (!has_room(pool, bytes) || exports_any()) make_room(growth, bytes, is_captured, stream);
 }
 
-struct pool_growth pool_growth_begin(const char *what, struct pool *pool, uint64_t bytes, bool (*is_captured)(CUstream),
-                                     CUstream stream) {
-    struct pool_growth growth = {.what = what, .pool = pool};
-    begin(&growth, bytes, is_captured, stream);
+struct pool_growth pool_growth_begin(const char *function_name, struct pool *pool, uint64_t bytes,
+                                     bool (*is_captured)(CUstream), CUstream stream) {
+    struct pool_growth growth = {.function_name = function_name, .pool = pool};
+    begin_growth(&growth, bytes, is_captured, stream);
     return growth;
 }
 
-/* One that the program has chosen is not destroyed before the driver has allocated from it: who destroys it asks first
- * what is in use. */
-struct pool_growth pool_growth_begin_current(const char *what, uint64_t bytes, bool (*is_captured)(CUstream),
+/* A device's default pool is never destroyed. A pool that the program made current is guarded until the driver has
+ * allocated from it, so that a thread in cuMemPoolDestroy sees the allocation. */
+struct pool_growth pool_growth_begin_current(const char *function_name, uint64_t bytes, bool (*is_captured)(CUstream),
                                              CUstream stream) {
-    struct pool_growth growth = {.what = what, .pool = current_pools_cached_default()};
+    struct pool_growth growth = {.function_name = function_name, .pool = current_pools_cached_default()};
     if (!growth.pool) pool_guard_enter();
-    growth.is_held = !growth.pool;
-    if (growth.is_held) growth.pool = current_pools_get();
-    begin(&growth, bytes, is_captured, stream);
+    growth.is_guarded = !growth.pool;
+    if (growth.is_guarded) growth.pool = current_pools_get();
+    begin_growth(&growth, bytes, is_captured, stream);
     return growth;
 }
 
 void pool_growth_end(struct pool_growth *growth) {
-    if (growth->is_held) pool_guard_leave();
+    if (growth->is_guarded) pool_guard_leave();
 }
 
-/* A pool grows by asking the kernel for memory, which takes 25 us at the least; without that an allocation takes 0.5
- * us, and to ask what is reserved a tenth of it up to a third (measured on an H200, driver 580). So between two of a
- * thread's that are 8192 ticks apart, which are 2 to 8 us, the later one has not grown anything. */
-static bool is_just_after_another(void) {
+/* Called at the end of an allocation: whether less than 8192 ticks (2 to 8 us) have passed since the end of this
+ * thread's previous allocation. Then this one has not grown a pool. To grow, a pool asks the kernel for memory, which
+ * takes at least 25 us. Without growth an allocation takes 0.5 us, and asking what is reserved would cost a tenth to a
+ * third of that (measured on an H200, driver 580; docs/adr/0014). */
+static bool is_soon_after_previous(void) {
     static __thread uint64_t last;
     uint64_t before = last;
     last = clock_ticks();
@@ -111,43 +113,44 @@ static bool is_over(const struct pool *pool, uint64_t before) {
            account_used(region, pool->card) > container_memory_limit(pool->uuid);
 }
 
-static bool fits(struct pool *pool, const struct reservation *reservation, unsigned own) {
+static bool fits_after_update(struct pool *pool, const struct reservation *reservation, unsigned own_calls) {
     uint64_t before = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
-    pool_charge_update(pool, reservation, own);
+    pool_charge_update(pool, reservation, own_calls);
     return !is_over(pool, before);
 }
 
-static CUmemoryPool ask_whose(CUdeviceptr pointer) {
+static CUmemoryPool query_pool_of_pointer(CUdeviceptr pointer) {
     CUmemoryPool handle = NULL;
     REAL(cuPointerGetAttribute)((void *)&handle, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer);
     return handle;
 }
 
-static CUmemoryPool whose(CUdeviceptr pointer) {
-    if (!capture_was_seen()) return ask_whose(pointer);
+static CUmemoryPool pool_of_pointer(CUdeviceptr pointer) {
+    if (!capture_was_seen()) return query_pool_of_pointer(pointer);
     CUmemoryPool handle = NULL;
-    CAPTURE_ALLOWS(handle = ask_whose(pointer));
+    CAPTURE_ALLOWS(handle = query_pool_of_pointer(pointer));
     return handle;
 }
 
-/* Which pool is current may have changed meanwhile. What is none's is a graph's; and if the pool has been destroyed,
- * only NVML can say. */
-static bool fits_where_it_lies(struct pool_growth *growth, CUdeviceptr pointer) {
-    hold(growth);
-    CUmemoryPool handle = whose(pointer);
+/* Another thread may have made another pool current, so the pool is looked up by the pointer. A pointer of no pool
+ * belongs to a graph, which is charged elsewhere. If the pointer's pool has been destroyed since, only NVML knows its
+ * memory. */
+static bool fits_in_actual_pool(struct pool_growth *growth, CUdeviceptr pointer) {
+    enter_guard(growth);
+    CUmemoryPool handle = pool_of_pointer(pointer);
     struct pool *pool = handle ? pools_find(handle) : NULL;
     if (handle && !pool) measured_call_reconcile();
     if (!pool || !pool->is_counted || (growth->is_reserved && pool == growth->pool) || !pool_charge_is_due(pool))
         return true;
     growth->pool = pool;
-    return fits(pool, &(struct reservation){0}, growth->is_reserved);
+    return fits_after_update(pool, &(struct reservation){0}, growth->is_reserved);
 }
 
 bool pool_growth_fits(struct pool_growth *growth, CUresult result, CUdeviceptr pointer) {
-    bool may_have_grown = growth->handle && !is_just_after_another();
-    bool is_fitting = !growth->is_reserved || fits(growth->pool, &growth->reservation, 1);
+    bool may_have_grown = growth->handle && !is_soon_after_previous();
+    bool is_fitting = !growth->is_reserved || fits_after_update(growth->pool, &growth->reservation, 1);
     if (result == CUDA_SUCCESS && (growth->is_reserved || may_have_grown))
-        is_fitting &= fits_where_it_lies(growth, pointer);
+        is_fitting &= fits_in_actual_pool(growth, pointer);
     charge_end_call(growth->call_slot);
     return is_fitting || result != CUDA_SUCCESS;
 }

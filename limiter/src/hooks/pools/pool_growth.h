@@ -1,4 +1,8 @@
-/* One allocation from a pool: only where the pool grows is anything charged. */
+/* One allocation from a pool. Only if the pool may have to grow for it is anything reserved; after the driver's call
+ * the pool's charge is updated if it has grown.
+ *
+ * The sequence is `pool_growth_begin`; unless `is_refused`, the driver's call and `pool_growth_fits`; in every case
+ * `pool_growth_end`. The caller holds no lock. */
 #ifndef VGPU_HOOKS_POOLS_POOL_GROWTH_H
 #define VGPU_HOOKS_POOLS_POOL_GROWTH_H
 
@@ -6,30 +10,30 @@
 #include "charge/charge.h"
 
 struct pool_growth {
-    const char *what;
-    struct pool *pool;   /* NULL: not counted; in the end the one that it came from */
-    CUmemoryPool handle; /* there may be another in its place when it is asked */
-    struct reservation reservation;
-    int call_slot;
-    bool is_held; /* no pool is destroyed meanwhile */
-    bool is_reserved;
-    bool is_refused; /* the driver must not be called */
+    const char *function_name; /* the CUDA function, for log lines */
+    struct pool *pool;         /* NULL: not charged. If `pool_growth_fits` was false: where the memory is from */
+    CUmemoryPool handle;       /* of `pool` at the beginning: shows whether another pool has taken its entry since */
+    struct reservation reservation; /* valid while `is_reserved` */
+    int call_slot;                  /* of charge_begin_call; -1: no call is open */
+    bool is_guarded;  /* this thread is inside the pool guard: no pool is destroyed until `pool_growth_end` */
+    bool is_reserved; /* growth is charged ahead, and a call is open */
+    bool is_refused;  /* over the limit: the driver must not be called */
 };
 
-/* Before the driver's call: charges ahead where the pool has no room for so many bytes. On a stream whose work is being
- * captured nothing is allocated. */
-struct pool_growth pool_growth_begin(const char *what, struct pool *pool, uint64_t bytes, bool (*is_captured)(CUstream),
-                                     CUstream stream);
+/* Reserves growth if the pool has no room for `bytes`. `is_captured` tells whether work on `stream` is being captured
+ * into a graph: then nothing is allocated now, and nothing reserved. `pool` may be NULL. */
+struct pool_growth pool_growth_begin(const char *function_name, struct pool *pool, uint64_t bytes,
+                                     bool (*is_captured)(CUstream), CUstream stream);
 
-/* The same for what is allocated from the current pool, which is another's maybe. */
-struct pool_growth pool_growth_begin_current(const char *what, uint64_t bytes, bool (*is_captured)(CUstream),
+/* Like `pool_growth_begin`, for the current pool of the calling thread's device, which another thread may own. */
+struct pool_growth pool_growth_begin_current(const char *function_name, uint64_t bytes, bool (*is_captured)(CUstream),
                                              CUstream stream);
 
-/* After it: charges what the pool has grown by. False where that took the container over its limit: then the caller
- * frees what was allocated. */
+/* After the driver's call: charges what the pool has grown by. False if `result` is a success that took the container
+ * over its limit: the caller frees `pointer`. */
 bool pool_growth_fits(struct pool_growth *growth, CUresult result, CUdeviceptr pointer);
 
-/* After all that. */
+/* Leaves the pool guard. */
 void pool_growth_end(struct pool_growth *growth);
 
 #endif

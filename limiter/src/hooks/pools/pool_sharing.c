@@ -1,5 +1,9 @@
-/* Pools that others may open, and their pointers, told by value. The memory stays charged here while the pool keeps it
- * (exported.h), while a descriptor does after that (references.h), and in between to who else has it (shares.h). */
+/* Exports and imports of pools, and of single pointers of pools (CUmemPoolPtrExportData).
+ *
+ * Exported memory is charged to its exporter while the pool keeps it (books/exports.h), and after the pool's end while
+ * a descriptor holds it (books/references.h). After that it is charged to the card, once for all processes that
+ * imported it (region/pool_exports.h). An importer's own pool does not report imported memory as reserved, and gives
+ * none back before it is destroyed (measured on an H200, driver 580). */
 #include "books/current_pools.h"
 #include "books/exports.h"
 #include "books/imports.h"
@@ -23,19 +27,20 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool
     return result;
 }
 
-/* Where there is no room for it, who imports the pointer is charged at once. */
-static void add_row(const struct pool *pool, uint64_t number, uint64_t key, const struct extent *extent) {
+/* If the table is full, a process that imports the pointer finds no row, and is charged at once. */
+static void add_exporter_row(const struct pool *pool, uint64_t number, uint64_t key, const struct extent *extent) {
     struct region_pool_export row = {.key = key,
                                      .group = pool_export_rows_group(number, extent),
-                                     .bytes = extent->steps * POOL_STEP,
+                                     .bytes = extent->step_count * POOL_STEP,
                                      .pool = number,
                                      .card = (uint32_t)pool->card,
                                      .kind = POOL_EXPORTER};
     pool_export_rows_add(&row, 0);
 }
 
-/* What was kept at its place is no longer; what was given back before is seen first. */
-static void keep_track(struct pool *pool, uint64_t number, const struct extent *extent) {
+/* The export replaces lost memory at its addresses. What the pool gave back before must be counted first, so the pool
+ * is read before the export is added. */
+static void track_export(struct pool *pool, uint64_t number, const struct extent *extent) {
     pools_lock();
     __atomic_store_n(&pool->number, number, __ATOMIC_RELAXED);
     pools_read_reserved(pool);
@@ -50,71 +55,71 @@ static struct pool *pool_of(CUdeviceptr pointer) {
     return current_pools_find(handle);
 }
 
-static void made(const CUmemPoolPtrExportData *data, CUdeviceptr pointer) {
+static void record_export(const CUmemPoolPtrExportData *data, CUdeviceptr pointer) {
     struct extent extent;
     struct pool *pool = pool_of(pointer);
     if (!pool || !pool->is_counted || pool->card < 0 || !pool_export_rows_extent(pointer, &extent)) return;
     uint64_t number = pool_ids_get((uint64_t)pool->handle).number;
     if (number == 0) return;
-    add_row(pool, number, pool_export_rows_key(data), &extent);
-    keep_track(pool, number, &extent);
+    add_exporter_row(pool, number, pool_export_rows_key(data), &extent);
+    track_export(pool, number, &extent);
 }
 
 EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer) {
     CUresult result = REAL(cuMemPoolExportPointer)(data, pointer);
-    if (result == CUDA_SUCCESS && container_is_limited()) made(data, pointer);
+    if (result == CUDA_SUCCESS && container_is_limited()) record_export(data, pointer);
     return result;
 }
 
-/* Imports: pointers of other processes' pools. The memory is charged to its maker as long as his row says so, then to
- * the card, by the rows of who imported it (shares.h). An importer's own pool is asked in vain what it has reserved,
- * and gives back nothing before it is destroyed (measured on an H200, driver 580). */
 static bool find_card(CUdeviceptr pointer, uint8_t uuid[UUID_SIZE]) {
     CUdevice device;
     return REAL(cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer) == CUDA_SUCCESS &&
            cards_of_device(device, uuid);
 }
 
-/* There is no room for the row: what is charged stays this process's own until its pool ends. */
-static void keep(CUmemoryPool pool, const struct reservation *reservation, bool is_charged) {
+/* Without a row, the memory is charged to this process until its pool ends; NVML does not count it here. */
+static void charge_until_pool_ends(CUmemoryPool pool, const struct reservation *reservation, bool is_charged) {
     if (!is_charged) charge_unconditionally(reservation->card, reservation->bytes);
     charge_mark_managed(reservation->card, reservation->bytes);
     pool_ids_charge((uint64_t)pool, reservation->card, reservation->bytes);
 }
 
-/* Memory that nobody in the container is charged for: its maker is gone, or in another one. How large it is can be
- * asked only now. */
-static bool take_on(struct region_pool_export *row, CUmemoryPool pool, CUdeviceptr pointer) {
+/* Charges imported memory that no process of the container is charged for, because its exporter has ended or is in
+ * another container. This happens after the driver's call, before which the size cannot be asked. Returns whether it
+ * fits the limit; it is charged in either case. */
+static bool charge_unclaimed(struct region_pool_export *row, CUmemoryPool pool, CUdeviceptr pointer) {
     uint8_t uuid[UUID_SIZE];
     struct extent extent;
     struct reservation reservation;
     if (!find_card(pointer, uuid) || !pool_export_rows_extent(pointer, &extent)) return false;
     row->group = row->key;
-    row->bytes = extent.steps * POOL_STEP;
+    row->bytes = extent.step_count * POOL_STEP;
     bool fits = charge_reserve("cuMemPoolImportPointer", uuid, row->bytes, &reservation);
     row->card = (uint32_t)reservation.card;
-    if (!pool_export_rows_add(row, fits ? row->bytes : 0)) keep(pool, &reservation, fits);
+    if (!pool_export_rows_add(row, fits ? row->bytes : 0)) charge_until_pool_ends(pool, &reservation, fits);
     return fits;
 }
 
-/* The row comes before the driver's call, so that the memory is charged should its maker end meanwhile. Where the call
- * fails, it stays until the pool ends: too much is charged then, if the maker ends before. */
+/* The row is added before the driver's call, so that the memory is charged if its exporter ends meanwhile. If the
+ * call fails, the row stays until this process's pool ends: should the exporter end before, too much is charged until
+ * then. */
 static CUresult import(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
     struct region_pool_export row = {.key = pool_export_rows_key(data), .kind = POOL_IMPORTER};
     row.pool = pool_ids_get((uint64_t)pool).number;
-    enum joined joined = row.pool ? pool_export_rows_join(&row) : LOCKED;
-    if (joined == LOCKED) return CUDA_ERROR_OUT_OF_MEMORY;
+    enum join_result joined = row.pool ? pool_export_rows_join(&row) : JOIN_LOCKED;
+    if (joined == JOIN_LOCKED) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemPoolImportPointer)(pointer, pool, data);
     if (result != CUDA_SUCCESS) return result;
     imports_add(row.pool, *pointer);
-    if (joined == JOINED || take_on(&row, pool, *pointer)) return CUDA_SUCCESS;
+    if (joined == JOIN_ADDED || charge_unclaimed(&row, pool, *pointer)) return CUDA_SUCCESS;
     imports_free(*pointer);
     REAL(cuMemFree_v2)(*pointer);
     *pointer = 0;
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* What is refused stays on the card, and charged, until the pool ends, for its memory cannot be given back alone. */
+/* The memory of a refused import stays on the card, and charged, until the pool is destroyed: freeing the pointer does
+ * not give it back. */
 EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
     if (!pointer || !pool || !data || !container_is_limited()) return REAL(cuMemPoolImportPointer)(pointer, pool, data);
     int call_slot = charge_begin_call();

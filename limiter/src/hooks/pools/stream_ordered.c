@@ -1,5 +1,5 @@
-/* Stream-ordered allocation: the pool is charged, not the pointer, which is in no book of ours; freed, it stays the
- * pool's memory until a synchronisation. */
+/* Wrappers of stream-ordered allocation. The pool is charged, not the pointer, because a pool keeps freed memory until
+ * a synchronisation. Such pointers are not recorded in books/pointers.h. */
 #include "books/current_pools.h"
 #include "books/imports.h"
 #include "books/pool_guard.h"
@@ -17,15 +17,16 @@
 #include "hooks/pools/pool_end.h"
 #include "hooks/pools/pool_growth.h"
 
-/* What no allocation is in goes back to the card now, the rest with the next synchronisation. */
+/* The pool's idle memory goes back to the card now. What the stream has not freed yet goes with the next
+ * synchronisation. */
 static CUresult refuse(const struct pool_growth *growth) {
     REAL(cuMemPoolTrimTo)(growth->pool->handle, 0);
     pool_charge_check(growth->pool);
-    refusals_report(growth->what, growth->pool->uuid, POOL_STEP);
+    refusals_report(growth->function_name, growth->pool->uuid, POOL_STEP);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void note(const struct pool_growth *growth, CUresult result, CUdeviceptr pointer, size_t bytes) {
+static void record_size(const struct pool_growth *growth, CUresult result, CUdeviceptr pointer, size_t bytes) {
     if (result == CUDA_SUCCESS && growth->pool) recent_allocations_add(pointer, pools_index(growth->pool), bytes);
 }
 
@@ -37,17 +38,18 @@ static void note(const struct pool_growth *growth, CUresult result, CUdeviceptr 
 IS_CAPTURED(cuStreamIsCapturing)
 IS_CAPTURED(cuStreamIsCapturing_ptsz)
 
-/* An allocating function's body; `variant` is nothing or _ptsz, the last arguments are the real function's. */
-#define ALLOCATE(name, variant, begun, pointer, bytes, stream, ...)                                \
+/* Body of an allocating wrapper. `variant` is nothing or _ptsz, `begin` an expression that begins the growth; the
+ * variadic arguments are the real function's, after pointer and bytes. */
+#define ALLOCATE(name, variant, begin, pointer, bytes, stream, ...)                                \
     do {                                                                                           \
         if (!(pointer) || !container_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__); \
-        struct pool_growth growth = begun;                                                         \
+        struct pool_growth growth = begin;                                                         \
         CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                \
         if (!growth.is_refused) do                                                                 \
                 result = REAL(name)(pointer, bytes, __VA_ARGS__);                                  \
             while (reservation_retry(&growth.reservation, result));                                \
         if (growth.is_refused || pool_growth_fits(&growth, result, *(pointer))) {                  \
-            note(&growth, result, *(pointer), bytes);                                              \
+            record_size(&growth, result, *(pointer), bytes);                                       \
         } else {                                                                                   \
             REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                     \
             *(pointer) = 0;                                                                        \
@@ -84,7 +86,8 @@ EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes,
     ALLOCATE_FROM(cuMemAllocFromPoolAsync_ptsz, _ptsz, pool);
 }
 
-/* A handle that the driver has just told of is no other pool's before it is learned. */
+/* Body of a wrapper that returns a pool's handle. Inside the pool guard no pool is destroyed, so the handle cannot
+ * become another pool's before it is recorded. */
 #define LEARN(name, location, type, is_new, pool, ...)                                    \
     do {                                                                                  \
         if (!container_is_limited()) return REAL(name)(pool, __VA_ARGS__);                \
@@ -107,8 +110,9 @@ EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUm
     LEARN(cuMemGetMemPool, location, type, false, pool, location, type);
 }
 
-/* Before the call, so that nothing is allocated from the former one afterwards; and after it, for another thread may
- * have asked meanwhile. */
+/* Body of a wrapper that changes a device's current pool. The cache of current pools is invalidated before the call, so
+ * that no thread uses the former pool once it has returned, and after it, because another thread may have cached the
+ * former pool meanwhile. */
 #define CHANGE_CURRENT(name, ...)                  \
     do {                                           \
         current_pools_note_choice();               \
@@ -138,42 +142,43 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     return result;
 }
 
-static bool is_in_use(CUmemoryPool handle) {
+static bool has_allocations(CUmemoryPool handle) {
     const struct pool *pool = pools_find(handle);
     return pool && pools_used(pool) != 0;
 }
 
-/* What only NVML can count is not given back here; nor what an importer has not freed, for the process keeps that. */
-static void end(struct pool gone, struct shared_pool shared, bool lasts) {
+/* Two charges outlast the pool: of an imported pool with pointers that are not freed, whose memory the driver keeps
+ * until the process ends; and of a pool that had live allocations, which only NVML can count. */
+static void release_removed(struct pool removed, struct shared_pool shared, bool had_allocations) {
     if (imports_end_pool(shared.number)) return;
-    if (lasts && !gone.is_managed && nvml_usage_is_trusted()) gone.reserved = 0;
-    pool_end(&gone, shared);
+    if (had_allocations && !removed.is_managed && nvml_usage_is_trusted()) removed.reserved = 0;
+    pool_end(&removed, shared);
 }
 
-static CUresult destroy(CUmemoryPool handle, struct pool *gone) {
+static CUresult destroy(CUmemoryPool handle, struct pool *removed) {
     pool_guard_begin_destroy();
     pools_suspend();
-    bool lasts = is_in_use(handle);
+    bool had_allocations = has_allocations(handle);
     struct shared_pool shared = pool_ids_take((uint64_t)handle);
     CUresult result = REAL(cuMemPoolDestroy)(handle);
-    if (result == CUDA_SUCCESS) *gone = pools_remove(handle);
+    if (result == CUDA_SUCCESS) *removed = pools_remove(handle);
     pools_resume();
     pool_guard_end_destroy();
     if (result == CUDA_SUCCESS)
-        end(*gone, shared, lasts);
+        release_removed(*removed, shared, had_allocations);
     else
         pool_ids_put((uint64_t)handle, shared);
     return result;
 }
 
-/* What is still allocated from it lasts until it is freed: that only NVML can count, and it stays charged until then.
- */
+/* Allocations outlast their pool until they are freed. Only NVML can count them, so the pool's charge is left to
+ * reconciling. */
 EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     if (!container_is_limited()) return REAL(cuMemPoolDestroy)(pool);
-    struct pool gone = {0};
+    struct pool removed = {0};
     int call_slot = charge_begin_call();
-    CUresult result = destroy(pool, &gone);
+    CUresult result = destroy(pool, &removed);
     charge_end_call(call_slot);
-    if (gone.is_counted) reconcile_own(gone.uuid, 0);
+    if (removed.is_counted) reconcile_own(removed.uuid, 0);
     return result;
 }

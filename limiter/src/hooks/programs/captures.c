@@ -1,4 +1,5 @@
-/* Work that a stream records into a graph instead of running it. */
+/* Wrappers that begin a stream capture: from the first one on, queries that would invalidate a capture are made in
+ * relaxed mode (driver/capture.h). */
 #include "driver/capture.h"
 #include "driver/function_table.h"
 

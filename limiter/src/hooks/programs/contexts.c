@@ -1,6 +1,6 @@
-/* Contexts. To make one takes some 500 MiB: as much as the last one took is charged ahead, then it is measured. At its
- * end the driver frees what was allocated in it, without a word about each pointer. So afterwards it is asked about
- * every pointer that we hold, and what it no longer knows is taken back. */
+/* Wrappers that create and end contexts. A context takes some 500 MiB: what the last one on the card took is reserved,
+ * then the call is measured. When a context ends, the driver frees the allocations in it without a call for each. So
+ * afterwards the driver is asked about every recorded pointer, and those that it no longer knows are released. */
 #include <stdlib.h>
 
 #include "books/pointers.h"
@@ -22,25 +22,25 @@
 #include "region/account.h"
 #include "region/region.h"
 
-/* What the last context took, as far as it is known. */
-static uint64_t expected(const uint8_t uuid[UUID_SIZE]) {
+/* Bytes that the last context on the card took, 0 if unknown. */
+static uint64_t expected_bytes(const uint8_t uuid[UUID_SIZE]) {
     const struct region *region = container_region();
     int card = region ? account_find_card(region, uuid) : -1;
     return card >= 0 ? __atomic_load_n(&region->cards[card].context, __ATOMIC_RELAXED) : 0;
 }
 
-static struct measured_call begin(const char *what, CUdevice device) {
+static struct measured_call begin_create(const char *function_name, CUdevice device) {
     uint8_t uuid[UUID_SIZE];
-    struct measured_call nothing = {.what = what};
-    if (!container_is_limited() || !cards_of_device(device, uuid)) return nothing;
+    struct measured_call unlimited = {.function_name = function_name};
+    if (!container_is_limited() || !cards_of_device(device, uuid)) return unlimited;
     nvml_usage_start();
     turn_need_note_device(device);
     reconcile_own(uuid, 0);
-    return measured_call_begin_on(what, device, expected(uuid));
+    return measured_call_begin_on(function_name, device, expected_bytes(uuid));
 }
 
-/* Only what nothing else of this process was charged beside is surely the context's. */
-static void expect(const struct measured_call *call) {
+/* The growth is the context's size only if no other call of this process was open beside it. */
+static void record_context_bytes(const struct measured_call *call) {
     struct region *region = container_region();
     uint64_t bytes = measured_call_growth_alone(call);
     if (!region || bytes == 0 || region_lock(region, REGION_LOCK_MS) != 0) return;
@@ -49,20 +49,20 @@ static void expect(const struct measured_call *call) {
     region_unlock(region);
 }
 
-static bool fits(struct measured_call *call, CUresult result) {
-    bool kept = measured_call_fits(call, result);
-    if (result == CUDA_SUCCESS && call->is_counted) expect(call);
-    return kept;
+static bool fits_and_record(struct measured_call *call, CUresult result) {
+    bool is_fitting = measured_call_fits(call, result);
+    if (result == CUDA_SUCCESS && call->is_limited) record_context_bytes(call);
+    return is_fitting;
 }
 
-#define CREATE(name, undo, device, ...)                       \
-    do {                                                      \
-        struct measured_call call = begin(#name, device);     \
-        if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
-        CUresult result = REAL(name)(__VA_ARGS__);            \
-        if (fits(&call, result)) return result;               \
-        undo;                                                 \
-        return measured_call_undone(&call);                   \
+#define CREATE(name, undo, device, ...)                          \
+    do {                                                         \
+        struct measured_call call = begin_create(#name, device); \
+        if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;    \
+        CUresult result = REAL(name)(__VA_ARGS__);               \
+        if (fits_and_record(&call, result)) return result;       \
+        undo;                                                    \
+        return measured_call_refuse(&call);                      \
     } while (0)
 
 static bool is_active(CUdevice device) {
@@ -78,7 +78,7 @@ static void release_primary(CUdevice device) {
         REAL(cuDevicePrimaryCtxRelease)(device);
 }
 
-/* A further reference takes nothing. */
+/* Only the first reference creates the primary context. */
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     if (!container_is_limited() || is_active(device)) return REAL(cuDevicePrimaryCtxRetain)(context, device);
     CREATE(cuDevicePrimaryCtxRetain, release_primary(device), device, context, device);
@@ -101,14 +101,14 @@ EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters
     CREATE(cuCtxCreate_v4, REAL(cuCtxDestroy_v2)(*context), device, context, parameters, flags, device);
 }
 
-/* As large as what it is made of, so nobody's expectation. */
+/* Neither reserved nor recorded: a green context's size depends on its resources, so the last one's says nothing. */
 EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *context, CUdevResourceDesc description, CUdevice device, unsigned flags) {
     nvml_usage_start();
     struct measured_call call = measured_call_begin_on("cuGreenCtxCreate", device, 0);
     CUresult result = REAL(cuGreenCtxCreate)(context, description, device, flags);
     if (measured_call_fits(&call, result)) return result;
     REAL(cuGreenCtxDestroy)(*context);
-    return measured_call_undone(&call);
+    return measured_call_refuse(&call);
 }
 
 EXPORT CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green) {
@@ -117,66 +117,68 @@ EXPORT CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green) {
     return result;
 }
 
-/* Answered without a current context too (measured on an H200, driver 580); any other error says nothing about the
- * pointer. Memory from the device's pool outlives the context, and is known on. */
-static bool is_gone(CUdeviceptr pointer) {
+/* CUDA_ERROR_INVALID_VALUE means that the driver does not know the pointer, with or without a current context (measured
+ * on an H200, driver 580); other errors say nothing about the pointer. Memory of a device's pool outlives the context,
+ * so the driver still knows it. */
+static bool is_freed(CUdeviceptr pointer) {
     CUcontext owner;
     return REAL(cuPointerGetAttribute)((void *)&owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer) ==
            CUDA_ERROR_INVALID_VALUE;
 }
 
-static void take_back(CUdeviceptr pointer) {
-    struct pointer_charge holding;
-    if (!pointers_take(pointer, &holding) || !holding.bytes) return;
-    (holding.is_managed ? release_managed : release_charge)(holding.card, holding.bytes);
+static void release_pointer(CUdeviceptr pointer) {
+    struct pointer_charge charge;
+    if (!pointers_take(pointer, &charge) || !charge.bytes) return;
+    (charge.is_managed ? release_managed : release_charge)(charge.card, charge.bytes);
 }
 
-static void take_back_lost(void) {
+static void release_freed_pointers(void) {
     size_t count;
     uint64_t *pointers = pointers_list(&count);
     for (size_t i = 0; i < count; i++)
-        if (is_gone(pointers[i])) take_back(pointers[i]);
+        if (is_freed(pointers[i])) release_pointer(pointers[i]);
     free(pointers);
 }
 
-/* With the primary context its device's pools may go; what goes on being used is found again. */
+/* Pools may end with the primary context of their device. All are dropped; a pool that is still in use is added again
+ * at its next use. */
 static void drop_pools(void) {
-    struct pool gone;
-    while ((gone = pools_remove_any()).handle) pool_end(&gone, pool_ids_take((uint64_t)gone.handle));
+    struct pool removed;
+    while ((removed = pools_remove_any()).handle) pool_end(&removed, pool_ids_take((uint64_t)removed.handle));
 }
 
-static CUresult end(int call_slot, CUresult result, bool are_pools_gone) {
+static CUresult finish_destroy(int call_slot, CUresult result, bool are_pools_gone) {
     if (result == CUDA_SUCCESS && are_pools_gone) drop_pools();
     pools_resume();
-    if (result == CUDA_SUCCESS) take_back_lost();
+    if (result == CUDA_SUCCESS) release_freed_pointers();
     if (result == CUDA_SUCCESS) graph_memory_correct(-1, false);
     charge_end_call(call_slot);
     if (result == CUDA_SUCCESS) reconcile_every_card(0);
     return result;
 }
 
-#define END(are_pools_gone, name, ...)                                  \
-    do {                                                                \
-        if (!container_is_limited()) return REAL(name)(__VA_ARGS__);    \
-        gate_teardown_contexts();                                       \
-        int call_slot = charge_begin_call();                            \
-        local_memory_forget_all();                                      \
-        pools_suspend();                                                \
-        return end(call_slot, REAL(name)(__VA_ARGS__), are_pools_gone); \
+#define DESTROY(are_pools_gone, name, ...)                                         \
+    do {                                                                           \
+        if (!container_is_limited()) return REAL(name)(__VA_ARGS__);               \
+        gate_teardown_contexts();                                                  \
+        int call_slot = charge_begin_call();                                       \
+        local_memory_forget_all();                                                 \
+        pools_suspend();                                                           \
+        return finish_destroy(call_slot, REAL(name)(__VA_ARGS__), are_pools_gone); \
     } while (0)
 
-EXPORT CUresult cuCtxDestroy(CUcontext context) { END(false, cuCtxDestroy, context); }
+EXPORT CUresult cuCtxDestroy(CUcontext context) { DESTROY(false, cuCtxDestroy, context); }
 
-EXPORT CUresult cuCtxDestroy_v2(CUcontext context) { END(false, cuCtxDestroy_v2, context); }
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context) { DESTROY(false, cuCtxDestroy_v2, context); }
 
-EXPORT CUresult cuCtxDetach(CUcontext context) { END(false, cuCtxDetach, context); }
+EXPORT CUresult cuCtxDetach(CUcontext context) { DESTROY(false, cuCtxDetach, context); }
 
-EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx context) { END(false, cuGreenCtxDestroy, context); }
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx context) { DESTROY(false, cuGreenCtxDestroy, context); }
 
-EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) { END(true, cuDevicePrimaryCtxRelease, device); }
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) { DESTROY(true, cuDevicePrimaryCtxRelease, device); }
 
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { END(true, cuDevicePrimaryCtxRelease_v2, device); }
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { DESTROY(true, cuDevicePrimaryCtxRelease_v2, device); }
 
-EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) { END(true, cuDevicePrimaryCtxReset, device); }
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) { DESTROY(true, cuDevicePrimaryCtxReset, device); }
 
-EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { END(true, cuDevicePrimaryCtxReset_v2, device); }
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { DESTROY(true, cuDevicePrimaryCtxReset_v2, device); }

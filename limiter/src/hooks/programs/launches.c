@@ -1,5 +1,5 @@
-/* Kernels' launches: they may have to wait (gate.h), and may take memory (local.h). Over the limit the answer is
- * CUDA_ERROR_OUT_OF_MEMORY, as the driver's is where the card is full. */
+/* Wrappers that launch kernels. A launch may wait for a turn (compute/launch_gate.h), and may take local memory
+ * (charge/local_memory.h). Over the limit the result is CUDA_ERROR_OUT_OF_MEMORY, as the driver's is on a full card. */
 #include "charge/attempt.h"
 #include "charge/local_memory.h"
 #include "compute/launch_gate.h"
@@ -7,7 +7,8 @@
 #include "compute/turn_need.h"
 #include "driver/function_table.h"
 
-/* The same where the launch may have to wait for a turn. */
+/* Body of a launching wrapper: LAUNCH_WITH_LOCAL_MEMORY, inside the launch gate if turns are needed. `key` names the
+ * kind of launch for the gate's estimates, `stream` is the stream as LEGACY or PER_THREAD name it. */
 #define LAUNCH_IN_TURN(key, stream, function, name, ...)                                          \
     do {                                                                                          \
         if (!turn_need_is_any()) LAUNCH_WITH_LOCAL_MEMORY(function, name, __VA_ARGS__);           \
@@ -21,10 +22,10 @@
         return local_memory_end_launch(&attempt, result);                                         \
     } while (0)
 
-#define KEY launch_gate_kernel_key(function, grid_x, grid_y, grid_z, block_x, block_y, block_z)
+#define KERNEL_KEY launch_gate_kernel_key(function, grid_x, grid_y, grid_z, block_x, block_y, block_z)
 
-/* The driver will say what is wrong without a configuration. */
-static uint64_t key_of(const CUlaunchConfig *config, CUfunction function) {
+/* A NULL configuration is left to the driver to report. */
+static uint64_t key_of_config(const CUlaunchConfig *config, CUfunction function) {
     if (!config) return launch_gate_kernel_key(function, 0, 0, 0, 0, 0, 0);
     return launch_gate_kernel_key(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
                                   config->blockDimY, config->blockDimZ);
@@ -35,43 +36,43 @@ static CUstream stream_of(const CUlaunchConfig *config) { return config ? config
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                                unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters,
                                void **extra) {
-    LAUNCH_IN_TURN(KEY, LEGACY(stream), function, cuLaunchKernel, function, grid_x, grid_y, grid_z, block_x, block_y,
-                   block_z, shared, stream, parameters, extra);
+    LAUNCH_IN_TURN(KERNEL_KEY, LEGACY(stream), function, cuLaunchKernel, function, grid_x, grid_y, grid_z, block_x,
+                   block_y, block_z, shared, stream, parameters, extra);
 }
 
 EXPORT CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                     CUstream stream, void **parameters, void **extra) {
-    LAUNCH_IN_TURN(KEY, PER_THREAD(stream), function, cuLaunchKernel_ptsz, function, grid_x, grid_y, grid_z, block_x,
-                   block_y, block_z, shared, stream, parameters, extra);
+    LAUNCH_IN_TURN(KERNEL_KEY, PER_THREAD(stream), function, cuLaunchKernel_ptsz, function, grid_x, grid_y, grid_z,
+                   block_x, block_y, block_z, shared, stream, parameters, extra);
 }
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
-    LAUNCH_IN_TURN(key_of(config, function), LEGACY(stream_of(config)), function, cuLaunchKernelEx, config, function,
-                   parameters, extra);
+    LAUNCH_IN_TURN(key_of_config(config, function), LEGACY(stream_of(config)), function, cuLaunchKernelEx, config,
+                   function, parameters, extra);
 }
 
 EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters,
                                       void **extra) {
-    LAUNCH_IN_TURN(key_of(config, function), PER_THREAD(stream_of(config)), function, cuLaunchKernelEx_ptsz, config,
-                   function, parameters, extra);
+    LAUNCH_IN_TURN(key_of_config(config, function), PER_THREAD(stream_of(config)), function, cuLaunchKernelEx_ptsz,
+                   config, function, parameters, extra);
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                           CUstream stream, void **parameters) {
-    LAUNCH_IN_TURN(KEY, LEGACY(stream), function, cuLaunchCooperativeKernel, function, grid_x, grid_y, grid_z, block_x,
-                   block_y, block_z, shared, stream, parameters);
+    LAUNCH_IN_TURN(KERNEL_KEY, LEGACY(stream), function, cuLaunchCooperativeKernel, function, grid_x, grid_y, grid_z,
+                   block_x, block_y, block_z, shared, stream, parameters);
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                                CUstream stream, void **parameters) {
-    LAUNCH_IN_TURN(KEY, PER_THREAD(stream), function, cuLaunchCooperativeKernel_ptsz, function, grid_x, grid_y, grid_z,
-                   block_x, block_y, block_z, shared, stream, parameters);
+    LAUNCH_IN_TURN(KERNEL_KEY, PER_THREAD(stream), function, cuLaunchCooperativeKernel_ptsz, function, grid_x, grid_y,
+                   grid_z, block_x, block_y, block_z, shared, stream, parameters);
 }
 
-/* The entries of before CUDA 4. */
+/* The functions from before CUDA 4. */
 EXPORT CUresult cuLaunch(CUfunction function) {
     LAUNCH_IN_TURN(launch_gate_kernel_key(function, 1, 1, 1, 0, 0, 0), CU_STREAM_LEGACY, function, cuLaunch, function);
 }

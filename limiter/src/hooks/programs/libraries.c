@@ -1,6 +1,6 @@
-/* A library takes memory of the card in each context when the first of its contents is asked for there, or launched,
- * not when it is loaded (measured on an H200, driver 580). What is asked for first is measured each time, the rest
- * where that is due. */
+/* Wrappers of libraries (CUlibrary). A library takes memory in a context when its first function or variable is queried
+ * or launched there, not when it is loaded (measured on an H200, driver 580). So the first query of each library is
+ * measured, and later ones only if a measurement is due. */
 #include "hooks/programs/libraries.h"
 
 #include "books/hash_table.h"
@@ -10,7 +10,7 @@
 #include "process/fork.h"
 #include "process/lock.h"
 
-static struct hash_table libraries; /* under the mutex */
+static struct hash_table libraries; /* those not used yet, by handle; guarded by LOCK_LIBRARIES */
 
 static void forget(void) { hash_table_clear(&libraries); }
 FORGET_IN_CHILD(forget);
@@ -23,9 +23,9 @@ void libraries_add(uint64_t library) {
 
 bool libraries_take(uint64_t library) {
     lock_take(LOCK_LIBRARIES);
-    bool was_there = hash_table_take(&libraries, library).key != 0;
+    bool was_unused = hash_table_take(&libraries, library).key != 0;
     lock_release(LOCK_LIBRARIES);
-    return was_there;
+    return was_unused;
 }
 
 #define LOAD(name, library, ...)                                                      \
@@ -37,7 +37,7 @@ bool libraries_take(uint64_t library) {
             return result;                                                            \
         }                                                                             \
         REAL(cuLibraryUnload)(*library);                                              \
-        return measured_call_undone(&call);                                           \
+        return measured_call_refuse(&call);                                           \
     } while (0)
 
 EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
@@ -58,36 +58,36 @@ EXPORT CUresult cuLibraryUnload(CUlibrary library) {
     return result;
 }
 
-static CUresult look(CUresult result) {
+static CUresult reconcile_after(CUresult result) {
     if (result == CUDA_SUCCESS) measured_call_reconcile_if_due();
     return result;
 }
 
-/* Over the limit what was asked for is refused, and the library stays loaded until the program unloads it: nothing else
- * ends it. The call's arguments are the real function's. */
-#define ASK(name, library, ...)                                                          \
-    do {                                                                                 \
-        if (!libraries_take((uint64_t)(library))) return look(REAL(name)(__VA_ARGS__));  \
-        struct measured_call call = measured_call_begin(#name, 0);                       \
-        CUresult result = REAL(name)(__VA_ARGS__);                                       \
-        if (result != CUDA_SUCCESS) libraries_add((uint64_t)(library));                  \
-        return measured_call_fits(&call, result) ? result : measured_call_undone(&call); \
+/* Body of a wrapper that queries a library's content. Over the limit the query is refused, but the memory stays until
+ * the program unloads the library, for nothing else frees it. The variadic arguments are the real function's. */
+#define FIRST_USE(name, library, ...)                                                              \
+    do {                                                                                           \
+        if (!libraries_take((uint64_t)(library))) return reconcile_after(REAL(name)(__VA_ARGS__)); \
+        struct measured_call call = measured_call_begin(#name, 0);                                 \
+        CUresult result = REAL(name)(__VA_ARGS__);                                                 \
+        if (result != CUDA_SUCCESS) libraries_add((uint64_t)(library));                            \
+        return measured_call_fits(&call, result) ? result : measured_call_refuse(&call);           \
     } while (0)
 
 EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
-    ASK(cuLibraryGetModule, library, module, library);
+    FIRST_USE(cuLibraryGetModule, library, module, library);
 }
 
 EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name) {
-    ASK(cuLibraryGetGlobal, library, pointer, bytes, library, name);
+    FIRST_USE(cuLibraryGetGlobal, library, pointer, bytes, library, name);
 }
 
 EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name) {
-    ASK(cuLibraryGetManaged, library, pointer, bytes, library, name);
+    FIRST_USE(cuLibraryGetManaged, library, pointer, bytes, library, name);
 }
 
 EXPORT CUresult cuLibraryGetUnifiedFunction(void **function, CUlibrary library, const char *symbol) {
-    ASK(cuLibraryGetUnifiedFunction, library, function, library, symbol);
+    FIRST_USE(cuLibraryGetUnifiedFunction, library, function, library, symbol);
 }
 
 static CUlibrary library_of(CUkernel kernel) {
@@ -97,5 +97,5 @@ static CUlibrary library_of(CUkernel kernel) {
 
 EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
     CUlibrary library = library_of(kernel);
-    ASK(cuKernelGetFunction, library, function, kernel);
+    FIRST_USE(cuKernelGetFunction, library, function, kernel);
 }

@@ -1,14 +1,15 @@
-/* Libraries whose code and variables have not been asked for yet. Pure but for its own lock. */
+/* The libraries (CUlibrary) whose code and variables the program has not used yet. Takes LOCK_LIBRARIES for a table
+ * look-up; the caller holds no lock. */
 #ifndef VGPU_HOOKS_PROGRAMS_LIBRARIES_H
 #define VGPU_HOOKS_PROGRAMS_LIBRARIES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A library was loaded. */
+/* Adds a library that was loaded, or whose first use failed. */
 void libraries_add(uint64_t library);
 
-/* Whether it was there; it no longer is. */
+/* Removes a library that is used or unloaded; returns whether it was unused. */
 bool libraries_take(uint64_t library);
 
 #endif

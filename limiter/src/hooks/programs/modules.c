@@ -1,4 +1,5 @@
-/* Code on the card: how much it takes, only the driver knows, and it may take it as late as a kernel's first use. */
+/* Wrappers of modules. Only the driver knows how much memory code takes, and it may load code as late as a kernel's
+ * first use, so these calls are measured. */
 #include "charge/local_memory.h"
 #include "charge/measured_call.h"
 #include "driver/function_table.h"
@@ -9,7 +10,7 @@
         CUresult result = REAL(name)(__VA_ARGS__);                 \
         if (measured_call_fits(&call, result)) return result;      \
         undo;                                                      \
-        return measured_call_undone(&call);                        \
+        return measured_call_refuse(&call);                        \
     } while (0)
 
 EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path) {
@@ -29,7 +30,7 @@ EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
     LOAD(cuModuleLoadFatBinary, REAL(cuModuleUnload)(*module), module, image);
 }
 
-static CUresult look(CUresult result) {
+static CUresult reconcile_after(CUresult result) {
     if (result == CUDA_SUCCESS) measured_call_reconcile_if_due();
     return result;
 }
@@ -41,9 +42,10 @@ EXPORT CUresult cuModuleUnload(CUmodule module) {
     return result;
 }
 
-/* These load what was not loaded before, and what they give cannot be taken back: only charged. */
+/* cuModuleGetFunction and cuFuncLoad may load code that cannot be unloaded alone, so its memory is charged, never
+ * refused. */
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
-    return look(REAL(cuModuleGetFunction)(function, module, name));
+    return reconcile_after(REAL(cuModuleGetFunction)(function, module, name));
 }
 
-EXPORT CUresult cuFuncLoad(CUfunction function) { return look(REAL(cuFuncLoad)(function)); }
+EXPORT CUresult cuFuncLoad(CUfunction function) { return reconcile_after(REAL(cuFuncLoad)(function)); }

@@ -1,17 +1,17 @@
-/* What a context takes beside memory that is asked for: half a MiB for a stream, and as much for every thread that the
- * card can hold as the stack is set to, at once (measured on an H200, driver 580: 64 KiB are 16 GiB). */
+/* Wrappers of calls by which a context grows: a stream takes 0.5 MiB; setting the stack size takes that size for every
+ * thread that the card can hold, at once (measured on an H200, driver 580: 64 KiB per thread are 16 GiB). */
 #include "charge/local_memory.h"
 #include "charge/measured_call.h"
 #include "compute/gate_teardown.h"
 #include "driver/function_table.h"
 
-#define CREATE(name, stream, ...)                                     \
-    do {                                                              \
-        struct measured_call call = measured_call_begin_light(#name); \
-        CUresult result = REAL(name)(stream, __VA_ARGS__);            \
-        if (measured_call_fits(&call, result)) return result;         \
-        REAL(cuStreamDestroy_v2)(*(stream));                          \
-        return measured_call_undone(&call);                           \
+#define CREATE(name, stream, ...)                                      \
+    do {                                                               \
+        struct measured_call call = measured_call_begin_if_due(#name); \
+        CUresult result = REAL(name)(stream, __VA_ARGS__);             \
+        if (measured_call_fits(&call, result)) return result;          \
+        REAL(cuStreamDestroy_v2)(*(stream));                           \
+        return measured_call_refuse(&call);                            \
     } while (0)
 
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) { CREATE(cuStreamCreate, stream, flags); }
@@ -24,7 +24,8 @@ EXPORT CUresult cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx context, uns
     CREATE(cuGreenCtxStreamCreate, stream, context, flags, priority);
 }
 
-/* What is still to be marked in a stream is marked before it ends (gate.h). */
+/* Turn events that are still to be recorded in the stream are recorded before it is destroyed
+ * (compute/gate_teardown.h). */
 EXPORT CUresult cuStreamDestroy(CUstream stream) {
     gate_teardown_stream(stream);
     return REAL(cuStreamDestroy)(stream);
@@ -42,8 +43,8 @@ EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     struct measured_call call = measured_call_begin("cuCtxSetLimit", growth);
     if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuCtxSetLimit)(limit, value);
-    local_memory_forget_all(); /* what a kernel takes by it is looked at when it is next launched */
+    local_memory_forget_all(); /* with a smaller stack, small kernels may grow the context */
     if (measured_call_fits(&call, result)) return result;
     REAL(cuCtxSetLimit)(limit, before);
-    return measured_call_undone(&call);
+    return measured_call_refuse(&call);
 }

@@ -1,4 +1,5 @@
-/* How much memory there is: as much as the limit says, never more than the card has. */
+/* Wrappers that tell how much memory a card has: total is the limit, free is what is left of it, neither more than the
+ * card's own. */
 #include "charge/charge.h"
 #include "charge/usage_view.h"
 #include "common/arithmetic.h"
@@ -6,19 +7,19 @@
 #include "driver/cards.h"
 #include "driver/function_table.h"
 
-static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
+static uint64_t remaining(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
 
-static CUresult show_info(CUresult result, size_t *free, size_t *total) {
+static CUresult limit_info(CUresult result, size_t *free, size_t *total) {
     uint8_t uuid[UUID_SIZE];
     if (result != CUDA_SUCCESS || !container_is_limited() || !cards_of_context(uuid)) return result;
     struct usage_view view = usage_view_of_card(uuid);
     if (view.limit == UNLIMITED) return result;
-    if (free) *free = min_u64(*free, left(view.limit, view.used));
+    if (free) *free = min_u64(*free, remaining(view.limit, view.used));
     if (total) *total = min_u64(*total, view.limit);
     return result;
 }
 
-static CUresult show_total(CUresult result, size_t *bytes, CUdevice device) {
+static CUresult limit_total(CUresult result, size_t *bytes, CUdevice device) {
     uint8_t uuid[UUID_SIZE];
     if (result != CUDA_SUCCESS || !bytes || !container_is_limited() || !cards_of_device(device, uuid)) return result;
     *bytes = min_u64(*bytes, container_memory_limit(uuid));
@@ -26,18 +27,19 @@ static CUresult show_total(CUresult result, size_t *bytes, CUdevice device) {
 }
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
-    return show_info(REAL(cuMemGetInfo_v2)(free, total), free, total);
+    return limit_info(REAL(cuMemGetInfo_v2)(free, total), free, total);
 }
 
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
-    return show_total(REAL(cuDeviceTotalMem_v2)(bytes, device), bytes, device);
+    return limit_total(REAL(cuDeviceTotalMem_v2)(bytes, device), bytes, device);
 }
 
-/* Before CUDA 3.2 the numbers had 32 bits; the driver's own end there, so ours, which are less, fit. */
+/* The functions from before CUDA 3.2 have 32-bit numbers. The limited values are never more than the driver's, so they
+ * fit. */
 EXPORT CUresult cuMemGetInfo(unsigned *free, unsigned *total) {
     CUresult result = REAL(cuMemGetInfo)(free, total);
     size_t wide_free = free ? *free : 0, wide_total = total ? *total : 0;
-    show_info(result, &wide_free, &wide_total);
+    limit_info(result, &wide_free, &wide_total);
     if (free) *free = (unsigned)wide_free;
     if (total) *total = (unsigned)wide_total;
     return result;
@@ -46,12 +48,12 @@ EXPORT CUresult cuMemGetInfo(unsigned *free, unsigned *total) {
 EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
     CUresult result = REAL(cuDeviceTotalMem)(bytes, device);
     size_t wide = bytes ? *bytes : 0;
-    show_total(result, &wide, device);
+    limit_total(result, &wide, device);
     if (bytes) *bytes = (unsigned)wide;
     return result;
 }
 
-/* Of an NVML device; UNLIMITED where its own numbers stand. */
+/* The view of an NVML device; a limit of UNLIMITED means that NVML's own figures stand. */
 static struct usage_view view_of(nvmlDevice_t device) {
     uint8_t uuid[UUID_SIZE];
     if (container_is_limited() && cards_of_nvml(device, uuid)) return usage_view_of_card(uuid);
@@ -65,11 +67,11 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m
     if (view.limit == UNLIMITED) return result;
     memory->total = min_u64(memory->total, view.limit);
     memory->used = view.used;
-    memory->free = min_u64(memory->free, left(memory->total, memory->used));
+    memory->free = min_u64(memory->free, remaining(memory->total, memory->used));
     return result;
 }
 
-/* What the driver keeps for itself is not the container's matter: it stands outside the limit. */
+/* What the driver reserves for itself is not part of the limit, so it is shown as 0. */
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
     if (result != NVML_SUCCESS) return result;
@@ -78,6 +80,6 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v
     memory->total = min_u64(memory->total, view.limit);
     memory->reserved = 0;
     memory->used = view.used;
-    memory->free = min_u64(memory->free, left(memory->total, memory->used));
+    memory->free = min_u64(memory->free, remaining(memory->total, memory->used));
     return result;
 }

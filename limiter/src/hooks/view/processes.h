@@ -1,5 +1,6 @@
-/* Lists of a card's users as NVML gives them, in whatever form: only the processes of this container, with what they
- * are charged. Whatever the program asks with, the driver is asked for all; then ours are kept and counted. */
+/* Filters NVML's lists of processes, of any version: a program sees only the processes of its container, with the
+ * memory that they are charged. The driver is asked for the whole list, whatever room the program gave; then the
+ * container's entries are kept and counted. The caller holds no lock. */
 #ifndef VGPU_HOOKS_VIEW_PROCESSES_H
 #define VGPU_HOOKS_VIEW_PROCESSES_H
 
@@ -10,33 +11,37 @@
 #include "driver/abi.h"
 #include "region/region.h"
 
-/* Where in an entry of a list the fields lie that we look at. */
+/* Where the fields lie in an entry of a list, in bytes. */
 struct layout {
-    size_t size, pid, memory;
+    size_t entry_size;
+    size_t pid_offset;
+    size_t memory_offset; /* of the used bytes; NO_MEMORY: the entry has no such field */
 };
 
 #define NO_MEMORY         SIZE_MAX
 #define LAYOUT(Info)      {sizeof(Info), offsetof(Info, pid), offsetof(Info, usedGpuMemory)}
 #define BARE_LAYOUT(Info) {sizeof(Info), offsetof(Info, pid), NO_MEMORY}
 
-/* A question to the driver: as the program asked it, but for the room, which is ours. */
-struct question {
-    nvmlReturn_t (*ask)(const struct question *question, unsigned *count, void *entries);
+/* A program's query for a list. `read` asks the driver for it: `*count` is the room in `entries`, and becomes the
+ * number of entries, or of those needed. */
+struct process_query {
+    nvmlReturn_t (*read)(const struct process_query *query, unsigned *count, void *entries);
     nvmlDevice_t device;
     struct layout layout;
-    uint8_t uuid[UUID_SIZE];      /* the device's, from `processes_shown` on */
+    uint8_t uuid[UUID_SIZE];      /* of the device; set by `processes_are_filtered` */
     unsigned mode;                /* of nvmlDeviceGetRunningProcessDetailList */
-    unsigned long long last_seen; /* of utilisation */
+    unsigned long long last_seen; /* time stamp of utilisation samples, in us */
 };
 
-/* Whether such questions about the device are ours to answer; where not, the driver's own answer stands. */
-bool processes_shown(struct question *question);
+/* Whether lists of the device are filtered, and sets `query->uuid`. If not, the driver's own answer stands: nothing is
+ * limited, or NVML does not know the device. */
+bool processes_are_filtered(struct process_query *query);
 
-/* Whether a process, by the pid that NVML gives, is this container's; then `*memory` is what it is charged. */
-bool processes_is_ours(const struct question *question, unsigned pid, unsigned long long *memory);
+/* Whether `pid`, as NVML gives it, is a process of this container; then `*memory` is the bytes that it is charged. */
+bool processes_is_ours(const struct process_query *query, unsigned pid, unsigned long long *memory);
 
-/* Fills the program's array of `*count` entries by NVML's protocol: where it is too small, or NULL, `*count` becomes
- * what is needed. */
-nvmlReturn_t processes_answer(const struct question *question, unsigned *count, void *entries);
+/* Answers a query as NVML does: fills the program's array, which has room for `*count` entries, and sets `*count`. If
+ * the array is too small, or NULL, `*count` becomes what is needed and the result is NVML_ERROR_INSUFFICIENT_SIZE. */
+nvmlReturn_t processes_answer(const struct process_query *query, unsigned *count, void *entries);
 
 #endif
