@@ -14,10 +14,10 @@ struct arbiter_link {
     pthread_mutex_t mutex;
     enum { LINK_DISCONNECTED, LINK_CONNECTING, LINK_CONNECTED } state; /* atomically too */
     int fd;
-    ino_t inode;                         /* the socket's: a program may have closed it, and opened another file */
+    ino_t socket_inode;                  /* the socket's: a program may have closed it, and opened another file */
     uint64_t retry_at;                   /* CLOCK_MONOTONIC in ns */
     const struct arbitration_page *page; /* atomically, once: what is mapped there changes with the connection */
-    uint32_t ended;                      /* atomically: the last turn that was given back */
+    uint32_t last_returned;              /* atomically: the last turn that was given back */
 };
 
 /* Connects where that is due, takes the arbiter's welcome, notices that it is gone. How the card stands then. */
@@ -38,7 +38,7 @@ const struct arbitration_page *arbiter_link_page(const struct arbiter_link *link
 
 /* The turn that is this process's, 0 for none. And whether nothing more is to be launched in one that was. */
 uint32_t arbiter_link_turn(const struct arbiter_link *link);
-bool arbiter_link_is_called_back(const struct arbiter_link *link, uint32_t turn);
+bool arbiter_link_is_asked_to_yield(const struct arbiter_link *link, uint32_t turn);
 
 /* Asks for a turn; gives one back that needs the card for `ns` more. */
 void arbiter_link_want(struct arbiter_link *link);

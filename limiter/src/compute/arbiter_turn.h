@@ -6,11 +6,11 @@
 
 /* All times in ns. */
 struct arbiter_turn {
-    uint32_t number; /* its number, 0 = none is held */
-    uint64_t left;   /* of its budget */
-    uint32_t done;   /* the last one that was given back */
-    uint64_t ends;   /* when what was launched in it is done, as the arbiter was told; CLOCK_MONOTONIC */
-    bool is_asked;   /* for the next one */
+    uint32_t number;        /* its number, 0 = none is held */
+    uint64_t budget_left;   /* of its budget */
+    uint32_t last_returned; /* the last one that was given back */
+    uint64_t drains_at;     /* when what was launched in it is done, as the arbiter was told; CLOCK_MONOTONIC */
+    bool is_next_requested; /* for the next one */
 };
 
 /* Takes the turn that the page shows, if there is one. One that is held and was not called back stays. */
@@ -23,7 +23,7 @@ void arbiter_turn_await(struct arbiter_turn *turn, struct arbiter_link *link);
 void arbiter_turn_ask(struct arbiter_turn *turn, struct arbiter_link *link);
 
 /* Whether the arbiter wants the turn back, or has taken it. */
-bool arbiter_turn_is_called_back(const struct arbiter_turn *turn, const struct arbiter_link *link);
+bool arbiter_turn_is_asked_to_yield(const struct arbiter_turn *turn, const struct arbiter_link *link);
 
 /* When the card is expected to be free for the turn, CLOCK_MONOTONIC; 0 = now. And what may be in flight in it. */
 uint64_t arbiter_turn_free_at(const struct arbiter_turn *turn, const struct arbiter_link *link);

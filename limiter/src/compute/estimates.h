@@ -30,6 +30,6 @@ void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
 /* A turn's launches were expected to take `expected` and were done in `measured`: they overlapped, where that is less.
  * Where it is more, the card waited for the program, unless the turn `is_dense`: then a change of contexts was in it.
  */
-void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_dense);
+void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_device_bound);
 
 #endif

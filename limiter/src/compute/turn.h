@@ -9,21 +9,21 @@
 
 /* All times in ns. */
 struct turn {
-    uint64_t begun;
+    uint64_t begun_at;
     struct turn_limits limits;
-    uint64_t expected; /* GPU time of what has been launched */
-    uint64_t drained;  /* when that is done, as far as is known */
-    uint64_t idle;     /* how long nothing ran since the first launch, as far as is known */
+    uint64_t expected;   /* GPU time of what has been launched */
+    uint64_t drained_at; /* when that is done, as far as is known */
+    uint64_t idle_ns;    /* how long nothing ran since the first launch, as far as is known */
     unsigned launches;
-    unsigned pauses; /* how often nothing ran before one of them */
-    uint64_t probed; /* GPU time of what had been launched when the probe was */
-    bool is_probed;  /* a probe is on its way: an event that says how far the card is */
-    bool is_unknown; /* it holds a launch that was never measured: nothing follows before it has been */
+    unsigned idle_gaps;         /* how often nothing ran before one of them */
+    uint64_t expected_at_probe; /* GPU time of what had been launched when the probe was */
+    bool is_probe_pending;      /* a probe is on its way: an event that says how far the card is */
+    bool is_unknown;            /* it holds a launch that was never measured: nothing follows before it has been */
 };
 
 enum verdict {
     VERDICT_FITS,
-    VERDICT_DEEP,       /* so much is in flight that it waits for a while */
+    VERDICT_TOO_DEEP,   /* so much is in flight that it waits for a while */
     VERDICT_UNMEASURED, /* what was launched is to be measured first */
     VERDICT_FULL,       /* the turn ends */
 };
@@ -54,11 +54,11 @@ void turn_apply_probe(struct turn *turn, bool is_passed, uint64_t now);
 /* What the turn is charged: `measured` is the time from its first launch to its last one's end, or to `marked`, where
  * an end was marked only then (0 where not). The time is left out in which nothing ran because nothing was launched. A
  * `measured` of 0 says that it could not be measured. */
-uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t marked);
+uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t ends_recorded_at);
 
 /* How long a launch took, of which `measured` is the time from before it to its end; `is_prompt`: the card had nothing
  * else to do. */
-uint64_t turn_sampled(uint64_t measured, bool is_prompt);
+uint64_t turn_sampled(uint64_t measured, bool is_stream_idle);
 
 /* Whether what is measured of it says how long its launches take together. */
 bool turn_is_informative(const struct turn *turn);

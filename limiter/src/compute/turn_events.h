@@ -15,38 +15,38 @@ struct stream_event {
     CUstream stream;
     const void *thread; /* whose, of a per-thread default stream; else NULL */
     CUevent event;      /* atomically; kept from turn to turn */
-    bool is_made;       /* the event, or a launch is about to make it */
-    bool is_due;        /* atomically: launched into since it was recorded */
+    bool has_event;     /* the event, or a launch is about to make it */
+    bool is_unrecorded; /* atomically: launched into since it was recorded */
     bool is_recorded;   /* atomically: in this turn */
 };
 
 struct context_events {
     CUcontext context; /* NULL = free */
     CUevent begin;
-    CUevent from; /* before the sampled launch, where that is not the first */
-    CUevent sample;
-    bool is_from;
+    CUevent sample_begin; /* before the sampled launch, where that is not the first */
+    CUevent sample_end;
+    bool has_sample_begin;
     bool is_sampled;
-    bool is_prompt; /* its stream had nothing to do when it was launched */
-    CUevent probe;  /* after the last launch that was probed */
-    unsigned count; /* of events in use in this turn */
+    bool is_stream_idle; /* its stream had nothing to do when it was launched */
+    CUevent probe;       /* after the last launch that was probed */
+    unsigned count;      /* of events in use in this turn */
     struct stream_event events[TURN_EVENTS_STREAMS];
 };
 
 struct turn_events {
-    struct context_events spans[TURN_EVENTS_CONTEXTS];
+    struct context_events contexts[TURN_EVENTS_CONTEXTS];
     CUevent probe; /* atomically: the one that is on its way, or NULL */
 };
 
 /* A launch on its way: where its events go. */
 struct launch_slot {
-    struct context_events *span; /* NULL: there is no room for its events */
-    struct stream_event *mark;
-    bool is_first;   /* in its context */
-    bool is_maker;   /* of the mark's event */
-    bool is_sampled; /* it alone is measured too */
-    bool is_eager;   /* its end is marked at once: it may be the last for a while */
-    CUevent *probe;  /* where to put its probe, NULL: none is wanted */
+    struct context_events *context_events; /* NULL: there is no room for its events */
+    struct stream_event *end;
+    bool is_first;            /* in its context */
+    bool creates_event;       /* of the mark's event */
+    bool is_sampled;          /* it alone is measured too */
+    bool records_end_at_once; /* its end is marked at once: it may be the last for a while */
+    CUevent *probe_out;       /* where to put its probe, NULL: none is wanted */
 };
 
 /* What the driver makes of NULL, by the function that it is passed to. */
@@ -60,7 +60,7 @@ bool turn_events_is_capturing(CUstream stream);
 bool turn_events_find_slot(struct turn_events *events, CUcontext context, CUstream stream, struct launch_slot *slot);
 
 /* Whether an end is still to be marked, in that stream or (NULL) in any. */
-bool turn_events_are_due(const struct turn_events *events, CUstream stream);
+bool turn_events_has_unrecorded_end(const struct turn_events *events, CUstream stream);
 
 /* Around the launch, by its own thread. */
 void turn_events_before_launch(const struct launch_slot *slot);
@@ -71,7 +71,7 @@ bool turn_events_record_ends(struct turn_events *events, CUstream stream);
 
 /* The probe on its way, NULL where none is, and whether the card has passed it. */
 CUevent turn_events_probe(const struct turn_events *events);
-bool turn_events_has_passed(CUevent probe);
+bool turn_events_is_probe_passed(CUevent probe);
 void turn_events_drop_probe(struct turn_events *events);
 
 /* Whether anything of the turn has begun, as far as the driver says. */
@@ -83,7 +83,7 @@ bool turn_events_are_done(const struct turn_events *events);
 /* From the first beginning to the last end, in ns, the contexts' together; 0 where the driver does not say. And the
  * sampled launch; `is_prompt`: its stream had nothing to do when it was launched. */
 uint64_t turn_events_measured_ns(const struct turn_events *events);
-uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_prompt);
+uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_stream_idle);
 
 /* Makes ready for the next turn. */
 void turn_events_reset(struct turn_events *events);

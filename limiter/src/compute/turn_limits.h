@@ -20,11 +20,11 @@ struct turn_limits {
     uint64_t budget; /* GPU time */
     uint64_t depth;  /* of it, what may be in flight when a launch is added */
     uint64_t age;    /* from its beginning on */
-    uint64_t until;  /* a moment at which it is to end as nearly as kernels allow; 0 = none */
+    uint64_t end_by; /* a moment at which it is to end as nearly as kernels allow; 0 = none */
 };
 
 /* `page` is NULL before the first connection; afterwards it is the last one's. */
-enum contention turn_limits_contention(const struct arbitration_page *page, bool is_joined, uint64_t now);
+enum contention turn_limits_contention(const struct arbitration_page *page, bool is_connected, uint64_t now);
 
 /* How long it is until the arbiter is away unless the page is written. Never 0. */
 uint64_t turn_limits_fresh_for(const struct arbitration_page *page, uint64_t now);

@@ -9,7 +9,7 @@
 bool turn_need_is_any(void);
 
 /* Whether launches at the gate need turns now. */
-bool turn_need_is(struct gate *gate);
+bool turn_need_is_at_gate(struct gate *gate);
 
 /* A context is about to be made on the device. */
 void turn_need_note_device(CUdevice device);

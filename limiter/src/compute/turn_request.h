@@ -11,17 +11,17 @@
 struct turn_request {
     uint8_t uuid[UUID_SIZE];  /* from the beginning on */
     struct region_card *card; /* NULL until the first turn, or where the region has no row left */
-    uint32_t who;
-    uint32_t ticket; /* for a turn that is waited for */
-    unsigned share;  /* percent, as of the turn's beginning; the whole where the arbiter's turns alone hold it */
-    uint64_t unpaid; /* used, and not yet charged: the region's lock could not be had */
+    uint32_t holder_id;
+    uint32_t ticket;       /* for a turn that is waited for */
+    unsigned share;        /* percent, as of the turn's beginning; the whole where the arbiter's turns alone hold it */
+    uint64_t uncharged_ns; /* used, and not yet charged: the region's lock could not be had */
     struct arbiter_turn arbiter_turn;
     struct arbiter_link link;
 };
 
 /* Whether launches need turns on the card now, by what it was told last; costs a load from memory. And a look at what
  * is so: connects, and shows that the card is used. */
-bool turn_request_is_needed(const struct turn_request *request, bool is_shared);
+bool turn_request_is_needed(const struct turn_request *request, bool has_share);
 void turn_request_update(struct turn_request *request);
 
 /* Waits for the turn. Where nothing limits this process on the card any more, or nobody can say who has the turn, it is
@@ -32,7 +32,7 @@ struct turn_limits turn_request_take(struct turn_request *request);
 uint64_t turn_request_free_at(const struct turn_request *request);
 
 /* Whether the arbiter wants the turn back, or has taken it. */
-bool turn_request_is_called_back(const struct turn_request *request);
+bool turn_request_is_asked_to_yield(const struct turn_request *request);
 
 /* The turn will be needed until then. */
 void turn_request_extend(struct turn_request *request, uint64_t until);
@@ -41,7 +41,7 @@ void turn_request_extend(struct turn_request *request, uint64_t until);
 bool turn_request_is_unbounded(const struct turn_request *request, uint64_t expected);
 
 /* Nothing more is launched in the turn; what was launched is expected to be done in `rest` ns. */
-void turn_request_stop(struct turn_request *request, uint64_t rest);
+void turn_request_give_back(struct turn_request *request, uint64_t rest);
 
 /* Asks the arbiter for the next turn before this one is charged with what it is expected to take, where it is no debt
  * that is to be waited for. */
