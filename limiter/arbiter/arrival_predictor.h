@@ -11,10 +11,10 @@
 #define ARRIVAL_GRACE (NS_PER_MS / 5)
 
 struct arrival_predictor {
-    uint64_t last;     /* when it came last */
-    uint64_t next;     /* when it is expected */
-    uint64_t interval; /* 0: not known */
-    uint32_t steady;   /* how surely it comes then */
+    uint64_t last_arrival_at; /* when it came last */
+    uint64_t expected_at;     /* when it is expected */
+    uint64_t interval;        /* 0: not known */
+    uint32_t confidence;      /* how surely it comes then */
 };
 
 /* It comes. */

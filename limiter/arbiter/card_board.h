@@ -11,8 +11,8 @@ struct connection;
 struct card_board {
     uint8_t uuid[UUID_SIZE];
     struct schedule *schedule; /* NULL: the place is free */
-    uint64_t due;              /* when the schedule wants to run again */
-    uint64_t beats_at;
+    uint64_t next_run_at;      /* when the schedule wants to run again */
+    uint64_t next_heartbeat_at;
     struct container *containers[SCHEDULE_TENANTS];
     struct arbitration_page *pages[SCHEDULE_CLIENTS];
 };

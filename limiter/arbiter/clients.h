@@ -15,7 +15,7 @@ bool clients_others_wait(const struct schedule *schedule, int tenant);
 void clients_mark_changed(struct schedule *schedule, int client);
 
 /* Writes a turn into a client's page; and the number of the next turn, which never comes again. */
-void clients_show_turn(struct schedule *schedule, int client, uint32_t turn, uint64_t budget_ns, uint64_t depth_ns);
+void clients_publish_turn(struct schedule *schedule, int client, uint32_t turn, uint64_t budget_ns, uint64_t depth_ns);
 uint32_t clients_new_turn_number(struct schedule *schedule);
 
 #endif

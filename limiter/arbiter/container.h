@@ -12,37 +12,37 @@
 struct card_board;
 
 /* The container on one card. */
-struct seat {
+struct tenancy {
     struct card_board *board; /* NULL: none */
     int tenant;
-    unsigned row; /* of the card in the region, when it was last found */
+    unsigned region_row; /* of the card in the region, when it was last found */
 };
 
 struct container {
-    struct event_source door; /* first: what is ready is the container's door */
+    struct event_source listener; /* first: what is ready is the container's door */
     bool is_taken;
     bool is_seen; /* by the scan that is under way */
     char name[NAME_MAX + 1];
-    int folder;
-    ino_t inode; /* of the folder, for a name may come again */
-    ino_t listening_socket_inode;
-    int region;
+    int directory_fd;
+    ino_t directory_inode; /* of the folder, for a name may come again */
+    ino_t listener_inode;
+    int region_fd;
     int connections;
-    int joined;             /* of them, that have said hello and were accepted */
-    int admissions;         /* that may still be made until the next tick */
+    int accepted_clients;   /* of them, that have said hello and were accepted */
+    int accepts_left;       /* that may still be made until the next tick */
     struct rate_limit rate; /* of its processes' messages together */
     struct limits_slot limits;
-    struct seat seats[LIMITS_CARDS];
+    struct tenancy tenancies[LIMITS_CARDS];
 };
 
 /* Opens what is there; the door is made when there is a directory for it. False where that is no container's. */
-bool container_open(struct container *container, int parent, const char *name);
+bool container_open(struct container *container, int parent_fd, const char *name);
 
 /* Whether the name still means the same directory. */
-bool container_is_same(const struct container *container, int parent);
+bool container_is_same(const struct container *container, int parent_fd);
 
 /* Makes the door, or makes it anew where its socket is gone. */
-void container_mend_socket(struct container *container, void (*knocked)(struct event_source *door));
+void container_ensure_listener(struct container *container, void (*on_connection)(struct event_source *listener));
 
 /* Brings the limits up to date. */
 void container_read_limits(struct container *container);
@@ -51,10 +51,10 @@ void container_read_limits(struct container *container);
 void container_open_region(struct container *container);
 
 /* `leased_until` of a card, as the region says, which says anything; 0 where it says nothing. */
-uint64_t container_leased_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *row);
+uint64_t container_leased_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *cached_row);
 
 /* The seat on a board, taken where there is none; NULL where there are too many, or the limits do not name the card. */
-struct seat *container_seat(struct container *container, struct card_board *board, uint64_t now);
+struct tenancy *container_tenancy(struct container *container, struct card_board *board, uint64_t now);
 
 /* Closes all but the connections. */
 void container_close(struct container *container);

@@ -9,10 +9,10 @@
 bool containers_open(const char *path);
 
 /* After events: looks again what is there, where something has changed. */
-void containers_follow(void);
+void containers_rescan_if_changed(void);
 
 /* Twice a second: the limits, and doors that could not be made so far. */
-void containers_tick(uint64_t now);
+void containers_refresh(uint64_t now);
 
 /* How many there are. */
 unsigned containers_count(void);

@@ -14,6 +14,6 @@ struct demand {
 /* False where the limits do not name the card. */
 bool demand_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE], struct demand *out);
 
-bool demand_is_same(const struct demand *one, const struct demand *other);
+bool demand_is_equal(const struct demand *first, const struct demand *second);
 
 #endif

@@ -16,12 +16,12 @@ bool next_turn_is_due(struct schedule *schedule, uint64_t now);
 
 /* Whether its turn needs no end of its own: none of those that wait is of its rank or above, and best effort is not
  * held to a part of the card. */
-bool next_turn_needs_no_end(const struct schedule *schedule, int tenant);
+bool next_turn_is_unbounded(const struct schedule *schedule, int tenant);
 
 /* Whether somebody else who uses the card is hasty: then no more than a moment's work is to be in flight. */
-bool next_turn_is_urgent_for_others(const struct schedule *schedule, int tenant, uint64_t now);
+bool next_turn_has_latency_sensitive_rival(const struct schedule *schedule, int tenant, uint64_t now);
 
 /* Whether the one would be asked to make way for the other at once. */
-bool next_turn_would_preempt(const struct schedule *schedule, int one, int other);
+bool next_turn_would_preempt(const struct schedule *schedule, int holder, int candidate);
 
 #endif

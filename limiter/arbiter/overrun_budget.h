@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 struct overrun_budget {
-    uint64_t left;
+    uint64_t left_ns;
     uint64_t refilled_at;
 };
 

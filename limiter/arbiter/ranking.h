@@ -14,13 +14,13 @@ enum class {
 };
 
 /* `has_room`: best effort is within the watermark. */
-enum class ranking_class(const struct tenant *tenant, bool has_room);
+enum class ranking_class(const struct tenant *tenant, bool is_best_effort_allowed);
 
 /* Whether one's class or, within it, priority is higher. */
-bool ranking_outranks(const struct tenant *one, const struct tenant *other, bool has_room);
+bool ranking_outranks(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed);
 
 /* Whether it comes before the other in every respect: rank, within the guarantee who is hasty, then pace, then who
  * waits for longer. */
-bool ranking_is_before(const struct tenant *one, const struct tenant *other, bool has_room);
+bool ranking_is_before(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed);
 
 #endif

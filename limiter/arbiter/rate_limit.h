@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 struct rate_limit {
-    uint64_t cost; /* of a message, in ns */
-    uint64_t left; /* of a second */
+    uint64_t cost_ns; /* of a message, in ns */
+    uint64_t left_ns; /* of a second */
     uint64_t refilled_at;
 };
 

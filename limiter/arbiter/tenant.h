@@ -18,26 +18,26 @@
 #define TENANT_ACTIVE_NS (2000 * NS_PER_MS)
 
 /* A turn that takes no longer is a short one. */
-#define TENANT_SHORT (3 * NS_PER_MS)
+#define TENANT_SHORT_TURN (3 * NS_PER_MS)
 
 struct tenant {
     bool is_taken;
     bool is_contended; /* as its clients were told */
     struct demand demand;
-    uint32_t clients;               /* connected */
-    int32_t first, last;            /* of its clients that wait, in the order in which they asked; -1 = none */
-    int64_t due;                    /* it may hold the card for so long within its guarantee; below 0: owed */
-    uint64_t refilled_at;           /* up to when the guarantee has been counted in */
-    uint64_t virtual_time;          /* what it held, over its weight: who is behind the others goes first */
+    uint32_t clients;                    /* connected */
+    int32_t first_waiting, last_waiting; /* of its clients that wait, in the order in which they asked; -1 = none */
+    int64_t credit_ns;                   /* it may hold the card for so long within its guarantee; below 0: owed */
+    uint64_t refilled_at;                /* up to when the guarantee has been counted in */
+    uint64_t virtual_time;               /* what it held, over its weight: who is behind the others goes first */
     uint64_t virtual_time_at_leave; /* how far a tenant that always had its due was when it last neither waited nor had
                                        a turn */
-    uint64_t seen_at;               /* when it last wanted or held the card */
-    uint64_t waits_since;           /* or since when it had no turn; 0 = it does not wait */
+    uint64_t last_active_at;        /* when it last wanted or held the card */
+    uint64_t waiting_since;         /* or since when it had no turn; 0 = it does not wait */
     struct overrun_budget overrun_budget;
     struct arrival_predictor arrivals; /* of the client that came last */
     int32_t regular_client;            /* which that is, -1 = none */
     uint64_t visit_ns;                 /* how long after that it was done */
-    uint32_t short_turns;              /* how surely its turns are short */
+    uint32_t short_turn_score;         /* how surely its turns are short */
     uint64_t held_ns;                  /* in all */
 };
 
@@ -50,7 +50,7 @@ void tenant_refill(struct tenant *tenant, uint64_t now);
 void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait);
 
 /* One's turn was ended early for the other, who owes the handovers there and back, and not the one. */
-void tenant_charge_handovers(struct tenant *one, struct tenant *other);
+void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting);
 
 /* A client of it comes after none of them wanted the card. */
 void tenant_note_arrival(struct tenant *tenant, int client, uint64_t now);
@@ -76,6 +76,6 @@ void tenant_leave(struct tenant *tenant, uint64_t virtual_time);
 void tenant_return(struct tenant *tenant, uint64_t virtual_time);
 
 /* Who was kept waiting by its betters is behind by so much at most. */
-void tenant_bound_lag(struct tenant *tenant, uint64_t virtual_time, uint64_t behind);
+void tenant_bound_lag(struct tenant *tenant, uint64_t virtual_time, uint64_t lag_max);
 
 #endif

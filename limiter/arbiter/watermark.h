@@ -9,10 +9,10 @@
 enum { WATERMARK_STEPS = 10 };
 
 struct watermark {
-    unsigned high, low; /* percent of the card's time that the others use */
-    unsigned share;     /* percent, what best effort may have */
-    int64_t room;       /* ns, of it */
-    uint64_t due;       /* when the share is set anew */
+    unsigned high, low;    /* percent of the card's time that the others use */
+    unsigned share;        /* percent, what best effort may have */
+    int64_t credit_ns;     /* ns, of it */
+    uint64_t next_step_at; /* when the share is set anew */
     uint64_t refilled_at;
     uint64_t used[WATERMARK_STEPS]; /* by the others, in each of the last steps */
     unsigned step;
@@ -30,6 +30,6 @@ void watermark_run(struct watermark *watermark, uint64_t now);
 /* Whether best effort may not have all of the card. */
 bool watermark_is_tight(const struct watermark *watermark);
 
-bool watermark_has_room(const struct watermark *watermark);
+bool watermark_allows_best_effort(const struct watermark *watermark);
 
 #endif
