@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Newer than the C library that we build for. */
+/* The C library that we build for (glibc 2.17) does not define these. */
 #ifndef F_GET_SEALS
 #define F_GET_SEALS   1034
 #define F_SEAL_SHRINK 0x0002
@@ -41,7 +41,6 @@ int arbiter_handshake_send_hello(const char *path, const uint8_t uuid[UUID_SIZE]
     return -1;
 }
 
-/* The descriptor that came with a message, or -1. */
 static int received_descriptor(struct msghdr *message) {
     int fd = -1;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
@@ -51,7 +50,7 @@ static int received_descriptor(struct msghdr *message) {
     return fd;
 }
 
-/* A file that is too short, or gets so, would kill who reads it. */
+/* Refuses a file that is shorter than a page or could be shortened later: reading it would end in SIGBUS. */
 static bool is_sealed_page(int fd) {
     struct stat status;
     int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);

@@ -12,7 +12,7 @@
 #include "container/container.h"
 #include "process/lock.h"
 
-/* So long nobody is asked again who was not there, or did not want us. */
+/* Back-off before connecting again: after a failed or lost connection, and after a refusal. */
 #define RETRY_AFTER_FAILURE (NS_PER_SECOND / 4)
 #define RETRY_AFTER_REFUSAL (10 * NS_PER_SECOND)
 
@@ -53,7 +53,8 @@ static void disconnect(struct arbiter_link *link, uint64_t retry_delay) {
     link->retry_at = clock_coarse() + retry_delay;
 }
 
-/* Those who look at the page meanwhile see the former one's bytes or the new one's: the place stays mapped. */
+/* Maps a new page in place of the current one. Other threads may read the page meanwhile; its address stays mapped, so
+ * they see the fields of either page. */
 static void map_page(struct arbiter_link *link, void *fresh) {
     const struct arbitration_page *page = arbiter_link_page(link);
     if (fresh == MAP_FAILED) return;
@@ -79,7 +80,8 @@ static void begin_handshake(struct arbiter_link *link, const uint8_t uuid[UUID_S
     __atomic_store_n(&link->state, LINK_CONNECTING, __ATOMIC_RELAXED);
 }
 
-/* Who is refused is nobody's neighbour, as far as it can know. */
+/* A refused client gets a page of zeros if it had a page before: the card counts as not contended, and the process
+ * launches without turns of the arbiter's. */
 static void finish_handshake(struct arbiter_link *link) {
     void *page = MAP_FAILED;
     switch (arbiter_handshake_receive_welcome(link->fd, &page)) {
@@ -99,7 +101,7 @@ static void finish_handshake(struct arbiter_link *link) {
     }
 }
 
-/* The mutex is held. */
+/* The caller holds LOCK_ARBITER_LINK. */
 static void update(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
     if (link->state != LINK_DISCONNECTED && !is_own_socket(link)) disconnect(link, RETRY_AFTER_FAILURE);
     if (link->state == LINK_DISCONNECTED && container_arbiter_socket() && clock_coarse() >= link->retry_at)
@@ -108,7 +110,6 @@ static void update(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
     if (link->state == LINK_CONNECTED && arbiter_handshake_is_lost(link->fd)) disconnect(link, RETRY_AFTER_FAILURE);
 }
 
-/* Who finds another one at it need not look too. */
 enum contention arbiter_link_update(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
     if (pthread_mutex_trylock(&link->mutex) == 0) {
         lock_note_taken(LOCK_ARBITER_LINK);
@@ -130,7 +131,8 @@ bool arbiter_link_is_asked_to_yield(const struct arbiter_link *link, uint32_t tu
            __atomic_load_n(&page->yield, __ATOMIC_RELAXED) == turn;
 }
 
-/* A full socket is not waited for: what is asked is asked again, and a turn's end comes by the arbiter's clock too. */
+/* A full socket buffer is not waited for. WANT is sent again while the process waits, and the arbiter ends turns by its
+ * own clock, so a lost message costs only time. */
 static void send_message(struct arbiter_link *link, struct arbitration_message message) {
     lock_note_taken(LOCK_ARBITER_LINK);
     pthread_mutex_lock(&link->mutex);

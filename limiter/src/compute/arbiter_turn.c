@@ -4,13 +4,14 @@
 #include "common/clock.h"
 #include "compute/turn_limits.h"
 
-/* Whether the arbiter is there is looked at again as often. */
+/* How long a thread waits before it checks again whether the arbiter is reachable. */
 #define WAIT_MAX (20 * NS_PER_MS)
 
-/* An arbiter that says that the card is busy for longer is not believed. */
+/* Bounds `free_at`: a page that claims that the card is busy for longer is not believed. The arbiter bounds the rest of
+ * a turn by this time, too. */
 #define FREE_AT_MAX (250 * NS_PER_MS)
 
-/* What is not worth a turn of its own. */
+/* The rest of a turn that is not worth keeping: little more than two handovers. */
 #define BUDGET_LEFT_MIN (NS_PER_MS / 2)
 
 bool arbiter_turn_is_asked_to_yield(const struct arbiter_turn *turn, const struct arbiter_link *link) {
@@ -34,8 +35,7 @@ void arbiter_turn_await(struct arbiter_turn *turn, struct arbiter_link *link) {
 
 void arbiter_turn_ask(struct arbiter_turn *turn, struct arbiter_link *link) {
     arbiter_link_want(link);
-    turn->is_next_requested =
-        arbiter_link_turn(link) == 0; /* one that it was given unasked may be taken before it is begun */
+    turn->is_next_requested = arbiter_link_turn(link) == 0;
 }
 
 uint64_t arbiter_turn_free_at(const struct arbiter_turn *turn, const struct arbiter_link *link) {
@@ -55,7 +55,7 @@ uint64_t arbiter_turn_until(const struct arbiter_link *link) {
 
 void arbiter_turn_give_back(struct arbiter_turn *turn, struct arbiter_link *link, uint64_t rest) {
     if (!turn->number) return;
-    bool is_revoked = arbiter_link_turn(link) != turn->number; /* which the arbiter needs not be told */
+    bool is_revoked = arbiter_link_turn(link) != turn->number;
     if (!is_revoked) arbiter_link_done(link, turn->number, rest);
     turn->last_returned = turn->number;
     turn->drains_at = clock_now() + rest;

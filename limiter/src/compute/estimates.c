@@ -4,10 +4,12 @@
 
 #include "common/arithmetic.h"
 
-/* A launch beyond these is none: an hour, and so that no product overflows. */
+/* Longest sample that is counted, in ns: one hour. Keeps the products below within 64 bits. */
 #define NS_MAX 3600000000000ULL
 
-/* Where a key may stand, from its own place on; when all are others', the first makes room. */
+/* SLOTS_TRIED: rows in which a key may be stored, from its hash on; if others use them all, the first is overwritten.
+ * SCALE_ONE: fixed-point 1.0; the scale stays between 1/32 and 5/4 of it. COUNT_MAX: bounds the weight of past samples
+ * in the average. CHANGED_FACTOR: a sample that is longer than the average by this factor starts a new one. */
 enum {
     SLOTS_TRIED = 4,
     SCALE_ONE = 1024,
@@ -49,8 +51,8 @@ bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns)
     return row != NULL;
 }
 
-/* One kernel may take much or little, by its arguments, so many make an average; but what takes so much more has
- * changed. */
+/* The time of a kernel depends on its arguments, so an average of many samples is kept. A sample four times as long as
+ * the average means that the kernel does something else now, and the average begins with it. */
 void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns) {
     struct estimate *row = slot_for(estimates, key);
     uint64_t bounded = ns < NS_MAX ? ns : NS_MAX;

@@ -8,11 +8,13 @@
 #include "driver/function_table.h"
 #include "process/lock.h"
 
-/* How long a turn's end is waited for by who ends it for all; and for launches that are inside the driver. */
+/* CLAIM_TIMEOUT: how long gate_claim waits for a thread that closes the turn; LAUNCHES_TIMEOUT: how long
+ * gate_await_launches waits. A launch may stay in the driver until the program makes another one, so both waits have a
+ * bound. */
 #define CLAIM_TIMEOUT    (1000 * NS_PER_MS)
 #define LAUNCHES_TIMEOUT (100 * NS_PER_MS)
 
-static struct gate *gates[GATES]; /* atomically */
+static struct gate *gates[GATES]; /* atomic; set once by compare-and-swap */
 
 static bool is_device(int device) { return device >= 0 && device < GATES; }
 
@@ -67,7 +69,6 @@ struct gate *gate_of_current_context(void) {
     return REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? gate_ensure(device) : NULL;
 }
 
-/* Whether no launch is inside the driver any more. */
 bool gate_await_launches(struct gate *gate) {
     uint64_t until = clock_now() + LAUNCHES_TIMEOUT;
     gate_lock(gate);

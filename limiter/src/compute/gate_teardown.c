@@ -29,8 +29,8 @@ void gate_teardown_stream(CUstream stream) {
         if (gate_at(i)) record_stream_end(gate_at(i), stream);
 }
 
-/* For the caller to free; NULL without memory, and then the events are lost. A thread's stack may be too small for it.
- */
+/* Copies the events to the heap, because they take too much room for a thread's stack, and clears the original. The
+ * caller frees the copy; NULL if memory is out: then the CUDA events are leaked. The caller holds LOCK_GATE. */
 static struct turn_events *detach_events(struct turn_events *events) {
     struct turn_events *copy = malloc(sizeof *copy);
     if (copy) *copy = *events;
@@ -38,7 +38,8 @@ static struct turn_events *detach_events(struct turn_events *events) {
     return copy;
 }
 
-/* What is in flight is charged as it is expected to be: the events that would say it go with their contexts. */
+/* The events that would measure the turn are destroyed with their contexts, so its launches are charged by their
+ * estimates. */
 static void end_turn(struct gate *gate) {
     gate_lock(gate);
     bool is_claimed = gate_claim(gate);

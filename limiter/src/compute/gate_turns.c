@@ -9,19 +9,20 @@
 #include "compute/turn_events.h"
 #include "compute/turn_request.h"
 
-/* How long a turn's end waits for the card to be done: each time in vain twice as long, for a kernel may wait for the
- * very launch that waits for it, or only be long. */
+/* How long the end of a turn waits for its work to drain. Doubled after each timeout in a row, up to 64 s: a kernel may
+ * be waiting for a later launch of this process, which waits here, or it may only be long. */
 #define DRAIN_TIMEOUT     (1000 * NS_PER_MS)
 #define DRAIN_TIMEOUT_MAX (64 * DRAIN_TIMEOUT)
 
-/* Between two looks whether there is room again, or the card is done. */
+/* Shortest and longest poll interval while a thread waits for the drain, or for room in the turn. */
 #define POLL_MIN (20 * NS_PER_US)
 #define POLL_MAX (1 * NS_PER_MS)
 
-/* A pause after which a program is taken for one that launches little and often waits. */
+/* A card that has been idle for this long at the end of a turn belongs to a host-bound program: one that launches
+ * little and often waits. */
 #define HOST_BOUND_GAP (100 * NS_PER_US)
 
-/* Seldom while it cannot be done yet, then often. */
+/* Polls slowly while the drain is more than 2 ms off, then fast. */
 static void sleep_until_next_poll(uint64_t drained) {
     bool is_far_off = drained > clock_now() + 2 * POLL_MAX;
     struct timespec interval = clock_timespec(is_far_off ? POLL_MAX : POLL_MIN);
@@ -51,7 +52,7 @@ static uint64_t drain_timeout(const struct gate *gate) {
     return expected > backed_off ? expected : backed_off;
 }
 
-/* Where the card is not done in time, or nothing at all could be measured, all the time that has passed is charged. */
+/* If the work did not drain in time, or the driver gives no figure, the whole time since the turn began is charged. */
 static uint64_t measure_cost(struct gate *gate, uint64_t ends_recorded_at) {
     bool is_done = await_drain(gate, clock_now() + drain_timeout(gate));
     gate->drain_timeouts = is_done ? 0 : gate->drain_timeouts + 1;
@@ -68,14 +69,15 @@ static bool is_host_bound_now(const struct gate *gate) {
            now > gate->turn.drained_at + HOST_BOUND_GAP;
 }
 
-/* Its work was done before the turn was taken, as far as is known, and whose turn it is now would have to make way for
- * an event that says when. */
+/* Whether the events need not be waited for: the program is host-bound, so the work of its turn is long done, and an
+ * end event that is recorded now would run in the turn of the next holder and take the card from it. */
 static bool is_known_drained(const struct gate *gate) {
     return gate->is_host_bound && turn_request_is_asked_to_yield(&gate->request) &&
            turn_events_has_unrecorded_end(&gate->events, NULL);
 }
 
-/* The card was expected to be free by now, and may not be: what the next one is told would be wrong by ever more. */
+/* If the card has begun later than expected, the drain time that the arbiter is told would be too early, and the error
+ * would grow from turn to turn. So the start is waited for, and the drain time corrected. */
 static void await_start(struct gate *gate) {
     bool has_waited = false;
     while (clock_now() < gate->turn.drained_at && !turn_events_have_begun(&gate->events)) {
@@ -86,8 +88,9 @@ static void await_start(struct gate *gate) {
     if (has_waited) turn_note_start(&gate->turn, clock_now());
 }
 
-/* The end is told before the card is done, so that who is next has his work there when it is; but not where nobody
- * knows when that is. */
+/* Tells the arbiter when the work will drain, before it has: then the work of the next holder is queued when the card
+ * is free. If the turn contains a launch without an estimate, its drain time is unknown and the work is waited for
+ * first. */
 static void give_back(struct gate *gate, bool is_arbiter_turn_kept) {
     if (is_arbiter_turn_kept && !turn_request_is_asked_to_yield(&gate->request)) return;
     if (gate->request.arbiter_turn.number && gate->turn.is_unknown) await_drain(gate, clock_now() + DRAIN_TIMEOUT);
@@ -96,7 +99,8 @@ static void give_back(struct gate *gate, bool is_arbiter_turn_kept) {
     turn_request_ask_next(&gate->request, gate->turn.expected);
 }
 
-/* A launch that stays in the driver may be waiting for another one: then the turn goes on. */
+/* A launch that stays in the driver may be waiting for another launch of this process, so the turn is extended instead
+ * of closed. */
 static enum phase close_turn(struct gate *gate, bool is_arbiter_turn_kept) {
     if (!gate_await_launches(gate)) {
         turn_extend(&gate->turn, clock_now());
@@ -111,7 +115,8 @@ static enum phase close_turn(struct gate *gate, bool is_arbiter_turn_kept) {
     return SHUT;
 }
 
-/* Any of a turn's launches, for the first one finds the card idle, or caches cold. */
+/* Draws the launch to be sampled from as many launches as the last turn had. A fixed one would not be typical: the
+ * first finds the card idle and the caches cold. */
 static void draw_sample(struct gate *gate) {
     gate->random_state = gate->random_state * 1664525U + 1013904223U; /* Numerical Recipes, section 7.1 */
     gate->sample_index = gate->turn.launches ? (gate->random_state >> 8) % gate->turn.launches : 0;
@@ -125,12 +130,13 @@ static enum phase open_turn(struct gate *gate) {
     return OPEN;
 }
 
-/* The arbiter's turn goes on where only ours is to be measured. */
+/* The arbiter's turn goes on if only our part of it has to be measured. */
 static bool is_arbiter_turn_kept(const struct gate *gate, enum verdict verdict) {
     return verdict == VERDICT_UNMEASURED || turn_request_is_unbounded(&gate->request, gate->turn.expected);
 }
 
-/* Nobody ends the turn meanwhile, nor the event. */
+/* Counts as a launch in the driver while LOCK_GATE is released, so that no other thread ends the turn and destroys the
+ * event. */
 static bool query_probe(struct gate *gate, CUevent probe) {
     gate->launches_in_driver++;
     gate_unlock(gate);
@@ -151,7 +157,8 @@ static bool learn_from_probe(struct gate *gate) {
     return is_passed;
 }
 
-/* A thread's timers may be 50 us late as a rule, which is half of what is in flight where somebody is in a hurry. */
+/* The default timer slack of a thread is 50 us: a third of the 150 us that may be in flight beside a latency-sensitive
+ * tenant. */
 static void await_change_precisely(struct gate *gate, uint64_t ns) {
     int slack = prctl(PR_GET_TIMERSLACK);
     if (slack > 1) prctl(PR_SET_TIMERSLACK, 1UL);
@@ -159,8 +166,7 @@ static void await_change_precisely(struct gate *gate, uint64_t ns) {
     if (slack > 1) prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
 }
 
-/* Until there is room for a launch among those in flight: but a while, for who called the turn back says so meanwhile.
- */
+/* Waits until less work is in flight, for 1 ms at most, because the arbiter may ask the turn back meanwhile. */
 static void await_room(struct gate *gate) {
     if (learn_from_probe(gate) || gate->phase != OPEN) return;
     uint64_t rest = turn_remaining(&gate->turn, clock_now()), depth = gate->turn.limits.depth;

@@ -11,7 +11,7 @@
 #include "compute/turn_request.h"
 #include "driver/function_table.h"
 
-static bool is_used; /* atomically */
+static bool is_used; /* atomic */
 
 uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                 unsigned block_x, unsigned block_y, unsigned block_z) {
@@ -21,7 +21,8 @@ uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned 
 
 uint64_t launch_gate_graph_key(CUgraphExec graph) { return estimates_key(graph, NULL); }
 
-/* The mutex is held. A first launch passes even where there is no room for its events. */
+/* Decides on one launch and, if it fits, adds it to the turn. A turn's first launch is admitted even if there is no
+ * room for its events, so that every turn makes progress. The caller holds LOCK_GATE. */
 static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CUstream stream,
                           struct launch_slot *slot) {
     if (gate->phase != OPEN) return VERDICT_FULL;

@@ -2,12 +2,17 @@
 
 #include "common/arithmetic.h"
 
-#define UNKNOWN_ESTIMATE (5 * NS_PER_MS) /* what a launch is given that was never measured */
-#define EXTENDED_AGE     (20 * NS_PER_MS)
+/* The assumed GPU time of a launch without an estimate. */
+#define UNKNOWN_ESTIMATE (5 * NS_PER_MS)
 
+/* How long turn_extend keeps a turn open. */
+#define EXTENDED_AGE (20 * NS_PER_MS)
+
+/* INFORMATIVE_LAUNCHES: fewer launches say too little about how launches overlap. LAUNCHES_PER_GAP: see
+ * is_device_bound. */
 enum { INFORMATIVE_LAUNCHES = 4, LAUNCHES_PER_GAP = 8 };
 
-/* Between a launch and its start on an idle card. */
+/* From a launch to the start of its kernel on an idle card, in ns. */
 #define LAUNCH_LATENCY 10000ULL
 
 struct turn turn_open(uint64_t now, struct turn_limits limits) {
@@ -28,13 +33,15 @@ static uint64_t since_probe(const struct turn *turn) {
     return turn->is_probe_pending ? turn->expected - turn->expected_at_probe : 0;
 }
 
-/* More may be known to be there than should be. */
+/* While a probe is pending, at least the launches after it are in flight, even if the estimates say less. */
 static uint64_t in_flight(const struct turn *turn, uint64_t now) {
     uint64_t rest = turn_remaining(turn, now), least = since_probe(turn);
     return rest > least ? rest : least;
 }
 
-/* Rounded to the nearest kernel, half of those that come at that moment find the card free; this way four fifths do. */
+/* Rounding to the nearest kernel boundary would let a kernel delay half of the expected arrivals. A last kernel is
+ * launched only if at most a fifth of it, or all but 0.4 ms, lies after the end time: then four fifths of the arrivals
+ * find the card free (ADR 19). */
 static bool is_near_end(const struct turn *turn, uint64_t expected, uint64_t now) {
     uint64_t start = max_u64(turn->drained_at, now), least = min_u64(expected * 4 / 5, ARBITRATION_KEPT_NS);
     return turn->limits.end_by && start + least > turn->limits.end_by;
@@ -56,8 +63,8 @@ void turn_extend(struct turn *turn, uint64_t now) {
     turn->limits = (struct turn_limits){.budget = UINT64_MAX, .depth = UINT64_MAX, .age = EXTENDED_AGE};
 }
 
-/* Nobody knows how long an idle card has been idle by how late the next launch is, but for the time that a launch needs
- * to get there. */
+/* How long the card is expected to have been idle before a launch at `now`. A launch that comes within LAUNCH_LATENCY
+ * of the expected drain counts as no gap, because the estimates are no more precise than that. */
 static uint64_t idle_before(const struct turn *turn, uint64_t now) {
     if (turn->launches == 0 || turn->is_unknown || now < turn->drained_at + LAUNCH_LATENCY) return 0;
     return now - turn->drained_at - LAUNCH_LATENCY;
@@ -90,9 +97,10 @@ void turn_apply_probe(struct turn *turn, bool is_passed, uint64_t now) {
     if (is_passed) turn->is_probe_pending = false;
 }
 
-/* A program that waits for each kernel, or is slower than the card, pauses before each, and where one takes longer than
- * expected that looks like a pause. What kernels take is known on average, by samples: then that is right. A few pauses
- * are those of a host that has slept, and what else was measured is nearer to the truth of this very turn. */
+/* Whether the card was rarely idle: before at most one launch in eight. A program that waits for each kernel, or
+ * launches more slowly than the card works, has a gap before almost every launch; a kernel that takes longer than its
+ * estimate then looks like a longer gap, so the estimates, which are right on average, are the better charge. With few
+ * gaps, the measured time without the gaps is closer to what this turn has used. */
 static bool is_device_bound(const struct turn *turn) { return turn->idle_gaps * LAUNCHES_PER_GAP <= turn->launches; }
 
 uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t ends_recorded_at) {
@@ -103,14 +111,14 @@ uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t ends_rec
     return is_device_bound(turn) && busy ? busy : min_u64(measured, turn->expected);
 }
 
-/* Where it takes less than a launch needs to get there, half of it is as good a guess as any. */
+/* A sample shorter than LAUNCH_LATENCY is estimated as half of its measured time. */
 uint64_t turn_sampled(uint64_t measured, bool is_stream_idle) {
     if (!is_stream_idle) return measured;
     return max_u64(measured / 2, measured > LAUNCH_LATENCY ? measured - LAUNCH_LATENCY : 0);
 }
 
-/* Alone there is nothing that takes longer together; and what is expected is not to hide what a slow host leaves out.
- */
+/* Without other containers, launches do not take longer together than one by one. A longer time then shows a slow host,
+ * and would raise the estimates so that later gaps stay hidden. */
 bool turn_is_fully_informative(const struct turn *turn) {
     return turn->limits.depth != UINT64_MAX && is_device_bound(turn);
 }

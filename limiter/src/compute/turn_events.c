@@ -75,7 +75,7 @@ static void record_sample_begin(struct context_events *context_events, CUstream 
     context_events->has_sample_begin = !is_first && record(&context_events->sample_begin, stream);
 }
 
-/* The end's event is event here, in the launch's context: at the turn's end another may be current. */
+/* The event is created here, where the context of the launch is current; at the turn's end another one may be. */
 static void record_before(const struct launch_slot *slot) {
     CUevent event = NULL;
     if (slot->is_sampled) record_sample_begin(slot->context_events, slot->end->stream, slot->is_first);
@@ -89,7 +89,7 @@ void turn_events_before_launch(const struct launch_slot *slot) {
         CAPTURE_ALLOWS(record_before(slot));
 }
 
-/* Another thread may be about to make the event. */
+/* `event` is NULL while another thread is about to create it. */
 static bool record_end(struct stream_event *end) {
     CUevent event = __atomic_load_n(&end->event, __ATOMIC_ACQUIRE);
     bool is_recorded = event && REAL(cuEventRecord)(event, end->stream) == CUDA_SUCCESS;
@@ -102,7 +102,7 @@ static void record_probe(const struct launch_slot *slot) {
         __atomic_store_n(slot->probe_out, slot->context_events->probe, __ATOMIC_RELEASE);
 }
 
-/* What another thread's default stream is, that thread alone can say. */
+/* CU_STREAM_PER_THREAD names another stream in each thread, so only the launching thread can record its end. */
 static bool is_end_recorded_at_once(const struct launch_slot *slot) {
     return slot->records_end_at_once || is_per_thread(slot->end->stream);
 }
@@ -125,7 +125,7 @@ void turn_events_after_launch(const struct launch_slot *slot) {
         set_unrecorded(slot->end, true);
 }
 
-/* A stream that captures since its last launch has been drained into: it is left alone. */
+/* A stream that captures by now is skipped: an event would become part of its graph. */
 static bool record_ends_of_context(struct context_events *context_events, CUstream stream) {
     bool has_recorded = false;
     REAL(cuCtxPushCurrent_v2)(context_events->context);

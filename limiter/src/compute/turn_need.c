@@ -7,26 +7,24 @@
 #include "compute/turn_request.h"
 #include "container/container.h"
 
-static uint64_t used_devices; /* atomically: a bit for each that a context was made on */
+static uint64_t used_devices; /* atomic; one bit for each CUDA device ordinal on which a context was created */
 
-/* How much sooner the arbiter's answer is looked for than all else. */
+/* While the welcome of the arbiter is awaited, checks are this many times as frequent: about every millisecond. */
 enum { CONNECTING_DIVISOR = 256 };
 
-/* All that a launch without a share looks at: one line of memory, and the processor's clock; and where there is an
- * arbiter its page. */
+/* All that a launch without a fixed share reads, besides the tick counter and the arbiter's page: one cache line. */
 static struct {
-    uint64_t next_check_at; /* atomically: when the limits are to be looked at again, in ticks; 0 = at once */
-    bool is_needed;         /* atomically: as of the last look */
+    uint64_t next_check_at; /* atomic; clock_ticks() at which the answer is refreshed, 0 = at once */
+    bool is_needed;         /* atomic; a launch may need a turn, whatever `link` says */
     const struct arbiter_link
-        *link; /* atomically: about the one card that this process uses, NULL where it uses several */
+        *link; /* atomic; the link for the one card that this process uses; NULL if it uses several, or none */
 } cache __attribute__((aligned(64)));
 
-/* A clock that was set back, as by a machine's move, is due too. */
+/* Also true if the tick counter was set back, as by a live migration of the machine. */
 static bool is_due(const uint64_t *check_at, uint64_t now) {
     return __atomic_load_n(check_at, __ATOMIC_RELAXED) - now > clock_ticks_quarter_second();
 }
 
-/* The arbiter's first answer is looked for sooner. */
 /* NOLINTNEXTLINE(readability-non-const-parameter) */
 static void schedule_check(uint64_t *check_at, uint64_t now, bool is_connecting) {
     uint64_t interval = clock_ticks_quarter_second();
@@ -48,14 +46,13 @@ bool turn_need_is_at_gate(struct gate *gate) {
     return turn_request_is_needed(&gate->request, has_share);
 }
 
-/* Whether the arbiter is to be listened to, about any card. */
 static bool is_any_link_up(void) {
     bool is_up = false;
     for (int i = 0; i < GATES; i++) is_up |= gate_at(i) && arbiter_link_is_up(&gate_at(i)->request.link);
     return is_up;
 }
 
-/* Of several cards each launch has to ask which it is for. */
+/* With several cards, each launch has to find out which card it is for, so no single link answers for all. */
 static bool uses_several_devices(void) {
     uint64_t used = __atomic_load_n(&used_devices, __ATOMIC_RELAXED);
     return (used & (used - 1)) != 0;

@@ -11,20 +11,21 @@
 #include "region/account.h"
 #include "region/token_bucket.h"
 
-/* The limits are looked at again at least as often. */
+/* Longest wait for a turn of the container before the limits are read again. */
 #define SLEEP_MAX (100 * NS_PER_MS)
 
-/* Who waits for the arbiter keeps the container's turn from one look to the next. */
+/* While it waits for the arbiter, a process extends its turn of the container by this much each time;
+ * arbiter_turn_await returns after 20 ms. */
 #define WAITING_EXTENSION (50 * NS_PER_MS)
 
-/* A turn that does not come in this time, though the arbiter lives, is taken. */
+/* An arbiter that has a heartbeat but gives no turn for this long is ignored, and the process launches without one. */
 #define ARBITER_TIMEOUT (5000 * NS_PER_MS)
 
 static uint32_t holder_id_of(int slot) { return slot < 0 ? 1 : (uint32_t)slot + 2; }
 
 static bool lock(void) { return container_region() && region_lock(container_region(), REGION_LOCK_MS) == 0; }
 
-/* Under the lock. */
+/* The caller holds LOCK_REGION. */
 static void resolve_row(struct turn_request *request) {
     struct region *region = container_region();
     int card = account_card(region, request->uuid);
@@ -36,7 +37,8 @@ bool turn_request_is_needed(const struct turn_request *request, bool has_share) 
     return has_share || arbiter_link_is_contended(&request->link);
 }
 
-/* Without turns nobody would see that the card is used. */
+/* A process that needs no turns writes no `leased_until`, from which the arbiter sees that the card is used; so this
+ * does. */
 static void show_use(const struct turn_request *request) {
     struct region *region = container_region();
     container_join(request->uuid);
@@ -55,7 +57,8 @@ static unsigned share_of(const struct turn_request *request, enum contention con
     return contention == CONTENTION_ARBITRATED ? FULL_CORES : turn_limits_fallback(arbiter_link_page(&request->link));
 }
 
-/* How long to wait; 0: the container's turn is ours, or nobody can say whose it is. */
+/* Returns 0 if this process has the container's turn, or LOCK_REGION cannot be taken; otherwise the ns to wait before
+ * the next attempt. */
 static uint64_t take_from_bucket(struct turn_request *request) {
     uint64_t wait = 0;
     if (!lock()) return 0;
@@ -67,7 +70,6 @@ static uint64_t take_from_bucket(struct turn_request *request) {
     return wait;
 }
 
-/* Until a turn ends, or the time is up. */
 static void sleep_until_turn_end(const struct turn_request *request, uint32_t turns_seen, uint64_t ns) {
     struct timespec timeout = clock_timespec(ns < SLEEP_MAX ? ns : SLEEP_MAX);
     syscall(SYS_futex, &request->card->turns, FUTEX_WAIT, turns_seen, &timeout, NULL, 0);
@@ -85,15 +87,16 @@ uint64_t turn_request_free_at(const struct turn_request *request) {
     return arbiter_turn_free_at(&request->arbiter_turn, &request->link);
 }
 
-/* The arbiter has one process on the card at a time: what another one of the container has left there is being drained.
- */
+/* The arbiter lets one process at a time use the card. If another process of the container still holds the container's
+ * turn, its work is draining. */
 static void seize_container_turn(const struct turn_request *request) {
     if (!lock()) return;
     if (request->card) token_bucket_seize(request->card, request->holder_id, clock_now());
     region_unlock(container_region());
 }
 
-/* Those who wait for the container's turn see that it is not left alone. */
+/* Extends the container's turn while waiting, so that other processes of the container do not regard it as
+ * abandoned. */
 static bool await_arbiter_turn(struct turn_request *request) {
     uint64_t until = clock_now() + ARBITER_TIMEOUT;
     while (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
