@@ -1,13 +1,17 @@
 #include "arrival_predictor.h"
 
-/* Requests of a service: none that come so often that making way for each would be too much, or that seldom. */
+/* Intervals that are predicted: 1 to 125 requests a second. For more frequent arrivals, keeping the card free would
+ * cost too much; rarer ones come too seldom to learn from. */
 #define INTERVAL_MIN (8 * NS_PER_MS)
 #define INTERVAL_MAX (1000 * NS_PER_MS)
 
+/* How far an arrival on time may be off: a percentage of the interval, at most 0.3 ms. */
 #define TOLERANCE_MAX (3 * NS_PER_MS / 10)
+enum { TOLERANCE_PERCENT = 3, FULL = 100 };
 
-/* It is relied upon after five in time; two that are not end that. */
-enum { CONFIDENT = 5, CONFIDENCE_MAX = 8, MISS_PENALTY = 2, TOLERANCE_PERCENT = 3, FULL = 100 };
+/* CONFIDENT: arrivals on time before predictions are used. Each missed arrival takes MISS_PENALTY of them back, so at
+ * full confidence the second miss in a row ends the predictions. */
+enum { CONFIDENT = 5, CONFIDENCE_MAX = 8, MISS_PENALTY = 2 };
 
 static uint64_t distance(uint64_t first, uint64_t second) { return first < second ? second - first : first - second; }
 
@@ -22,7 +26,8 @@ static void restart(struct arrival_predictor *predictor, uint64_t interval, uint
     predictor->expected_at = now + predictor->interval;
 }
 
-/* Half of what it was off by may be by chance, and nearly nothing of it is the interval's. */
+/* A phase-locked loop: half of the error counts as jitter, half shifts the phase, and an eighth changes the
+ * interval. */
 static void track(struct arrival_predictor *predictor, uint64_t now) {
     int64_t error = (int64_t)(now - predictor->expected_at);
     predictor->interval += (uint64_t)(error / 8);
@@ -37,7 +42,8 @@ void arrival_predictor_skip_missed(struct arrival_predictor *predictor, uint64_t
     predictor->confidence -= (uint32_t)min_u64(predictor->confidence, missed * MISS_PENALTY);
 }
 
-/* Coming at another time is not missing one: where it does so again and again the moments pass, and it begins anew. */
+/* An arrival at another time is not a miss. If arrivals keep coming at other times, the expected ones are missed, the
+ * confidence falls to 0, and the predictor restarts with the latest interval. */
 void arrival_predictor_note_arrival(struct arrival_predictor *predictor, uint64_t now) {
     uint64_t interval = now - predictor->last_arrival_at;
     predictor->last_arrival_at = now;

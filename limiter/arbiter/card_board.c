@@ -8,9 +8,10 @@
 #include "schedule_run.h"
 #include "watermark_config.h"
 
+/* Cards that can be in use at once. */
 enum { BOARDS = 128 };
 
-/* A third of what its readers take for silence. */
+/* Three heartbeats within the timeout after which clients go on without the arbiter. */
 #define HEARTBEAT_INTERVAL (ARBITRATION_AWAY_NS / 3)
 
 static struct card_board boards[BOARDS];
@@ -89,7 +90,8 @@ static void run(struct card_board *board, uint64_t now) {
     publish_changes(board, now);
 }
 
-/* Who is not waited upon does not look at the beat. */
+/* Without clients that check the heartbeat, the arbiter does not wake up for it. Before the first heartbeat after a
+ * pause, the pages are published again with the heartbeat. */
 static void run_heartbeat(struct card_board *board, uint64_t now) {
     if (!schedule_is_watched(board->schedule)) {
         board->next_heartbeat_at = UINT64_MAX;

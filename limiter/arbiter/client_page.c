@@ -23,8 +23,8 @@
 
 enum { PAGE_SIZE = 4096 };
 
-/* Who gets a descriptor can open it for writing where it is root, unless that is sealed (Linux 5.1). That it cannot be
- * cut off below our mapping is indispensable. */
+/* A client that is root could open the descriptor it was given for writing, unless F_SEAL_FUTURE_WRITE (Linux 5.1)
+ * forbids it. The seal against shrinking is required: a shortened file would end the arbiter with SIGBUS. */
 static bool seal(int fd) {
     int size = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     return fcntl(fd, F_ADD_SEALS, size | F_SEAL_FUTURE_WRITE) == 0 || fcntl(fd, F_ADD_SEALS, size) == 0;

@@ -14,10 +14,11 @@
 #include "rate_limit.h"
 #include "schedule.h"
 
-/* Of one process; see also container.c. */
+/* Limit for one process; a turn takes two messages. container.c limits all processes of a container together. */
 enum { MESSAGES_PER_SECOND = 2000 };
 
-/* Beyond those of a container that are served there is room for some that are to be told so. */
+/* A container may have more connections than are accepted, so that the processes beyond receive ARBITRATION_TOO_MANY
+ * instead of waiting in the socket's queue. */
 enum {
     CONNECTION_TABLE_SIZE = SCHEDULE_CLIENTS,
     ACCEPTED_PER_CONTAINER = 256,
@@ -25,15 +26,15 @@ enum {
 };
 
 struct connection {
-    struct event_source source;  /* first: what is ready is the connection */
-    struct container *container; /* NULL: the place is free */
-    struct card_board *board;    /* NULL: it has not said hello */
+    struct event_source source;  /* first, so that a pointer to it is one to the connection */
+    struct container *container; /* NULL: the entry is free */
+    struct card_board *board;    /* NULL: no hello was accepted yet */
     int client;
     struct rate_limit rate;
 };
 
 static struct connection connections[CONNECTION_TABLE_SIZE];
-static int first_free_hint; /* all before it are taken */
+static int first_free_hint; /* all entries before it are taken */
 
 static struct connection *free_connection(void) {
     while (first_free_hint < CONNECTION_TABLE_SIZE && connections[first_free_hint].container) first_free_hint++;
@@ -67,7 +68,7 @@ static enum arbitration_result join_card(struct connection *connection, const ui
     return ARBITRATION_ACCEPTED;
 }
 
-/* The page is ready before its client can see it. */
+/* The page is complete before the client can map it. False: the connection is to be closed. */
 static bool accept_hello(struct connection *connection, const struct arbitration_hello *hello, uint64_t now) {
     int fd = -1;
     struct arbitration_page *page = client_page_create(&fd);
@@ -104,7 +105,7 @@ static bool handle_message(struct connection *connection, const void *bytes, siz
     return true;
 }
 
-/* Whether it may stay. A message of a wrong size, or that we do not know, ends it: such a client is none of ours. */
+/* Whether the connection stays open. A message of another size or kind closes it, because no limiter sends one. */
 static bool receive(struct connection *connection, uint64_t now) {
     union {
         struct arbitration_hello hello;

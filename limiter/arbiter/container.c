@@ -11,8 +11,8 @@
 #include "demand.h"
 #include "listening_socket.h"
 
-/* Of all of a container's processes: more than 256 in turn on eight cards send, and what the arbiter can bear of
- * several containers that flood it. */
+/* Limit for all processes of a container together: more than 256 processes that take turns on eight cards send, and few
+ * enough that several containers which send as much as they can do not overload the arbiter. */
 enum { MESSAGES_PER_SECOND = 10000 };
 
 static ino_t inode_of(int parent_fd, const char *name) {
@@ -28,7 +28,7 @@ bool container_open(struct container *container, int parent_fd, const char *name
                                     .directory_fd = directory_fd,
                                     .region_fd = -1,
                                     .rate = rate_limit_new(MESSAGES_PER_SECOND, clock_now())};
-    strcpy(container->name, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): its length was looked at */
+    strcpy(container->name, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): the length was checked */
     container->directory_inode = inode_of(parent_fd, name);
     container_read_limits(container);
     return true;
@@ -117,5 +117,5 @@ void container_close(struct container *container) {
     if (container->region_fd >= 0) close(container->region_fd);
     close(container->directory_fd);
     container->is_taken = false;
-    log_debug("container %s is gone", container->name);
+    log_debug("container %s was removed", container->name);
 }

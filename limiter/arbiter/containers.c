@@ -14,6 +14,8 @@
 #include "demand.h"
 #include "event_loop.h"
 
+/* ACCEPTS_PER_REFRESH: connections that one container may open within half a second, so that a container that does
+ * nothing else cannot keep the arbiter busy. */
 enum { CONTAINERS_MAX = 1024, ACCEPTS_PER_REFRESH = 300 };
 
 static struct container containers[CONTAINERS_MAX];
@@ -21,7 +23,7 @@ static unsigned count;
 static int root_fd = -1;
 static bool is_rescan_needed;
 
-/* What happened does not matter: all is looked at. */
+/* The events are not evaluated, because the whole directory is scanned after any of them. */
 static void on_directory_change(struct event_source *watch) {
     char events[4096];
     while (read(watch->fd, events, sizeof events) > 0) continue;
@@ -30,7 +32,7 @@ static void on_directory_change(struct event_source *watch) {
 
 static struct event_source watch = {.ready = on_directory_change, .fd = -1};
 
-/* Without it, as where there are too many watches, the tick has to do. */
+/* Without a watch, for example because the user has too many, containers_refresh finds changes within half a second. */
 static void watch_changes(const char *path) {
     watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (watch.fd < 0) return;
@@ -60,7 +62,8 @@ static struct container *add_container(const char *name) {
         count++;
         return &containers[i];
     }
-    log_warn("there are more than %d containers: those beyond have no arbiter", CONTAINERS_MAX);
+    log_warn("there are more than %d containers: the others get no socket, and use the card without the arbiter",
+             CONTAINERS_MAX);
     return NULL;
 }
 
@@ -70,7 +73,8 @@ static void remove_container(struct container *container) {
     count--;
 }
 
-/* Its directory for the socket may be made later: looked at again once it is watched. */
+/* The container's directory `arbiter` may be created later, so it is watched for. The second attempt covers one that
+ * was created before the watch. */
 static void ensure_listener(struct container *container) {
     char path[32];
     container_ensure_listener(container, connections_accept);
@@ -80,7 +84,7 @@ static void ensure_listener(struct container *container) {
     container_ensure_listener(container, connections_accept);
 }
 
-/* A name that starts with a dot is somebody's temporary one. */
+/* A name with a leading dot belongs to a directory that is still being prepared. */
 static void update_container(const char *name) {
     if (name[0] == '.') return;
     struct container *container = find_container(name);

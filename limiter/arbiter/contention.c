@@ -32,14 +32,14 @@ uint64_t contention_turn_budget(const struct schedule *schedule, uint64_t now) {
     return turn_allowance_budget(census.active_tenants, census.with_fixed_share > 0);
 }
 
-/* One that did nothing of late does not know of those that begin at the same time, unless it asks first. */
+/* An inactive tenant has to ask before it launches, because it would not learn in time that others begin. */
 static bool needs_turns(const struct schedule *schedule, const struct tenant *tenant, unsigned active_tenants,
                         uint64_t now) {
     if (schedule->connected_tenants < 2) return false;
     return !tenant_is_active(tenant, now) || active_tenants > 1;
 }
 
-/* Turns that were given where none is needed bind nobody, and are worth nothing once one is. */
+/* A turn without limits becomes void when the card is contended. */
 static void publish(struct schedule *schedule, int client, const struct census *census) {
     const struct tenant *tenant = &schedule->tenants[schedule->clients[client].tenant];
     struct arbitration_page *page = &schedule->clients[client].page;
@@ -52,7 +52,7 @@ static void publish(struct schedule *schedule, int client, const struct census *
     clients_mark_changed(schedule, client);
 }
 
-/* It has the card to itself again: who waits is let go, and nobody is charged. */
+/* The tenant has the card to itself again: its waiting clients may launch, and no time is charged. */
 static void release_waiters(struct schedule *schedule, int tenant_index, uint64_t now) {
     struct tenant *tenant = &schedule->tenants[tenant_index];
     if (schedule->turn.number && schedule->turn.tenant == tenant_index) current_turn_end(schedule, now, now);

@@ -9,13 +9,13 @@
 #include "turn_allowance.h"
 #include "watermark.h"
 
-/* For what lies between the arbiter's word and its client's, where it has no patience left. */
+/* How long the holder has to answer a request to yield once its overrun budget is used up. */
 #define YIELD_RESPONSE_TIME NS_PER_MS
 
-/* A machine that others use too may let us run so much later than we asked to. */
+/* On a machine with other load the arbiter may be woken up to this much late without that counting as its own delay. */
 #define LATENESS_MAX NS_PER_MS
 
-/* Of all who wait or have the turn. */
+/* The sum of the weights of the tenants that wait or have the turn. */
 static uint32_t active_weight(const struct schedule *schedule) {
     uint32_t sum = 0;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
@@ -35,7 +35,8 @@ static void charge(struct schedule *schedule, uint64_t until) {
     tenant->last_active_at = until;
 }
 
-/* Nobody is charged for the time in which we were late ourselves: what was due then could not be done. */
+/* If the arbiter ran late, the time since it should have run is charged to no tenant, because it could not end the turn
+ * then. */
 static uint64_t charge_end(const struct schedule *schedule, uint64_t now) {
     bool is_late =
         schedule->next_run_at != 0 && schedule->next_run_at < now && now - schedule->next_run_at > LATENESS_MAX;
@@ -48,7 +49,8 @@ void current_turn_account(struct schedule *schedule, uint64_t now) {
     schedule->charged_until = now;
 }
 
-/* A turn that only those of lower rank wait for goes on until the clock says that one of them is due. */
+/* A turn that needs no budget goes on until the arbiter asks it back. That is then done earlier by the depth, so that
+ * the work in flight ends within the turn's time. */
 static void publish(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     bool is_bounded = turn->end_by || !next_turn_is_unbounded(schedule, turn->tenant);
@@ -100,7 +102,7 @@ uint64_t current_turn_deadline(const struct schedule *schedule) {
     return turn->overdue_at + YIELD_RESPONSE_TIME + (of_tenant < of_all ? of_tenant : of_all);
 }
 
-/* What is in flight when it is asked may pass. */
+/* The work that is in flight at this moment is no overrun. */
 void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     turn->is_asked_to_yield = true;
@@ -116,8 +118,8 @@ void current_turn_note_done(struct schedule *schedule, uint64_t drains_at, uint6
     if (!turn->overdue_at) turn->overdue_at = max_u64(turn->began_at + turn->budget, now);
 }
 
-/* A turn that was cut short by us says nothing about its tenant, unless it was a long one all the same; nor does one
- * that nobody waited for before it was done. */
+/* A turn that the arbiter ended says nothing about its tenant, unless it was long nevertheless. A turn for whose end no
+ * client waited before it was done says nothing either. */
 static void learn_turn_length(struct tenant *tenant, const struct current_turn *turn, uint64_t ended,
                               uint64_t idle_since) {
     if (!turn->contested_since || (turn->done_at && turn->contested_since >= turn->done_at)) return;

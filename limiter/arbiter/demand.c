@@ -1,6 +1,6 @@
 #include "demand.h"
 
-/* Who has no share of its own may use what the others leave. */
+/* A fixed policy without a share counts as burst: it may use what the other tenants leave. */
 static enum compute_policy policy_of(const struct limits_slot *limits, bool has_share) {
     enum compute_policy policy = (enum compute_policy)limits->compute_policy;
     return policy == POLICY_FIXED && !has_share ? POLICY_BURST : policy;

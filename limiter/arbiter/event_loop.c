@@ -10,7 +10,7 @@
 enum { EVENTS_PER_WAIT = 64 };
 
 static int epoll_fd = -1;
-static uint64_t timer_armed_for; /* for when; 0 = it is not known */
+static uint64_t timer_armed_for; /* the time that the timer is set to, CLOCK_MONOTONIC in ns; 0 = not set */
 
 static void on_timer(struct event_source *timer) {
     uint64_t expirations;
@@ -36,12 +36,13 @@ void event_loop_mute(struct event_source *source, bool is_muted) {
     control(EPOLL_CTL_MOD, source, is_muted ? 0 : EPOLLIN);
 }
 
+/* close() also removes the descriptor from epoll, because no other process has a copy of it. */
 void event_loop_remove(struct event_source *source) {
-    if (source->fd >= 0) close(source->fd); /* which takes it off the queue: nobody else has it */
+    if (source->fd >= 0) close(source->fd);
     source->fd = -1;
 }
 
-/* A timer costs no more than a time-out, and is exact. At 0 it would never go off. */
+/* A timerfd is exact, unlike epoll_wait's timeout in ms. The time 0 would disarm it. */
 static void set_timer(uint64_t until) {
     if (until == 0) until = 1;
     if (until == timer_armed_for) return;

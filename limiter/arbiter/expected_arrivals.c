@@ -1,4 +1,3 @@
-/* Who comes at regular moments finds the card free: the turn before is to end then, and the card is kept for it. */
 #include "expected_arrivals.h"
 
 #include "arrival_predictor.h"
@@ -9,15 +8,15 @@
 #include "schedule_state.h"
 #include "tenant.h"
 
-/* Of the card's time no more than one part in so many is kept, but for so much saved up. */
+/* Reserved time is limited to 1/32 of the card's time, with a burst of 2 ms. */
 enum { RESERVATION_DIVISOR = 32 };
 #define RESERVATION_BURST (2 * NS_PER_MS)
 
-/* When so much has been kept, who makes way may have one kernel more: where kernels and moments always meet in the same
- * way, he would lose the same each time. */
+/* After this much reserved time, one turn may end 0.4 ms after the arrival. Otherwise a program whose kernels always
+ * end shortly before the arrivals would lose the same time at each of them. */
 #define LATE_END_CREDIT NS_PER_MS
 
-/* That a tenant's client comes next, for which that other one has to make way. */
+/* Whether the tenant is idle, its client is connected and predicted, and would preempt the holder if it arrived. */
 static bool is_reservable(struct schedule *schedule, int tenant, int holder, uint64_t now) {
     struct tenant *expected = &schedule->tenants[tenant];
     if (tenant == holder || !expected->is_taken || expected->waiting_since ||
@@ -54,7 +53,8 @@ uint64_t expected_arrivals_turn_end(struct schedule *schedule, const struct expe
     return expected_arrival->at + (may_end_late ? ARBITRATION_KEPT_NS : 0);
 }
 
-/* What the card does not do meanwhile is the one's to pay, and the handovers that it costs the other. */
+/* The reserved client pays for the idle card as for any turn, and the tenant that had the last turn is treated as
+ * preempted: the handovers are charged to the reserved one. */
 void expected_arrivals_reserve(struct schedule *schedule, const struct expected_arrival *expected_arrival,
                                uint64_t budget, uint64_t now) {
     int32_t tenant_index = schedule->clients[expected_arrival->client].tenant;

@@ -18,7 +18,7 @@
 
 enum { BACKLOG = 128, MODE_ANY_USER = 0666 };
 
-/* A socket's path is short, so it is reached through the directory's descriptor. */
+/* The path of a Unix socket may have 107 bytes only, so the directory is named by its descriptor. */
 static bool bind_in(int fd, int directory) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/" TEMPORARY_NAME, directory);
@@ -26,7 +26,7 @@ static bool bind_in(int fd, int directory) {
     return bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
 }
 
-/* It gets its name when it can be used: whoever finds it is let in. */
+/* The socket gets its final name after listen(), so that a process that finds it can connect. */
 static bool publish_socket(int fd, int directory) {
     return bind_in(fd, directory) && fchmodat(directory, TEMPORARY_NAME, MODE_ANY_USER, 0) == 0 &&
            listen(fd, BACKLOG) == 0 && renameat(directory, TEMPORARY_NAME, directory, NAME) == 0;
@@ -35,7 +35,8 @@ static bool publish_socket(int fd, int directory) {
 static int listen_in(int directory) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd >= 0 && publish_socket(fd, directory)) return fd;
-    log_warn("a socket cannot be made in a container's directory: %s", strerror(errno));
+    log_warn("cannot create a container's arbiter/socket, so it uses the card without the arbiter: %s",
+             strerror(errno));
     if (fd >= 0) close(fd);
     return -1;
 }

@@ -1,4 +1,5 @@
-/* vgpu-arbiter: gives turns on this machine's cards to the containers below a directory, until SIGTERM. */
+/* vgpu-arbiter: gives turns on this machine's cards to the containers whose directories lie below DIRECTORY, until
+ * SIGTERM or SIGINT. One thread; waits only in event_loop_wait. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "process_priority.h"
 #include "watermark_config.h"
 
+/* How often directories, limits and the configuration are read. */
 #define REFRESH_INTERVAL (NS_PER_SECOND / 2)
 
 static bool is_stopping;
@@ -43,10 +45,10 @@ static bool watch_signals(void) {
     return signals.fd >= 0 && event_loop_add(&signals);
 }
 
-/* However the parent ends, that is SIGTERM to us; one that has ended already is not ours any more. */
+/* The end of the parent is SIGTERM to this process. If it ended before prctl, getppid names another process. */
 static bool end_with_parent(pid_t parent) { return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent; }
 
-/* Each connection is a descriptor. */
+/* Each connection takes a descriptor. */
 static void raise_descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -59,7 +61,7 @@ static void refresh(const struct options *options, uint64_t now) {
     if (options->config && watermark_config_read(options->config)) card_boards_set_watermarks();
 }
 
-/* Whether nothing was left to do for so long as it is told to wait for that. */
+/* Whether there was no container for the time of --idle-exit. */
 static bool is_idle_exit_due(const struct options *options, uint64_t now) {
     static uint64_t last_used_at;
     if (containers_count() > 0 || last_used_at == 0) last_used_at = now;
@@ -88,7 +90,7 @@ int main(int count, char **arguments) {
     raise_descriptor_limit();
     process_priority_raise();
     if (!event_loop_open() || !watch_signals()) {
-        perror("vgpu-arbiter");
+        perror("vgpu-arbiter: cannot wait for events and signals");
         return EXIT_FAILURE;
     }
     if (!containers_open(options.allocations)) {

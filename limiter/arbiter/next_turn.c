@@ -5,10 +5,11 @@
 #include "tenant.h"
 #include "watermark.h"
 
-/* Classes are strict, but for a turn in so long a time. */
+/* The starvation floor: once in this time, a tenant that has waited for as long gets a turn regardless of its class. */
 #define FLOOR_INTERVAL (300 * NS_PER_MS)
 
-/* Who was kept waiting by its betters catches up with others of its rank by no more. */
+/* Bounds the lag of a tenant that higher-ranked tenants kept waiting, in ns of the whole card: it catches up with its
+ * own rank by no more than that. */
 #define LAG_MAX (1000 * NS_PER_MS)
 
 static bool is_best_effort_allowed(const struct schedule *schedule) {
@@ -36,7 +37,7 @@ static int best_waiting(struct schedule *schedule, uint64_t now) {
     return best;
 }
 
-/* What a fixed share lacks because it held more than is its due, it has had. */
+/* A fixed share beyond its credit does not starve: it waits because it has had its share. */
 static bool is_starved(const struct schedule *schedule, const struct tenant *tenant, uint64_t now) {
     enum class class = ranking_class(tenant, is_best_effort_allowed(schedule));
     return is_waiting(tenant) && class != CLASS_WITHIN_GUARANTEE && class != CLASS_OVER_FIXED_SHARE &&
@@ -60,7 +61,8 @@ struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now) {
     return (struct next_turn){best_waiting(schedule, now), false};
 }
 
-/* A handover for it alone is worth while only where it is behind what it was promised, or the other has no claim. */
+/* Preemption costs two handovers. It is worth that only for a latency-sensitive tenant that is within its guarantee or
+ * outranks the holder. */
 static bool may_preempt(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding) {
     bool is_allowed = is_best_effort_allowed(schedule);
     if (!tenant_is_latency_sensitive(waiting) || ranking_outranks(holding, waiting, is_allowed)) return false;
@@ -68,7 +70,8 @@ static bool may_preempt(const struct schedule *schedule, const struct tenant *wa
            ranking_outranks(waiting, holding, is_allowed);
 }
 
-/* Two that are in a hurry let each other be done. */
+/* A latency-sensitive holder is not preempted while its turn is short, so that two of them do not interrupt each
+ * other. */
 static bool preempts_now(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding,
                          uint64_t now) {
     if (tenant_is_latency_sensitive(holding) && now < schedule->turn.began_at + TENANT_SHORT_TURN) return false;

@@ -1,6 +1,9 @@
 #include "overrun_budget.h"
 
+/* The longest kernel that may finish while other clients wait, in ns: 250 ms. */
 #define BUDGET_MAX 250000000ULL
+
+/* Longest time that one refill counts, in ns; keeps the product below within 64 bits. */
 #define REFILL_MAX 1000000000000ULL
 
 enum { FULL = 100, REFILL_PERCENT = 2 };

@@ -8,10 +8,12 @@
 
 #include "common/log.h"
 
+/* CPU_BURST_MAX_US: processor time without a pause after which the kernel sends SIGXCPU (RLIMIT_RTTIME). */
 enum { NICE_HIGHEST = -20, CPU_BURST_MAX_US = 200000 };
 
 static void set_highest_nice(void) {
-    if (setpriority(PRIO_PROCESS, 0, NICE_HIGHEST) != 0) log_debug("the arbiter has no priority: %s", strerror(errno));
+    if (setpriority(PRIO_PROCESS, 0, NICE_HIGHEST) != 0)
+        log_debug("the arbiter keeps its usual scheduling priority: cannot set nice -20: %s", strerror(errno));
 }
 
 void process_priority_raise(void) {
@@ -24,6 +26,6 @@ void process_priority_raise(void) {
 void process_priority_lower(void) {
     struct sched_param parameters = {0};
     if (sched_setscheduler(0, SCHED_OTHER, &parameters) != 0) return;
-    log_warn("the arbiter was busy for too long at a stretch: it gives its priority up");
+    log_warn("the arbiter used the processor for 0.2 s without a pause, and continues without real-time priority");
     set_highest_nice();
 }

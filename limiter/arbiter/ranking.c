@@ -7,7 +7,7 @@ enum class ranking_class(const struct tenant *tenant, bool is_best_effort_allowe
     return tenant->demand.policy == POLICY_BURST ? CLASS_BURST : CLASS_OVER_FIXED_SHARE;
 }
 
-/* Below 0: one goes first. */
+/* Below 0: `tenant` outranks `other`; 0: they have the same rank. */
 static int compare_ranks(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed) {
     enum class first = ranking_class(tenant, is_best_effort_allowed),
                second = ranking_class(other, is_best_effort_allowed);

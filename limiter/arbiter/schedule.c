@@ -12,7 +12,7 @@
 #include "tenant.h"
 #include "watermark.h"
 
-/* What is left of a turn that its client is done with is no longer, whatever it says. */
+/* Bounds the time for which a client may claim that its work still drains after DONE. */
 #define REST_MAX (250 * NS_PER_MS)
 
 struct schedule *schedule_open(unsigned high, unsigned low) {
@@ -53,8 +53,7 @@ void schedule_change(struct schedule *schedule, int tenant, const struct demand 
     current_turn_account(schedule, now);
     tenant_refill(changed, now);
     changed->demand = *demand;
-    changed->virtual_time = changed->virtual_time_at_leave =
-        schedule->virtual_time; /* what it held was counted by another weight */
+    changed->virtual_time = changed->virtual_time_at_leave = schedule->virtual_time;
     schedule->is_contention_stale = true;
 }
 
@@ -98,7 +97,8 @@ void schedule_leave(struct schedule *schedule, int client, uint64_t now) {
     schedule->is_contention_stale = true;
 }
 
-/* It is there from now on, which those who have the card to themselves must be told. */
+/* A tenant that becomes active makes the card contended for the tenants that had it to themselves, and they have to be
+ * told before this one launches. */
 static void note_activity(struct schedule *schedule, struct tenant *tenant, uint64_t now) {
     bool was_active = tenant_is_active(tenant, now);
     tenant->last_active_at = now;
@@ -106,7 +106,8 @@ static void note_activity(struct schedule *schedule, struct tenant *tenant, uint
     if (schedule->is_contention_stale) contention_refresh(schedule, now);
 }
 
-/* Who has the turn, and whom its page tells so, needs none. */
+/* A client of a tenant that has the card to itself gets a turn without limits. A client that has the turn needs no
+ * other; its WANT ends the wait of a reservation. */
 void schedule_want(struct schedule *schedule, int client, uint64_t now) {
     struct tenant *tenant = &schedule->tenants[schedule->clients[client].tenant];
     bool has_turn = schedule->turn.number && schedule->turn.client == client && schedule->turn.drains_at == 0;

@@ -1,4 +1,3 @@
-/* The course of turns: what has become due by the clock. */
 #include "schedule_run.h"
 
 #include "common/arithmetic.h"
@@ -11,17 +10,23 @@
 #include "tenant.h"
 #include "watermark.h"
 
-/* The card has been idle for so long: the turn is taken. */
+/* A turn is revoked if other clients wait and the card has been idle for this long. */
 #define IDLE_TIMEOUT (NS_PER_MS / 10)
 
-/* One that comes at regular moments has done what it comes for. */
+/* A periodic client whose visit has lasted about as long as the one before is probably done, so its idle turn is
+ * revoked sooner. */
 #define IDLE_TIMEOUT_AFTER_VISIT (NS_PER_MS / 50)
 
-/* Of one who was kept waiting by its betters. */
+/* The GPU time of a turn that the starvation floor gives. */
 #define FLOOR_BUDGET (3 * NS_PER_MS)
 
-#define RETRY_INTERVAL  NS_PER_MS
-#define IDLE_CHECK_MIN  (NS_PER_MS / 20)
+/* How soon to try again if clients wait but no tenant may have the turn, or the holder need not yield yet. */
+#define RETRY_INTERVAL NS_PER_MS
+
+/* Shortest time between two readings of the holder's region. */
+#define IDLE_CHECK_MIN (NS_PER_MS / 20)
+
+/* How often active tenants are counted, to notice those that became inactive. */
 #define CENSUS_INTERVAL (20 * NS_PER_MS)
 
 static bool is_held(const struct schedule *schedule) { return schedule->turn.number && !schedule->turn.drains_at; }
@@ -49,13 +54,14 @@ void schedule_run_note_leased_until(struct schedule *schedule, uint64_t leased_u
     current_turn_end(schedule, now, max_u64(drained_at, turn->began_at));
 }
 
-/* When the turn that is under way leaves the card. */
+/* When the current turn leaves the card: when its work drains, or at its deadline. */
 static uint64_t end_of_turn(const struct schedule *schedule) {
     uint64_t limit = current_turn_deadline(schedule), drains_at = schedule->turn.drains_at;
     return drains_at ? min_u64(drains_at, limit) : limit;
 }
 
-/* Who alone waits for the end of its own turn has the next at once, for that is no handover; it counts from then. */
+/* If the only waiting client is the holder itself, its turn ends before the work has drained and the next one begins at
+ * once, because there is no handover. The next turn counts from the end of the work. */
 static bool is_own_successor(const struct schedule *schedule, uint64_t now) {
     const struct current_turn *turn = &schedule->turn;
     bool is_near = turn->drains_at && turn->drains_at <= now + turn->budget;
@@ -108,7 +114,7 @@ static uint64_t next_run_time(const struct schedule *schedule, uint64_t now) {
 
 uint64_t schedule_run(struct schedule *schedule, uint64_t now) {
     current_turn_account(schedule, now);
-    schedule->next_run_at = 0; /* whether we were late is known now */
+    schedule->next_run_at = 0; /* charge_end has compared it with `now` */
     watermark_run(&schedule->watermark, now);
     overrun_budget_refill(&schedule->overrun_budget, now);
     take_census(schedule, now);

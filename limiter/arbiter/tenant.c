@@ -4,15 +4,17 @@
 
 enum { FULL = 100 };
 
-/* A tenth more than the guarantee (percent by thousands), for handovers are in the time that is held. */
+/* The credit grows by 1.1 times the guarantee (11 per mille for each percent), because held time includes handovers. */
 enum { REFILL_PERMILLE = 11 };
 
+/* An idle tenant saves up 20 ms of credit at most. The bounds of the debt and of the time that one refill counts keep
+ * the arithmetic within 64 bits. */
 #define CREDIT_MAX ((int64_t)(20 * NS_PER_MS))
 #define DEBT_MAX   ((int64_t)(10000 * NS_PER_MS))
 #define REFILL_MAX (1000000 * NS_PER_MS)
 
-/* Four short turns make a tenant hasty, a long one ends it, or the second where there were eight: it may have been the
- * machine that was late. */
+/* A score of 4 means latency-sensitive. Each short turn adds 1, up to 8; a long one takes 4 away. So one long turn ends
+ * it, or from 8 the second: a single one may be the fault of a busy machine. */
 enum { SCORE_LATENCY_SENSITIVE = 4, SCORE_MAX = 8 };
 
 static int64_t clamp(int64_t value, int64_t min, int64_t max) {

@@ -1,5 +1,8 @@
 #include "watermark.h"
 
+/* In ns. STEP_NS: how often the share is decided. CREDIT_MAX: the most best-effort time that is saved up. DEBT_MAX: the
+ * longest time for which best-effort tenants wait after a turn that was too long. REFILL_MAX: the longest time that one
+ * refill counts. */
 #define STEP_NS    100000000ULL
 #define CREDIT_MAX 10000000LL
 #define DEBT_MAX   1000000000LL
@@ -46,7 +49,8 @@ static void refill(struct watermark *watermark, uint64_t now) {
     watermark->refilled_at = now;
 }
 
-/* After a long pause nothing of the last second is known, and the steps in it need not be made. */
+/* After a gap of more than a second, the use in it is unknown: the ring is cleared, and the steps of the gap are
+ * skipped. */
 void watermark_run(struct watermark *watermark, uint64_t now) {
     refill(watermark, now);
     if (now > watermark->next_step_at + WATERMARK_STEPS * STEP_NS) {

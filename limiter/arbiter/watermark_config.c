@@ -16,7 +16,7 @@ enum { ENTRIES = 128, FILE_SIZE_MAX = 16384, FULL = 100 };
 static const struct levels default_levels = {.high = 90, .low = 70};
 
 struct entry {
-    uint8_t uuid[UUID_SIZE]; /* zeros: every card */
+    uint8_t uuid[UUID_SIZE]; /* zeros: every card without an entry of its own */
     struct levels levels;
 };
 
@@ -43,7 +43,8 @@ static bool parse_levels(const char *high, const char *low, struct levels *level
     return parse_percent(high, &levels->high) && parse_percent(low, &levels->low) && levels->low < levels->high;
 }
 
-/* An empty line, or one that begins with `#`, says nothing. */
+/* Adds the entry of a line to `out`; empty lines and comments add none. False if the line is not valid or `out` is
+ * full. */
 static bool parse_line(const char *text, size_t length, struct config *out) {
     char copy[128], name[48], high[8], low[8], more;
     if (length >= sizeof copy || out->count == ENTRIES) return false;
@@ -73,9 +74,12 @@ static bool read_text(int fd, const char *path) {
     ssize_t length = read(fd, text, sizeof text - 1);
     text[length > 0 ? length : 0] = 0;
     if (length < 0)
-        log_warn("%s: %s", path, strerror(errno));
+        log_warn("%s: cannot be read, so the previous watermarks apply: %s", path, strerror(errno));
     else if (!watermark_config_parse(text, &line))
-        log_warn("%s: line %u is none of `GPU-uuid HIGH LOW`; what held before holds", path, line);
+        log_warn(
+            "%s: line %u is not `GPU-uuid HIGH LOW` (percent, LOW below HIGH); the file is ignored, and the previous "
+            "watermarks apply",
+            path, line);
     else
         return true;
     return false;
