@@ -33,6 +33,8 @@ void arbiter_turn_await(struct arbiter_turn *turn, struct arbiter_link *link) {
     arbiter_link_wait(link, min_u64(WAIT_MAX, turn_limits_fresh_for(arbiter_link_page(link), clock_now())));
 }
 
+/* A turn that has been granted already, as a reservation, may be revoked before it is used. It counts as not requested,
+ * so that arbiter_turn_await asks again in that case. */
 void arbiter_turn_ask(struct arbiter_turn *turn, struct arbiter_link *link) {
     arbiter_link_want(link);
     turn->is_next_requested = arbiter_link_turn(link) == 0;

@@ -69,8 +69,9 @@ static bool is_host_bound_now(const struct gate *gate) {
            now > gate->turn.drained_at + HOST_BOUND_GAP;
 }
 
-/* Whether the events need not be waited for: the program is host-bound, so the work of its turn is long done, and an
- * end event that is recorded now would run in the turn of the next holder and take the card from it. */
+/* Whether the turn is charged by its estimates, without end events: the program is host-bound, so the work of its turn
+ * is long done, and an end event that is recorded now would run in the turn of the next holder and take the card from
+ * it. */
 static bool is_known_drained(const struct gate *gate) {
     return gate->is_host_bound && turn_request_is_asked_to_yield(&gate->request) &&
            turn_events_has_unrecorded_end(&gate->events, NULL);

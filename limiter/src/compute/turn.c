@@ -63,8 +63,8 @@ void turn_extend(struct turn *turn, uint64_t now) {
     turn->limits = (struct turn_limits){.budget = UINT64_MAX, .depth = UINT64_MAX, .age = EXTENDED_AGE};
 }
 
-/* How long the card is expected to have been idle before a launch at `now`. A launch that comes within LAUNCH_LATENCY
- * of the expected drain counts as no gap, because the estimates are no more precise than that. */
+/* How long the card is expected to have been idle before a launch at `now`. A gap shorter than LAUNCH_LATENCY cannot
+ * be told from a launch that is on its way, so that much is not counted. */
 static uint64_t idle_before(const struct turn *turn, uint64_t now) {
     if (turn->launches == 0 || turn->is_unknown || now < turn->drained_at + LAUNCH_LATENCY) return 0;
     return now - turn->drained_at - LAUNCH_LATENCY;

@@ -23,7 +23,7 @@
 
 static uint32_t holder_id_of(int slot) { return slot < 0 ? 1 : (uint32_t)slot + 2; }
 
-static bool lock(void) { return container_region() && region_lock(container_region(), REGION_LOCK_MS) == 0; }
+static bool lock_region(void) { return container_region() && region_lock(container_region(), REGION_LOCK_MS) == 0; }
 
 /* The caller holds LOCK_REGION. */
 static void resolve_row(struct turn_request *request) {
@@ -61,7 +61,7 @@ static unsigned share_of(const struct turn_request *request, enum contention con
  * the next attempt. */
 static uint64_t take_from_bucket(struct turn_request *request) {
     uint64_t wait = 0;
-    if (!lock()) return 0;
+    if (!lock_region()) return 0;
     resolve_row(request);
     bool is_limited = request->card && request->share < FULL_CORES;
     if (is_limited)
@@ -90,7 +90,7 @@ uint64_t turn_request_free_at(const struct turn_request *request) {
 /* The arbiter lets one process at a time use the card. If another process of the container still holds the container's
  * turn, its work is draining. */
 static void seize_container_turn(const struct turn_request *request) {
-    if (!lock()) return;
+    if (!lock_region()) return;
     if (request->card) token_bucket_seize(request->card, request->holder_id, clock_now());
     region_unlock(container_region());
 }
@@ -163,7 +163,7 @@ void turn_request_end(struct turn_request *request, uint64_t cost) {
     arbiter_turn_spend(&request->arbiter_turn, &request->link, cost);
     if (!request->card || request->share == 0) return;
     request->uncharged_ns += cost;
-    if (!lock()) return;
+    if (!lock_region()) return;
     token_bucket_charge(request->card, request->holder_id, request->share, request->uncharged_ns, clock_now());
     region_unlock(container_region());
     request->uncharged_ns = 0;
