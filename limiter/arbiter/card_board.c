@@ -90,8 +90,8 @@ static void run(struct card_board *board, uint64_t now) {
     publish_changes(board, now);
 }
 
-/* Without clients that check the heartbeat, the arbiter does not wake up for it. Before the first heartbeat after a
- * pause, the pages are published again with the heartbeat. */
+/* Without clients that check the heartbeat, the arbiter does not wake up for it. Each heartbeat also runs the schedule,
+ * which counts the active tenants then. */
 static void run_heartbeat(struct card_board *board, uint64_t now) {
     if (!schedule_is_watched(board->schedule)) {
         board->next_heartbeat_at = UINT64_MAX;

@@ -10,7 +10,7 @@ struct census {
     unsigned active_tenants, guarantee_sum, without_guarantee, with_fixed_share;
 };
 
-static struct census count(const struct schedule *schedule, uint64_t now) {
+static struct census count_tenants(const struct schedule *schedule, uint64_t now) {
     struct census census = {0};
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *tenant = &schedule->tenants[i];
@@ -24,11 +24,11 @@ static struct census count(const struct schedule *schedule, uint64_t now) {
 }
 
 unsigned contention_active_tenants(const struct schedule *schedule, uint64_t now) {
-    return count(schedule, now).active_tenants;
+    return count_tenants(schedule, now).active_tenants;
 }
 
 uint64_t contention_turn_budget(const struct schedule *schedule, uint64_t now) {
-    struct census census = count(schedule, now);
+    struct census census = count_tenants(schedule, now);
     return turn_allowance_budget(census.active_tenants, census.with_fixed_share > 0);
 }
 
@@ -64,7 +64,7 @@ static void release_waiters(struct schedule *schedule, int tenant_index, uint64_
 }
 
 void contention_refresh(struct schedule *schedule, uint64_t now) {
-    struct census census = count(schedule, now);
+    struct census census = count_tenants(schedule, now);
     schedule->is_contention_stale = false;
     schedule->active_tenants_at_refresh = census.active_tenants;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {

@@ -38,7 +38,8 @@ void schedule_set_watermark(struct schedule *schedule, unsigned high, unsigned l
  * reconnecting does not clear what it owes. */
 int schedule_add(struct schedule *schedule, const struct demand *demand, uint64_t now);
 
-/* Replaces a tenant's demand. If it differs, the tenant's virtual time starts anew from that of the schedule. */
+/* Replaces a tenant's demand. If it differs, the tenant's virtual time, which was counted by the former weight, starts
+ * anew from that of the schedule. */
 void schedule_change(struct schedule *schedule, int tenant, const struct demand *demand, uint64_t now);
 
 /* Removes a tenant, all of whose clients have left. */
