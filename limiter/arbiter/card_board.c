@@ -8,10 +8,11 @@
 #include "schedule_run.h"
 #include "watermark_config.h"
 
+/* Cards that can be in use at once. */
 enum { BOARDS = 128 };
 
-/* A third of what its readers take for silence. */
-#define BEAT_EVERY (ARBITRATION_AWAY_NS / 3)
+/* Three heartbeats within the timeout after which clients go on without the arbiter. */
+#define HEARTBEAT_INTERVAL (ARBITRATION_AWAY_NS / 3)
 
 static struct card_board boards[BOARDS];
 
@@ -24,7 +25,7 @@ static struct card_board *find(const uint8_t uuid[UUID_SIZE]) {
 static struct card_board *open_board(struct card_board *board, const uint8_t uuid[UUID_SIZE]) {
     struct levels levels = watermark_config_levels(uuid);
     board->schedule = schedule_open(levels.high, levels.low);
-    board->due = 0;
+    board->next_run_at = 0;
     memcpy(board->uuid, uuid, UUID_SIZE);
     return board->schedule ? board : NULL;
 }
@@ -59,46 +60,48 @@ void card_board_remove(struct card_board *board, int tenant) {
     card_board_close_unused(board);
 }
 
-void card_board_touch(struct card_board *board) { board->due = 0; }
+void card_board_touch(struct card_board *board) { board->next_run_at = 0; }
 
-static void beat(const struct card_board *board, uint64_t now) {
+static void write_heartbeats(const struct card_board *board, uint64_t now) {
     for (int client = 0; client < SCHEDULE_CLIENTS; client++)
-        if (board->pages[client]) client_page_beat(board->pages[client], now);
+        if (board->pages[client]) client_page_write_heartbeat(board->pages[client], now);
 }
 
-static void show(struct card_board *board, uint64_t now) {
+static void publish_changes(struct card_board *board, uint64_t now) {
     int client;
     while ((client = clients_next_changed(board->schedule)) != SCHEDULE_NONE) {
-        client_page_beat(board->pages[client], now);
-        client_page_show(board->pages[client], schedule_page(board->schedule, client));
+        client_page_write_heartbeat(board->pages[client], now);
+        client_page_publish(board->pages[client], schedule_page(board->schedule, client));
     }
 }
 
-static void look(struct card_board *board, uint64_t now) {
+static void check_holder_idle(struct card_board *board, uint64_t now) {
     int tenant = schedule_run_tenant_to_look_at(board->schedule, now);
     if (tenant == SCHEDULE_NONE) return;
     struct container *container = board->containers[tenant];
-    struct seat *seat = container_seat(container, board, now);
-    schedule_run_note_leased_until(board->schedule, container_leased_until(container, board->uuid, &seat->row), now);
+    struct tenancy *tenancy = container_tenancy(container, board, now);
+    schedule_run_note_leased_until(board->schedule,
+                                   container_leased_until(container, board->uuid, &tenancy->region_row), now);
 }
 
 static void run(struct card_board *board, uint64_t now) {
-    look(board, now);
-    board->due = schedule_run(board->schedule, now);
-    show(board, now);
+    check_holder_idle(board, now);
+    board->next_run_at = schedule_run(board->schedule, now);
+    publish_changes(board, now);
 }
 
-/* Who is not waited upon does not look at the beat. */
-static void keep_beating(struct card_board *board, uint64_t now) {
+/* Without clients that check the heartbeat, the arbiter does not wake up for it. Each heartbeat also runs the schedule,
+ * which counts the active tenants then. */
+static void run_heartbeat(struct card_board *board, uint64_t now) {
     if (!schedule_is_watched(board->schedule)) {
-        board->beats_at = UINT64_MAX;
+        board->next_heartbeat_at = UINT64_MAX;
         return;
     }
-    bool is_late = board->beats_at == UINT64_MAX || now >= board->beats_at;
-    if (!is_late) return;
-    beat(board, now);
+    bool is_due = board->next_heartbeat_at == UINT64_MAX || now >= board->next_heartbeat_at;
+    if (!is_due) return;
+    write_heartbeats(board, now);
     run(board, now);
-    board->beats_at = now + BEAT_EVERY;
+    board->next_heartbeat_at = now + HEARTBEAT_INTERVAL;
 }
 
 int card_board_join(struct card_board *board, int tenant, struct arbitration_page *page, uint64_t now) {
@@ -106,7 +109,7 @@ int card_board_join(struct card_board *board, int tenant, struct arbitration_pag
     if (client == SCHEDULE_NONE) return client;
     board->pages[client] = page;
     run(board, now);
-    keep_beating(board, now);
+    run_heartbeat(board, now);
     return client;
 }
 
@@ -122,10 +125,10 @@ uint64_t card_boards_run(uint64_t now) {
     for (unsigned i = 0; i < BOARDS; i++) {
         struct card_board *board = &boards[i];
         if (!board->schedule) continue;
-        if (board->due <= now) run(board, now);
-        keep_beating(board, now);
-        if (board->due < next) next = board->due;
-        if (board->beats_at < next) next = board->beats_at;
+        if (board->next_run_at <= now) run(board, now);
+        run_heartbeat(board, now);
+        if (board->next_run_at < next) next = board->next_run_at;
+        if (board->next_heartbeat_at < next) next = board->next_heartbeat_at;
     }
     return next;
 }

@@ -21,59 +21,59 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-enum { SIZE = 4096 };
+enum { PAGE_SIZE = 4096 };
 
-/* Who gets a descriptor can open it for writing where it is root, unless that is sealed (Linux 5.1). That it cannot be
- * cut off below our mapping is indispensable. */
+/* A client that is root could open the descriptor it was given for writing, unless F_SEAL_FUTURE_WRITE (Linux 5.1)
+ * forbids it. The seal against shrinking is required: a shortened file would end the arbiter with SIGBUS. */
 static bool seal(int fd) {
     int size = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     return fcntl(fd, F_ADD_SEALS, size | F_SEAL_FUTURE_WRITE) == 0 || fcntl(fd, F_ADD_SEALS, size) == 0;
 }
 
-static int open_read_only(int fd) {
+static int reopen_read_only(int fd) {
     char path[32];
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static struct arbitration_page *map(int fd) {
-    if (ftruncate(fd, SIZE) != 0 || fchmod(fd, 0400) != 0) return NULL;
-    void *page = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+static struct arbitration_page *create_mapping(int fd) {
+    if (ftruncate(fd, PAGE_SIZE) != 0 || fchmod(fd, 0400) != 0) return NULL;
+    void *page = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) return NULL;
     if (seal(fd)) return page;
-    munmap(page, SIZE);
+    munmap(page, PAGE_SIZE);
     return NULL;
 }
 
-struct arbitration_page *client_page_make(int *fd) {
-    int made = (int)syscall(SYS_memfd_create, "vgpu-turns", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (made < 0) return NULL;
-    struct arbitration_page *page = map(made);
-    *fd = page ? open_read_only(made) : -1;
-    close(made);
+struct arbitration_page *client_page_create(int *fd) {
+    int memfd = (int)syscall(SYS_memfd_create, "vgpu-turns", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (memfd < 0) return NULL;
+    struct arbitration_page *page = create_mapping(memfd);
+    *fd = page ? reopen_read_only(memfd) : -1;
+    close(memfd);
     if (page && *fd < 0) client_page_close(page);
     return *fd < 0 ? NULL : page;
 }
 
-void client_page_close(struct arbitration_page *page) { munmap(page, SIZE); }
+void client_page_close(struct arbitration_page *page) { munmap(page, PAGE_SIZE); }
 
-static bool has_news(const struct arbitration_page *page, const struct arbitration_page *shown) {
-    return page->turn != shown->turn || page->yield != shown->yield || page->contended != shown->contended;
+static bool is_wakeup_needed(const struct arbitration_page *page, const struct arbitration_page *content) {
+    return page->turn != content->turn || page->yield != content->yield || page->contended != content->contended;
 }
 
-void client_page_show(struct arbitration_page *page, const struct arbitration_page *shown) {
-    bool wakes = has_news(page, shown);
-    __atomic_store_n(&page->budget_ns, shown->budget_ns, __ATOMIC_RELAXED);
-    __atomic_store_n(&page->depth_ns, shown->depth_ns, __ATOMIC_RELAXED);
-    __atomic_store_n(&page->free_at, shown->free_at, __ATOMIC_RELAXED);
-    __atomic_store_n(&page->until, shown->until, __ATOMIC_RELAXED);
-    __atomic_store_n(&page->fallback, shown->fallback, __ATOMIC_RELAXED);
-    __atomic_store_n(&page->contended, shown->contended, __ATOMIC_RELAXED);
-    __atomic_store_n(&page->yield, shown->yield, __ATOMIC_RELEASE);
-    __atomic_store_n(&page->turn, shown->turn, __ATOMIC_RELEASE);
-    if (wakes) syscall(SYS_futex, &page->turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+void client_page_publish(struct arbitration_page *page, const struct arbitration_page *content) {
+    bool needs_wakeup = is_wakeup_needed(page, content);
+    __atomic_store_n(&page->budget_ns, content->budget_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->depth_ns, content->depth_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->free_at, content->free_at, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->until, content->until, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->fallback, content->fallback, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->contended, content->contended, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->yield, content->yield, __ATOMIC_RELEASE);
+    __atomic_store_n(&page->turn, content->turn, __ATOMIC_RELEASE);
+    if (needs_wakeup) syscall(SYS_futex, &page->turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void client_page_beat(struct arbitration_page *page, uint64_t now) {
+void client_page_write_heartbeat(struct arbitration_page *page, uint64_t now) {
     __atomic_store_n(&page->beat, now, __ATOMIC_RELAXED);
 }

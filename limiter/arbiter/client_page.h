@@ -1,18 +1,21 @@
-/* A client's page: memory that we write and it can only read. */
+/* A client's page (arbitration.h): shared memory that the arbiter writes and the client can only read. */
 #ifndef VGPU_ARBITER_CLIENT_PAGE_H
 #define VGPU_ARBITER_CLIENT_PAGE_H
 
 #include "common/arbitration.h"
 
-/* Makes one; `*fd` is a descriptor of it to be given to the client, for the caller to close. NULL where there is no
- * memory or no descriptor left. */
-struct arbitration_page *client_page_make(int *fd);
+/* Creates a page. `*fd` is a read-only descriptor of it for the client, which the caller closes. NULL, with `*fd` -1,
+ * if memory or descriptors are out. */
+struct arbitration_page *client_page_create(int *fd);
 
+/* Unmaps the page; the client keeps its own mapping. */
 void client_page_close(struct arbitration_page *page);
 
-/* Shows all but the beat, and wakes the client where it may be waiting for it. */
-void client_page_show(struct arbitration_page *page, const struct arbitration_page *shown);
+/* Writes all fields of `content` but the heartbeat, and wakes the client if a field that it may wait for has changed.
+ */
+void client_page_publish(struct arbitration_page *page, const struct arbitration_page *content);
 
-void client_page_beat(struct arbitration_page *page, uint64_t now);
+/* Writes the heartbeat: `now` is CLOCK_MONOTONIC in ns. */
+void client_page_write_heartbeat(struct arbitration_page *page, uint64_t now);
 
 #endif

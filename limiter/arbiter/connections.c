@@ -14,78 +14,83 @@
 #include "rate_limit.h"
 #include "schedule.h"
 
-/* Of one process; see also container.c. */
-enum { MESSAGES_A_SECOND = 2000 };
+/* Limit for one process; a turn takes two messages. container.c limits all processes of a container together. */
+enum { MESSAGES_PER_SECOND = 2000 };
 
-/* Beyond those of a container that are served there is room for some that are to be told so. */
-enum { CONNECTIONS = SCHEDULE_CLIENTS, JOINED_MOST = 256, CONNECTIONS_MOST = JOINED_MOST + 32 };
+/* A container may have more connections than are accepted, so that the processes beyond receive ARBITRATION_TOO_MANY
+ * instead of waiting in the socket's queue. */
+enum {
+    CONNECTION_TABLE_SIZE = SCHEDULE_CLIENTS,
+    ACCEPTED_PER_CONTAINER = 256,
+    CONNECTIONS_PER_CONTAINER = ACCEPTED_PER_CONTAINER + 32
+};
 
 struct connection {
-    struct event_source source;  /* first: what is ready is the connection */
-    struct container *container; /* NULL: the place is free */
-    struct card_board *board;    /* NULL: it has not said hello */
+    struct event_source source;  /* first, so that a pointer to it is one to the connection */
+    struct container *container; /* NULL: the entry is free */
+    struct card_board *board;    /* NULL: no hello was accepted yet */
     int client;
     struct rate_limit rate;
 };
 
-static struct connection connections[CONNECTIONS];
-static int free_from; /* all before it are taken */
+static struct connection connections[CONNECTION_TABLE_SIZE];
+static int first_free_hint; /* all entries before it are taken */
 
-static struct connection *free_place(void) {
-    while (free_from < CONNECTIONS && connections[free_from].container) free_from++;
-    return free_from < CONNECTIONS ? &connections[free_from] : NULL;
+static struct connection *free_connection(void) {
+    while (first_free_hint < CONNECTION_TABLE_SIZE && connections[first_free_hint].container) first_free_hint++;
+    return first_free_hint < CONNECTION_TABLE_SIZE ? &connections[first_free_hint] : NULL;
 }
 
-static void end(struct connection *connection, uint64_t now) {
+static void close_connection(struct connection *connection, uint64_t now) {
     if (connection->board) {
         card_board_leave(connection->board, connection->client, now);
-        connection->container->joined--;
+        connection->container->accepted_clients--;
     }
     event_loop_remove(&connection->source);
     connection->container->connections--;
     connection->container = NULL;
-    if (connection - connections < free_from) free_from = (int)(connection - connections);
+    if (connection - connections < first_free_hint) first_free_hint = (int)(connection - connections);
 }
 
-static enum arbitration_result seat(struct connection *connection, const uint8_t uuid[UUID_SIZE],
-                                    struct arbitration_page *page, uint64_t now) {
+static enum arbitration_result join_card(struct connection *connection, const uint8_t uuid[UUID_SIZE],
+                                         struct arbitration_page *page, uint64_t now) {
     struct demand demand;
     struct container *container = connection->container;
     if (!demand_of(&container->limits, uuid, &demand)) return ARBITRATION_NO_SUCH_CARD;
-    struct card_board *board = container->joined < JOINED_MOST ? card_board_of(uuid) : NULL;
+    struct card_board *board = container->accepted_clients < ACCEPTED_PER_CONTAINER ? card_board_of(uuid) : NULL;
     if (!board) return ARBITRATION_TOO_MANY;
-    struct seat *taken = container_seat(container, board, now);
-    connection->client = taken ? card_board_join(board, taken->tenant, page, now) : SCHEDULE_NONE;
+    struct tenancy *tenancy = container_tenancy(container, board, now);
+    connection->client = tenancy ? card_board_join(board, tenancy->tenant, page, now) : SCHEDULE_NONE;
     card_board_close_unused(board);
     if (connection->client == SCHEDULE_NONE) return ARBITRATION_TOO_MANY;
     connection->board = board;
-    container->joined++;
+    container->accepted_clients++;
     return ARBITRATION_ACCEPTED;
 }
 
-/* The page is ready before its client can see it. */
-static bool admit(struct connection *connection, const struct arbitration_hello *hello, uint64_t now) {
+/* The page is complete before the client can map it. False: the connection is to be closed. */
+static bool accept_hello(struct connection *connection, const struct arbitration_hello *hello, uint64_t now) {
     int fd = -1;
-    struct arbitration_page *page = client_page_make(&fd);
+    struct arbitration_page *page = client_page_create(&fd);
     if (!page) return handshake_send(connection->source.fd, ARBITRATION_TOO_MANY, -1) && false;
     container_open_region(connection->container);
     container_read_limits(connection->container);
-    enum arbitration_result result = seat(connection, hello->uuid, page, now);
+    enum arbitration_result result = join_card(connection, hello->uuid, page, now);
     bool is_sent = handshake_send(connection->source.fd, result, result == ARBITRATION_ACCEPTED ? fd : -1);
     if (result != ARBITRATION_ACCEPTED) client_page_close(page);
-    handshake_close(fd);
+    handshake_close_page_fd(fd);
     return is_sent && result == ARBITRATION_ACCEPTED;
 }
 
-static bool greet(struct connection *connection, const void *bytes, size_t size, uint64_t now) {
+static bool handle_hello(struct connection *connection, const void *bytes, size_t size, uint64_t now) {
     const struct arbitration_hello *hello = bytes;
     if (!handshake_is_hello(hello, size)) return false;
-    if (hello->version == ARBITRATION_VERSION) return admit(connection, hello, now);
+    if (hello->version == ARBITRATION_VERSION) return accept_hello(connection, hello, now);
     handshake_send(connection->source.fd, ARBITRATION_OTHER_VERSION, -1);
     return false;
 }
 
-static bool obey(struct connection *connection, const void *bytes, size_t size, uint64_t now) {
+static bool handle_message(struct connection *connection, const void *bytes, size_t size, uint64_t now) {
     const struct arbitration_message *message = bytes;
     struct schedule *schedule = connection->board->schedule;
     bool is_allowed = rate_limit_allows(&connection->rate, now) && rate_limit_allows(&connection->container->rate, now);
@@ -100,52 +105,52 @@ static bool obey(struct connection *connection, const void *bytes, size_t size, 
     return true;
 }
 
-/* Whether it may stay. A message of a wrong size, or that we do not know, ends it: such a client is none of ours. */
-static bool hear(struct connection *connection, uint64_t now) {
+/* Whether the connection stays open. A message of another size or kind closes it, because no limiter sends one. */
+static bool receive(struct connection *connection, uint64_t now) {
     union {
         struct arbitration_hello hello;
         struct arbitration_message message;
         char bytes[64];
-    } heard;
-    ssize_t size = recv(connection->source.fd, &heard, sizeof heard, MSG_DONTWAIT);
+    } received;
+    ssize_t size = recv(connection->source.fd, &received, sizeof received, MSG_DONTWAIT);
     if (size < 0) return errno == EAGAIN || errno == EINTR;
     if (size == 0) return false;
-    return connection->board ? obey(connection, &heard, (size_t)size, now)
-                             : greet(connection, &heard, (size_t)size, now);
+    return connection->board ? handle_message(connection, &received, (size_t)size, now)
+                             : handle_hello(connection, &received, (size_t)size, now);
 }
 
-static void hear_all(struct event_source *source) {
+static void on_readable(struct event_source *source) {
     struct connection *connection = (struct connection *)source;
     uint64_t now = clock_now();
-    if (!hear(connection, now)) end(connection, now);
+    if (!receive(connection, now)) close_connection(connection, now);
 }
 
-static void let_in(struct container *container, struct connection *place, int fd) {
-    *place = (struct connection){.source = {.ready = hear_all, .fd = fd},
-                                 .container = container,
-                                 .client = SCHEDULE_NONE,
-                                 .rate = rate_limit_new(MESSAGES_A_SECOND, clock_now())};
+static void add_connection(struct container *container, struct connection *connection, int fd) {
+    *connection = (struct connection){.source = {.ready = on_readable, .fd = fd},
+                                      .container = container,
+                                      .client = SCHEDULE_NONE,
+                                      .rate = rate_limit_new(MESSAGES_PER_SECOND, clock_now())};
     container->connections++;
-    if (!event_loop_add(&place->source)) end(place, clock_now());
+    if (!event_loop_add(&connection->source)) close_connection(connection, clock_now());
 }
 
-void connections_accept(struct event_source *door) {
-    struct container *container = (struct container *)door;
-    if (container->admissions-- <= 0) {
-        event_loop_mute(door, true);
+void connections_accept(struct event_source *listener) {
+    struct container *container = (struct container *)listener;
+    if (container->accepts_left-- <= 0) {
+        event_loop_mute(listener, true);
         return;
     }
-    int fd = accept4(door->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) container->admissions = 0;
+    int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) container->accepts_left = 0;
     if (fd < 0) return;
-    struct connection *place = container->connections < CONNECTIONS_MOST ? free_place() : NULL;
-    if (place)
-        let_in(container, place, fd);
+    struct connection *connection = container->connections < CONNECTIONS_PER_CONTAINER ? free_connection() : NULL;
+    if (connection)
+        add_connection(container, connection, fd);
     else
         handshake_refuse(fd);
 }
 
 void connections_close(struct container *container) {
-    for (int i = 0; i < CONNECTIONS; i++)
-        if (connections[i].container == container) end(&connections[i], clock_now());
+    for (int i = 0; i < CONNECTION_TABLE_SIZE; i++)
+        if (connections[i].container == container) close_connection(&connections[i], clock_now());
 }

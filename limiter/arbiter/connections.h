@@ -1,13 +1,13 @@
-/* Processes that are connected: how they are let in, and what they say. */
+/* The connections of clients: accepts them, performs the handshake, and passes messages to the schedules. */
 #ifndef VGPU_ARBITER_CONNECTIONS_H
 #define VGPU_ARBITER_CONNECTIONS_H
 
 #include "container.h"
 
-/* Somebody is at a container's door. */
-void connections_accept(struct event_source *door);
+/* Accepts one connection at a container's listening socket. Called by the event loop when `listener` is ready. */
+void connections_accept(struct event_source *listener);
 
-/* Ends all of a container. */
+/* Closes every connection of a container. */
 void connections_close(struct container *container);
 
 #endif

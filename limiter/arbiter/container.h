@@ -1,4 +1,5 @@
-/* One container: its directory, the limits in it, the region, and the door that its processes come through. */
+/* One container: its directory with the files `limits`, `region` and `arbiter/socket`, and the cards that it uses. The
+ * host writes `limits`; the container can write `region`, so nothing in that file is trusted. */
 #ifndef VGPU_ARBITER_CONTAINER_H
 #define VGPU_ARBITER_CONTAINER_H
 
@@ -11,52 +12,56 @@
 
 struct card_board;
 
-/* The container on one card. */
-struct seat {
-    struct card_board *board; /* NULL: none */
-    int tenant;
-    unsigned row; /* of the card in the region, when it was last found */
+/* A container on one card. */
+struct tenancy {
+    struct card_board *board; /* NULL: the entry is free */
+    int tenant;               /* index on the board */
+    unsigned region_row;      /* where the card's row in the region was last found */
 };
 
 struct container {
-    struct event_source door; /* first: what is ready is the container's door */
-    bool is_taken;
-    bool is_seen; /* by the scan that is under way */
-    char name[NAME_MAX + 1];
-    int folder;
-    ino_t inode; /* of the folder, for a name may come again */
-    ino_t listening_socket_inode;
-    int region;
-    int connections;
-    int joined;             /* of them, that have said hello and were accepted */
-    int admissions;         /* that may still be made until the next tick */
-    struct rate_limit rate; /* of its processes' messages together */
+    struct event_source listener; /* the listening socket, fd -1 = none. First, so that a listener is a container */
+    bool is_taken;                /* the entry is in use */
+    bool is_seen;                 /* by the scan of the directory that is under way */
+    char name[NAME_MAX + 1];      /* of its directory */
+    int directory_fd;
+    ino_t directory_inode;  /* tells a new directory from a former one of that name */
+    ino_t listener_inode;   /* of the socket file that belongs to `listener` */
+    int region_fd;          /* -1: there is none */
+    int connections;        /* open */
+    int accepted_clients;   /* connections that have completed the handshake */
+    int accepts_left;       /* connections that may be accepted until the next containers_refresh */
+    struct rate_limit rate; /* of the messages of all its processes */
     struct limits_slot limits;
-    struct seat seats[LIMITS_CARDS];
+    struct tenancy tenancies[LIMITS_CARDS];
 };
 
-/* Opens what is there; the door is made when there is a directory for it. False where that is no container's. */
-bool container_open(struct container *container, int parent, const char *name);
+/* Opens the directory `name` below `parent_fd` and reads its limits. Creates no socket yet (container_ensure_listener).
+ * False if it is not a directory that can be opened. */
+bool container_open(struct container *container, int parent_fd, const char *name);
 
-/* Whether the name still means the same directory. */
-bool container_is_same(const struct container *container, int parent);
+/* Whether the name still stands for the directory that was opened. */
+bool container_is_same(const struct container *container, int parent_fd);
 
-/* Makes the door, or makes it anew where its socket is gone. */
-void container_mend_socket(struct container *container, void (*knocked)(struct event_source *door));
+/* Creates the listening socket if there is none or its file was removed; `on_connection` is called for each connection.
+ * Without a directory `arbiter` there is no socket: `listener.fd` is -1 then. */
+void container_ensure_listener(struct container *container, void (*on_connection)(struct event_source *listener));
 
-/* Brings the limits up to date. */
+/* Reads the limits file. Keeps the last valid limits if it cannot be read. */
 void container_read_limits(struct container *container);
 
-/* The region that a process which is connecting now will use. */
+/* Opens the region again: a process that connects now uses the file that is there now. */
 void container_open_region(struct container *container);
 
-/* `leased_until` of a card, as the region says, which says anything; 0 where it says nothing. */
-uint64_t container_leased_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *row);
+/* `leased_until` of the card's row in the region, CLOCK_MONOTONIC in ns, as untrusted as the region; 0 if there is no
+ * such row. `cached_row` is where the row was found last, and is updated. */
+uint64_t container_leased_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *cached_row);
 
-/* The seat on a board, taken where there is none; NULL where there are too many, or the limits do not name the card. */
-struct seat *container_seat(struct container *container, struct card_board *board, uint64_t now);
+/* The container's tenancy on a board, created if there is none; NULL if there are too many tenants or the limits do not
+ * name the card. */
+struct tenancy *container_tenancy(struct container *container, struct card_board *board, uint64_t now);
 
-/* Closes all but the connections. */
+/* Removes the container's tenants and its socket, and closes its files. Its connections have been closed before. */
 void container_close(struct container *container);
 
 #endif

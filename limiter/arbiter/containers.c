@@ -14,23 +14,25 @@
 #include "demand.h"
 #include "event_loop.h"
 
-enum { CONTAINERS = 1024, ADMISSIONS = 300 };
+/* ACCEPTS_PER_REFRESH: connections that one container may open within half a second, so that a container that does
+ * nothing else cannot keep the arbiter busy. */
+enum { CONTAINERS_MAX = 1024, ACCEPTS_PER_REFRESH = 300 };
 
-static struct container containers[CONTAINERS];
+static struct container containers[CONTAINERS_MAX];
 static unsigned count;
-static int directory = -1;
-static bool is_changed;
+static int root_fd = -1;
+static bool is_rescan_needed;
 
-/* What happened does not matter: all is looked at. */
-static void hear_change(struct event_source *watch) {
+/* The events are not evaluated, because the whole directory is scanned after any of them. */
+static void on_directory_change(struct event_source *watch) {
     char events[4096];
     while (read(watch->fd, events, sizeof events) > 0) continue;
-    is_changed = true;
+    is_rescan_needed = true;
 }
 
-static struct event_source watch = {.ready = hear_change, .fd = -1};
+static struct event_source watch = {.ready = on_directory_change, .fd = -1};
 
-/* Without it, as where there are too many watches, the tick has to do. */
+/* Without a watch, for example because the user has too many, containers_refresh finds changes within half a second. */
 static void watch_changes(const char *path) {
     watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (watch.fd < 0) return;
@@ -39,110 +41,112 @@ static void watch_changes(const char *path) {
 }
 
 bool containers_open(const char *path) {
-    directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0) return false;
+    root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root_fd < 0) return false;
     watch_changes(path);
-    is_changed = true;
+    is_rescan_needed = true;
     return true;
 }
 
-static struct container *find(const char *name) {
-    for (unsigned i = 0; i < CONTAINERS; i++)
+static struct container *find_container(const char *name) {
+    for (unsigned i = 0; i < CONTAINERS_MAX; i++)
         if (containers[i].is_taken && strcmp(containers[i].name, name) == 0) return &containers[i];
     return NULL;
 }
 
-static struct container *add(const char *name) {
-    for (unsigned i = 0; i < CONTAINERS; i++) {
+static struct container *add_container(const char *name) {
+    for (unsigned i = 0; i < CONTAINERS_MAX; i++) {
         if (containers[i].is_taken) continue;
-        if (!container_open(&containers[i], directory, name)) return NULL;
-        containers[i].admissions = ADMISSIONS;
+        if (!container_open(&containers[i], root_fd, name)) return NULL;
+        containers[i].accepts_left = ACCEPTS_PER_REFRESH;
         count++;
         return &containers[i];
     }
-    log_warn("there are more than %d containers: those beyond have no arbiter", CONTAINERS);
+    log_warn("there are more than %d containers: the others get no socket, and use the card without the arbiter",
+             CONTAINERS_MAX);
     return NULL;
 }
 
-static void drop(struct container *container) {
+static void remove_container(struct container *container) {
     connections_close(container);
     container_close(container);
     count--;
 }
 
-/* Its directory for the socket may be made later: looked at again once it is watched. */
-static void open_door(struct container *container) {
+/* The container's directory `arbiter` may be created later, so it is watched for. The second attempt covers one that
+ * was created before the watch. */
+static void ensure_listener(struct container *container) {
     char path[32];
-    container_mend_socket(container, connections_accept);
-    if (container->door.fd >= 0 || watch.fd < 0) return;
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", container->folder);
+    container_ensure_listener(container, connections_accept);
+    if (container->listener.fd >= 0 || watch.fd < 0) return;
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", container->directory_fd);
     inotify_add_watch(watch.fd, path, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
-    container_mend_socket(container, connections_accept);
+    container_ensure_listener(container, connections_accept);
 }
 
-/* A name that starts with a dot is somebody's temporary one. */
-static void see(const char *name) {
+/* A name with a leading dot belongs to a directory that is still being prepared. */
+static void update_container(const char *name) {
     if (name[0] == '.') return;
-    struct container *container = find(name);
-    if (container && !container_is_same(container, directory)) {
-        drop(container);
+    struct container *container = find_container(name);
+    if (container && !container_is_same(container, root_fd)) {
+        remove_container(container);
         container = NULL;
     }
-    if (!container) container = add(name);
+    if (!container) container = add_container(name);
     if (!container) return;
     container->is_seen = true;
-    open_door(container);
+    ensure_listener(container);
 }
 
-static void see_all(void) {
-    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+static void update_all(void) {
+    int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = fd < 0 ? NULL : fdopendir(fd);
     if (!entries) {
         if (fd >= 0) close(fd);
         return;
     }
-    for (struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) see(entry->d_name);
+    for (struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) update_container(entry->d_name);
     closedir(entries);
 }
 
 static void scan(void) {
-    is_changed = false;
-    for (unsigned i = 0; i < CONTAINERS; i++) containers[i].is_seen = false;
-    see_all();
-    for (unsigned i = 0; i < CONTAINERS; i++)
-        if (containers[i].is_taken && !containers[i].is_seen) drop(&containers[i]);
+    is_rescan_needed = false;
+    for (unsigned i = 0; i < CONTAINERS_MAX; i++) containers[i].is_seen = false;
+    update_all();
+    for (unsigned i = 0; i < CONTAINERS_MAX; i++)
+        if (containers[i].is_taken && !containers[i].is_seen) remove_container(&containers[i]);
 }
 
-void containers_follow(void) {
-    if (is_changed) scan();
+void containers_rescan_if_changed(void) {
+    if (is_rescan_needed) scan();
 }
 
-static void follow_limits(struct container *container, uint64_t now) {
+static void refresh_limits(struct container *container, uint64_t now) {
     container_read_limits(container);
     for (unsigned i = 0; i < LIMITS_CARDS; i++) {
-        struct seat *seat = &container->seats[i];
+        struct tenancy *tenancy = &container->tenancies[i];
         struct demand demand;
-        if (!seat->board) continue;
-        demand_of(&container->limits, seat->board->uuid, &demand);
-        card_board_change(seat->board, seat->tenant, &demand, now);
+        if (!tenancy->board) continue;
+        demand_of(&container->limits, tenancy->board->uuid, &demand);
+        card_board_change(tenancy->board, tenancy->tenant, &demand, now);
     }
 }
 
-static void tick(struct container *container, uint64_t now) {
-    container->admissions = ADMISSIONS;
-    if (container->door.fd >= 0) event_loop_mute(&container->door, false);
-    follow_limits(container, now);
+static void refresh(struct container *container, uint64_t now) {
+    container->accepts_left = ACCEPTS_PER_REFRESH;
+    if (container->listener.fd >= 0) event_loop_mute(&container->listener, false);
+    refresh_limits(container, now);
 }
 
-void containers_tick(uint64_t now) {
+void containers_refresh(uint64_t now) {
     scan();
-    for (unsigned i = 0; i < CONTAINERS; i++)
-        if (containers[i].is_taken) tick(&containers[i], now);
+    for (unsigned i = 0; i < CONTAINERS_MAX; i++)
+        if (containers[i].is_taken) refresh(&containers[i], now);
 }
 
 unsigned containers_count(void) { return count; }
 
 void containers_close(void) {
-    for (unsigned i = 0; i < CONTAINERS; i++)
-        if (containers[i].is_taken) drop(&containers[i]);
+    for (unsigned i = 0; i < CONTAINERS_MAX; i++)
+        if (containers[i].is_taken) remove_container(&containers[i]);
 }

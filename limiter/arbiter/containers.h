@@ -1,23 +1,24 @@
-/* All containers: the directories below the one that is watched. */
+/* All containers: one for each directory below the directory that the arbiter serves. */
 #ifndef VGPU_ARBITER_CONTAINERS_H
 #define VGPU_ARBITER_CONTAINERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Begins to watch; false where the directory cannot be read. */
+/* Begins to watch the directory at `path`; false, with errno, if it cannot be opened. */
 bool containers_open(const char *path);
 
-/* After events: looks again what is there, where something has changed. */
-void containers_follow(void);
+/* Called after events: scans the directory again if something in it has changed. */
+void containers_rescan_if_changed(void);
 
-/* Twice a second: the limits, and doors that could not be made so far. */
-void containers_tick(uint64_t now);
+/* Called twice a second: scans the directory, reads every limits file, creates sockets that are missing, and allows
+ * more connections. */
+void containers_refresh(uint64_t now);
 
-/* How many there are. */
+/* The number of containers. */
 unsigned containers_count(void);
 
-/* Takes the sockets away. */
+/* Closes all containers and removes their sockets. */
 void containers_close(void);
 
 #endif

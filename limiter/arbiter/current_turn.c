@@ -9,125 +9,132 @@
 #include "turn_allowance.h"
 #include "watermark.h"
 
-/* For what lies between the arbiter's word and its client's, where it has no patience left. */
-#define TIME_TO_ANSWER NS_PER_MS
+/* How long the holder has to answer a request to yield once its overrun budget is used up. */
+#define YIELD_RESPONSE_TIME NS_PER_MS
 
-/* A machine that others use too may let us run so much later than we asked to. */
-#define LATE NS_PER_MS
+/* On a machine with other load the arbiter may be woken up to this much late without that counting as its own delay. */
+#define LATENESS_MAX NS_PER_MS
 
-/* Of all who wait or have the turn. */
-static uint32_t weights(const struct schedule *schedule) {
+/* The sum of the weights of the tenants that wait or have the turn. */
+static uint32_t active_weight(const struct schedule *schedule) {
     uint32_t sum = 0;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *tenant = &schedule->tenants[i];
-        if (tenant->is_taken && (tenant->waits_since || i == schedule->turn.tenant)) sum += tenant->demand.weight;
+        if (tenant->is_taken && (tenant->waiting_since || i == schedule->turn.tenant)) sum += tenant->demand.weight;
     }
     return sum;
 }
 
 static void charge(struct schedule *schedule, uint64_t until) {
     struct tenant *tenant = &schedule->tenants[schedule->turn.tenant];
-    uint64_t ns = until - schedule->counted_until;
+    uint64_t ns = until - schedule->charged_until;
     tenant_refill(tenant, until);
     tenant_charge(tenant, ns, clients_others_wait(schedule, schedule->turn.tenant));
     watermark_charge(&schedule->watermark, ns, tenant->demand.policy == POLICY_BEST_EFFORT);
-    schedule->virtual_time += tenant_virtual_time(ns, weights(schedule));
-    tenant->seen_at = until;
+    schedule->virtual_time += tenant_virtual_time(ns, active_weight(schedule));
+    tenant->last_active_at = until;
 }
 
-/* Nobody is charged for the time in which we were late ourselves: what was due then could not be done. */
-static uint64_t charged_until(const struct schedule *schedule, uint64_t now) {
-    bool is_late = schedule->due != 0 && schedule->due < now && now - schedule->due > LATE;
-    return is_late ? max_u64(schedule->due, schedule->counted_until) : now;
+/* If the arbiter ran late, the time since it should have run is charged to no tenant, because it could not end the turn
+ * then. */
+static uint64_t charge_end(const struct schedule *schedule, uint64_t now) {
+    bool is_late =
+        schedule->next_run_at != 0 && schedule->next_run_at < now && now - schedule->next_run_at > LATENESS_MAX;
+    return is_late ? max_u64(schedule->next_run_at, schedule->charged_until) : now;
 }
 
 void current_turn_account(struct schedule *schedule, uint64_t now) {
-    if (now <= schedule->counted_until) return;
-    if (schedule->turn.number) charge(schedule, charged_until(schedule, now));
-    schedule->counted_until = now;
+    if (now <= schedule->charged_until) return;
+    if (schedule->turn.number) charge(schedule, charge_end(schedule, now));
+    schedule->charged_until = now;
 }
 
-/* A turn that only those of lower rank wait for goes on until the clock says that one of them is due. */
-static void show(struct schedule *schedule, uint64_t now) {
+/* A turn that needs no budget goes on until the arbiter asks it back. That is then done earlier by the depth, so that
+ * the work in flight ends within the turn's time. */
+static void publish(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
-    bool is_bounded = turn->until || !next_turn_needs_no_end(schedule, turn->tenant);
-    bool is_hurried = next_turn_is_urgent_for_others(schedule, turn->tenant, now);
-    uint64_t depth = turn_allowance_depth(is_hurried, turn->budget);
-    turn->yields_at = turn->began + turn->budget - (is_bounded ? 0 : depth);
-    clients_show_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, depth);
+    bool is_bounded = turn->end_by || !next_turn_is_unbounded(schedule, turn->tenant);
+    bool has_latency_sensitive_rival = next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now);
+    uint64_t depth = turn_allowance_depth(has_latency_sensitive_rival, turn->budget);
+    turn->yield_at = turn->began_at + turn->budget - (is_bounded ? 0 : depth);
+    clients_publish_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, depth);
 }
 
-void current_turn_begin(struct schedule *schedule, int client, uint64_t budget, uint64_t until, uint64_t now) {
-    int32_t place = schedule->clients[client].tenant;
-    struct tenant *tenant = &schedule->tenants[place];
+void current_turn_begin(struct schedule *schedule, int client, uint64_t budget, uint64_t end_by, uint64_t now) {
+    int32_t tenant_index = schedule->clients[client].tenant;
+    struct tenant *tenant = &schedule->tenants[tenant_index];
     current_turn_account(schedule, now);
     clients_dequeue(schedule, client);
-    if (tenant->waits_since) tenant->waits_since = now;
-    if (schedule->urgent == place) tenant_charge_handovers(&schedule->tenants[schedule->interrupted], tenant);
-    schedule->urgent = SCHEDULE_NONE;
+    if (tenant->waiting_since) tenant->waiting_since = now;
+    if (schedule->preempting_tenant == tenant_index)
+        tenant_charge_handovers(&schedule->tenants[schedule->preempted_tenant], tenant);
+    schedule->preempting_tenant = SCHEDULE_NONE;
     schedule->turn = (struct current_turn){.number = clients_new_turn_number(schedule),
-                                           .tenant = place,
+                                           .tenant = tenant_index,
                                            .client = client,
-                                           .began = schedule->counted_until,
-                                           .begins_by = schedule->counted_until + CURRENT_TURN_TIME_TO_BEGIN,
+                                           .began_at = schedule->charged_until,
+                                           .begin_by = schedule->charged_until + CURRENT_TURN_TIME_TO_BEGIN,
                                            .budget = budget,
-                                           .until = until};
-    schedule->clients[client].page.until = until;
-    schedule->clients[client].page.free_at = schedule->turn.began + (schedule->last == client ? 0 : TENANT_HANDOVER);
-    schedule->last = client;
-    show(schedule, now);
+                                           .end_by = end_by};
+    schedule->clients[client].page.until = end_by;
+    schedule->clients[client].page.free_at =
+        schedule->turn.began_at + (schedule->last_client == client ? 0 : TENANT_HANDOVER);
+    schedule->last_client = client;
+    publish(schedule, now);
     current_turn_note_waiter(schedule, now);
 }
 
 void current_turn_note_waiter(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     if (!turn->number) return;
-    if (!schedule->waiting) turn->contested = 0;
-    if (!schedule->waiting || turn->contested) return;
-    turn->contested = max_u64(now, turn->began);
-    turn->look_at = max_u64(now, turn->begins_by);
+    if (!schedule->waiting_clients) turn->contested_since = 0;
+    if (!schedule->waiting_clients || turn->contested_since) return;
+    turn->contested_since = max_u64(now, turn->began_at);
+    turn->check_idle_at = max_u64(now, turn->begin_by);
 }
 
 uint64_t current_turn_deadline(const struct schedule *schedule) {
     const struct current_turn *turn = &schedule->turn;
-    bool is_pressed = schedule->waiting && turn->overdue_at;
-    if (!is_pressed) return UINT64_MAX;
-    uint64_t own = schedule->tenants[turn->tenant].overrun_budget.left, all = schedule->overrun_budget.left;
-    return turn->overdue_at + TIME_TO_ANSWER + (own < all ? own : all);
+    bool is_bounded_by_overrun = schedule->waiting_clients && turn->overdue_at;
+    if (!is_bounded_by_overrun) return UINT64_MAX;
+    uint64_t of_tenant = schedule->tenants[turn->tenant].overrun_budget.left_ns,
+             of_all = schedule->overrun_budget.left_ns;
+    return turn->overdue_at + YIELD_RESPONSE_TIME + (of_tenant < of_all ? of_tenant : of_all);
 }
 
-/* What is in flight when it is asked may pass. */
+/* The work that is in flight at this moment is no overrun. */
 void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     turn->is_asked_to_yield = true;
-    turn->overdue_at = max_u64(turn->began + turn->budget, now + turn_allowance_depth(false, turn->budget));
+    turn->overdue_at = max_u64(turn->began_at + turn->budget, now + turn_allowance_depth(false, turn->budget));
     schedule->clients[turn->client].page.yield = turn->number;
     clients_mark_changed(schedule, turn->client);
 }
 
-void current_turn_note_done(struct schedule *schedule, uint64_t ends_at, uint64_t now) {
+void current_turn_note_done(struct schedule *schedule, uint64_t drains_at, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
-    turn->ends_at = ends_at;
+    turn->drains_at = drains_at;
     if (!turn->done_at) turn->done_at = now;
-    if (!turn->overdue_at) turn->overdue_at = max_u64(turn->began + turn->budget, now);
+    if (!turn->overdue_at) turn->overdue_at = max_u64(turn->began_at + turn->budget, now);
 }
 
-/* A turn that was cut short by us says nothing about its tenant, unless it was a long one all the same; nor does one
- * that nobody waited for before it was done. */
-static void judge(struct tenant *tenant, const struct current_turn *turn, uint64_t ended, uint64_t idle_since) {
-    if (!turn->contested || (turn->done_at && turn->contested >= turn->done_at)) return;
+/* A turn that the arbiter ended says nothing about its tenant, unless it was long nevertheless. A turn for whose end no
+ * client waited before it was done says nothing either. */
+static void learn_turn_length(struct tenant *tenant, const struct current_turn *turn, uint64_t ended,
+                              uint64_t idle_since) {
+    if (!turn->contested_since || (turn->done_at && turn->contested_since >= turn->done_at)) return;
     uint64_t busy_until = idle_since < ended ? idle_since : ended;
-    uint64_t busy = busy_until > turn->contested ? busy_until - turn->contested : 0;
-    bool is_by_itself = !(turn->is_asked_to_yield || turn->until) || idle_since < ended;
-    if (is_by_itself)
+    uint64_t busy = busy_until > turn->contested_since ? busy_until - turn->contested_since : 0;
+    bool has_ended_by_itself = !(turn->is_asked_to_yield || turn->end_by) || idle_since < ended;
+    if (has_ended_by_itself)
         tenant_learn_turn_length(
-            tenant, busy < TENANT_SHORT && 2 * busy < turn_allowance_own_budget(&tenant->demand, turn->budget));
-    else if (ended > turn->began + TENANT_SHORT)
+            tenant, busy < TENANT_SHORT_TURN && 2 * busy < turn_allowance_own_budget(&tenant->demand, turn->budget));
+    else if (ended > turn->began_at + TENANT_SHORT_TURN)
         tenant_learn_turn_length(tenant, false);
 }
 
-static void note_overrun(struct schedule *schedule, const struct current_turn *turn, uint64_t ended) {
-    if (!turn->contested || !turn->overdue_at || ended <= turn->overdue_at) return;
+static void charge_overrun(struct schedule *schedule, const struct current_turn *turn, uint64_t ended) {
+    if (!turn->contested_since || !turn->overdue_at || ended <= turn->overdue_at) return;
     overrun_budget_refill(&schedule->overrun_budget, ended);
     overrun_budget_use(&schedule->overrun_budget, ended - turn->overdue_at);
     overrun_budget_use(&schedule->tenants[turn->tenant].overrun_budget, ended - turn->overdue_at);
@@ -137,11 +144,13 @@ void current_turn_end(struct schedule *schedule, uint64_t ended, uint64_t idle_s
     struct current_turn *turn = &schedule->turn;
     struct tenant *tenant = &schedule->tenants[turn->tenant];
     current_turn_account(schedule, ended);
-    judge(tenant, turn, ended, idle_since);
+    learn_turn_length(tenant, turn, ended, idle_since);
     if (idle_since < ended)
-        tenant->visit_ns = idle_since > tenant->arrivals.last ? idle_since - tenant->arrivals.last : 0;
-    note_overrun(schedule, turn, ended);
-    if (schedule->clients[turn->client].page.turn == turn->number) clients_show_turn(schedule, turn->client, 0, 0, 0);
+        tenant->visit_ns =
+            idle_since > tenant->arrivals.last_arrival_at ? idle_since - tenant->arrivals.last_arrival_at : 0;
+    charge_overrun(schedule, turn, ended);
+    if (schedule->clients[turn->client].page.turn == turn->number)
+        clients_publish_turn(schedule, turn->client, 0, 0, 0);
     *turn = (struct current_turn){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};
     if (clients_is_tenant_idle(schedule, tenant)) tenant_leave(tenant, schedule->virtual_time);
 }

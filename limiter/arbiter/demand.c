@@ -1,6 +1,6 @@
 #include "demand.h"
 
-/* Who has no share of its own may use what the others leave. */
+/* A fixed policy without a share counts as burst: it may use what the other tenants leave. */
 static enum compute_policy policy_of(const struct limits_slot *limits, bool has_share) {
     enum compute_policy policy = (enum compute_policy)limits->compute_policy;
     return policy == POLICY_FIXED && !has_share ? POLICY_BURST : policy;
@@ -16,7 +16,7 @@ bool demand_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE], 
     return limit.memory > 0 || limit.cores > 0;
 }
 
-bool demand_is_same(const struct demand *one, const struct demand *other) {
-    return one->policy == other->policy && one->guarantee == other->guarantee && one->weight == other->weight &&
-           one->priority == other->priority;
+bool demand_is_equal(const struct demand *first, const struct demand *second) {
+    return first->policy == second->policy && first->guarantee == second->guarantee &&
+           first->weight == second->weight && first->priority == second->priority;
 }

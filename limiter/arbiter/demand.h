@@ -1,4 +1,4 @@
-/* What a container asks of a card, as its limits file says. Pure. */
+/* What a container asks of a card, by its limits file. Pure. */
 #ifndef VGPU_ARBITER_DEMAND_H
 #define VGPU_ARBITER_DEMAND_H
 
@@ -6,14 +6,14 @@
 
 struct demand {
     enum compute_policy policy;
-    uint32_t guarantee; /* percent of the card's time, 0 = none */
-    uint32_t weight;    /* among those that divide what is left */
-    uint32_t priority;  /* higher goes first */
+    uint32_t guarantee; /* percent of the card's time; 0 = none */
+    uint32_t weight;    /* for the division of the remaining time; at least 1 */
+    uint32_t priority;  /* higher goes first within a class (ranking.h) */
 };
 
-/* False where the limits do not name the card. */
+/* Stores in `out` what the limits ask of the card; false if they do not name it: then nothing is guaranteed. */
 bool demand_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE], struct demand *out);
 
-bool demand_is_same(const struct demand *one, const struct demand *other);
+bool demand_is_equal(const struct demand *first, const struct demand *second);
 
 #endif

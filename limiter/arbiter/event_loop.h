@@ -1,28 +1,31 @@
-/* What the arbiter waits for: descriptors and the clock. */
+/* The event loop: waits for descriptors (epoll) and a point in time (timerfd). */
 #ifndef VGPU_ARBITER_EVENT_LOOP_H
 #define VGPU_ARBITER_EVENT_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Something with a descriptor. `ready` may close itself, but no other source. */
+/* A descriptor, and the function that is called when it is readable. The function may remove its own source, but no
+ * other. A source does not move while it is in the loop. */
 struct event_source {
     void (*ready)(struct event_source *source);
-    int fd;
+    int fd; /* -1: none */
 };
 
-/* False where the system has no more of what it takes. */
+/* Prepares the loop; false, with errno, if the system has no more descriptors or memory. */
 bool event_loop_open(void);
 
+/* Adds a source; false, with errno, if the system refuses it. */
 bool event_loop_add(struct event_source *source);
 
-/* Hears nothing of it for a while, and again. */
+/* Stops watching a source, or watches it again. */
 void event_loop_mute(struct event_source *source, bool is_muted);
 
-/* Closes its descriptor too. */
+/* Removes a source and closes its descriptor; sets `fd` to -1. */
 void event_loop_remove(struct event_source *source);
 
-/* Waits until `until` (ns of CLOCK_MONOTONIC) or something is ready, and lets that be dealt with. */
+/* Waits until a source is ready or `until` (CLOCK_MONOTONIC in ns) is reached, and calls the functions of those that
+ * are ready. */
 void event_loop_wait(uint64_t until);
 
 #endif

@@ -8,7 +8,7 @@ bool handshake_is_hello(const struct arbitration_hello *hello, size_t size) {
     return size == sizeof *hello && memcmp(hello->magic, ARBITRATION_MAGIC, sizeof hello->magic) == 0;
 }
 
-static void attach(struct msghdr *message, int fd) {
+static void attach_descriptor(struct msghdr *message, int fd) {
     struct cmsghdr *header = CMSG_FIRSTHDR(message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
@@ -16,19 +16,19 @@ static void attach(struct msghdr *message, int fd) {
     memcpy(CMSG_DATA(header), &fd, sizeof fd);
 }
 
-bool handshake_send(int fd, enum arbitration_result result, int page) {
+bool handshake_send(int fd, enum arbitration_result result, int page_fd) {
     struct arbitration_welcome welcome = {.version = ARBITRATION_VERSION, .result = result};
     union {
         struct cmsghdr aligned;
-        char room[CMSG_SPACE(sizeof page)];
+        char room[CMSG_SPACE(sizeof page_fd)];
     } control = {.room = {0}};
     struct iovec piece = {.iov_base = &welcome, .iov_len = sizeof welcome};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
     memcpy(welcome.magic, ARBITRATION_MAGIC, sizeof welcome.magic);
-    if (page >= 0) {
+    if (page_fd >= 0) {
         message.msg_control = control.room;
         message.msg_controllen = sizeof control.room;
-        attach(&message, page);
+        attach_descriptor(&message, page_fd);
     }
     return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof welcome;
 }
@@ -38,6 +38,6 @@ void handshake_refuse(int fd) {
     close(fd);
 }
 
-void handshake_close(int page) {
-    if (page >= 0) close(page);
+void handshake_close_page_fd(int page_fd) {
+    if (page_fd >= 0) close(page_fd);
 }

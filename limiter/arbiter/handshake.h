@@ -1,4 +1,4 @@
-/* The first words between a process and the arbiter. */
+/* The first message of a client and the arbiter's answer (arbitration.h). No function blocks. */
 #ifndef VGPU_ARBITER_HANDSHAKE_H
 #define VGPU_ARBITER_HANDSHAKE_H
 
@@ -7,15 +7,17 @@
 
 #include "common/arbitration.h"
 
-/* Whether that is a hello, of whatever version. */
+/* Whether a message of `size` bytes is a hello, of any version. */
 bool handshake_is_hello(const struct arbitration_hello *hello, size_t size);
 
-/* Answers it; `page` is the descriptor that goes with it, or -1. Never waits: false where it cannot be sent. */
-bool handshake_send(int fd, enum arbitration_result result, int page);
+/* Sends the welcome through the socket `fd`, with the descriptor `page_fd` of the client's page unless that is -1.
+ * False if it cannot be sent. */
+bool handshake_send(int fd, enum arbitration_result result, int page_fd);
 
-/* Tells one for whom there is no place, and closes it. */
+/* Answers ARBITRATION_TOO_MANY and closes the socket. */
 void handshake_refuse(int fd);
 
-void handshake_close(int page);
+/* Closes the descriptor of a page; does nothing if it is -1. */
+void handshake_close_page_fd(int page_fd);
 
 #endif

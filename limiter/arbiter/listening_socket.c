@@ -12,47 +12,48 @@
 
 #include "common/log.h"
 
-#define DIRECTORY "arbiter"
-#define NAME      "socket"
-#define NEW       ".socket.new"
+#define DIRECTORY      "arbiter"
+#define NAME           "socket"
+#define TEMPORARY_NAME ".socket.new"
 
-enum { BACKLOG = 128, FOR_ANY_USER = 0666 };
+enum { BACKLOG = 128, MODE_ANY_USER = 0666 };
 
-/* A socket's path is short, so it is reached through the directory's descriptor. */
+/* The path of a Unix socket may have 107 bytes only, so the directory is named by its descriptor. */
 static bool bind_in(int fd, int directory) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/" NEW, directory);
-    unlinkat(directory, NEW, 0);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/" TEMPORARY_NAME, directory);
+    unlinkat(directory, TEMPORARY_NAME, 0);
     return bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
 }
 
-/* It gets its name when it can be used: whoever finds it is let in. */
-static bool put_up(int fd, int directory) {
-    return bind_in(fd, directory) && fchmodat(directory, NEW, FOR_ANY_USER, 0) == 0 && listen(fd, BACKLOG) == 0 &&
-           renameat(directory, NEW, directory, NAME) == 0;
+/* The socket gets its final name after listen(), so that a process that finds it can connect. */
+static bool publish_socket(int fd, int directory) {
+    return bind_in(fd, directory) && fchmodat(directory, TEMPORARY_NAME, MODE_ANY_USER, 0) == 0 &&
+           listen(fd, BACKLOG) == 0 && renameat(directory, TEMPORARY_NAME, directory, NAME) == 0;
 }
 
 static int listen_in(int directory) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && put_up(fd, directory)) return fd;
-    log_warn("a socket cannot be made in a container's directory: %s", strerror(errno));
+    if (fd >= 0 && publish_socket(fd, directory)) return fd;
+    log_warn("cannot create a container's arbiter/socket, so it uses the card without the arbiter: %s",
+             strerror(errno));
     if (fd >= 0) close(fd);
     return -1;
 }
 
-int listening_socket_open(int folder) {
-    int directory = openat(folder, DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+int listening_socket_open(int container_fd) {
+    int directory = openat(container_fd, DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (directory < 0) return -1;
     int fd = listen_in(directory);
     close(directory);
     return fd;
 }
 
-ino_t listening_socket_inode(int folder) {
+ino_t listening_socket_inode(int container_fd) {
     struct stat status;
-    return fstatat(folder, DIRECTORY "/" NAME, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_ino : 0;
+    return fstatat(container_fd, DIRECTORY "/" NAME, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_ino : 0;
 }
 
-void listening_socket_unlink(int folder, ino_t inode) {
-    if (listening_socket_inode(folder) == inode) unlinkat(folder, DIRECTORY "/" NAME, 0);
+void listening_socket_unlink(int container_fd, ino_t inode) {
+    if (listening_socket_inode(container_fd) == inode) unlinkat(container_fd, DIRECTORY "/" NAME, 0);
 }

@@ -1,17 +1,17 @@
-/* The socket in a container's `arbiter` directory. */
+/* The file `arbiter/socket` in a container's directory, at which its processes connect. */
 #ifndef VGPU_ARBITER_LISTENING_SOCKET_H
 #define VGPU_ARBITER_LISTENING_SOCKET_H
 
 #include <sys/types.h>
 
-/* Makes the socket, in the place of what a former arbiter left. Returns a descriptor that listens, or -1 where there is
- * no such directory or nothing can be made in it. */
-int listening_socket_open(int folder);
+/* Creates the socket in the container's directory, in place of one that a previous arbiter left. Returns a listening
+ * descriptor; -1 if there is no directory `arbiter`, or nothing can be created in it (logged). */
+int listening_socket_open(int container_fd);
 
-/* Of the socket that is there, 0 where there is none. */
-ino_t listening_socket_inode(int folder);
+/* The inode of the socket file; 0 if there is none. */
+ino_t listening_socket_inode(int container_fd);
 
-/* Takes the socket away, where it is that one. */
-void listening_socket_unlink(int folder, ino_t inode);
+/* Removes the socket file if it has that inode; another arbiter may have replaced it. */
+void listening_socket_unlink(int container_fd, ino_t inode);
 
 #endif

@@ -1,4 +1,5 @@
-/* vgpu-arbiter: gives turns on this machine's cards to the containers below a directory, until SIGTERM. */
+/* vgpu-arbiter: gives turns on this machine's cards to the containers whose directories lie below DIRECTORY, until
+ * SIGTERM or SIGINT. One thread; waits only in event_loop_wait. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,21 +19,22 @@
 #include "process_priority.h"
 #include "watermark_config.h"
 
-#define TICK (NS_PER_SECOND / 2)
+/* How often directories, limits and the configuration are read. */
+#define REFRESH_INTERVAL (NS_PER_SECOND / 2)
 
-static bool is_ending;
+static bool is_stopping;
 
-static void hear_signal(struct event_source *signals) {
-    struct signalfd_siginfo said;
-    if (read(signals->fd, &said, sizeof said) <= 0) return;
-    if (said.ssi_signo == SIGXCPU)
+static void on_signal(struct event_source *signals) {
+    struct signalfd_siginfo info;
+    if (read(signals->fd, &info, sizeof info) <= 0) return;
+    if (info.ssi_signo == SIGXCPU)
         process_priority_lower();
     else
-        is_ending = true;
+        is_stopping = true;
 }
 
 static bool watch_signals(void) {
-    static struct event_source signals = {.ready = hear_signal};
+    static struct event_source signals = {.ready = on_signal};
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
@@ -43,52 +45,52 @@ static bool watch_signals(void) {
     return signals.fd >= 0 && event_loop_add(&signals);
 }
 
-/* However the parent ends, that is SIGTERM to us; one that has ended already is not ours any more. */
-static bool follow(pid_t parent) { return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent; }
+/* The end of the parent is SIGTERM to this process. If it ended before prctl, getppid names another process. */
+static bool end_with_parent(pid_t parent) { return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent; }
 
-/* Each connection is a descriptor. */
-static void raise_descriptors(void) {
+/* Each connection takes a descriptor. */
+static void raise_descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void tick(const struct options *options, uint64_t now) {
-    containers_tick(now);
+static void refresh(const struct options *options, uint64_t now) {
+    containers_refresh(now);
     if (options->config && watermark_config_read(options->config)) card_boards_set_watermarks();
 }
 
-/* Whether nothing was left to do for so long as it is told to wait for that. */
-static bool is_unused(const struct options *options, uint64_t now) {
-    static uint64_t used_at;
-    if (containers_count() > 0 || used_at == 0) used_at = now;
-    return options->idle_exit_ns && now >= used_at + options->idle_exit_ns;
+/* Whether there was no container for the time of --idle-exit. */
+static bool is_idle_exit_due(const struct options *options, uint64_t now) {
+    static uint64_t last_used_at;
+    if (containers_count() > 0 || last_used_at == 0) last_used_at = now;
+    return options->idle_exit_ns && now >= last_used_at + options->idle_exit_ns;
 }
 
 static void serve(const struct options *options) {
-    uint64_t ticks_at = 0, next = 0;
-    while (!is_ending) {
-        event_loop_wait(next < ticks_at ? next : ticks_at);
+    uint64_t refresh_at = 0, next_run_at = 0;
+    while (!is_stopping) {
+        event_loop_wait(next_run_at < refresh_at ? next_run_at : refresh_at);
         uint64_t now = clock_now();
-        containers_follow();
-        if (now >= ticks_at) {
-            tick(options, now);
-            ticks_at = now + TICK;
-            is_ending |= is_unused(options, now);
+        containers_rescan_if_changed();
+        if (now >= refresh_at) {
+            refresh(options, now);
+            refresh_at = now + REFRESH_INTERVAL;
+            is_stopping |= is_idle_exit_due(options, now);
         }
-        next = card_boards_run(clock_now());
+        next_run_at = card_boards_run(clock_now());
     }
 }
 
 int main(int count, char **arguments) {
     struct options options;
     if (!options_read(count, arguments, &options)) return EXIT_FAILURE;
-    if (options.parent && !follow(options.parent)) return EXIT_FAILURE;
-    raise_descriptors();
+    if (options.parent && !end_with_parent(options.parent)) return EXIT_FAILURE;
+    raise_descriptor_limit();
     process_priority_raise();
     if (!event_loop_open() || !watch_signals()) {
-        perror("vgpu-arbiter");
+        perror("vgpu-arbiter: cannot wait for events and signals");
         return EXIT_FAILURE;
     }
     if (!containers_open(options.allocations)) {

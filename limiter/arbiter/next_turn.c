@@ -5,75 +5,82 @@
 #include "tenant.h"
 #include "watermark.h"
 
-/* Classes are strict, but for a turn in so long a time. */
-#define FLOOR_EVERY (300 * NS_PER_MS)
+/* The starvation floor: once in this time, a tenant that has waited for as long gets a turn regardless of its class. */
+#define FLOOR_INTERVAL (300 * NS_PER_MS)
 
-/* Who was kept waiting by its betters catches up with others of its rank by no more. */
-#define BEHIND_MOST (1000 * NS_PER_MS)
+/* Bounds the lag of a tenant that higher-ranked tenants kept waiting, in ns of the whole card: it catches up with its
+ * own rank by no more than that. */
+#define LAG_MAX (1000 * NS_PER_MS)
 
-static bool has_room(const struct schedule *schedule) { return watermark_has_room(&schedule->watermark); }
-
-static bool waits(const struct tenant *tenant) { return tenant->is_taken && tenant->waits_since != 0; }
-
-static void bring_up(struct schedule *schedule, struct tenant *tenant, uint64_t now) {
-    tenant_refill(tenant, now);
-    tenant_bound_lag(tenant, schedule->virtual_time, tenant_virtual_time(BEHIND_MOST, FULL_CORES));
+static bool is_best_effort_allowed(const struct schedule *schedule) {
+    return watermark_allows_best_effort(&schedule->watermark);
 }
 
-static int best(struct schedule *schedule, uint64_t now) {
-    int found = SCHEDULE_NONE;
+static bool is_waiting(const struct tenant *tenant) { return tenant->is_taken && tenant->waiting_since != 0; }
+
+static void update_tenant(struct schedule *schedule, struct tenant *tenant, uint64_t now) {
+    tenant_refill(tenant, now);
+    tenant_bound_lag(tenant, schedule->virtual_time, tenant_virtual_time(LAG_MAX, FULL_CORES));
+}
+
+static int best_waiting(struct schedule *schedule, uint64_t now) {
+    int best = SCHEDULE_NONE;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         struct tenant *tenant = &schedule->tenants[i];
-        if (!waits(tenant)) continue;
-        bring_up(schedule, tenant, now);
-        if (ranking_class(tenant, has_room(schedule)) == CLASS_OVER_WATERMARK) continue;
-        if (found == SCHEDULE_NONE || ranking_is_before(tenant, &schedule->tenants[found], has_room(schedule)))
-            found = i;
+        if (!is_waiting(tenant)) continue;
+        update_tenant(schedule, tenant, now);
+        if (ranking_class(tenant, is_best_effort_allowed(schedule)) == CLASS_OVER_WATERMARK) continue;
+        if (best == SCHEDULE_NONE ||
+            ranking_is_before(tenant, &schedule->tenants[best], is_best_effort_allowed(schedule)))
+            best = i;
     }
-    return found;
+    return best;
 }
 
-/* What a fixed share lacks because it held more than is its due, it has had. */
+/* A fixed share beyond its credit does not starve: it waits because it has had its share. */
 static bool is_starved(const struct schedule *schedule, const struct tenant *tenant, uint64_t now) {
-    enum class class = ranking_class(tenant, has_room(schedule));
-    return waits(tenant) && class != CLASS_WITHIN_GUARANTEE && class != CLASS_OVER_FIXED_SHARE &&
-           tenant->waits_since + FLOOR_EVERY <= now;
+    enum class class = ranking_class(tenant, is_best_effort_allowed(schedule));
+    return is_waiting(tenant) && class != CLASS_WITHIN_GUARANTEE && class != CLASS_OVER_FIXED_SHARE &&
+           tenant->waiting_since + FLOOR_INTERVAL <= now;
 }
 
 static int most_starved(const struct schedule *schedule, uint64_t now) {
-    int found = SCHEDULE_NONE;
-    if (schedule->floor_at + FLOOR_EVERY > now) return found;
+    int longest = SCHEDULE_NONE;
+    if (schedule->last_floor_turn_at + FLOOR_INTERVAL > now) return longest;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *tenant = &schedule->tenants[i];
         if (!is_starved(schedule, tenant, now)) continue;
-        if (found == SCHEDULE_NONE || tenant->waits_since < schedule->tenants[found].waits_since) found = i;
+        if (longest == SCHEDULE_NONE || tenant->waiting_since < schedule->tenants[longest].waiting_since) longest = i;
     }
-    return found;
+    return longest;
 }
 
 struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now) {
     int starved = most_starved(schedule, now);
     if (starved != SCHEDULE_NONE) return (struct next_turn){starved, true};
-    return (struct next_turn){best(schedule, now), false};
+    return (struct next_turn){best_waiting(schedule, now), false};
 }
 
-/* A handover for it alone is worth while only where it is behind what it was promised, or the other has no claim. */
-static bool outweighs(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding) {
-    bool room = has_room(schedule);
-    if (!tenant_is_latency_sensitive(waiting) || ranking_outranks(holding, waiting, room)) return false;
-    return ranking_class(waiting, room) == CLASS_WITHIN_GUARANTEE || ranking_outranks(waiting, holding, room);
+/* Preemption costs two handovers. It is worth that only for a latency-sensitive tenant that is within its guarantee or
+ * outranks the holder. */
+static bool may_preempt(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding) {
+    bool is_allowed = is_best_effort_allowed(schedule);
+    if (!tenant_is_latency_sensitive(waiting) || ranking_outranks(holding, waiting, is_allowed)) return false;
+    return ranking_class(waiting, is_allowed) == CLASS_WITHIN_GUARANTEE ||
+           ranking_outranks(waiting, holding, is_allowed);
 }
 
-/* Two that are in a hurry let each other be done. */
-static bool is_urgent(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding,
-                      uint64_t now) {
-    if (tenant_is_latency_sensitive(holding) && now < schedule->turn.began + TENANT_SHORT) return false;
-    return waiting != holding && outweighs(schedule, waiting, holding);
+/* A latency-sensitive holder is not preempted while its turn is short, so that two of them do not interrupt each
+ * other. */
+static bool preempts_now(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding,
+                         uint64_t now) {
+    if (tenant_is_latency_sensitive(holding) && now < schedule->turn.began_at + TENANT_SHORT_TURN) return false;
+    return waiting != holding && may_preempt(schedule, waiting, holding);
 }
 
-bool next_turn_would_preempt(const struct schedule *schedule, int one, int other) {
-    const struct tenant *holding = &schedule->tenants[one];
-    return !tenant_is_latency_sensitive(holding) && outweighs(schedule, &schedule->tenants[other], holding);
+bool next_turn_would_preempt(const struct schedule *schedule, int holder, int candidate) {
+    const struct tenant *holding = &schedule->tenants[holder];
+    return !tenant_is_latency_sensitive(holding) && may_preempt(schedule, &schedule->tenants[candidate], holding);
 }
 
 bool next_turn_is_due(struct schedule *schedule, uint64_t now) {
@@ -81,32 +88,35 @@ bool next_turn_is_due(struct schedule *schedule, uint64_t now) {
     struct next_turn choice = next_turn_choose(schedule, now);
     if (choice.tenant == SCHEDULE_NONE) return false;
     const struct tenant *waiting = &schedule->tenants[choice.tenant];
-    bring_up(schedule, holding, now);
-    if (is_urgent(schedule, waiting, holding, now)) {
-        schedule->urgent = choice.tenant;
-        schedule->interrupted = schedule->turn.tenant;
+    update_tenant(schedule, holding, now);
+    if (preempts_now(schedule, waiting, holding, now)) {
+        schedule->preempting_tenant = choice.tenant;
+        schedule->preempted_tenant = schedule->turn.tenant;
         return true;
     }
-    if (now < schedule->turn.yields_at) return false;
-    return choice.is_starved || waiting == holding || !ranking_is_before(holding, waiting, has_room(schedule));
+    if (now < schedule->turn.yield_at) return false;
+    return choice.is_starved || waiting == holding ||
+           !ranking_is_before(holding, waiting, is_best_effort_allowed(schedule));
 }
 
-bool next_turn_needs_no_end(const struct schedule *schedule, int tenant) {
-    const struct tenant *one = &schedule->tenants[tenant];
-    if (one->demand.policy == POLICY_BEST_EFFORT && watermark_is_tight(&schedule->watermark)) return false;
+bool next_turn_is_unbounded(const struct schedule *schedule, int tenant) {
+    const struct tenant *holding = &schedule->tenants[tenant];
+    if (holding->demand.policy == POLICY_BEST_EFFORT && watermark_is_tight(&schedule->watermark)) return false;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *other = &schedule->tenants[i];
-        if (waits(other) && (other == one || !ranking_outranks(one, other, has_room(schedule)))) return false;
+        if (is_waiting(other) &&
+            (other == holding || !ranking_outranks(holding, other, is_best_effort_allowed(schedule))))
+            return false;
     }
     return true;
 }
 
-bool next_turn_is_urgent_for_others(const struct schedule *schedule, int tenant, uint64_t now) {
-    bool is_lent = schedule->tenants[tenant].demand.policy == POLICY_BEST_EFFORT;
+bool next_turn_has_latency_sensitive_rival(const struct schedule *schedule, int tenant, uint64_t now) {
+    bool is_best_effort = schedule->tenants[tenant].demand.policy == POLICY_BEST_EFFORT;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *other = &schedule->tenants[i];
         if (i == tenant || !other->is_taken || !other->clients) continue;
-        bool has_claim = other->demand.guarantee > 0 || is_lent;
+        bool has_claim = other->demand.guarantee > 0 || is_best_effort;
         if (has_claim && tenant_is_latency_sensitive(other) && tenant_is_active(other, now)) return true;
     }
     return false;

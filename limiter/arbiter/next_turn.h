@@ -1,27 +1,31 @@
-/* Whose turn is next, and whether somebody is due now. */
+/* Which tenant gets the next turn, and whether the current holder has to yield to it. Ranks tenants by ranking.h, with
+ * a starvation floor. Part of the schedule (schedule_state.h). */
 #ifndef VGPU_ARBITER_NEXT_TURN_H
 #define VGPU_ARBITER_NEXT_TURN_H
 
 #include "schedule_state.h"
 
 struct next_turn {
-    int tenant;      /* SCHEDULE_NONE: nobody may go now */
-    bool is_starved; /* it goes out of the order */
+    int tenant;      /* SCHEDULE_NONE: no waiting tenant may have a turn now */
+    bool is_starved; /* chosen by the starvation floor instead of its rank */
 };
 
+/* Chooses among the waiting tenants: one that has starved for 300 ms, at most once in 300 ms; otherwise the best by
+ * rank. Best-effort tenants above the watermark are not chosen. */
 struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now);
 
-/* Whether the tenant that has the turn is to give way now to the best of those that wait. */
+/* Whether the holder has to yield now to the waiting tenant that is chosen: because that one preempts it, or because
+ * the turn's time is used and the holder does not rank before it. There is a current turn. */
 bool next_turn_is_due(struct schedule *schedule, uint64_t now);
 
-/* Whether its turn needs no end of its own: none of those that wait is of its rank or above, and best effort is not
- * held to a part of the card. */
-bool next_turn_needs_no_end(const struct schedule *schedule, int tenant);
+/* Whether a turn of `tenant` needs no budget: every other waiting tenant ranks below it, no other client of its own
+ * waits, and it is not a best-effort tenant that the watermark limits. */
+bool next_turn_is_unbounded(const struct schedule *schedule, int tenant);
 
-/* Whether somebody else who uses the card is hasty: then no more than a moment's work is to be in flight. */
-bool next_turn_is_urgent_for_others(const struct schedule *schedule, int tenant, uint64_t now);
+/* Whether another active tenant is latency-sensitive and could preempt `tenant`: then little work may be in flight. */
+bool next_turn_has_latency_sensitive_rival(const struct schedule *schedule, int tenant, uint64_t now);
 
-/* Whether the one would be asked to make way for the other at once. */
-bool next_turn_would_preempt(const struct schedule *schedule, int one, int other);
+/* Whether the tenant `candidate` would preempt the tenant `holder` at once if it wanted a turn. */
+bool next_turn_would_preempt(const struct schedule *schedule, int holder, int candidate);
 
 #endif

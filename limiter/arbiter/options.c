@@ -8,13 +8,13 @@
 
 static const char usage[] = "usage: vgpu-arbiter [--config FILE] [--idle-exit SECONDS] [--parent PID] DIRECTORY";
 
-enum { SECONDS_MOST = 86400 };
+enum { SECONDS_MAX = 86400 };
 
 static bool read_seconds(const char *text, uint64_t *ns) {
     char *end;
     unsigned long seconds = strtoul(text, &end, 10);
     *ns = seconds * NS_PER_SECOND;
-    return *end == 0 && seconds > 0 && seconds <= SECONDS_MOST;
+    return *end == 0 && seconds > 0 && seconds <= SECONDS_MAX;
 }
 
 static bool read_pid(const char *text, pid_t *pid) {
@@ -33,11 +33,11 @@ static bool read_option(const char *name, const char *value, struct options *out
 }
 
 static bool read_all(int count, char **arguments, struct options *out) {
-    int at = 1;
-    for (; at + 1 < count && strncmp(arguments[at], "--", 2) == 0; at += 2)
-        if (!read_option(arguments[at], arguments[at + 1], out)) return false;
-    if (at + 1 != count || arguments[at][0] == '-') return false;
-    out->allocations = arguments[at];
+    int index = 1;
+    for (; index + 1 < count && strncmp(arguments[index], "--", 2) == 0; index += 2)
+        if (!read_option(arguments[index], arguments[index + 1], out)) return false;
+    if (index + 1 != count || arguments[index][0] == '-') return false;
+    out->allocations = arguments[index];
     return true;
 }
 

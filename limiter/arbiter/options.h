@@ -1,4 +1,4 @@
-/* The command line. */
+/* The command line of vgpu-arbiter. */
 #ifndef VGPU_ARBITER_OPTIONS_H
 #define VGPU_ARBITER_OPTIONS_H
 
@@ -7,13 +7,13 @@
 #include <sys/types.h>
 
 struct options {
-    const char *allocations; /* the directory of the containers' directories */
-    const char *config;      /* NULL: none */
-    uint64_t idle_exit_ns;   /* without containers for so long it ends; 0 = never */
-    pid_t parent;            /* it ends with that process, which started it; 0 = it does not */
+    const char *allocations; /* DIRECTORY: contains one directory for each container */
+    const char *config;      /* --config FILE: watermarks (watermark_config.h); NULL = none */
+    uint64_t idle_exit_ns;   /* --idle-exit SECONDS: end after this time without containers; 0 = never */
+    pid_t parent;            /* --parent PID: end when this process, the one that started the arbiter, ends; 0 = none */
 };
 
-/* False where the arguments cannot be read, or are a wish for help: that is said then. */
+/* False, after a usage line on standard error, if the arguments are not valid or ask for help. */
 bool options_read(int count, char **arguments, struct options *out);
 
 #endif

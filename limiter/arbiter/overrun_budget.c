@@ -1,22 +1,25 @@
 #include "overrun_budget.h"
 
-#define MOST       250000000ULL
-#define PAUSE_MOST 1000000000000ULL
+/* The longest kernel that may finish while other clients wait, in ns: 250 ms. */
+#define BUDGET_MAX 250000000ULL
 
-enum { FULL = 100, PERCENT = 2 };
+/* Longest time that one refill counts, in ns; keeps the product below within 64 bits. */
+#define REFILL_MAX 1000000000000ULL
+
+enum { FULL = 100, REFILL_PERCENT = 2 };
 
 struct overrun_budget overrun_budget_new(uint64_t now) {
-    return (struct overrun_budget){.left = MOST, .refilled_at = now};
+    return (struct overrun_budget){.left_ns = BUDGET_MAX, .refilled_at = now};
 }
 
 void overrun_budget_refill(struct overrun_budget *budget, uint64_t now) {
     uint64_t passed = now > budget->refilled_at ? now - budget->refilled_at : 0;
-    if (passed > PAUSE_MOST) passed = PAUSE_MOST;
-    budget->left += passed * PERCENT / FULL;
-    if (budget->left > MOST) budget->left = MOST;
+    if (passed > REFILL_MAX) passed = REFILL_MAX;
+    budget->left_ns += passed * REFILL_PERCENT / FULL;
+    if (budget->left_ns > BUDGET_MAX) budget->left_ns = BUDGET_MAX;
     if (passed) budget->refilled_at = now;
 }
 
 void overrun_budget_use(struct overrun_budget *budget, uint64_t ns) {
-    budget->left -= ns < budget->left ? ns : budget->left;
+    budget->left_ns -= ns < budget->left_ns ? ns : budget->left_ns;
 }

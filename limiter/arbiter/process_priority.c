@@ -8,22 +8,24 @@
 
 #include "common/log.h"
 
-enum { FIRST = -20, STRETCH_MOST_US = 200000 };
+/* CPU_BURST_MAX_US: processor time without a pause after which the kernel sends SIGXCPU (RLIMIT_RTTIME). */
+enum { NICE_HIGHEST = -20, CPU_BURST_MAX_US = 200000 };
 
-static void take_usual(void) {
-    if (setpriority(PRIO_PROCESS, 0, FIRST) != 0) log_debug("the arbiter has no priority: %s", strerror(errno));
+static void set_highest_nice(void) {
+    if (setpriority(PRIO_PROCESS, 0, NICE_HIGHEST) != 0)
+        log_debug("the arbiter keeps its usual scheduling priority: cannot set nice -20: %s", strerror(errno));
 }
 
 void process_priority_raise(void) {
-    struct rlimit stretch = {.rlim_cur = STRETCH_MOST_US, .rlim_max = RLIM_INFINITY};
+    struct rlimit burst = {.rlim_cur = CPU_BURST_MAX_US, .rlim_max = RLIM_INFINITY};
     struct sched_param parameters = {.sched_priority = sched_get_priority_min(SCHED_RR)};
-    bool is_bounded = setrlimit(RLIMIT_RTTIME, &stretch) == 0;
-    if (!is_bounded || sched_setscheduler(0, SCHED_RR, &parameters) != 0) take_usual();
+    bool is_bounded = setrlimit(RLIMIT_RTTIME, &burst) == 0;
+    if (!is_bounded || sched_setscheduler(0, SCHED_RR, &parameters) != 0) set_highest_nice();
 }
 
 void process_priority_lower(void) {
     struct sched_param parameters = {0};
     if (sched_setscheduler(0, SCHED_OTHER, &parameters) != 0) return;
-    log_warn("the arbiter was busy for too long at a stretch: it gives its priority up");
-    take_usual();
+    log_warn("the arbiter used the processor for 0.2 s without a pause, and continues without real-time priority");
+    set_highest_nice();
 }

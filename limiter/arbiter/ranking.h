@@ -1,26 +1,28 @@
-/* Who goes before whom. Pure. */
+/* The order in which waiting tenants get turns: strict classes, then priority, then weighted fair queueing. Pure.
+ * `is_best_effort_allowed` in all functions: best-effort tenants have time left below the watermark (watermark.h). */
 #ifndef VGPU_ARBITER_RANKING_H
 #define VGPU_ARBITER_RANKING_H
 
 #include "tenant.h"
 
-/* Strict: one of a later class goes only where none of an earlier one waits, but for the floor in schedule.h. */
+/* A tenant gets a turn only if no tenant of an earlier class waits; the one exception is the starvation floor
+ * (next_turn.h). */
 enum class {
-    CLASS_WITHIN_GUARANTEE, /* behind its guarantee */
-    CLASS_BURST,            /* may use what is left */
-    CLASS_OVER_FIXED_SHARE, /* a fixed share that held more than it: only to save the card from standing idle */
-    CLASS_BEST_EFFORT,      /* best effort, within the watermark */
-    CLASS_OVER_WATERMARK,   /* best effort beyond it */
+    CLASS_WITHIN_GUARANTEE, /* has credit left of its guarantee */
+    CLASS_BURST,            /* a burst tenant beyond its guarantee */
+    CLASS_OVER_FIXED_SHARE, /* a fixed share that has used its credit: has the card only where it would be idle */
+    CLASS_BEST_EFFORT,      /* best effort, below the watermark */
+    CLASS_OVER_WATERMARK,   /* best effort above the watermark: gets no turn */
 };
 
-/* `has_room`: best effort is within the watermark. */
-enum class ranking_class(const struct tenant *tenant, bool has_room);
+/* The class of a tenant, by its policy and its credit. */
+enum class ranking_class(const struct tenant *tenant, bool is_best_effort_allowed);
 
-/* Whether one's class or, within it, priority is higher. */
-bool ranking_outranks(const struct tenant *one, const struct tenant *other, bool has_room);
+/* Whether `tenant` has an earlier class than `other`, or a higher priority in the same class. */
+bool ranking_outranks(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed);
 
-/* Whether it comes before the other in every respect: rank, within the guarantee who is hasty, then pace, then who
- * waits for longer. */
-bool ranking_is_before(const struct tenant *one, const struct tenant *other, bool has_room);
+/* Whether `tenant` goes before `other`: by class and priority; within the guarantee, latency-sensitive tenants first;
+ * then by less virtual time; then by the longer wait. */
+bool ranking_is_before(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed);
 
 #endif

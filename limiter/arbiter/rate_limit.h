@@ -1,4 +1,5 @@
-/* How many messages a client may send. Pure: the clock is an argument, in ns. */
+/* Limits how many messages a client, or a container, may send: a token bucket that holds one second's messages. Pure:
+ * the clock is an argument, in ns. */
 #ifndef VGPU_ARBITER_RATE_LIMIT_H
 #define VGPU_ARBITER_RATE_LIMIT_H
 
@@ -6,14 +7,15 @@
 #include <stdint.h>
 
 struct rate_limit {
-    uint64_t cost; /* of a message, in ns */
-    uint64_t left; /* of a second */
+    uint64_t cost_ns; /* of one message */
+    uint64_t left_ns; /* what the bucket holds; one second at most */
     uint64_t refilled_at;
 };
 
+/* A full bucket. */
 struct rate_limit rate_limit_new(unsigned per_second, uint64_t now);
 
-/* One more message; false where there were more than so many a second. */
+/* Takes one message out of the bucket; false if it is empty. */
 bool rate_limit_allows(struct rate_limit *rate, uint64_t now);
 
 #endif

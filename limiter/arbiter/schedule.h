@@ -1,14 +1,21 @@
-/* Whose turn it is on one card. Pure: events and the clock (ns of CLOCK_MONOTONIC) come in as arguments; what the
- * clients are to be shown comes out as their pages.
+/* The scheduler of one card: weighted fair queueing over exclusive turns, with guarantees, strict classes, a starvation
+ * floor, preemption by latency-sensitive tenants, and reservations for predicted arrivals (ADR 18, 19). Pure: events
+ * and the clock (`now`, CLOCK_MONOTONIC in ns) are arguments, and the results are pages for the clients to read.
  *
- * A tenant is a container on the card, a client one of its processes. Only where more than one tenant uses the card are
- * there turns; else each who asks is told at once that it may go on. One client at a time has the turn. It is charged
- * by the clock, from when it gets it until it says that it is done and the rest has passed, or until the turn is taken:
- * because others wait and it left the card idle, or stayed for longer than it may.
+ * A tenant is a container on the card, a client one of its processes; both are known by index. Turns are needed only
+ * while more than one tenant uses the card; otherwise each client that asks gets a turn without limits at once. One
+ * client at a time has the turn. Its tenant is charged by the arbiter's clock, from the grant until the client has said
+ * that it is done and its work has drained, or until the turn is revoked: because other clients wait and the card is
+ * idle, or because the turn is overdue.
  *
- * After each event, and when the time has come that schedule_run returned last:
- *     if ((tenant = schedule_run_tenant_to_look_at(...)) >= 0) schedule_run_note_leased_until(..., `leased_until` of
- * that tenant's region, ...); schedule_run(...); then clients_next_changed(...) until there is none. */
+ * The caller does this after each event, and at the time that schedule_run returned last:
+ *     tenant = schedule_run_tenant_to_look_at(schedule, now);
+ *     if (tenant != SCHEDULE_NONE)
+ *         schedule_run_note_leased_until(schedule, leased_until_in_the_region_of(tenant), now);
+ *     schedule_run(schedule, now);
+ *     while ((client = clients_next_changed(schedule)) != SCHEDULE_NONE)
+ *         publish(schedule_page(schedule, client));
+ */
 #ifndef VGPU_ARBITER_SCHEDULE_H
 #define VGPU_ARBITER_SCHEDULE_H
 
@@ -18,41 +25,50 @@
 
 struct schedule;
 
-/* NULL when memory is out. */
+/* A schedule without tenants; `high` and `low` as for schedule_set_watermark. NULL if memory is out. */
 struct schedule *schedule_open(unsigned high, unsigned low);
+
 void schedule_close(struct schedule *schedule);
 
-/* Percent of the card in use by the others, above which best effort shrinks and below which it grows. */
+/* Sets the percentages of the card's time, used by the other tenants, above which the share of best-effort tenants
+ * shrinks and below which it grows. */
 void schedule_set_watermark(struct schedule *schedule, unsigned high, unsigned low);
 
-/* A tenant's number, or SCHEDULE_NONE where there is no place. It stays as long as its container, so that nobody is rid
- * of what he owes by connecting anew. */
+/* Adds a tenant; its index, or SCHEDULE_NONE if there are too many. A tenant stays as long as its container, so that
+ * reconnecting does not clear what it owes. */
 int schedule_add(struct schedule *schedule, const struct demand *demand, uint64_t now);
+
+/* Replaces a tenant's demand. If it differs, the tenant's virtual time, which was counted by the former weight, starts
+ * anew from that of the schedule. */
 void schedule_change(struct schedule *schedule, int tenant, const struct demand *demand, uint64_t now);
 
-/* Its clients have left before. */
+/* Removes a tenant, all of whose clients have left. */
 void schedule_remove(struct schedule *schedule, int tenant);
 
 /* Whether there is no tenant. */
 bool schedule_is_empty(const struct schedule *schedule);
 
-/* A client's number, or SCHEDULE_NONE. */
+/* Adds a client of a tenant; its index, or SCHEDULE_NONE if there are too many. */
 int schedule_join(struct schedule *schedule, int tenant);
+
+/* Removes a client and ends its turn. */
 void schedule_leave(struct schedule *schedule, int client, uint64_t now);
 
-/* It wants a turn; said again, it changes nothing. */
+/* The client has sent WANT. A client that waits already keeps its place; one that has the turn keeps it, and if the
+ * turn was reserved for it, it has arrived now. */
 void schedule_want(struct schedule *schedule, int client, uint64_t now);
 
-/* It is done with that turn, but for what the card needs `rest` more ns for; said again, sooner than it had said. */
+/* The client has sent DONE for its turn `number`; its work drains in `rest` ns. May be called again for a turn with
+ * less left than before. A turn that is not the client's is ignored. */
 void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, uint64_t now);
 
-/* Whether the clients look at `beat` to see that we are there. */
+/* Whether any client checks the heartbeat: a client waits, or several tenants are connected. */
 bool schedule_is_watched(const struct schedule *schedule);
 
-/* What a client is to be shown, but for the beat. */
+/* What a client's page is to contain, except for the heartbeat. */
 const struct arbitration_page *schedule_page(const struct schedule *schedule, int client);
 
-/* How long a tenant held the card in all, in ns; time in which it had the card to itself does not count. */
+/* How long a tenant has held the card, in ns, not counting time in which it had the card to itself. */
 uint64_t schedule_held_ns(const struct schedule *schedule, int tenant);
 
 #endif

@@ -1,4 +1,4 @@
-/* How many of what one card's schedule can hold. */
+/* Capacity of one card's schedule, and the index that stands for none. */
 #ifndef VGPU_ARBITER_SCHEDULE_LIMITS_H
 #define VGPU_ARBITER_SCHEDULE_LIMITS_H
 

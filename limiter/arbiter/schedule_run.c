@@ -1,4 +1,3 @@
-/* The course of turns: what has become due by the clock. */
 #include "schedule_run.h"
 
 #include "common/arithmetic.h"
@@ -11,60 +10,69 @@
 #include "tenant.h"
 #include "watermark.h"
 
-/* The card has been idle for so long: the turn is taken. */
-#define IDLE (NS_PER_MS / 10)
+/* A turn is revoked if other clients wait and the card has been idle for this long. */
+#define IDLE_TIMEOUT (NS_PER_MS / 10)
 
-/* One that comes at regular moments has done what it comes for. */
-#define IDLE_THROUGH (NS_PER_MS / 50)
+/* A periodic client whose visit has lasted about as long as the one before is probably done, so its idle turn is
+ * revoked sooner. */
+#define IDLE_TIMEOUT_AFTER_VISIT (NS_PER_MS / 50)
 
-/* Of one who was kept waiting by its betters. */
+/* The GPU time of a turn that the starvation floor gives. */
 #define FLOOR_BUDGET (3 * NS_PER_MS)
 
-#define LOOK_AGAIN   NS_PER_MS
-#define LOOK_LEAST   (NS_PER_MS / 20)
-#define CENSUS_EVERY (20 * NS_PER_MS)
+/* How soon to try again if clients wait but no tenant may have the turn, or the holder need not yield yet. */
+#define RETRY_INTERVAL NS_PER_MS
 
-static bool is_held(const struct schedule *schedule) { return schedule->turn.number && !schedule->turn.ends_at; }
+/* Shortest time between two readings of the holder's region. */
+#define IDLE_CHECK_MIN (NS_PER_MS / 20)
+
+/* How often active tenants are counted, to notice those that became inactive. */
+#define CENSUS_INTERVAL (20 * NS_PER_MS)
+
+static bool is_held(const struct schedule *schedule) { return schedule->turn.number && !schedule->turn.drains_at; }
 
 int schedule_run_tenant_to_look_at(struct schedule *schedule, uint64_t now) {
     const struct current_turn *turn = &schedule->turn;
-    bool is_time = is_held(schedule) && schedule->waiting && turn->contested && now >= turn->look_at;
-    return is_time ? turn->tenant : SCHEDULE_NONE;
+    bool is_due = is_held(schedule) && schedule->waiting_clients && turn->contested_since && now >= turn->check_idle_at;
+    return is_due ? turn->tenant : SCHEDULE_NONE;
 }
 
 void schedule_run_note_leased_until(struct schedule *schedule, uint64_t leased_until, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
-    uint64_t drained = leased_until > ARBITRATION_GRACE_NS ? leased_until - ARBITRATION_GRACE_NS : 0;
-    bool has_begun = drained > turn->began;
-    uint64_t idle = tenant_has_finished_visit(&schedule->tenants[turn->tenant], drained) ? IDLE_THROUGH : IDLE;
-    uint64_t take_at = has_begun ? drained + idle : turn->begins_by;
+    uint64_t drained_at = leased_until > ARBITRATION_GRACE_NS ? leased_until - ARBITRATION_GRACE_NS : 0;
+    bool has_begun = drained_at > turn->began_at;
+    uint64_t idle_timeout = tenant_has_finished_visit(&schedule->tenants[turn->tenant], drained_at)
+                                ? IDLE_TIMEOUT_AFTER_VISIT
+                                : IDLE_TIMEOUT;
+    uint64_t revoke_at = has_begun ? drained_at + idle_timeout : turn->begin_by;
     if (has_begun) expected_arrivals_conclude(schedule, true, turn->expected_at);
-    if (now < take_at) {
-        turn->look_at = max_u64(take_at, now + LOOK_LEAST);
+    if (now < revoke_at) {
+        turn->check_idle_at = max_u64(revoke_at, now + IDLE_CHECK_MIN);
         return;
     }
     expected_arrivals_conclude(schedule, false, now);
-    current_turn_end(schedule, now, max_u64(drained, turn->began));
+    current_turn_end(schedule, now, max_u64(drained_at, turn->began_at));
 }
 
-/* When the turn that is under way leaves the card. */
+/* When the current turn leaves the card: when its work drains, or at its deadline. */
 static uint64_t end_of_turn(const struct schedule *schedule) {
-    uint64_t limit = current_turn_deadline(schedule), ends_at = schedule->turn.ends_at;
-    return ends_at ? min_u64(ends_at, limit) : limit;
+    uint64_t limit = current_turn_deadline(schedule), drains_at = schedule->turn.drains_at;
+    return drains_at ? min_u64(drains_at, limit) : limit;
 }
 
-/* Who alone waits for the end of its own turn has the next at once, for that is no handover; it counts from then. */
+/* If the only waiting client is the holder itself, its turn ends before the work has drained and the next one begins at
+ * once, because there is no handover. The next turn counts from the end of the work. */
 static bool is_own_successor(const struct schedule *schedule, uint64_t now) {
     const struct current_turn *turn = &schedule->turn;
-    bool is_near = turn->ends_at && turn->ends_at <= now + turn->budget;
-    bool makes_way = turn->until && turn->until <= turn->ends_at + EXPECTED_ARRIVALS_NEAR;
-    return is_near && !makes_way && schedule->waiting == 1 && schedule->clients[turn->client].is_waiting;
+    bool is_near = turn->drains_at && turn->drains_at <= now + turn->budget;
+    bool ends_for_arrival = turn->end_by && turn->end_by <= turn->drains_at + EXPECTED_ARRIVALS_NEAR;
+    return is_near && !ends_for_arrival && schedule->waiting_clients == 1 && schedule->clients[turn->client].is_waiting;
 }
 
 static void end_if_over(struct schedule *schedule, uint64_t now) {
     uint64_t end = end_of_turn(schedule);
-    uint64_t early = schedule->turn.ends_at && schedule->waiting ? ARBITRATION_EARLY_NS : 0;
-    if (is_own_successor(schedule, now) || now + early >= end)
+    uint64_t lead_time = schedule->turn.drains_at && schedule->waiting_clients ? ARBITRATION_EARLY_NS : 0;
+    if (is_own_successor(schedule, now) || now + lead_time >= end)
         current_turn_end(schedule, max_u64(now, end), max_u64(now, end));
 }
 
@@ -73,7 +81,7 @@ static void begin_next(struct schedule *schedule, uint64_t now) {
     if (choice.tenant == SCHEDULE_NONE) return;
     uint64_t budget = contention_turn_budget(schedule, now);
     if (choice.is_starved) {
-        schedule->floor_at = now;
+        schedule->last_floor_turn_at = now;
         budget = min_u64(budget, FLOOR_BUDGET);
     }
     struct expected_arrival soon = expected_arrivals_next(schedule, choice.tenant, now);
@@ -81,39 +89,41 @@ static void begin_next(struct schedule *schedule, uint64_t now) {
     if (is_near)
         expected_arrivals_reserve(schedule, &soon, budget, now);
     else
-        current_turn_begin(schedule, schedule->tenants[choice.tenant].first, budget,
+        current_turn_begin(schedule, schedule->tenants[choice.tenant].first_waiting, budget,
                            expected_arrivals_turn_end(schedule, &soon), now);
 }
 
 static void take_census(struct schedule *schedule, uint64_t now) {
-    if (now >= schedule->census_at) {
-        schedule->census_at = now + CENSUS_EVERY;
-        schedule->is_stale |= contention_active_tenants(schedule, now) != schedule->contention_active_tenants;
+    if (now >= schedule->next_census_at) {
+        schedule->next_census_at = now + CENSUS_INTERVAL;
+        schedule->is_contention_stale |=
+            contention_active_tenants(schedule, now) != schedule->active_tenants_at_refresh;
     }
-    if (schedule->is_stale) contention_refresh(schedule, now);
+    if (schedule->is_contention_stale) contention_refresh(schedule, now);
 }
 
-static uint64_t next_moment(const struct schedule *schedule, uint64_t now) {
+static uint64_t next_run_time(const struct schedule *schedule, uint64_t now) {
     const struct current_turn *turn = &schedule->turn;
-    if (turn->ends_at) return end_of_turn(schedule) - (schedule->waiting ? ARBITRATION_EARLY_NS : 0);
-    if (!schedule->waiting) return UINT64_MAX;
-    if (!turn->number) return now + LOOK_AGAIN;
-    uint64_t next = min_u64(turn->look_at, end_of_turn(schedule));
+    if (turn->drains_at) return end_of_turn(schedule) - (schedule->waiting_clients ? ARBITRATION_EARLY_NS : 0);
+    if (!schedule->waiting_clients) return UINT64_MAX;
+    if (!turn->number) return now + RETRY_INTERVAL;
+    uint64_t next = min_u64(turn->check_idle_at, end_of_turn(schedule));
     if (turn->is_asked_to_yield) return next;
-    return min_u64(next, turn->yields_at > now ? turn->yields_at : now + LOOK_AGAIN);
+    return min_u64(next, turn->yield_at > now ? turn->yield_at : now + RETRY_INTERVAL);
 }
 
 uint64_t schedule_run(struct schedule *schedule, uint64_t now) {
     current_turn_account(schedule, now);
-    schedule->due = 0; /* whether we were late is known now */
+    schedule->next_run_at = 0; /* charge_end has compared it with `now` */
     watermark_run(&schedule->watermark, now);
     overrun_budget_refill(&schedule->overrun_budget, now);
     take_census(schedule, now);
     if (schedule->turn.number) end_if_over(schedule, now);
-    if (!schedule->turn.number && schedule->waiting) begin_next(schedule, now);
+    if (!schedule->turn.number && schedule->waiting_clients) begin_next(schedule, now);
     current_turn_note_waiter(schedule, now);
-    if (is_held(schedule) && schedule->waiting && !schedule->turn.is_asked_to_yield && next_turn_is_due(schedule, now))
+    if (is_held(schedule) && schedule->waiting_clients && !schedule->turn.is_asked_to_yield &&
+        next_turn_is_due(schedule, now))
         current_turn_ask_to_yield(schedule, now);
-    schedule->due = next_moment(schedule, now);
-    return schedule->due;
+    schedule->next_run_at = next_run_time(schedule, now);
+    return schedule->next_run_at;
 }

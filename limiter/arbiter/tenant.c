@@ -4,58 +4,60 @@
 
 enum { FULL = 100 };
 
-/* A tenth more than the guarantee (percent by thousands), for handovers are in the time that is held. */
-enum { REFILL = 11 };
+/* The credit grows by 1.1 times the guarantee (11 per mille for each percent), because held time includes handovers. */
+enum { REFILL_PERMILLE = 11 };
 
-#define DUE_MOST   ((int64_t)(20 * NS_PER_MS))
-#define OWED_MOST  ((int64_t)(10000 * NS_PER_MS))
-#define PAUSE_MOST (1000000 * NS_PER_MS)
+/* An idle tenant saves up 20 ms of credit at most. The bounds of the debt and of the time that one refill counts keep
+ * the arithmetic within 64 bits. */
+#define CREDIT_MAX ((int64_t)(20 * NS_PER_MS))
+#define DEBT_MAX   ((int64_t)(10000 * NS_PER_MS))
+#define REFILL_MAX (1000000 * NS_PER_MS)
 
-/* Four short turns make a tenant hasty, a long one ends it, or the second where there were eight: it may have been the
- * machine that was late. */
-enum { SHORTS_HASTY = 4, SHORTS_MOST = 8 };
+/* A score of 4 means latency-sensitive. Each short turn adds 1, up to 8; a long one takes 4 away. So one long turn ends
+ * it, or from 8 the second: a single one may be the fault of a busy machine. */
+enum { SCORE_LATENCY_SENSITIVE = 4, SCORE_MAX = 8 };
 
-static int64_t clamp(int64_t value, int64_t least, int64_t most) {
-    if (value < least) return least;
-    return value > most ? most : value;
+static int64_t clamp(int64_t value, int64_t min, int64_t max) {
+    if (value < min) return min;
+    return value > max ? max : value;
 }
 
 struct tenant tenant_new(const struct demand *demand, uint64_t now) {
     return (struct tenant){.is_taken = true,
                            .demand = *demand,
-                           .first = -1,
-                           .last = -1,
-                           .due = DUE_MOST,
+                           .first_waiting = -1,
+                           .last_waiting = -1,
+                           .credit_ns = CREDIT_MAX,
                            .refilled_at = now,
                            .overrun_budget = overrun_budget_new(now),
                            .regular_client = -1,
-                           .short_turns = SHORTS_HASTY};
+                           .short_turn_score = SCORE_LATENCY_SENSITIVE};
 }
 
 static uint64_t since(uint64_t then, uint64_t now) {
     uint64_t passed = now > then ? now - then : 0;
-    return passed < PAUSE_MOST ? passed : PAUSE_MOST;
+    return passed < REFILL_MAX ? passed : REFILL_MAX;
 }
 
 void tenant_refill(struct tenant *tenant, uint64_t now) {
     uint64_t passed = since(tenant->refilled_at, now);
-    int64_t earned = (int64_t)(passed * tenant->demand.guarantee * REFILL / 1000);
-    tenant->due = clamp(tenant->due + earned, -OWED_MOST, DUE_MOST);
+    int64_t earned = (int64_t)(passed * tenant->demand.guarantee * REFILL_PERMILLE / 1000);
+    tenant->credit_ns = clamp(tenant->credit_ns + earned, -DEBT_MAX, CREDIT_MAX);
     overrun_budget_refill(&tenant->overrun_budget, now);
     if (now > tenant->refilled_at) tenant->refilled_at = now;
 }
 
 void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
-    uint64_t owed = ns < (uint64_t)OWED_MOST ? ns : (uint64_t)OWED_MOST;
-    if (others_wait) tenant->due = clamp(tenant->due - (int64_t)owed, -OWED_MOST, DUE_MOST);
+    uint64_t charged = ns < (uint64_t)DEBT_MAX ? ns : (uint64_t)DEBT_MAX;
+    if (others_wait) tenant->credit_ns = clamp(tenant->credit_ns - (int64_t)charged, -DEBT_MAX, CREDIT_MAX);
     tenant->virtual_time += tenant_virtual_time(ns, tenant->demand.weight);
     tenant->held_ns += ns;
 }
 
-void tenant_charge_handovers(struct tenant *one, struct tenant *other) {
+void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting) {
     int64_t handovers = 2 * (int64_t)TENANT_HANDOVER;
-    one->due = clamp(one->due + handovers, -OWED_MOST, DUE_MOST);
-    other->due = clamp(other->due - handovers, -OWED_MOST, DUE_MOST);
+    preempted->credit_ns = clamp(preempted->credit_ns + handovers, -DEBT_MAX, CREDIT_MAX);
+    preempting->credit_ns = clamp(preempting->credit_ns - handovers, -DEBT_MAX, CREDIT_MAX);
 }
 
 void tenant_note_arrival(struct tenant *tenant, int client, uint64_t now) {
@@ -66,20 +68,22 @@ void tenant_note_arrival(struct tenant *tenant, int client, uint64_t now) {
 
 bool tenant_has_finished_visit(const struct tenant *tenant, uint64_t now) {
     return arrival_predictor_next(&tenant->arrivals) && tenant->visit_ns &&
-           now >= tenant->arrivals.last + tenant->visit_ns * 7 / 8;
+           now >= tenant->arrivals.last_arrival_at + tenant->visit_ns * 7 / 8;
 }
 
 void tenant_learn_turn_length(struct tenant *tenant, bool was_short) {
     if (!was_short)
-        tenant->short_turns -= (uint32_t)min_u64(tenant->short_turns, SHORTS_HASTY);
-    else if (tenant->short_turns < SHORTS_MOST)
-        tenant->short_turns++;
+        tenant->short_turn_score -= (uint32_t)min_u64(tenant->short_turn_score, SCORE_LATENCY_SENSITIVE);
+    else if (tenant->short_turn_score < SCORE_MAX)
+        tenant->short_turn_score++;
 }
 
-bool tenant_is_latency_sensitive(const struct tenant *tenant) { return tenant->short_turns >= SHORTS_HASTY; }
+bool tenant_is_latency_sensitive(const struct tenant *tenant) {
+    return tenant->short_turn_score >= SCORE_LATENCY_SENSITIVE;
+}
 
 bool tenant_is_active(const struct tenant *tenant, uint64_t now) {
-    return tenant->seen_at != 0 && now < tenant->seen_at + TENANT_ACTIVE_NS;
+    return tenant->last_active_at != 0 && now < tenant->last_active_at + TENANT_ACTIVE_NS;
 }
 
 uint64_t tenant_virtual_time(uint64_t ns, uint32_t weight) { return ns * FULL / (weight ? weight : 1); }
@@ -90,6 +94,6 @@ void tenant_return(struct tenant *tenant, uint64_t virtual_time) {
     tenant->virtual_time += virtual_time - tenant->virtual_time_at_leave;
 }
 
-void tenant_bound_lag(struct tenant *tenant, uint64_t virtual_time, uint64_t behind) {
-    if (tenant->virtual_time + behind < virtual_time) tenant->virtual_time = virtual_time - behind;
+void tenant_bound_lag(struct tenant *tenant, uint64_t virtual_time, uint64_t lag_max) {
+    if (tenant->virtual_time + lag_max < virtual_time) tenant->virtual_time = virtual_time - lag_max;
 }

@@ -1,5 +1,6 @@
-/* A container on one card: what it may hold the card for, what it did, and whether it is in a hurry. Pure: the clock is
- * an argument, in ns. What counts is time that it held the card by the arbiter's clock. */
+/* A tenant: a container on one card. Keeps its credit of guaranteed time, its virtual time, and what was learnt about
+ * the length and the times of its turns. Time counts as the tenant held the card by the arbiter's clock. Pure: the
+ * clock is an argument. All times are in ns; points in time are CLOCK_MONOTONIC. */
 #ifndef VGPU_ARBITER_TENANT_H
 #define VGPU_ARBITER_TENANT_H
 
@@ -11,71 +12,74 @@
 #include "demand.h"
 #include "overrun_budget.h"
 
-/* What the card takes from one context to another (measured on an H200). */
+/* The time of a handover: the card's change from one context to another (measured on an H200). */
 #define TENANT_HANDOVER (NS_PER_MS / 5)
 
-/* Who did nothing for so long does not count as using the card. */
+/* A tenant that has neither wanted nor held the card for this long is inactive. */
 #define TENANT_ACTIVE_NS (2000 * NS_PER_MS)
 
-/* A turn that takes no longer is a short one. */
-#define TENANT_SHORT (3 * NS_PER_MS)
+/* The longest turn that counts as short. */
+#define TENANT_SHORT_TURN (3 * NS_PER_MS)
 
 struct tenant {
-    bool is_taken;
-    bool is_contended; /* as its clients were told */
+    bool is_taken;     /* the entry is in use */
+    bool is_contended; /* what its clients' pages say */
     struct demand demand;
-    uint32_t clients;               /* connected */
-    int32_t first, last;            /* of its clients that wait, in the order in which they asked; -1 = none */
-    int64_t due;                    /* it may hold the card for so long within its guarantee; below 0: owed */
-    uint64_t refilled_at;           /* up to when the guarantee has been counted in */
-    uint64_t virtual_time;          /* what it held, over its weight: who is behind the others goes first */
-    uint64_t virtual_time_at_leave; /* how far a tenant that always had its due was when it last neither waited nor had
-                                       a turn */
-    uint64_t seen_at;               /* when it last wanted or held the card */
-    uint64_t waits_since;           /* or since when it had no turn; 0 = it does not wait */
+    uint32_t clients;                    /* connected */
+    int32_t first_waiting, last_waiting; /* the queue of its waiting clients; -1 = empty */
+    int64_t credit_ns;                   /* how long it may hold the card within its guarantee; below 0: debt */
+    uint64_t refilled_at;                /* up to when the guarantee is in `credit_ns` */
+    uint64_t virtual_time;               /* time held / weight, as tenant_virtual_time; the least goes first */
+    uint64_t virtual_time_at_leave;      /* the schedule's virtual time when the tenant last became idle */
+    uint64_t last_active_at;             /* when it last wanted or held the card */
+    uint64_t waiting_since; /* when it began to wait, or had its last turn if that is later; 0 = does not wait */
     struct overrun_budget overrun_budget;
-    struct arrival_predictor arrivals; /* of the client that came last */
-    int32_t regular_client;            /* which that is, -1 = none */
-    uint64_t visit_ns;                 /* how long after that it was done */
-    uint32_t short_turns;              /* how surely its turns are short */
+    struct arrival_predictor arrivals; /* of `regular_client` */
+    int32_t regular_client;            /* the client that arrived last; -1 = none */
+    uint64_t visit_ns;                 /* from its last arrival to when it left the card idle; 0 = unknown */
+    uint32_t short_turn_score;         /* 0 to 8; latency-sensitive from 4 on */
     uint64_t held_ns;                  /* in all */
 };
 
+/* A tenant with full credit that counts as latency-sensitive until its turns show otherwise. */
 struct tenant tenant_new(const struct demand *demand, uint64_t now);
 
-/* Counts the guarantee in, up to now. */
+/* Adds the guarantee up to now to the credit, and refills the overrun budget. */
 void tenant_refill(struct tenant *tenant, uint64_t now);
 
-/* It held the card for so long; what it held while nobody else waited is not owed. */
+/* Charges `ns` for which the tenant held the card. Time for which no other tenant waited is not taken from the credit,
+ * so that using an idle card costs no guaranteed time. */
 void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait);
 
-/* One's turn was ended early for the other, who owes the handovers there and back, and not the one. */
-void tenant_charge_handovers(struct tenant *one, struct tenant *other);
+/* Moves the time of two handovers, there and back, from the preempted tenant's charge to the preempting one's. */
+void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting);
 
-/* A client of it comes after none of them wanted the card. */
+/* A client wants a turn while the tenant was idle: a new visit begins. */
 void tenant_note_arrival(struct tenant *tenant, int client, uint64_t now);
 
-/* Whether it comes at regular moments, and by then has stayed about as long as the last time. */
+/* Whether the tenant comes periodically and its present visit has lasted about as long as the one before. */
 bool tenant_has_finished_visit(const struct tenant *tenant, uint64_t now);
 
-/* A turn of it ended; whether that was a short one. */
+/* Learns from the length of a turn that has ended. */
 void tenant_learn_turn_length(struct tenant *tenant, bool was_short);
 
-/* Whether its turns are short and end by themselves, so that it is worth a handover to let it in at once. A new one
- * counts as such. */
+/* Whether its turns are short and end by themselves, so that preempting another tenant for it is worth a handover. */
 bool tenant_is_latency_sensitive(const struct tenant *tenant);
 
+/* Whether it has wanted or held the card within the last two seconds. */
 bool tenant_is_active(const struct tenant *tenant, uint64_t now);
 
-/* Time over weight: the unit of `virtual_time`. */
+/* Virtual time of `ns` held with a weight: ns * 100 / weight. */
 uint64_t tenant_virtual_time(uint64_t ns, uint32_t weight);
 
-/* It is away, while one that always has its due is at `virtual_time`; or back: it has lost nothing then, and won
- * nothing. */
+/* The tenant becomes idle; `virtual_time` is the schedule's. */
 void tenant_leave(struct tenant *tenant, uint64_t virtual_time);
+
+/* The tenant is no longer idle: it keeps the lag it had at tenant_leave, so that idling neither gains nor loses time.
+ * `virtual_time` is the schedule's. */
 void tenant_return(struct tenant *tenant, uint64_t virtual_time);
 
-/* Who was kept waiting by its betters is behind by so much at most. */
-void tenant_bound_lag(struct tenant *tenant, uint64_t virtual_time, uint64_t behind);
+/* Bounds how far the tenant's virtual time lags behind the schedule's. */
+void tenant_bound_lag(struct tenant *tenant, uint64_t virtual_time, uint64_t lag_max);
 
 #endif

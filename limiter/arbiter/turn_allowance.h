@@ -1,22 +1,23 @@
-/* What a turn is allowed: how long, how much in flight, and what goes while the arbiter is away. Pure. */
+/* What turns are allowed: their GPU time, their depth, and the share that applies without a heartbeat. Pure. All times
+ * are in ns. */
 #ifndef VGPU_ARBITER_TURN_ALLOWANCE_H
 #define VGPU_ARBITER_TURN_ALLOWANCE_H
 
 #include "demand.h"
 
-/* The GPU time that a turn may take where so many tenants use the card, in ns; `has_fixed`: one of them by a fixed
- * share. */
+/* The GPU time of a turn while `tenants` use the card; `has_fixed`: one of them has a fixed share. */
 uint64_t turn_allowance_budget(unsigned tenants, bool has_fixed);
 
-/* The same for one who takes no more at once because its share is small. */
+/* `budget`, or less for a tenant whose guarantee is so small that its own turns are shorter. */
 uint64_t turn_allowance_own_budget(const struct demand *demand, uint64_t budget);
 
-/* What may be in flight, in ns: little where somebody is in a hurry; else so much less than the budget that who
- * launches has seen how far the card is when he says how much is left. */
-uint64_t turn_allowance_depth(bool is_hurried, uint64_t budget);
+/* How much GPU time may be in flight in a turn: little while a latency-sensitive tenant may preempt it; otherwise
+ * enough below the budget that the client knows how far the card is when it announces the drain. */
+uint64_t turn_allowance_depth(bool has_latency_sensitive_rival, uint64_t budget);
 
-/* Percent of the card for one with this ask while the arbiter is away. `guaranteed` is the sum of all tenants'
- * guarantees, `open` how many have none. */
-unsigned turn_allowance_fallback(const struct demand *demand, unsigned guaranteed, unsigned open);
+/* The percentage of the card's time, at least 1, that a tenant may use while there is no heartbeat: its guarantee, or
+ * an equal part of what is not guaranteed. `guarantee_sum`: of all active tenants; `without_guarantee`: how many of
+ * them have none. */
+unsigned turn_allowance_fallback(const struct demand *demand, unsigned guarantee_sum, unsigned without_guarantee);
 
 #endif

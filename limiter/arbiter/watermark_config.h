@@ -1,5 +1,6 @@
-/* The file of --config: for each card the watermarks of best effort, in lines `GPU-uuid HIGH LOW`, percent; `*` is
- * every card without a line. */
+/* The file of --config: lines `GPU-uuid HIGH LOW` with the watermarks of best-effort tenants for a card, in percent of
+ * its time, LOW below HIGH. A line for `*` applies to every card without one of its own. Empty lines and lines that
+ * begin with `#` are ignored. Without a line, a card's watermarks are 90 and 70. */
 #ifndef VGPU_ARBITER_WATERMARK_CONFIG_H
 #define VGPU_ARBITER_WATERMARK_CONFIG_H
 
@@ -9,19 +10,20 @@
 
 #include "region/region.h"
 
+/* Percent of the card's time that the other tenants use (watermark.h). */
 struct levels {
     unsigned high, low;
 };
 
-/* Reads a file's text, which ends with a zero: pure. False, and nothing is changed, where a line is wrong or there are
- * too many; `*line` is then its number. */
+/* Replaces the configuration by the zero-terminated text of a file. False if a line is not valid or there are more than
+ * 128: then the configuration stays, and `*line` is the number of the line. */
 bool watermark_config_parse(const char *text, unsigned *line);
 
-/* Reads the file where it is not the one that was read last; true where something has changed. What cannot be read
- * leaves what holds, and is said in the log. */
+/* Reads the file if it has changed since the last call; true if the configuration was replaced. A file that cannot be
+ * read or parsed is logged, and the configuration stays; a missing file is not logged. */
 bool watermark_config_read(const char *path);
 
-/* What holds for a card. */
+/* The watermarks of a card. */
 struct levels watermark_config_levels(const uint8_t uuid[UUID_SIZE]);
 
 #endif

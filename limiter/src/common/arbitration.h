@@ -1,23 +1,27 @@
-/* What a process and the node's arbiter say to each other about turns on a card. The limiter and limiter/arbiter share
- * it; both ends are built together and installed apart, so it carries a version.
+/* The protocol between the limiter, in a process of a container, and vgpu-arbiter, which schedules turns on the cards
+ * of a node. Both are built from this file but installed separately, so the protocol carries a version.
  *
- * A client is one process on one card: a SOCK_SEQPACKET connection of its own to its container's socket (which
- * container it is, the socket says). It sends a hello; the arbiter answers with a welcome and, where it accepts, the
- * descriptor of the client's page, a memfd sealed against shrinking, which the arbiter alone can write. From then on
- * the client sends messages, and the arbiter answers by writing the page and waking the futex in it, never through the
- * socket. A connection that ends gives up its turn.
+ * Connection. A client is one process on one card. For each card it opens a SOCK_SEQPACKET connection to the socket of
+ * its container and sends a hello. The socket tells the arbiter which container the client belongs to; what a client
+ * says about itself is not used. The arbiter answers with a welcome. If it accepts, the welcome carries the descriptor
+ * of the client's page: a memfd, sealed against shrinking, which only the arbiter can write.
  *
- * One that asks at regular moments may find its turn given just before: it asks all the same, for so the arbiter knows
- * that it came.
+ * Messages. From then on the client sends messages (WANT, DONE) through the socket. The arbiter answers by writing the
+ * page and waking the futex in it, never through the socket. Closing the connection gives up the client's turn.
  *
- * A client whose page says that nobody contends with it launches as it likes. Where it asks all the same it is answered
- * at once, by a turn that binds nobody and is worth nothing once somebody contends: `turn` is 0 again then. A client
- * that did nothing for two seconds reads that it is contended, for it may not be alone when it begins again: it asks.
- * One that has more to launch when its turn ends asks for the next one at once, not when its work has drained: else the
- * next in line, who may have less of a claim, is served.
+ * Rules for the client:
+ * - While `contended` is 0, the client launches without turns. A WANT is then granted at once, by a turn without limits
+ *   that becomes void (`turn` is 0 again) when another container begins to use the card.
+ * - If no client of a container has asked for or held a turn for two seconds, they all read `contended` = 1 as long as
+ *   another container is connected to the card, because that container may begin to launch at any time. The first of
+ *   them that launches again sends WANT before.
+ * - A client that has more to launch at the end of its turn sends the next WANT directly after DONE and does not wait
+ *   for its work to drain. Otherwise the arbiter would give the next turn to a waiting client with a weaker claim.
+ * - A client whose requests arrive periodically may get its turn shortly before it asks. It sends WANT nevertheless,
+ *   because the arbiter learns the time of the arrival from that message.
  *
- * Nothing in a page can hurt its client, and nothing that a client sends or leaves unsaid can hurt others: a turn ends
- * by the arbiter's own clock.
+ * Trust. No content of a page makes a client crash or wait without a bound. No message of a client, and no missing one,
+ * lets the client keep a card: the arbiter ends turns by its own clock.
  */
 #ifndef VGPU_COMMON_ARBITRATION_H
 #define VGPU_COMMON_ARBITRATION_H
@@ -29,64 +33,68 @@
 #define ARBITRATION_MAGIC   "VGPUTURN"
 #define ARBITRATION_VERSION 1
 
-/* An arbiter that has not written `beat` for so long, and was asked or has more than one container on the card, is
- * away: its clients go on by themselves. It writes it every 20 ms then. */
+/* Heartbeat timeout. If `beat` is older than this, the clients of a contended card go on without the arbiter. The
+ * arbiter writes `beat` every 20 ms while a client waits or more than one container is connected to the card. */
 #define ARBITRATION_AWAY_NS 60000000ULL
 
-/* A holder writes `leased_until` of its card's row in the region: when what it launched is expected to be done, and
- * this much. */
+/* The holder of a turn writes `leased_until` in the card's row of its container's region: the time at which the
+ * launched work is expected to drain, plus this grace. The arbiter reads it to see whether the card is idle. */
 #define ARBITRATION_GRACE_NS 1000000ULL
 
-/* The next turn is given so long before the card falls free, for its work needs that to get there. */
+/* Lead time of a grant: the arbiter gives the next turn this long before the card is expected to be free, because the
+ * first launch of the next holder needs about as long to reach the card. */
 #define ARBITRATION_EARLY_NS 300000ULL
 
-/* A turn that is to end at a moment ends so much before it at most, where the next kernel would end after it. */
+/* The longest time for which the card may stay idle before an expected arrival: a turn ends up to this long before
+ * `until` if its next kernel would end after `until`. */
 #define ARBITRATION_KEPT_NS 400000ULL
 
 struct arbitration_hello {
     char magic[8];
     uint32_t version;
     uint32_t reserved;
-    uint8_t uuid[16]; /* of the card */
+    uint8_t uuid[16]; /* the card that the client wants to use */
 };
 
 enum arbitration_result {
     ARBITRATION_ACCEPTED,
-    ARBITRATION_OTHER_VERSION,
-    ARBITRATION_NO_SUCH_CARD, /* the container's limits do not name it */
-    ARBITRATION_TOO_MANY,     /* clients, of this container or in all */
+    ARBITRATION_OTHER_VERSION, /* the hello's version is not the arbiter's */
+    ARBITRATION_NO_SUCH_CARD,  /* the container's limits file does not name the card */
+    ARBITRATION_TOO_MANY, /* a table of the arbiter's is full (clients, containers, cards), or no page can be made */
 };
 
 struct arbitration_welcome {
     char magic[8];
     uint32_t version;
-    uint32_t result; /* accepted: the page's descriptor comes with it (SCM_RIGHTS) */
+    uint32_t result; /* enum arbitration_result; ACCEPTED carries the page's descriptor (SCM_RIGHTS) */
 };
 
 enum arbitration_kind {
-    ARBITRATION_WANT = 1, /* a turn, please; asked again: still */
-    ARBITRATION_DONE = 2, /* launches no more in its turn; what it launched is done in `ns`. Again: sooner than that */
+    ARBITRATION_WANT = 1, /* asks for a turn; has no further effect while the client waits */
+    ARBITRATION_DONE = 2, /* ends a turn: the client launches no more in it, and its launched work is expected to drain
+                             in `ns`. May be sent again for the turn if the work drains earlier than announced */
 };
 
 struct arbitration_message {
-    uint32_t kind;
-    uint32_t turn; /* DONE: which */
-    uint64_t ns;
+    uint32_t kind; /* enum arbitration_kind */
+    uint32_t turn; /* DONE: the number of the turn; WANT: 0 */
+    uint64_t ns;   /* DONE: see there; WANT: 0 */
 };
 
-/* Written by the arbiter, each field atomically, `turn` last; the client maps it read-only. */
+/* A client's page. Every field is atomic. The arbiter writes it, `turn` last and with release order, so that a client
+ * that reads a new `turn` with acquire order sees the limits that belong to it. The client maps the page read-only. */
 struct arbitration_page {
-    uint32_t turn;      /* a futex: the number of the turn that the client has, 0 = none. Numbers never come again. */
-    uint32_t yield;     /* the number of the turn that is to end soon: nothing more is to be launched in it */
-    uint64_t budget_ns; /* GPU time that the turn may take; UINT64_MAX: until it is asked to yield */
-    uint64_t depth_ns;  /* so much of it may be in flight; UINT64_MAX: any */
-    uint64_t beat;      /* CLOCK_MONOTONIC in ns */
-    uint32_t contended; /* 0: no other container uses the card, and no turn is needed */
-    uint32_t fallback;  /* percent of the card that this container may take while the arbiter is away; 100: any */
-    uint64_t free_at; /* CLOCK_MONOTONIC in ns: when the turn's work can begin, for what was before it is expected to be
-                         done then, and the card handed over */
-    uint64_t until;   /* CLOCK_MONOTONIC in ns: when another one is expected, and the turn to end as nearly as kernels
-                         allow; 0 = nobody is */
+    uint32_t turn;      /* futex; the number of the client's turn, 0 = it has none. Numbers are not reused. */
+    uint32_t yield;     /* the number of the turn that the arbiter asks back: no more launches in it */
+    uint64_t budget_ns; /* GPU time that the turn may use; UINT64_MAX: no bound until the arbiter asks it back */
+    uint64_t depth_ns;  /* GPU time that may be in flight at once; UINT64_MAX: no bound */
+    uint64_t beat;      /* heartbeat: when the arbiter last wrote it, CLOCK_MONOTONIC in ns */
+    uint32_t contended; /* 1: launches need turns; 0: no other container uses the card */
+    uint32_t fallback;  /* percent of the card's time for this container while there is no heartbeat; 100: no limit */
+    uint64_t free_at; /* when the turn's first kernel can begin, CLOCK_MONOTONIC in ns: the work of the previous turn is
+                         expected to have drained, and the handover to be over */
+    uint64_t until;   /* when another client is expected to arrive, CLOCK_MONOTONIC in ns: the turn ends as close to
+                         this time as its kernels allow; 0 = no bound */
     uint8_t reserved[8];
 };
 

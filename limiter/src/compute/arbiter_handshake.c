@@ -9,58 +9,58 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Newer than the C library that we build for. */
+/* The C library that we build for (glibc 2.17) does not define these. */
 #ifndef F_GET_SEALS
 #define F_GET_SEALS   1034
 #define F_SEAL_SHRINK 0x0002
 #endif
 
-static bool is_nothing_yet(void) { return errno == EAGAIN || errno == EINTR; }
+static bool is_retryable(void) { return errno == EAGAIN || errno == EINTR; }
 
 static bool send_all(int fd, const void *bytes, size_t size) {
     return send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-static int connected(const struct sockaddr_un *address) {
+static int connect_to(const struct sockaddr_un *address) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof *address) == 0) return fd;
     close(fd);
     return -1;
 }
 
-int arbiter_handshake_send(const char *path, const uint8_t uuid[UUID_SIZE]) {
+int arbiter_handshake_send_hello(const char *path, const uint8_t uuid[UUID_SIZE]) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct arbitration_hello hello = {.version = ARBITRATION_VERSION};
     if (strlen(path) >= sizeof address.sun_path || access(path, F_OK) != 0) return -1;
     memcpy(address.sun_path, path, strlen(path));
     memcpy(hello.magic, ARBITRATION_MAGIC, sizeof hello.magic);
     memcpy(hello.uuid, uuid, UUID_SIZE);
-    int fd = connected(&address);
+    int fd = connect_to(&address);
     if (fd < 0 || send_all(fd, &hello, sizeof hello)) return fd;
     close(fd);
     return -1;
 }
 
-/* The descriptor that came with a message, or -1. */
-static int passed(struct msghdr *message) {
+static int received_descriptor(struct msghdr *message) {
     int fd = -1;
-    for (struct cmsghdr *each = CMSG_FIRSTHDR(message); each; each = CMSG_NXTHDR(message, each))
-        if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_RIGHTS && each->cmsg_len == CMSG_LEN(sizeof(int)))
-            memcpy(&fd, CMSG_DATA(each), sizeof fd);
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
+        if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+            header->cmsg_len == CMSG_LEN(sizeof(int)))
+            memcpy(&fd, CMSG_DATA(header), sizeof fd);
     return fd;
 }
 
-/* A file that is too short, or gets so, would kill who reads it. */
-static bool is_page(int fd) {
+/* Refuses a file that is shorter than a page or could be shortened later: reading it would end in SIGBUS. */
+static bool is_sealed_page(int fd) {
     struct stat status;
     int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
     return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
            status.st_size >= (off_t)sizeof(struct arbitration_page);
 }
 
-static void *mapped(int fd) {
+static void *map_page(int fd) {
     size_t size = sizeof(struct arbitration_page);
-    return is_page(fd) ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    return is_sealed_page(fd) ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 }
 
 static bool is_welcome(const struct arbitration_welcome *welcome) {
@@ -68,29 +68,29 @@ static bool is_welcome(const struct arbitration_welcome *welcome) {
            welcome->version == ARBITRATION_VERSION && welcome->result == ARBITRATION_ACCEPTED;
 }
 
-enum handshake arbiter_handshake_answer(int fd, void **page) {
+enum handshake arbiter_handshake_receive_welcome(int fd, void **page) {
     struct arbitration_welcome welcome = {0};
     union {
         struct cmsghdr aligned;
         char room[CMSG_SPACE(sizeof(int))];
     } control;
-    struct iovec piece = {&welcome, sizeof welcome};
+    struct iovec vector = {&welcome, sizeof welcome};
     struct msghdr message = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+        .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got <= 0) return got < 0 && is_nothing_yet() ? HANDSHAKE_PENDING : HANDSHAKE_LOST;
-    int file = passed(&message);
-    *page = got == (ssize_t)sizeof welcome && is_welcome(&welcome) ? mapped(file) : MAP_FAILED;
+    if (got <= 0) return got < 0 && is_retryable() ? HANDSHAKE_PENDING : HANDSHAKE_LOST;
+    int file = received_descriptor(&message);
+    *page = got == (ssize_t)sizeof welcome && is_welcome(&welcome) ? map_page(file) : MAP_FAILED;
     if (file >= 0) close(file);
     return *page == MAP_FAILED ? HANDSHAKE_REFUSED : HANDSHAKE_ACCEPTED;
 }
 
-bool arbiter_handshake_tell(int fd, const struct arbitration_message *message) {
-    return send_all(fd, message, sizeof *message) || is_nothing_yet();
+bool arbiter_handshake_send_message(int fd, const struct arbitration_message *message) {
+    return send_all(fd, message, sizeof *message) || is_retryable();
 }
 
 bool arbiter_handshake_is_lost(int fd) {
     char nothing;
     ssize_t got = recv(fd, &nothing, sizeof nothing, MSG_DONTWAIT);
-    return got == 0 || (got < 0 && !is_nothing_yet());
+    return got == 0 || (got < 0 && !is_retryable());
 }

@@ -12,9 +12,9 @@
 #include "container/container.h"
 #include "process/lock.h"
 
-/* So long nobody is asked again who was not there, or did not want us. */
-#define RETRY   (NS_PER_SECOND / 4)
-#define REFUSED (10 * NS_PER_SECOND)
+/* Back-off before connecting again: after a failed or lost connection, and after a refusal. */
+#define RETRY_AFTER_FAILURE (NS_PER_SECOND / 4)
+#define RETRY_AFTER_REFUSAL (10 * NS_PER_SECOND)
 
 const struct arbitration_page *arbiter_link_page(const struct arbiter_link *link) {
     return __atomic_load_n(&link->page, __ATOMIC_ACQUIRE);
@@ -42,77 +42,78 @@ static void unlock(struct arbiter_link *link) {
     lock_note_released(LOCK_ARBITER_LINK);
 }
 
-static bool is_ours(const struct arbiter_link *link) {
+static bool is_own_socket(const struct arbiter_link *link) {
     struct stat status;
-    return fstat(link->fd, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == link->inode;
+    return fstat(link->fd, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == link->socket_inode;
 }
 
-static void part(struct arbiter_link *link, uint64_t pause) {
-    if (state_of(link) != LINK_DISCONNECTED && is_ours(link)) close(link->fd);
+static void disconnect(struct arbiter_link *link, uint64_t retry_delay) {
+    if (state_of(link) != LINK_DISCONNECTED && is_own_socket(link)) close(link->fd);
     __atomic_store_n(&link->state, LINK_DISCONNECTED, __ATOMIC_RELAXED);
-    link->retry_at = clock_coarse() + pause;
+    link->retry_at = clock_coarse() + retry_delay;
 }
 
-/* Those who look at the page meanwhile see the former one's bytes or the new one's: the place stays mapped. */
-static void show(struct arbiter_link *link, void *fresh) {
+/* Maps a new page in place of the current one. Other threads may read the page meanwhile; its address stays mapped, so
+ * they see the fields of either page. */
+static void map_page(struct arbiter_link *link, void *fresh) {
     const struct arbitration_page *page = arbiter_link_page(link);
     if (fresh == MAP_FAILED) return;
-    __atomic_store_n(&link->ended, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&link->last_returned, 0, __ATOMIC_RELAXED);
     if (!page)
         __atomic_store_n(&link->page, fresh, __ATOMIC_RELEASE);
     else if (mremap(fresh, sizeof *page, sizeof *page, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)page) == MAP_FAILED)
         munmap(fresh, sizeof *page);
 }
 
-static void *zeros(void) {
+static void *map_zero_page(void) {
     return mmap(NULL, sizeof(struct arbitration_page), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-static void greet(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
+static void begin_handshake(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
     struct stat status;
-    link->fd = arbiter_handshake_send(container_arbiter_socket(), uuid);
+    link->fd = arbiter_handshake_send_hello(container_arbiter_socket(), uuid);
     if (link->fd < 0 || fstat(link->fd, &status) != 0) {
-        link->retry_at = clock_coarse() + RETRY;
+        link->retry_at = clock_coarse() + RETRY_AFTER_FAILURE;
         return;
     }
-    link->inode = status.st_ino;
+    link->socket_inode = status.st_ino;
     __atomic_store_n(&link->state, LINK_CONNECTING, __ATOMIC_RELAXED);
 }
 
-/* Who is refused is nobody's neighbour, as far as it can know. */
-static void take_answer(struct arbiter_link *link) {
+/* A refused client gets a page of zeros if it had a page before: the card counts as not contended, and the process
+ * launches without turns of the arbiter's. */
+static void finish_handshake(struct arbiter_link *link) {
     void *page = MAP_FAILED;
-    switch (arbiter_handshake_answer(link->fd, &page)) {
+    switch (arbiter_handshake_receive_welcome(link->fd, &page)) {
         case HANDSHAKE_ACCEPTED:
-            show(link, page);
+            map_page(link, page);
             __atomic_store_n(&link->state, LINK_CONNECTED, __ATOMIC_RELAXED);
             return;
         case HANDSHAKE_REFUSED:
-            if (arbiter_link_page(link)) show(link, zeros());
-            part(link, REFUSED);
+            if (arbiter_link_page(link)) map_page(link, map_zero_page());
+            disconnect(link, RETRY_AFTER_REFUSAL);
             return;
         case HANDSHAKE_LOST:
-            part(link, RETRY);
+            disconnect(link, RETRY_AFTER_FAILURE);
             return;
         case HANDSHAKE_PENDING:
             return;
     }
 }
 
-/* The mutex is held. */
-static void look(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
-    if (link->state != LINK_DISCONNECTED && !is_ours(link)) part(link, RETRY);
+/* The caller holds LOCK_ARBITER_LINK. */
+static void update(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
+    if (link->state != LINK_DISCONNECTED && !is_own_socket(link)) disconnect(link, RETRY_AFTER_FAILURE);
     if (link->state == LINK_DISCONNECTED && container_arbiter_socket() && clock_coarse() >= link->retry_at)
-        greet(link, uuid);
-    if (link->state == LINK_CONNECTING) take_answer(link);
-    if (link->state == LINK_CONNECTED && arbiter_handshake_is_lost(link->fd)) part(link, RETRY);
+        begin_handshake(link, uuid);
+    if (link->state == LINK_CONNECTING) finish_handshake(link);
+    if (link->state == LINK_CONNECTED && arbiter_handshake_is_lost(link->fd)) disconnect(link, RETRY_AFTER_FAILURE);
 }
 
-/* Who finds another one at it need not look too. */
 enum contention arbiter_link_update(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
     if (pthread_mutex_trylock(&link->mutex) == 0) {
         lock_note_taken(LOCK_ARBITER_LINK);
-        look(link, uuid);
+        update(link, uuid);
         unlock(link);
     }
     return arbiter_link_contention(link);
@@ -121,43 +122,44 @@ enum contention arbiter_link_update(struct arbiter_link *link, const uint8_t uui
 uint32_t arbiter_link_turn(const struct arbiter_link *link) {
     const struct arbitration_page *page = arbiter_link_page(link);
     uint32_t turn = page ? __atomic_load_n(&page->turn, __ATOMIC_ACQUIRE) : 0;
-    return turn != __atomic_load_n(&link->ended, __ATOMIC_RELAXED) ? turn : 0;
+    return turn != __atomic_load_n(&link->last_returned, __ATOMIC_RELAXED) ? turn : 0;
 }
 
-bool arbiter_link_is_called_back(const struct arbiter_link *link, uint32_t turn) {
+bool arbiter_link_is_asked_to_yield(const struct arbiter_link *link, uint32_t turn) {
     const struct arbitration_page *page = arbiter_link_page(link);
     return __atomic_load_n(&page->turn, __ATOMIC_RELAXED) != turn ||
            __atomic_load_n(&page->yield, __ATOMIC_RELAXED) == turn;
 }
 
-/* A full socket is not waited for: what is asked is asked again, and a turn's end comes by the arbiter's clock too. */
-static void tell(struct arbiter_link *link, struct arbitration_message message) {
+/* A full socket buffer is not waited for. WANT is sent again while the process waits, and the arbiter ends turns by its
+ * own clock, so a lost message costs only time. */
+static void send_message(struct arbiter_link *link, struct arbitration_message message) {
     lock_note_taken(LOCK_ARBITER_LINK);
     pthread_mutex_lock(&link->mutex);
-    bool is_joined = link->state == LINK_CONNECTED && is_ours(link);
-    if (is_joined && !arbiter_handshake_tell(link->fd, &message)) part(link, RETRY);
+    bool is_connected = link->state == LINK_CONNECTED && is_own_socket(link);
+    if (is_connected && !arbiter_handshake_send_message(link->fd, &message)) disconnect(link, RETRY_AFTER_FAILURE);
     unlock(link);
 }
 
 void arbiter_link_want(struct arbiter_link *link) {
-    tell(link, (struct arbitration_message){.kind = ARBITRATION_WANT});
+    send_message(link, (struct arbitration_message){.kind = ARBITRATION_WANT});
 }
 
 void arbiter_link_done(struct arbiter_link *link, uint32_t turn, uint64_t ns) {
-    __atomic_store_n(&link->ended, turn, __ATOMIC_RELAXED);
-    tell(link, (struct arbitration_message){ARBITRATION_DONE, turn, ns});
+    __atomic_store_n(&link->last_returned, turn, __ATOMIC_RELAXED);
+    send_message(link, (struct arbitration_message){ARBITRATION_DONE, turn, ns});
 }
 
 void arbiter_link_wait(const struct arbiter_link *link, uint64_t ns) {
     const struct arbitration_page *page = arbiter_link_page(link);
-    struct timespec span = clock_timespec(ns);
+    struct timespec timeout = clock_timespec(ns);
     if (!page || arbiter_link_turn(link)) return;
     uint32_t seen = __atomic_load_n(&page->turn, __ATOMIC_ACQUIRE);
-    if (seen == 0 || seen == __atomic_load_n(&link->ended, __ATOMIC_RELAXED))
-        syscall(SYS_futex, &page->turn, FUTEX_WAIT, seen, &span, NULL, 0);
+    if (seen == 0 || seen == __atomic_load_n(&link->last_returned, __ATOMIC_RELAXED))
+        syscall(SYS_futex, &page->turn, FUTEX_WAIT, seen, &timeout, NULL, 0);
 }
 
 void arbiter_link_forget(struct arbiter_link *link) {
-    if (state_of(link) != LINK_DISCONNECTED && is_ours(link)) close(link->fd);
+    if (state_of(link) != LINK_DISCONNECTED && is_own_socket(link)) close(link->fd);
     memset(link, 0, sizeof *link);
 }

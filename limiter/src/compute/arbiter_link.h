@@ -1,5 +1,5 @@
-/* A process's connection to the node's arbiter, about one card (arbitration.h). Whatever the arbiter does or leaves
- * undone, no call waits but arbiter_link_wait, and that for as long as it is told. */
+/* This process's connection to the node's arbiter for one card (arbitration.h). Whatever the arbiter does, no function
+ * blocks except arbiter_link_wait, which has a timeout. */
 #ifndef VGPU_COMPUTE_ARBITER_LINK_H
 #define VGPU_COMPUTE_ARBITER_LINK_H
 
@@ -9,45 +9,54 @@
 #include "compute/turn_limits.h"
 #include "region/region.h"
 
-/* Zeros are a link that was never tried. The mutex guards the fields but for those said to be atomic. */
+/* A link of zeros has never tried to connect. */
 struct arbiter_link {
-    pthread_mutex_t mutex;
-    enum { LINK_DISCONNECTED, LINK_CONNECTING, LINK_CONNECTED } state; /* atomically too */
-    int fd;
-    ino_t inode;                         /* the socket's: a program may have closed it, and opened another file */
-    uint64_t retry_at;                   /* CLOCK_MONOTONIC in ns */
-    const struct arbitration_page *page; /* atomically, once: what is mapped there changes with the connection */
-    uint32_t ended;                      /* atomically: the last turn that was given back */
+    pthread_mutex_t mutex; /* LOCK_ARBITER_LINK; guards the fields that are not atomic, and every write to `state` */
+    enum { LINK_DISCONNECTED, LINK_CONNECTING, LINK_CONNECTED } state; /* atomic */
+    int fd;                                                            /* the socket; valid unless DISCONNECTED */
+    ino_t socket_inode;                  /* of `fd`: the program may have closed it and opened another file there */
+    uint64_t retry_at;                   /* when to connect again, CLOCK_MONOTONIC in ns */
+    const struct arbitration_page *page; /* atomic, set once; a new connection maps its page at the same address */
+    uint32_t last_returned;              /* atomic; number of the last turn that was given back, 0 = none */
 };
 
-/* Connects where that is due, takes the arbiter's welcome, notices that it is gone. How the card stands then. */
+/* Advances the connection: connects if that is due, receives the welcome, notices that the arbiter has closed it; then
+ * as arbiter_link_contention. Takes LOCK_ARBITER_LINK, unless another thread holds it. */
 enum contention arbiter_link_update(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]);
 
-/* The same as of the last look. */
+/* How containers share the card, by the page and the connection's state. Takes no lock. */
 enum contention arbiter_link_contention(const struct arbiter_link *link);
 
-/* Whether others use the card, by the last word of the arbiter's. One load from memory. */
+/* Whether other containers use the card, as the arbiter last wrote. One load from the page; no check of the heartbeat.
+ */
 bool arbiter_link_is_contended(const struct arbiter_link *link);
 
-/* Whether the arbiter is being asked or was found; and whether its first answer is still to come. */
+/* Whether the link is connected or connecting, or its last page says that the card is contended. */
 bool arbiter_link_is_up(const struct arbiter_link *link);
+
+/* Whether the welcome is still to come. */
 bool arbiter_link_is_connecting(const struct arbiter_link *link);
 
-/* The last page; NULL where there never was one. */
+/* The page; NULL if there was never a connection. */
 const struct arbitration_page *arbiter_link_page(const struct arbiter_link *link);
 
-/* The turn that is this process's, 0 for none. And whether nothing more is to be launched in one that was. */
+/* The number of this process's turn; 0 if it has none, or gave it back already. */
 uint32_t arbiter_link_turn(const struct arbiter_link *link);
-bool arbiter_link_is_called_back(const struct arbiter_link *link, uint32_t turn);
 
-/* Asks for a turn; gives one back that needs the card for `ns` more. */
+/* Whether the arbiter asks that turn back, or has ended it. There is a page. */
+bool arbiter_link_is_asked_to_yield(const struct arbiter_link *link, uint32_t turn);
+
+/* Sends WANT. A message that cannot be sent at once is dropped. Takes LOCK_ARBITER_LINK. */
 void arbiter_link_want(struct arbiter_link *link);
+
+/* Sends DONE for a turn whose work drains in `ns`. A message that cannot be sent at once is dropped. Takes
+ * LOCK_ARBITER_LINK. */
 void arbiter_link_done(struct arbiter_link *link, uint32_t turn, uint64_t ns);
 
-/* Until there is a turn, or the time is up. */
+/* Waits until this process has a turn, for at most `ns`. Takes no lock. */
 void arbiter_link_wait(const struct arbiter_link *link, uint64_t ns);
 
-/* In a forked child: the connection is its parent's. */
+/* In a forked child: closes the inherited socket, which is the parent's connection, and forgets everything. */
 void arbiter_link_forget(struct arbiter_link *link);
 
 #endif

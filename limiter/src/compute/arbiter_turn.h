@@ -1,43 +1,49 @@
-/* The turn that the node's arbiter gave this process on a card, through its link. */
+/* The turn that the node's arbiter gave this process on a card. All times are in ns; points in time are
+ * CLOCK_MONOTONIC. The caller owns the gate (gate_state.h). Functions that send a message take LOCK_ARBITER_LINK. */
 #ifndef VGPU_COMPUTE_ARBITER_TURN_H
 #define VGPU_COMPUTE_ARBITER_TURN_H
 
 #include "compute/arbiter_link.h"
 
-/* All times in ns. */
 struct arbiter_turn {
-    uint32_t number; /* its number, 0 = none is held */
-    uint64_t left;   /* of its budget */
-    uint32_t done;   /* the last one that was given back */
-    uint64_t ends;   /* when what was launched in it is done, as the arbiter was told; CLOCK_MONOTONIC */
-    bool is_asked;   /* for the next one */
+    uint32_t number;        /* of the turn that is held; 0 = none */
+    uint64_t budget_left;   /* GPU time; UINT64_MAX = the turn has no budget */
+    uint32_t last_returned; /* number of the last turn that was given back; 0 = none */
+    uint64_t drains_at;     /* when that turn's work drains, as the arbiter was told */
+    bool is_next_requested; /* the next turn was asked for before it was needed */
 };
 
-/* Takes the turn that the page shows, if there is one. One that is held and was not called back stays. */
+/* Whether a turn is held after the call: the one that is held already, or the one that the page shows. A turn that the
+ * arbiter asks back is given back first. */
 bool arbiter_turn_take(struct arbiter_turn *turn, struct arbiter_link *link);
 
-/* Asks for a turn where that was not done, and waits for it; but a while. */
+/* Asks for a turn, unless that has been done, and waits for it for at most 20 ms. */
 void arbiter_turn_await(struct arbiter_turn *turn, struct arbiter_link *link);
 
-/* Asks for the next turn. */
+/* Asks for the next turn without waiting for it. */
 void arbiter_turn_ask(struct arbiter_turn *turn, struct arbiter_link *link);
 
-/* Whether the arbiter wants the turn back, or has taken it. */
-bool arbiter_turn_is_called_back(const struct arbiter_turn *turn, const struct arbiter_link *link);
+/* Whether the arbiter asks the turn back, or has taken it; false if no turn is held. */
+bool arbiter_turn_is_asked_to_yield(const struct arbiter_turn *turn, const struct arbiter_link *link);
 
-/* When the card is expected to be free for the turn, CLOCK_MONOTONIC; 0 = now. And what may be in flight in it. */
+/* When the card is expected to be free for the turn; 0 = now. */
 uint64_t arbiter_turn_free_at(const struct arbiter_turn *turn, const struct arbiter_link *link);
+
+/* How much GPU time may be in flight in the turn; there is a page. */
 uint64_t arbiter_turn_depth(const struct arbiter_link *link);
 
-/* The moment at which the turn is to end, CLOCK_MONOTONIC; 0 = none, or it has passed. */
+/* The time by which the turn is to end for another client's expected arrival; 0 = there is none, or it has passed.
+ * There is a page. */
 uint64_t arbiter_turn_until(const struct arbiter_link *link);
 
-/* Gives the turn back: what was launched in it is done in `rest`. With the one that was asked for too early. */
+/* Gives the turn back, if one is held: its work is expected to drain in `rest`. */
 void arbiter_turn_give_back(struct arbiter_turn *turn, struct arbiter_link *link, uint64_t rest);
+
+/* Gives back the turn that is held and a next one that has been granted already: the process has to wait for tokens. */
 void arbiter_turn_give_back_all(struct arbiter_turn *turn, struct arbiter_link *link);
 
-/* What was launched took so long, and is done. Tells the arbiter where that is sooner than it was told, and gives back
- * a turn of which too little is left. */
+/* The launched work has drained and took `cost`. Tells the arbiter if that is earlier than announced, and gives the
+ * turn back if less than 0.5 ms of its budget is left. */
 void arbiter_turn_spend(struct arbiter_turn *turn, struct arbiter_link *link, uint64_t cost);
 
 #endif

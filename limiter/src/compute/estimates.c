@@ -4,11 +4,20 @@
 
 #include "common/arithmetic.h"
 
-/* A launch beyond these is none: an hour, and so that no product overflows. */
-#define NS_MOST 3600000000000ULL
+/* Longest sample that is counted, in ns: one hour. Keeps the products below within 64 bits. */
+#define NS_MAX 3600000000000ULL
 
-/* Where a key may stand, from its own place on; when all are others', the first makes room. */
-enum { TRIED = 4, ONE = 1024, SCALE_LEAST = ONE / 32, SCALE_MOST = ONE * 5 / 4, COUNTED = 16, FAR = 4 };
+/* SLOTS_TRIED: rows in which a key may be stored, from its hash on; if others use them all, the first is overwritten.
+ * SCALE_ONE: fixed-point 1.0; the scale stays between 1/32 and 5/4 of it. COUNT_MAX: bounds the weight of past samples
+ * in the average. CHANGED_FACTOR: a sample that is longer than the average by this factor starts a new one. */
+enum {
+    SLOTS_TRIED = 4,
+    SCALE_ONE = 1024,
+    SCALE_MIN = SCALE_ONE / 32,
+    SCALE_MAX = SCALE_ONE * 5 / 4,
+    COUNT_MAX = 16,
+    CHANGED_FACTOR = 4
+};
 
 uint64_t estimates_key(const void *what, const unsigned shape[6]) {
     uint64_t hash = hash_mix(0, (uint64_t)(uintptr_t)what);
@@ -16,46 +25,46 @@ uint64_t estimates_key(const void *what, const unsigned shape[6]) {
     return hash ? hash : 1;
 }
 
-static unsigned place(uint64_t key, unsigned tried) { return (unsigned)((key >> 32) + tried) % ESTIMATES; }
+static unsigned slot_index(uint64_t key, unsigned tried) { return (unsigned)((key >> 32) + tried) % ESTIMATES; }
 
 static const struct estimate *find(const struct estimates *estimates, uint64_t key) {
-    for (unsigned tried = 0; tried < TRIED; tried++) {
-        const struct estimate *row = &estimates->rows[place(key, tried)];
+    for (unsigned tried = 0; tried < SLOTS_TRIED; tried++) {
+        const struct estimate *row = &estimates->rows[slot_index(key, tried)];
         if (row->key == key) return row;
     }
     return NULL;
 }
 
-static struct estimate *room(struct estimates *estimates, uint64_t key) {
-    for (unsigned tried = 0; tried < TRIED; tried++) {
-        struct estimate *row = &estimates->rows[place(key, tried)];
+static struct estimate *slot_for(struct estimates *estimates, uint64_t key) {
+    for (unsigned tried = 0; tried < SLOTS_TRIED; tried++) {
+        struct estimate *row = &estimates->rows[slot_index(key, tried)];
         if (row->key == key || row->key == 0) return row;
     }
-    return &estimates->rows[place(key, 0)];
+    return &estimates->rows[slot_index(key, 0)];
 }
 
-static uint32_t scale(const struct estimates *estimates) { return estimates->scale ? estimates->scale : ONE; }
+static uint32_t scale(const struct estimates *estimates) { return estimates->scale ? estimates->scale : SCALE_ONE; }
 
 bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns) {
     const struct estimate *row = find(estimates, key);
-    if (row) *ns = row->ns * scale(estimates) / ONE;
+    if (row) *ns = row->ns * scale(estimates) / SCALE_ONE;
     return row != NULL;
 }
 
-/* One kernel may take much or little, by its arguments, so many make an average; but what takes so much more has
- * changed. */
+/* The time of a kernel depends on its arguments, so an average of many samples is kept. A sample four times as long as
+ * the average means that the kernel does something else now, and the average begins with it. */
 void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns) {
-    struct estimate *row = room(estimates, key);
-    uint64_t bounded = ns < NS_MOST ? ns : NS_MOST;
+    struct estimate *row = slot_for(estimates, key);
+    uint64_t bounded = ns < NS_MAX ? ns : NS_MAX;
     if (row->key != key) *row = (struct estimate){.key = key};
-    if (bounded / FAR > row->ns) row->count = row->count != 0;
-    if (row->count < COUNTED) row->count++;
+    if (bounded / CHANGED_FACTOR > row->ns) row->count = row->count != 0;
+    if (row->count < COUNT_MAX) row->count++;
     row->ns = (row->ns * (row->count - 1) + bounded) / row->count;
 }
 
-void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_dense) {
-    if (expected == 0 || expected > NS_MOST || measured > NS_MOST) return;
-    uint64_t wanted = min_u64(scale(estimates) * measured / expected, is_dense ? SCALE_MOST : ONE);
+void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_device_bound) {
+    if (expected == 0 || expected > NS_MAX || measured > NS_MAX) return;
+    uint64_t wanted = min_u64(scale(estimates) * measured / expected, is_device_bound ? SCALE_MAX : SCALE_ONE);
     uint64_t next = (3ULL * scale(estimates) + wanted) / 4;
-    estimates->scale = next > SCALE_LEAST ? (uint32_t)next : SCALE_LEAST;
+    estimates->scale = next > SCALE_MIN ? (uint32_t)next : SCALE_MIN;
 }

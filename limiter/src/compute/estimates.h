@@ -1,5 +1,5 @@
-/* What launches cost, as far as it has been measured: one figure for each kernel and shape, or graph. Pure; the caller
- * locks. */
+/* Estimates of GPU time: the measured average of each kernel with a grid and block shape, and of each graph, in a hash
+ * table of fixed size. Pure. The caller holds LOCK_GATE or owns the gate (gate_state.h). */
 #ifndef VGPU_COMPUTE_ESTIMATES_H
 #define VGPU_COMPUTE_ESTIMATES_H
 
@@ -10,26 +10,27 @@ enum { ESTIMATES = 2048 };
 
 struct estimates {
     struct estimate {
-        uint64_t key;   /* 0 = free */
-        uint64_t ns;    /* on average */
-        uint64_t count; /* of how many, as far as that matters */
+        uint64_t key;   /* from estimates_key; 0 = the row is free */
+        uint64_t ns;    /* average GPU time of a launch */
+        uint64_t count; /* samples in the average, at most 16: then new ones have a weight of 1/16 */
     } rows[ESTIMATES];
-    uint32_t scale; /* of 1024: what launches take together over the sum of what each takes; 0 = not known */
+    uint32_t scale; /* in 1/1024: the time of launches together, over the sum of their averages; 0 = not yet measured */
 };
 
-/* Names a kernel and its grid and blocks, or with no shape a graph. Never 0. */
+/* The key of a kernel with the three dimensions of its grid and of its block, or of a graph if `shape` is NULL. Never
+ * 0. */
 uint64_t estimates_key(const void *what, const unsigned shape[6]);
 
-/* What a launch is expected to take among others; false where it has not been measured. */
+/* Stores in `ns` what a launch is expected to add to a turn's GPU time; false if it was never sampled. */
 bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns);
 
-/* One of them took `ns`. Which ones are learnt of is to be by chance, else what is expected is not what they take on
- * average. */
+/* Adds a sample: a launch took `ns`. Samples have to be drawn at random from all launches; otherwise the average is not
+ * theirs. */
 void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
 
-/* A turn's launches were expected to take `expected` and were done in `measured`: they overlapped, where that is less.
- * Where it is more, the card waited for the program, unless the turn `is_dense`: then a change of contexts was in it.
- */
-void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_dense);
+/* Adapts `scale` to a turn whose launches were expected to take `expected` ns and took `measured` ns. A shorter time
+ * means that launches overlapped. A longer time counts only if the turn `is_device_bound` (the card was rarely idle):
+ * it contains the handover then; otherwise the card has waited for the program. */
+void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_device_bound);
 
 #endif

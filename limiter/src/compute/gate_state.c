@@ -8,11 +8,13 @@
 #include "driver/function_table.h"
 #include "process/lock.h"
 
-/* How long a turn's end is waited for by who ends it for all; and for launches that are inside the driver. */
-#define CLAIM_MAX   (1000 * NS_PER_MS)
-#define PASSING_MAX (100 * NS_PER_MS)
+/* CLAIM_TIMEOUT: how long gate_claim waits for a thread that closes the turn; LAUNCHES_TIMEOUT: how long
+ * gate_await_launches waits. A launch may stay in the driver until the program makes another one, so both waits have a
+ * bound. */
+#define CLAIM_TIMEOUT    (1000 * NS_PER_MS)
+#define LAUNCHES_TIMEOUT (100 * NS_PER_MS)
 
-static struct gate *gates[GATES]; /* atomically */
+static struct gate *gates[GATES]; /* atomic; set once by compare-and-swap */
 
 static bool is_device(int device) { return device >= 0 && device < GATES; }
 
@@ -20,20 +22,21 @@ struct gate *gate_at(int device) {
     return is_device(device) ? __atomic_load_n(&gates[device], __ATOMIC_ACQUIRE) : NULL;
 }
 
-static struct gate *make(int device) {
+static struct gate *create(int device) {
     struct gate *gate = calloc(1, sizeof *gate);
     if (!gate || cards_of_device(device, gate->request.uuid)) return gate;
     free(gate);
     return NULL;
 }
 
-struct gate *gate_made_at(int device) {
+struct gate *gate_ensure(int device) {
     struct gate *gate = gate_at(device);
     if (gate || !is_device(device)) return gate;
-    struct gate *made = make(device);
-    if (!made || __atomic_compare_exchange_n(&gates[device], &gate, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        return made;
-    free(made);
+    struct gate *created = create(device);
+    if (!created ||
+        __atomic_compare_exchange_n(&gates[device], &gate, created, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return created;
+    free(created);
     return gate;
 }
 
@@ -61,23 +64,22 @@ void gate_set_phase(struct gate *gate, enum phase phase) {
     pthread_cond_broadcast(&gate->changed);
 }
 
-struct gate *gate_here(void) {
+struct gate *gate_of_current_context(void) {
     CUdevice device;
-    return REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? gate_made_at(device) : NULL;
+    return REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? gate_ensure(device) : NULL;
 }
 
-/* Whether no launch is inside the driver any more. */
-bool gate_await_passing(struct gate *gate) {
-    uint64_t until = clock_now() + PASSING_MAX;
+bool gate_await_launches(struct gate *gate) {
+    uint64_t until = clock_now() + LAUNCHES_TIMEOUT;
     gate_lock(gate);
-    while (gate->passing && clock_now() < until) gate_await_change(gate, NS_PER_MS);
-    bool is_clear = gate->passing == 0;
+    while (gate->launches_in_driver && clock_now() < until) gate_await_change(gate, NS_PER_MS);
+    bool is_clear = gate->launches_in_driver == 0;
     gate_unlock(gate);
     return is_clear;
 }
 
 bool gate_claim(struct gate *gate) {
-    uint64_t until = clock_now() + CLAIM_MAX;
+    uint64_t until = clock_now() + CLAIM_TIMEOUT;
     while (gate->phase == CLOSING && clock_now() < until) gate_await_change(gate, NS_PER_MS * 10);
     if (gate->phase != OPEN) return false;
     gate->phase = CLOSING;

@@ -1,4 +1,6 @@
-/* A gate's inside: one card's turns in this process. */
+/* The state of a launch gate: one for each card that this process launches on. launch_gate.c admits launches through
+ * it, gate_turns.c opens and closes its turns, gate_teardown.c ends its turn before streams and contexts are destroyed.
+ */
 #ifndef VGPU_COMPUTE_GATE_STATE_H
 #define VGPU_COMPUTE_GATE_STATE_H
 
@@ -9,54 +11,62 @@
 #include "compute/turn_events.h"
 #include "compute/turn_request.h"
 
-/* Who sets OPENING or CLOSING has the gate to himself until he sets another; while it is OPENING the events are
- * nobody's.
- */
+/* SHUT: there is no turn. OPENING: a thread waits for the next turn. OPEN: launches are admitted. CLOSING: a thread
+ * ends the turn. The thread that sets OPENING or CLOSING owns the gate, without the mutex, until it sets another phase.
+ * Only `events` is not owned while the phase is OPENING: then any thread may detach it under the mutex. */
 enum phase { SHUT, OPENING, OPEN, CLOSING };
 
-/* The mutex guards the fields; it is never held across a call of the driver's, nor while waiting for the turn. */
 struct gate {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    enum phase phase;
-    unsigned passing;   /* launches between `launch_gate_enter` and `launch_gate_leave` */
-    uint64_t sample;    /* the key of the launch that is measured alone */
-    unsigned sample_at; /* which of the turn's that is to be, unless an unknown one comes before it */
-    uint32_t drawn;     /* at random, last */
-    unsigned in_vain;   /* how often in a row the card was not done in time */
-    uint64_t due;       /* atomically: when it is to be looked at again, in ticks; 0 = at once */
-    bool is_shared;     /* atomically: the container is held to a share of it, as of the last look */
-    bool is_leisurely;  /* at the last turn's end the card had waited for launches */
+    pthread_mutex_t mutex;  /* LOCK_GATE; guards every field that is not atomic. Never held across a call of the
+                               driver's or while a thread waits for a turn */
+    pthread_cond_t changed; /* the phase has changed, or a launch has left the driver */
+    enum phase phase;       /* see above */
+    unsigned
+        launches_in_driver;  /* launches between launch_gate_enter and launch_gate_leave, and queries of the probe */
+    uint64_t sample_key;     /* the estimates key of the launch that is timed alone in this turn */
+    unsigned sample_index;   /* which launch of the turn is timed alone, unless one without an estimate comes before */
+    uint32_t random_state;   /* of the generator that draws `sample_index` */
+    unsigned drain_timeouts; /* turns in a row whose work had not drained when their timeout was over */
+    uint64_t next_check_at;  /* atomic; clock_ticks() at which `has_share` is to be refreshed, 0 = at once */
+    bool has_share;          /* atomic; the container has a fixed share of the card, as of the last refresh */
+    bool is_host_bound;      /* at the end of the last turn the card had been idle, waiting for launches */
     struct turn_request request;
     struct turn turn;
     struct estimates estimates;
     struct turn_events events;
 };
 
+/* One gate for each CUDA device ordinal below this number. */
 enum { GATES = REGION_CARDS };
 
+/* Takes LOCK_GATE of this gate. */
 void gate_lock(struct gate *gate);
+
+/* Releases LOCK_GATE of this gate. */
 void gate_unlock(struct gate *gate);
 
-/* The gate of a CUdevice as far as it has one; and with one made for it, NULL where there is no room. Never freed. */
+/* The gate of a CUDA device ordinal, NULL if none was created. Takes no lock. Gates are never freed. */
 struct gate *gate_at(int device);
-struct gate *gate_made_at(int device);
 
-/* The gate of the current context's device, NULL where there is none. */
-struct gate *gate_here(void);
+/* The gate of a CUDA device ordinal, created if there is none; NULL if the ordinal is too large, the driver does not
+ * know it or memory is out. Takes no lock; may call the driver. */
+struct gate *gate_ensure(int device);
 
-/* Without the mutex. Lets the launches that are inside the driver come out, within a tenth of a second; whether all
- * did. */
-bool gate_await_passing(struct gate *gate);
+/* The gate of the device of the calling thread's context; NULL without a context, or as gate_ensure. */
+struct gate *gate_of_current_context(void);
 
-/* The functions below are called with the mutex held, which they may let go meanwhile. */
+/* Waits until no admitted launch is inside the driver, for at most 100 ms; whether that was reached. Takes LOCK_GATE.
+ */
+bool gate_await_launches(struct gate *gate);
 
-/* Gives the caller an open turn to himself, which is then CLOSING; one that is being closed is waited for. */
+/* Makes the caller the owner of an open turn, whose phase is then CLOSING; false if no turn is open. Waits at most one
+ * second for another thread that is closing the turn. The caller holds LOCK_GATE, which is released while it waits. */
 bool gate_claim(struct gate *gate);
 
-/* Until something changes, or for so many ns. */
+/* Waits until `changed` is signalled, for at most `ns`. The caller holds LOCK_GATE, which is released meanwhile. */
 void gate_await_change(struct gate *gate, uint64_t ns);
 
+/* Sets the phase and wakes every thread that waits for a change. The caller holds LOCK_GATE. */
 void gate_set_phase(struct gate *gate, enum phase phase);
 
 #endif

@@ -12,11 +12,11 @@
 #include "compute/turn_request.h"
 #include "process/fork.h"
 
-static void end_stream(struct gate *gate, CUstream stream) {
+static void record_stream_end(struct gate *gate, CUstream stream) {
     gate_lock(gate);
-    bool is_mine = turn_events_are_due(&gate->events, stream) && gate_claim(gate);
+    bool is_claimed = turn_events_has_unrecorded_end(&gate->events, stream) && gate_claim(gate);
     gate_unlock(gate);
-    if (!is_mine) return;
+    if (!is_claimed) return;
     turn_events_record_ends(&gate->events, stream);
     gate_lock(gate);
     gate_set_phase(gate, OPEN);
@@ -26,31 +26,32 @@ static void end_stream(struct gate *gate, CUstream stream) {
 void gate_teardown_stream(CUstream stream) {
     if (!stream || !launch_gate_is_used()) return;
     for (int i = 0; i < GATES; i++)
-        if (gate_at(i)) end_stream(gate_at(i), stream);
+        if (gate_at(i)) record_stream_end(gate_at(i), stream);
 }
 
-/* For the caller to free; NULL without memory, and then the events are lost. A thread's stack may be too small for it.
- */
-static struct turn_events *taken(struct turn_events *events) {
+/* Copies the events to the heap, because they take too much room for a thread's stack, and clears the original. The
+ * caller frees the copy; NULL if memory is out: then the CUDA events are leaked. The caller holds LOCK_GATE. */
+static struct turn_events *detach_events(struct turn_events *events) {
     struct turn_events *copy = malloc(sizeof *copy);
     if (copy) *copy = *events;
     memset(events, 0, sizeof *events);
     return copy;
 }
 
-/* What is in flight is charged as it is expected to be: the events that would say it go with their contexts. */
+/* The events that would measure the turn are destroyed with their contexts, so its launches are charged by their
+ * estimates. */
 static void end_turn(struct gate *gate) {
     gate_lock(gate);
-    bool is_mine = gate_claim(gate);
+    bool is_claimed = gate_claim(gate);
     gate_unlock(gate);
-    if (is_mine) gate_await_passing(gate);
+    if (is_claimed) gate_await_launches(gate);
     gate_lock(gate);
-    struct turn_events *events = is_mine || gate->phase != CLOSING ? taken(&gate->events) : NULL;
+    struct turn_events *events = is_claimed || gate->phase != CLOSING ? detach_events(&gate->events) : NULL;
     gate_unlock(gate);
     if (events) turn_events_destroy(events);
     free(events);
-    if (!is_mine) return;
-    turn_request_stop(&gate->request, turn_remaining(&gate->turn, clock_now()));
+    if (!is_claimed) return;
+    turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()));
     turn_request_end(&gate->request, gate->turn.expected);
     gate_lock(gate);
     gate_set_phase(gate, SHUT);

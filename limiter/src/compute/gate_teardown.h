@@ -1,11 +1,17 @@
-/* What launches leave behind ends: with a stream, and with contexts. */
+/* Ends what the launch gates keep about a stream or a context before the program destroys it. */
 #ifndef VGPU_COMPUTE_GATE_TEARDOWN_H
 #define VGPU_COMPUTE_GATE_TEARDOWN_H
 
 #include "driver/abi.h"
 
-/* Before a stream is destroyed, or any context ends. */
+/* Called before `stream` is destroyed; NULL does nothing. Records the end of the open turn's launches in this stream if
+ * that is still to be done, because afterwards their time could not be measured. Takes LOCK_GATE; waits at most one
+ * second for each card whose turn another thread is closing. */
 void gate_teardown_stream(CUstream stream);
+
+/* Called before any context is destroyed or reset. Ends every open turn, charges it with the estimates of its launches,
+ * and destroys the CUDA events of all turns, which belong to contexts. Takes LOCK_GATE and the locks of turn_request.h;
+ * for each card waits at most 1 s for a thread that is closing the turn, and 100 ms for launches in the driver. */
 void gate_teardown_contexts(void);
 
 #endif

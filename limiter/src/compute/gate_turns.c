@@ -9,111 +9,118 @@
 #include "compute/turn_events.h"
 #include "compute/turn_request.h"
 
-/* How long a turn's end waits for the card to be done: each time in vain twice as long, for a kernel may wait for the
- * very launch that waits for it, or only be long. */
-#define PATIENCE     (1000 * NS_PER_MS)
-#define PATIENCE_MAX (64 * PATIENCE)
+/* How long the end of a turn waits for its work to drain. Doubled after each timeout in a row, up to 64 s: a kernel may
+ * be waiting for a later launch of this process, which waits here, or it may only be long. */
+#define DRAIN_TIMEOUT     (1000 * NS_PER_MS)
+#define DRAIN_TIMEOUT_MAX (64 * DRAIN_TIMEOUT)
 
-/* Between two looks whether there is room again, or the card is done. */
-#define LOOK_LEAST (20 * NS_PER_US)
-#define LOOK_MOST  (1 * NS_PER_MS)
+/* Shortest and longest poll interval while a thread waits for the drain, or for room in the turn. */
+#define POLL_MIN (20 * NS_PER_US)
+#define POLL_MAX (1 * NS_PER_MS)
 
-/* A pause after which a program is taken for one that launches little and often waits. */
-#define LEISURE (100 * NS_PER_US)
+/* A card that has been idle for this long at the end of a turn belongs to a host-bound program: one that launches
+ * little and often waits. */
+#define HOST_BOUND_GAP (100 * NS_PER_US)
 
-/* Seldom while it cannot be done yet, then often. */
-static void pause_before(uint64_t drained) {
-    bool is_far = drained > clock_now() + 2 * LOOK_MOST;
-    struct timespec span = clock_timespec(is_far ? LOOK_MOST : LOOK_LEAST);
-    nanosleep(&span, NULL);
+/* Polls slowly while the drain is more than 2 ms off, then fast. */
+static void sleep_until_next_poll(uint64_t drained) {
+    bool is_far_off = drained > clock_now() + 2 * POLL_MAX;
+    struct timespec interval = clock_timespec(is_far_off ? POLL_MAX : POLL_MIN);
+    nanosleep(&interval, NULL);
 }
 
 static bool await_drain(const struct gate *gate, uint64_t until) {
     while (!turn_events_are_done(&gate->events)) {
         if (clock_now() > until) return false;
-        pause_before(gate->turn.drained);
+        sleep_until_next_poll(gate->turn.drained_at);
     }
     return true;
 }
 
-static void learn(struct gate *gate, uint64_t measured) {
-    bool is_prompt = false;
-    uint64_t sampled = turn_events_sampled_ns(&gate->events, &is_prompt);
-    if (sampled) estimates_learn(&gate->estimates, gate->sample, turn_sampled(sampled, is_prompt));
+static void learn_estimates(struct gate *gate, uint64_t measured) {
+    bool is_stream_idle = false;
+    uint64_t sampled = turn_events_sampled_ns(&gate->events, &is_stream_idle);
+    if (sampled) estimates_learn(&gate->estimates, gate->sample_key, turn_sampled(sampled, is_stream_idle));
     if (measured && turn_is_informative(&gate->turn))
         estimates_fit(&gate->estimates, gate->turn.expected, measured, turn_is_fully_informative(&gate->turn));
 }
 
-static uint64_t patience(const struct gate *gate) {
+static uint64_t drain_timeout(const struct gate *gate) {
     uint64_t expected = 2 * gate->turn.expected;
-    uint64_t grown = PATIENCE << (gate->in_vain < 6 ? gate->in_vain : 6);
-    if (expected > PATIENCE_MAX) return PATIENCE_MAX;
-    return expected > grown ? expected : grown;
+    uint64_t backed_off = DRAIN_TIMEOUT << (gate->drain_timeouts < 6 ? gate->drain_timeouts : 6);
+    if (expected > DRAIN_TIMEOUT_MAX) return DRAIN_TIMEOUT_MAX;
+    return expected > backed_off ? expected : backed_off;
 }
 
-/* Where the card is not done in time, or nothing at all could be measured, all the time that has passed is charged. */
-static uint64_t settle(struct gate *gate, uint64_t marked) {
-    bool is_done = await_drain(gate, clock_now() + patience(gate));
-    gate->in_vain = is_done ? 0 : gate->in_vain + 1;
-    if (!is_done) return clock_now() - gate->turn.begun;
+/* If the work did not drain in time, or the driver gives no figure, the whole time since the turn began is charged. */
+static uint64_t measure_cost(struct gate *gate, uint64_t ends_recorded_at) {
+    bool is_done = await_drain(gate, clock_now() + drain_timeout(gate));
+    gate->drain_timeouts = is_done ? 0 : gate->drain_timeouts + 1;
+    if (!is_done) return clock_now() - gate->turn.begun_at;
     uint64_t measured = turn_events_measured_ns(&gate->events);
-    uint64_t cost = turn_cost(&gate->turn, measured, marked);
-    learn(gate, measured);
-    return cost ? cost : clock_now() - gate->turn.begun;
+    uint64_t cost = turn_cost(&gate->turn, measured, ends_recorded_at);
+    learn_estimates(gate, measured);
+    return cost ? cost : clock_now() - gate->turn.begun_at;
 }
 
-static bool is_leisurely(const struct gate *gate) {
+static bool is_host_bound_now(const struct gate *gate) {
     uint64_t now = clock_now();
-    return gate->request.arbiter_turn.number != 0 && !gate->turn.is_unknown && now > gate->turn.drained + LEISURE;
+    return gate->request.arbiter_turn.number != 0 && !gate->turn.is_unknown &&
+           now > gate->turn.drained_at + HOST_BOUND_GAP;
 }
 
-/* Its work was done before the turn was taken, as far as is known, and whose turn it is now would have to make way for
- * an event that says when. */
-static bool is_long_past(const struct gate *gate) {
-    return gate->is_leisurely && turn_request_is_called_back(&gate->request) &&
-           turn_events_are_due(&gate->events, NULL);
+/* Whether the turn is charged by its estimates, without end events: the program is host-bound, so the work of its turn
+ * is long done, and an end event that is recorded now would run in the turn of the next holder and take the card from
+ * it. */
+static bool is_known_drained(const struct gate *gate) {
+    return gate->is_host_bound && turn_request_is_asked_to_yield(&gate->request) &&
+           turn_events_has_unrecorded_end(&gate->events, NULL);
 }
 
-/* The card was expected to be free by now, and may not be: what the next one is told would be wrong by ever more. */
-static void see_begin(struct gate *gate) {
-    bool is_waited_for = false;
-    while (clock_now() < gate->turn.drained && !turn_events_have_begun(&gate->events)) {
-        struct timespec span = clock_timespec(LOOK_LEAST);
-        is_waited_for = true;
-        nanosleep(&span, NULL);
+/* If the card has begun later than expected, the drain time that the arbiter is told would be too early, and the error
+ * would grow from turn to turn. So the start is waited for, and the drain time corrected. */
+static void await_start(struct gate *gate) {
+    bool has_waited = false;
+    while (clock_now() < gate->turn.drained_at && !turn_events_have_begun(&gate->events)) {
+        struct timespec interval = clock_timespec(POLL_MIN);
+        has_waited = true;
+        nanosleep(&interval, NULL);
     }
-    if (is_waited_for) turn_note_start(&gate->turn, clock_now());
+    if (has_waited) turn_note_start(&gate->turn, clock_now());
 }
 
-/* The end is told before the card is done, so that who is next has his work there when it is; but not where nobody
- * knows when that is. */
-static void stop(struct gate *gate, bool is_kept) {
-    if (is_kept && !turn_request_is_called_back(&gate->request)) return;
-    if (gate->request.arbiter_turn.number && gate->turn.is_unknown) await_drain(gate, clock_now() + PATIENCE);
-    if (gate->request.arbiter_turn.number && !gate->turn.is_unknown) see_begin(gate);
-    turn_request_stop(&gate->request, turn_remaining(&gate->turn, clock_now()));
+/* Tells the arbiter when the work will drain, before it has: then the work of the next holder is queued when the card
+ * is free. If the turn contains a launch without an estimate, its drain time is unknown and the work is waited for
+ * first. */
+static void give_back(struct gate *gate, bool is_arbiter_turn_kept) {
+    if (is_arbiter_turn_kept && !turn_request_is_asked_to_yield(&gate->request)) return;
+    if (gate->request.arbiter_turn.number && gate->turn.is_unknown) await_drain(gate, clock_now() + DRAIN_TIMEOUT);
+    if (gate->request.arbiter_turn.number && !gate->turn.is_unknown) await_start(gate);
+    turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()));
     turn_request_ask_next(&gate->request, gate->turn.expected);
 }
 
-/* A launch that stays in the driver may be waiting for another one: then the turn goes on. */
-static enum phase close_turn(struct gate *gate, bool is_kept) {
-    if (!gate_await_passing(gate)) {
+/* A launch that stays in the driver may be waiting for another launch of this process, so the turn is extended instead
+ * of closed. */
+static enum phase close_turn(struct gate *gate, bool is_arbiter_turn_kept) {
+    if (!gate_await_launches(gate)) {
         turn_extend(&gate->turn, clock_now());
         return OPEN;
     }
-    gate->is_leisurely = is_leisurely(gate);
-    bool is_past = is_long_past(gate);
-    uint64_t marked = !is_past && turn_events_record_ends(&gate->events, NULL) ? clock_now() : 0;
-    stop(gate, is_kept);
-    turn_request_end(&gate->request, is_past ? gate->turn.expected : settle(gate, marked));
+    gate->is_host_bound = is_host_bound_now(gate);
+    bool is_drained = is_known_drained(gate);
+    uint64_t ends_recorded_at = !is_drained && turn_events_record_ends(&gate->events, NULL) ? clock_now() : 0;
+    give_back(gate, is_arbiter_turn_kept);
+    turn_request_end(&gate->request, is_drained ? gate->turn.expected : measure_cost(gate, ends_recorded_at));
     turn_events_reset(&gate->events);
     return SHUT;
 }
 
-/* Any of a turn's launches, for the first one finds the card idle, or caches cold. */
+/* Draws the launch to be sampled from as many launches as the last turn had. A fixed one would not be typical: the
+ * first finds the card idle and the caches cold. */
 static void draw_sample(struct gate *gate) {
-    gate->drawn = gate->drawn * 1664525U + 1013904223U; /* Numerical Recipes, section 7.1 */
-    gate->sample_at = gate->turn.launches ? (gate->drawn >> 8) % gate->turn.launches : 0;
+    gate->random_state = gate->random_state * 1664525U + 1013904223U; /* Numerical Recipes, section 7.1 */
+    gate->sample_index = gate->turn.launches ? (gate->random_state >> 8) % gate->turn.launches : 0;
 }
 
 static enum phase open_turn(struct gate *gate) {
@@ -124,47 +131,48 @@ static enum phase open_turn(struct gate *gate) {
     return OPEN;
 }
 
-/* The arbiter's turn goes on where only ours is to be measured. */
-static bool is_kept(const struct gate *gate, enum verdict verdict) {
+/* The arbiter's turn goes on if only our part of it has to be measured. */
+static bool is_arbiter_turn_kept(const struct gate *gate, enum verdict verdict) {
     return verdict == VERDICT_UNMEASURED || turn_request_is_unbounded(&gate->request, gate->turn.expected);
 }
 
-/* Nobody ends the turn meanwhile, nor the event. */
-static bool has_passed(struct gate *gate, CUevent probe) {
-    gate->passing++;
+/* Counts as a launch in the driver while LOCK_GATE is released, so that no other thread ends the turn and destroys the
+ * event. */
+static bool query_probe(struct gate *gate, CUevent probe) {
+    gate->launches_in_driver++;
     gate_unlock(gate);
-    bool is_passed = turn_events_has_passed(probe);
+    bool is_passed = turn_events_is_probe_passed(probe);
     gate_lock(gate);
-    gate->passing--;
+    gate->launches_in_driver--;
     if (gate->phase == CLOSING) pthread_cond_broadcast(&gate->changed);
     return is_passed;
 }
 
 static bool learn_from_probe(struct gate *gate) {
     CUevent probe = turn_events_probe(&gate->events);
-    bool is_passed = probe && has_passed(gate, probe);
+    bool is_passed = probe && query_probe(gate, probe);
     if (!probe || gate->phase != OPEN || turn_events_probe(&gate->events) != probe) return is_passed;
     if (is_passed) turn_events_drop_probe(&gate->events);
     turn_apply_probe(&gate->turn, is_passed, clock_now());
-    turn_request_extend(&gate->request, gate->turn.drained + ARBITRATION_GRACE_NS);
+    turn_request_extend(&gate->request, gate->turn.drained_at + ARBITRATION_GRACE_NS);
     return is_passed;
 }
 
-/* A thread's timers may be 50 us late as a rule, which is half of what is in flight where somebody is in a hurry. */
-static void await_change_sharply(struct gate *gate, uint64_t ns) {
+/* The default timer slack of a thread is 50 us: a third of the 150 us that may be in flight beside a latency-sensitive
+ * tenant. */
+static void await_change_precisely(struct gate *gate, uint64_t ns) {
     int slack = prctl(PR_GET_TIMERSLACK);
     if (slack > 1) prctl(PR_SET_TIMERSLACK, 1UL);
     gate_await_change(gate, ns);
     if (slack > 1) prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
 }
 
-/* Until there is room for a launch among those in flight: but a while, for who called the turn back says so meanwhile.
- */
+/* Waits until less work is in flight, for 1 ms at most, because the arbiter may ask the turn back meanwhile. */
 static void await_room(struct gate *gate) {
     if (learn_from_probe(gate) || gate->phase != OPEN) return;
     uint64_t rest = turn_remaining(&gate->turn, clock_now()), depth = gate->turn.limits.depth;
-    uint64_t wait = rest > depth ? rest - depth : LOOK_LEAST;
-    await_change_sharply(gate, min_u64(wait, LOOK_MOST));
+    uint64_t wait = rest > depth ? rest - depth : POLL_MIN;
+    await_change_precisely(gate, min_u64(wait, POLL_MAX));
 }
 
 void gate_turns_step(struct gate *gate, enum verdict verdict) {
@@ -172,14 +180,14 @@ void gate_turns_step(struct gate *gate, enum verdict verdict) {
         gate_await_change(gate, NS_PER_MS * 10);
         return;
     }
-    if (gate->phase == OPEN && verdict == VERDICT_DEEP) {
+    if (gate->phase == OPEN && verdict == VERDICT_TOO_DEEP) {
         await_room(gate);
         return;
     }
     bool is_open = gate->phase == OPEN;
     gate->phase = is_open ? CLOSING : OPENING;
     gate_unlock(gate);
-    enum phase next = is_open ? close_turn(gate, is_kept(gate, verdict)) : open_turn(gate);
+    enum phase next = is_open ? close_turn(gate, is_arbiter_turn_kept(gate, verdict)) : open_turn(gate);
     gate_lock(gate);
     gate_set_phase(gate, next);
 }

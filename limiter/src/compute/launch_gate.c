@@ -11,7 +11,7 @@
 #include "compute/turn_request.h"
 #include "driver/function_table.h"
 
-static bool is_used; /* atomically */
+static bool is_used; /* atomic */
 
 uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                 unsigned block_x, unsigned block_y, unsigned block_z) {
@@ -21,7 +21,8 @@ uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned 
 
 uint64_t launch_gate_graph_key(CUgraphExec graph) { return estimates_key(graph, NULL); }
 
-/* The mutex is held. A first launch passes even where there is no room for its events. */
+/* Decides on one launch and, if it fits, adds it to the turn. A turn's first launch is admitted even if there is no
+ * room for its events, so that every turn makes progress. The caller holds LOCK_GATE. */
 static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CUstream stream,
                           struct launch_slot *slot) {
     if (gate->phase != OPEN) return VERDICT_FULL;
@@ -29,40 +30,40 @@ static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CU
     bool is_known = estimates_of(&gate->estimates, key, &expected);
     uint64_t now = clock_now();
     bool is_first = gate->turn.launches == 0;
-    if (!is_first && turn_request_is_called_back(&gate->request)) return VERDICT_FULL;
+    if (!is_first && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
     enum verdict verdict = turn_judge(&gate->turn, is_known, expected, now);
     if (verdict != VERDICT_FITS) return verdict;
     if (!turn_events_find_slot(&gate->events, context, stream, slot) && !is_first) return VERDICT_UNMEASURED;
-    slot->is_sampled = !is_known || gate->turn.launches == gate->sample_at;
-    if (slot->is_sampled) gate->sample = key;
+    slot->is_sampled = !is_known || gate->turn.launches == gate->sample_index;
+    if (slot->is_sampled) gate->sample_key = key;
     turn_add(&gate->turn, is_known, expected, now);
-    slot->is_eager = gate->is_leisurely;
-    slot->probe = slot->span && turn_is_to_be_probed(&gate->turn) ? &gate->events.probe : NULL;
-    if (slot->probe) turn_probe(&gate->turn);
-    turn_request_extend(&gate->request, gate->turn.drained + ARBITRATION_GRACE_NS);
-    gate->passing++;
+    slot->records_end_at_once = gate->is_host_bound;
+    slot->probe_out = slot->context_events && turn_is_to_be_probed(&gate->turn) ? &gate->events.probe : NULL;
+    if (slot->probe_out) turn_probe(&gate->turn);
+    turn_request_extend(&gate->request, gate->turn.drained_at + ARBITRATION_GRACE_NS);
+    gate->launches_in_driver++;
     return VERDICT_FITS;
 }
 
 static void wait_for_admission(struct gate *gate, uint64_t key, CUcontext context, CUstream stream,
                                struct launch_slot *slot) {
-    uint64_t begun = 0;
+    uint64_t waiting_since = 0;
     enum verdict verdict;
     __atomic_store_n(&is_used, true, __ATOMIC_RELEASE);
     gate_lock(gate);
     while ((verdict = admit(gate, key, context, stream, slot)) != VERDICT_FITS) {
-        if (!begun) begun = clock_now();
+        if (!waiting_since) waiting_since = clock_now();
         gate_turns_step(gate, verdict);
     }
-    if (begun) turn_request_count_wait(&gate->request, clock_now() - begun);
+    if (waiting_since) turn_request_count_wait(&gate->request, clock_now() - waiting_since);
     gate_unlock(gate);
 }
 
 struct launch_pass launch_gate_enter(uint64_t key, CUstream stream) {
     struct launch_pass pass = {0};
     CUcontext context = NULL;
-    struct gate *gate = gate_here();
-    if (!gate || !turn_need_is(gate) || turn_events_is_capturing(stream)) return pass;
+    struct gate *gate = gate_of_current_context();
+    if (!gate || !turn_need_is_at_gate(gate) || turn_events_is_capturing(stream)) return pass;
     if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context) return pass;
     wait_for_admission(gate, key, context, stream, &pass.slot);
     pass.gate = gate;
@@ -75,7 +76,7 @@ void launch_gate_leave(const struct launch_pass *pass) {
     if (!gate) return;
     turn_events_after_launch(&pass->slot);
     gate_lock(gate);
-    gate->passing--;
+    gate->launches_in_driver--;
     if (gate->phase == CLOSING) pthread_cond_broadcast(&gate->changed);
     gate_unlock(gate);
 }

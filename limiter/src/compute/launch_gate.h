@@ -1,12 +1,12 @@
-/* Where every launch asks whether it may go on. Without a share of the card's time, and with the card to itself, it
- * always may, at the cost of a look at a line or two of memory. With a share, or beside other containers, the process
- * takes turns (turn.h, request.h): in a turn launches pass until what they are expected to take has filled it, or the
- * arbiter wants it back; then the next one waits until the card has done it, what it took is charged, and the turn goes
- * on to whoever may have it. So a program's launches block, at most for what its share and its neighbours make it wait,
- * and what is in flight is bounded.
+/* The gate that every kernel and graph launch passes. A container without a fixed share that has the card to itself
+ * launches at once, at the cost of reading one or two cache lines. Otherwise the process takes turns on the card
+ * (turn.h, turn_request.h): launches are admitted until the estimates of their GPU time fill the turn's budget, or the
+ * arbiter asks the turn back. The next launch then waits until the turn's work has drained and its measured time is
+ * charged, and until the process has another turn. So a launch blocks for no longer than its share and the other
+ * containers require, and the GPU time in flight is bounded.
  *
- * Launches into a stream that captures pass: they run nothing. Copies and memsets pass: they use the copy engines, or
- * little of the card. What lies between two kernels of a turn is in its time.
+ * A launch into a capturing stream passes, because it runs nothing. Copies and memsets pass, because they use the copy
+ * engines or little of the card; those between two kernels of a turn are part of the turn's measured time.
  */
 #ifndef VGPU_COMPUTE_LAUNCH_GATE_H
 #define VGPU_COMPUTE_LAUNCH_GATE_H
@@ -16,23 +16,28 @@
 
 struct gate;
 
-/* A launch that was let through. */
+/* An admitted launch. */
 struct launch_pass {
-    struct gate *gate; /* NULL: nothing is counted */
+    struct gate *gate; /* NULL: the launch needed no turn, and is not measured */
     struct launch_slot slot;
 };
 
-/* Names a launch of a kernel: the function with its grid and blocks. */
+/* The estimates key of a kernel launch: the function with its grid (in blocks) and block (in threads) dimensions. */
 uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                 unsigned block_x, unsigned block_y, unsigned block_z);
 
-/* Names a graph that is launched. */
+/* The estimates key of a graph launch. */
 uint64_t launch_gate_graph_key(CUgraphExec graph);
 
-/* Before the launch, into a stream as LEGACY or PER_THREAD name it, and after it. May wait. */
+/* Admits a launch into `stream` of the current context, as LEGACY or PER_THREAD (turn_events.h) name the stream. Called
+ * right before the driver's launch function. Blocks until the launch fits into a turn; never fails. Takes LOCK_GATE and
+ * the locks of turn_request.h, and holds none on return. */
 struct launch_pass launch_gate_enter(uint64_t key, CUstream stream);
+
+/* Ends what launch_gate_enter began. Called by the same thread right after the driver's launch function, even if that
+ * has failed. Takes LOCK_GATE. */
 void launch_gate_leave(const struct launch_pass *pass);
 
-/* Whether any launch has ever had to ask. */
+/* Whether any launch of this process has ever needed a turn. If not, there is nothing to tear down. */
 bool launch_gate_is_used(void);
 #endif

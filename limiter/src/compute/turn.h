@@ -1,4 +1,5 @@
-/* One turn of a process on a card: how much it may launch, and what it is charged. Pure: the clock is an argument. */
+/* One turn of this process on a card, as arithmetic: which launches fit into it, when its work is expected to drain,
+ * and what it is charged. Pure: the clock is an argument. All times are in ns; points in time are CLOCK_MONOTONIC. */
 #ifndef VGPU_COMPUTE_TURN_H
 #define VGPU_COMPUTE_TURN_H
 
@@ -7,63 +8,75 @@
 
 #include "compute/turn_limits.h"
 
-/* All times in ns. */
 struct turn {
-    uint64_t begun;
+    uint64_t begun_at;
     struct turn_limits limits;
-    uint64_t expected; /* GPU time of what has been launched */
-    uint64_t drained;  /* when that is done, as far as is known */
-    uint64_t idle;     /* how long nothing ran since the first launch, as far as is known */
-    unsigned launches;
-    unsigned pauses; /* how often nothing ran before one of them */
-    uint64_t probed; /* GPU time of what had been launched when the probe was */
-    bool is_probed;  /* a probe is on its way: an event that says how far the card is */
-    bool is_unknown; /* it holds a launch that was never measured: nothing follows before it has been */
+    uint64_t expected;          /* GPU time of all launches so far, by their estimates */
+    uint64_t drained_at;        /* when these launches are expected to be done */
+    uint64_t idle_ns;           /* how long the card is expected to have been idle since the first launch */
+    unsigned launches;          /* so far */
+    unsigned idle_gaps;         /* launches before which the card was expected to be idle */
+    uint64_t expected_at_probe; /* `expected` when the pending probe was launched */
+    bool is_probe_pending;      /* the card has not passed the probe: an event between two launches of the turn */
+    bool is_unknown;            /* contains a launch without an estimate, so no other launch is admitted */
 };
 
 enum verdict {
-    VERDICT_FITS,
-    VERDICT_DEEP,       /* so much is in flight that it waits for a while */
-    VERDICT_UNMEASURED, /* what was launched is to be measured first */
-    VERDICT_FULL,       /* the turn ends */
+    VERDICT_FITS,       /* launch now */
+    VERDICT_TOO_DEEP,   /* too much work is in flight: wait, then ask again in the same turn */
+    VERDICT_UNMEASURED, /* an estimate, or room for events, is missing: the turn has to be closed and measured */
+    VERDICT_FULL,       /* budget, age or end time is reached: the turn has to be closed */
 };
 
+/* A turn that begins now. */
 struct turn turn_open(uint64_t now, struct turn_limits limits);
 
-/* Before the first launch: the card is not free before then. And that the first launch has just begun: what was
- * launched takes its time from then on at least. */
+/* Before the first launch: the card cannot begin with the turn's work before `free_at`. */
 void turn_set_free_at(struct turn *turn, uint64_t free_at);
+
+/* The card has begun with the first launch only now: the work drains no sooner than after the sum of the estimates. */
 void turn_note_start(struct turn *turn, uint64_t now);
 
-/* Whether a launch fits; the first always does, whatever it takes: it is repaid. */
+/* Whether a launch fits into the turn. `is_known`: it has an estimate, `expected`. The first launch always fits; time
+ * beyond the budget is repaid before the next turn. */
 enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now);
 
-/* How long what was launched will take yet, as far as is known. */
+/* How long the launches so far are expected to need from now on; 0 = they have drained. */
 uint64_t turn_remaining(const struct turn *turn, uint64_t now);
 
-/* Lets everything in for the next 20 ms. */
+/* Admits every launch for the next 20 ms. */
 void turn_extend(struct turn *turn, uint64_t now);
 
+/* Adds an admitted launch; `is_known` and `expected` as for turn_judge. */
 void turn_add(struct turn *turn, bool is_known, uint64_t expected, uint64_t now);
 
-/* Whether a launch is to be followed by a probe; that it is; and what one says that has passed, or has not. */
+/* Whether the launch that was just added is to be followed by a probe: the depth is limited, and no probe is pending.
+ */
 bool turn_is_to_be_probed(const struct turn *turn);
+
+/* The launch that was just added is followed by a probe, which is now pending. */
 void turn_probe(struct turn *turn);
+
+/* Corrects `drained_at` by a query of the pending probe. If the card has passed it, only the launches after the probe
+ * are left; if not, at least those are. */
 void turn_apply_probe(struct turn *turn, bool is_passed, uint64_t now);
 
-/* What the turn is charged: `measured` is the time from its first launch to its last one's end, or to `marked`, where
- * an end was marked only then (0 where not). The time is left out in which nothing ran because nothing was launched. A
- * `measured` of 0 says that it could not be measured. */
-uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t marked);
+/* The GPU time that the turn is charged. `measured`: from its first launch to its last end event; 0 = could not be
+ * measured, then the estimates are charged. `ends_recorded_at`: when end events were recorded as the turn was closed;
+ * 0 = none was, because they follow their launches directly. Time in which the card was idle because nothing had been
+ * launched is not charged. */
+uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t ends_recorded_at);
 
-/* How long a launch took, of which `measured` is the time from before it to its end; `is_prompt`: the card had nothing
- * else to do. */
-uint64_t turn_sampled(uint64_t measured, bool is_prompt);
+/* The GPU time of the sampled launch. `measured`: between the events before and after it. `is_stream_idle`: its stream
+ * had no work when it was launched, so `measured` includes the launch latency, which is subtracted. */
+uint64_t turn_sampled(uint64_t measured, bool is_stream_idle);
 
-/* Whether what is measured of it says how long its launches take together. */
+/* Whether the measured time of the turn shows how long its launches take together: it has four or more, all with
+ * estimates. */
 bool turn_is_informative(const struct turn *turn);
 
-/* And whether that is so where it is longer than expected, too: between others' turns, and without pauses. */
+/* Whether that also holds if the measured time is longer than the estimates: the arbiter limits the turn, and the card
+ * was rarely idle in it. */
 bool turn_is_fully_informative(const struct turn *turn);
 
 #endif

@@ -16,45 +16,52 @@ bool turn_events_is_capturing(CUstream stream) {
     return REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static struct context_events *span_of(struct turn_events *events, CUcontext context) {
+static struct context_events *context_events_of(struct turn_events *events, CUcontext context) {
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
-        if (events->spans[i].context == context || !events->spans[i].context) return &events->spans[i];
+        if (events->contexts[i].context == context || !events->contexts[i].context) return &events->contexts[i];
     return NULL;
 }
 
-static struct stream_event *mark_of(struct context_events *span, CUstream stream) {
+static struct stream_event *end_of(struct context_events *context_events, CUstream stream) {
     const void *thread = is_per_thread(stream) ? this_thread() : NULL;
-    for (unsigned i = 0; i < span->count; i++)
-        if (span->events[i].stream == stream && span->events[i].thread == thread) return &span->events[i];
-    if (span->count == TURN_EVENTS_STREAMS) return NULL;
-    struct stream_event *mark = &span->events[span->count++];
-    *mark = (struct stream_event){.stream = stream, .thread = thread, .event = mark->event, .is_made = mark->is_made};
-    return mark;
+    for (unsigned i = 0; i < context_events->count; i++)
+        if (context_events->events[i].stream == stream && context_events->events[i].thread == thread)
+            return &context_events->events[i];
+    if (context_events->count == TURN_EVENTS_STREAMS) return NULL;
+    struct stream_event *end = &context_events->events[context_events->count++];
+    *end = (struct stream_event){.stream = stream, .thread = thread, .event = end->event, .has_event = end->has_event};
+    return end;
 }
 
 bool turn_events_find_slot(struct turn_events *events, CUcontext context, CUstream stream, struct launch_slot *slot) {
-    struct context_events *span = span_of(events, context);
+    struct context_events *context_events = context_events_of(events, context);
     *slot = (struct launch_slot){0};
-    if (!span) return false;
-    bool is_first = span->count == 0;
-    struct stream_event *mark = mark_of(span, stream);
-    if (!mark) return false;
-    span->context = context;
-    *slot = (struct launch_slot){.span = span, .mark = mark, .is_first = is_first, .is_maker = !mark->is_made};
-    mark->is_made = true;
+    if (!context_events) return false;
+    bool is_first = context_events->count == 0;
+    struct stream_event *end = end_of(context_events, stream);
+    if (!end) return false;
+    context_events->context = context;
+    *slot = (struct launch_slot){
+        .context_events = context_events, .end = end, .is_first = is_first, .creates_event = !end->has_event};
+    end->has_event = true;
     return true;
 }
 
-static bool is_due(const struct stream_event *mark) { return __atomic_load_n(&mark->is_due, __ATOMIC_RELAXED); }
+static bool is_unrecorded(const struct stream_event *end) {
+    return __atomic_load_n(&end->is_unrecorded, __ATOMIC_RELAXED);
+}
 
-static void set_due(struct stream_event *mark, bool due) { __atomic_store_n(&mark->is_due, due, __ATOMIC_RELAXED); }
+static void set_unrecorded(struct stream_event *end, bool value) {
+    __atomic_store_n(&end->is_unrecorded, value, __ATOMIC_RELAXED);
+}
 
-static bool is_in(const struct stream_event *mark, CUstream stream) { return !stream || mark->stream == stream; }
+static bool is_selected(const struct stream_event *end, CUstream stream) { return !stream || end->stream == stream; }
 
-bool turn_events_are_due(const struct turn_events *events, CUstream stream) {
+bool turn_events_has_unrecorded_end(const struct turn_events *events, CUstream stream) {
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
-        for (unsigned j = 0; j < events->spans[i].count; j++)
-            if (is_in(&events->spans[i].events[j], stream) && is_due(&events->spans[i].events[j])) return true;
+        for (unsigned j = 0; j < events->contexts[i].count; j++)
+            if (is_selected(&events->contexts[i].events[j], stream) && is_unrecorded(&events->contexts[i].events[j]))
+                return true;
     return false;
 }
 
@@ -63,79 +70,83 @@ static bool record(CUevent *event, CUstream stream) {
     return result == CUDA_SUCCESS && REAL(cuEventRecord)(*event, stream) == CUDA_SUCCESS;
 }
 
-static void before_sample(struct context_events *span, CUstream stream, bool is_first) {
-    span->is_prompt = REAL(cuStreamQuery)(stream) == CUDA_SUCCESS;
-    span->is_from = !is_first && record(&span->from, stream);
+static void record_sample_begin(struct context_events *context_events, CUstream stream, bool is_first) {
+    context_events->is_stream_idle = REAL(cuStreamQuery)(stream) == CUDA_SUCCESS;
+    context_events->has_sample_begin = !is_first && record(&context_events->sample_begin, stream);
 }
 
-/* The end's event is made here, in the launch's context: at the turn's end another may be current. */
-static void before(const struct launch_slot *slot) {
-    CUevent made = NULL;
-    if (slot->is_sampled) before_sample(slot->span, slot->mark->stream, slot->is_first);
-    if (slot->is_first) record(&slot->span->begin, slot->mark->stream);
-    if (slot->is_maker && REAL(cuEventCreate)(&made, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
-        __atomic_store_n(&slot->mark->event, made, __ATOMIC_RELEASE);
+/* The event is created here, where the context of the launch is current; at the turn's end another one may be. */
+static void record_before(const struct launch_slot *slot) {
+    CUevent event = NULL;
+    if (slot->is_sampled) record_sample_begin(slot->context_events, slot->end->stream, slot->is_first);
+    if (slot->is_first) record(&slot->context_events->begin, slot->end->stream);
+    if (slot->creates_event && REAL(cuEventCreate)(&event, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
+        __atomic_store_n(&slot->end->event, event, __ATOMIC_RELEASE);
 }
 
 void turn_events_before_launch(const struct launch_slot *slot) {
-    if (slot->span && (slot->is_first || slot->is_maker || slot->is_sampled)) CAPTURE_ALLOWS(before(slot));
+    if (slot->context_events && (slot->is_first || slot->creates_event || slot->is_sampled))
+        CAPTURE_ALLOWS(record_before(slot));
 }
 
-/* Another thread may be about to make the event. */
-static bool end(struct stream_event *mark) {
-    CUevent event = __atomic_load_n(&mark->event, __ATOMIC_ACQUIRE);
-    bool is_recorded = event && REAL(cuEventRecord)(event, mark->stream) == CUDA_SUCCESS;
-    __atomic_store_n(&mark->is_recorded, is_recorded, __ATOMIC_RELAXED);
+/* `event` is NULL while another thread is about to create it. */
+static bool record_end(struct stream_event *end) {
+    CUevent event = __atomic_load_n(&end->event, __ATOMIC_ACQUIRE);
+    bool is_recorded = event && REAL(cuEventRecord)(event, end->stream) == CUDA_SUCCESS;
+    __atomic_store_n(&end->is_recorded, is_recorded, __ATOMIC_RELAXED);
     return is_recorded;
 }
 
-static void probe(const struct launch_slot *slot) {
-    if (record(&slot->span->probe, slot->mark->stream))
-        __atomic_store_n(slot->probe, slot->span->probe, __ATOMIC_RELEASE);
+static void record_probe(const struct launch_slot *slot) {
+    if (record(&slot->context_events->probe, slot->end->stream))
+        __atomic_store_n(slot->probe_out, slot->context_events->probe, __ATOMIC_RELEASE);
 }
 
-/* What another thread's default stream is, that thread alone can say. */
-static bool is_ended_at_once(const struct launch_slot *slot) {
-    return slot->is_eager || is_per_thread(slot->mark->stream);
+/* CU_STREAM_PER_THREAD names another stream in each thread, so only the launching thread can record its end. */
+static bool is_end_recorded_at_once(const struct launch_slot *slot) {
+    return slot->records_end_at_once || is_per_thread(slot->end->stream);
 }
 
-static void after(const struct launch_slot *slot) {
-    bool is_marked = false;
-    if (slot->is_sampled) is_marked = slot->span->is_sampled = record(&slot->span->sample, slot->mark->stream);
-    if (slot->probe) probe(slot);
-    if (is_ended_at_once(slot)) is_marked |= end(slot->mark);
-    if (!is_marked && !is_per_thread(slot->mark->stream)) set_due(slot->mark, true);
+static void record_after(const struct launch_slot *slot) {
+    bool is_end_recorded = false;
+    if (slot->is_sampled)
+        is_end_recorded = slot->context_events->is_sampled =
+            record(&slot->context_events->sample_end, slot->end->stream);
+    if (slot->probe_out) record_probe(slot);
+    if (is_end_recorded_at_once(slot)) is_end_recorded |= record_end(slot->end);
+    if (!is_end_recorded && !is_per_thread(slot->end->stream)) set_unrecorded(slot->end, true);
 }
 
 void turn_events_after_launch(const struct launch_slot *slot) {
-    if (!slot->span) return;
-    if (slot->is_sampled || slot->probe || is_ended_at_once(slot))
-        CAPTURE_ALLOWS(after(slot));
+    if (!slot->context_events) return;
+    if (slot->is_sampled || slot->probe_out || is_end_recorded_at_once(slot))
+        CAPTURE_ALLOWS(record_after(slot));
     else
-        set_due(slot->mark, true);
+        set_unrecorded(slot->end, true);
 }
 
-/* A stream that captures since its last launch has been drained into: it is left alone. */
-static bool end_of(struct context_events *span, CUstream stream) {
-    bool any = false;
-    REAL(cuCtxPushCurrent_v2)(span->context);
-    for (unsigned i = 0; i < span->count; i++) {
-        struct stream_event *mark = &span->events[i];
-        if (!is_due(mark) || !is_in(mark, stream) || turn_events_is_capturing(mark->stream)) continue;
-        end(mark);
-        set_due(mark, false);
-        any = true;
+/* A stream that captures by now is skipped: an event would become part of its graph. */
+static bool record_ends_of_context(struct context_events *context_events, CUstream stream) {
+    bool has_recorded = false;
+    REAL(cuCtxPushCurrent_v2)(context_events->context);
+    for (unsigned i = 0; i < context_events->count; i++) {
+        struct stream_event *end = &context_events->events[i];
+        if (!is_unrecorded(end) || !is_selected(end, stream) || turn_events_is_capturing(end->stream)) continue;
+        record_end(end);
+        set_unrecorded(end, false);
+        has_recorded = true;
     }
-    CUcontext ours;
-    REAL(cuCtxPopCurrent_v2)(&ours);
-    return any;
+    CUcontext popped;
+    REAL(cuCtxPopCurrent_v2)(&popped);
+    return has_recorded;
 }
 
 bool turn_events_record_ends(struct turn_events *events, CUstream stream) {
-    bool any = false;
+    bool has_recorded = false;
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
-        if (events->spans[i].count) CAPTURE_ALLOWS(any |= end_of(&events->spans[i], stream));
-    return any;
+        if (events->contexts[i].count)
+            CAPTURE_ALLOWS(has_recorded |= record_ends_of_context(&events->contexts[i], stream));
+    return has_recorded;
 }
 
 CUevent turn_events_probe(const struct turn_events *events) {
@@ -147,8 +158,8 @@ void turn_events_drop_probe(struct turn_events *events) { __atomic_store_n(&even
 void turn_events_reset(struct turn_events *events) {
     turn_events_drop_probe(events);
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++) {
-        events->spans[i].count = 0;
-        events->spans[i].is_sampled = false;
+        events->contexts[i].count = 0;
+        events->contexts[i].is_sampled = false;
     }
 }
 
@@ -158,17 +169,17 @@ static bool is_done(CUevent event) {
     return result != CUDA_ERROR_NOT_READY;
 }
 
-static bool is_span_done(const struct context_events *span) {
-    for (unsigned i = 0; i < span->count; i++)
-        if (span->events[i].is_recorded && !is_done(span->events[i].event)) return false;
-    return !span->is_sampled || is_done(span->sample);
+static bool is_context_done(const struct context_events *context_events) {
+    for (unsigned i = 0; i < context_events->count; i++)
+        if (context_events->events[i].is_recorded && !is_done(context_events->events[i].event)) return false;
+    return !context_events->is_sampled || is_done(context_events->sample_end);
 }
 
-bool turn_events_has_passed(CUevent probe) { return is_done(probe); }
+bool turn_events_is_probe_passed(CUevent probe) { return is_done(probe); }
 
 bool turn_events_are_done(const struct turn_events *events) {
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
-        if (events->spans[i].count && !is_span_done(&events->spans[i])) return false;
+        if (events->contexts[i].count && !is_context_done(&events->contexts[i])) return false;
     return true;
 }
 
@@ -178,26 +189,28 @@ static uint64_t between(CUevent begin, CUevent end) {
     return ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
 }
 
-static uint64_t length_of(const struct context_events *span) {
-    uint64_t length = span->is_sampled ? between(span->begin, span->sample) : 0;
-    for (unsigned i = 0; i < span->count; i++)
-        if (span->events[i].is_recorded) length = max_u64(length, between(span->begin, span->events[i].event));
+static uint64_t length_of_context(const struct context_events *context_events) {
+    uint64_t length = context_events->is_sampled ? between(context_events->begin, context_events->sample_end) : 0;
+    for (unsigned i = 0; i < context_events->count; i++)
+        if (context_events->events[i].is_recorded)
+            length = max_u64(length, between(context_events->begin, context_events->events[i].event));
     return length;
 }
 
 uint64_t turn_events_measured_ns(const struct turn_events *events) {
     uint64_t length = 0;
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
-        if (events->spans[i].count) length += length_of(&events->spans[i]);
+        if (events->contexts[i].count) length += length_of_context(&events->contexts[i]);
     return length;
 }
 
-uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_prompt) {
+uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_stream_idle) {
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++) {
-        const struct context_events *span = &events->spans[i];
-        if (!span->count || !span->is_sampled) continue;
-        *is_prompt = span->is_prompt;
-        return between(span->is_from ? span->from : span->begin, span->sample);
+        const struct context_events *context_events = &events->contexts[i];
+        if (!context_events->count || !context_events->is_sampled) continue;
+        *is_stream_idle = context_events->is_stream_idle;
+        return between(context_events->has_sample_begin ? context_events->sample_begin : context_events->begin,
+                       context_events->sample_end);
     }
     return 0;
 }
@@ -208,16 +221,16 @@ static void destroy(CUevent event) {
 
 void turn_events_destroy(const struct turn_events *events) {
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++) {
-        destroy(events->spans[i].begin);
-        destroy(events->spans[i].from);
-        destroy(events->spans[i].sample);
-        destroy(events->spans[i].probe);
-        for (int j = 0; j < TURN_EVENTS_STREAMS; j++) destroy(events->spans[i].events[j].event);
+        destroy(events->contexts[i].begin);
+        destroy(events->contexts[i].sample_begin);
+        destroy(events->contexts[i].sample_end);
+        destroy(events->contexts[i].probe);
+        for (int j = 0; j < TURN_EVENTS_STREAMS; j++) destroy(events->contexts[i].events[j].event);
     }
 }
 
 bool turn_events_have_begun(const struct turn_events *events) {
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
-        if (events->spans[i].count && events->spans[i].begin && is_done(events->spans[i].begin)) return true;
+        if (events->contexts[i].count && events->contexts[i].begin && is_done(events->contexts[i].begin)) return true;
     return false;
 }

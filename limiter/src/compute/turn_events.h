@@ -1,6 +1,12 @@
-/* Events around a turn's launches: one before the first in each context, and one after the last in each stream. What
- * lies between is how long the card was the turn's. And one before and after a single launch, which is a sample. A
- * stream that captures is never given one. */
+/* CUDA events around the launches of a turn, which measure its GPU time. Each context has one event before its first
+ * launch (begin), each stream one after its last launch (end); the time between is the turn's. The sampled launch has
+ * an event of its own before and after it. A probe is an event after a launch in the middle of the turn. No event is
+ * recorded into a capturing stream.
+ *
+ * Locks: turn_events_find_slot, turn_events_probe and turn_events_drop_probe need LOCK_GATE. The launching thread calls
+ * turn_events_before_launch and turn_events_after_launch without it. The others, where not said otherwise, need
+ * LOCK_GATE or the ownership of the gate (gate_state.h). Functions that call the driver keep other threads' captures
+ * valid (capture.h), and none of them waits for the card. */
 #ifndef VGPU_COMPUTE_TURN_EVENTS_H
 #define VGPU_COMPUTE_TURN_EVENTS_H
 
@@ -9,86 +15,103 @@
 
 #include "driver/abi.h"
 
+/* What a turn can measure: contexts, and streams in each of them. */
 enum { TURN_EVENTS_CONTEXTS = 16, TURN_EVENTS_STREAMS = 64 };
 
+/* The end event of one stream. */
 struct stream_event {
     CUstream stream;
-    const void *thread; /* whose, of a per-thread default stream; else NULL */
-    CUevent event;      /* atomically; kept from turn to turn */
-    bool is_made;       /* the event, or a launch is about to make it */
-    bool is_due;        /* atomically: launched into since it was recorded */
-    bool is_recorded;   /* atomically: in this turn */
+    const void *thread; /* identifies the thread of a per-thread default stream; NULL for other streams */
+    CUevent event;      /* atomic, the launching thread creates it; kept for later turns */
+    bool has_event;     /* `event` exists, or an admitted launch is about to create it */
+    bool is_unrecorded; /* atomic; a launch followed the last recording of `event` */
+    bool is_recorded;   /* atomic; `event` was recorded in this turn */
 };
 
+/* The events of one context. */
 struct context_events {
-    CUcontext context; /* NULL = free */
-    CUevent begin;
-    CUevent from; /* before the sampled launch, where that is not the first */
-    CUevent sample;
-    bool is_from;
-    bool is_sampled;
-    bool is_prompt; /* its stream had nothing to do when it was launched */
-    CUevent probe;  /* after the last launch that was probed */
-    unsigned count; /* of events in use in this turn */
+    CUcontext context;     /* NULL: the entry is free */
+    CUevent begin;         /* before the first launch of the turn */
+    CUevent sample_begin;  /* before the sampled launch, if that is not the first launch */
+    CUevent sample_end;    /* after the sampled launch */
+    bool has_sample_begin; /* `sample_begin` was recorded; otherwise the sample begins at `begin` */
+    bool is_sampled;       /* `sample_end` was recorded in this turn */
+    bool is_stream_idle;   /* the stream of the sampled launch had no work before it */
+    CUevent probe;         /* after the last launch that was probed */
+    unsigned count;        /* entries of `events` that are used in this turn */
     struct stream_event events[TURN_EVENTS_STREAMS];
 };
 
 struct turn_events {
-    struct context_events spans[TURN_EVENTS_CONTEXTS];
-    CUevent probe; /* atomically: the one that is on its way, or NULL */
+    struct context_events contexts[TURN_EVENTS_CONTEXTS];
+    CUevent probe; /* atomic; the pending probe, NULL if there is none. The launching thread sets it */
 };
 
-/* A launch on its way: where its events go. */
+/* Where the events of an admitted launch go. */
 struct launch_slot {
-    struct context_events *span; /* NULL: there is no room for its events */
-    struct stream_event *mark;
-    bool is_first;   /* in its context */
-    bool is_maker;   /* of the mark's event */
-    bool is_sampled; /* it alone is measured too */
-    bool is_eager;   /* its end is marked at once: it may be the last for a while */
-    CUevent *probe;  /* where to put its probe, NULL: none is wanted */
+    struct context_events *context_events; /* NULL: the table is full, and the launch is not measured */
+    struct stream_event *end;
+    bool is_first;            /* first launch of the turn in its context: records `begin` */
+    bool creates_event;       /* this launch creates the event of `end` */
+    bool is_sampled;          /* this launch is timed alone */
+    bool records_end_at_once; /* `end` is recorded right after this launch, which may be the last for a while */
+    CUevent *probe_out;       /* where to store the probe after this launch; NULL = no probe */
 };
 
-/* What the driver makes of NULL, by the function that it is passed to. */
+/* The stream that NULL means, by the function that it is passed to: LEGACY for the usual functions, PER_THREAD for
+ * their variants with per-thread default streams (suffix _ptsz). */
 #define LEGACY(stream)     ((stream) ? (stream) : CU_STREAM_LEGACY)
 #define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
-/* Whether the stream captures, or must not be touched because another does. */
+/* Whether the stream captures, or may not be used because another stream does (the legacy default stream then). */
 bool turn_events_is_capturing(CUstream stream);
 
-/* The place of a launch into a stream of the current context; false where the turn has no room for it. */
+/* Fills `slot` for a launch into `stream` of the current context `context`; false, and an empty slot, if the turn's
+ * tables are full. */
 bool turn_events_find_slot(struct turn_events *events, CUcontext context, CUstream stream, struct launch_slot *slot);
 
-/* Whether an end is still to be marked, in that stream or (NULL) in any. */
-bool turn_events_are_due(const struct turn_events *events, CUstream stream);
+/* Whether a stream has launches after the last recording of its end event; NULL asks about every stream. */
+bool turn_events_has_unrecorded_end(const struct turn_events *events, CUstream stream);
 
-/* Around the launch, by its own thread. */
+/* Records the events that precede the launch. */
 void turn_events_before_launch(const struct launch_slot *slot);
+
+/* Records the events that follow the launch, or notes that the end of its stream is to be recorded later. */
 void turn_events_after_launch(const struct launch_slot *slot);
 
-/* Marks the ends that are due, in one stream or (NULL) in all; whether there were any. */
+/* Records the end events that are still to be recorded, of one stream, or of all if `stream` is NULL; whether there
+ * were any. */
 bool turn_events_record_ends(struct turn_events *events, CUstream stream);
 
-/* The probe on its way, NULL where none is, and whether the card has passed it. */
+/* The pending probe; NULL if there is none. */
 CUevent turn_events_probe(const struct turn_events *events);
-bool turn_events_has_passed(CUevent probe);
+
+/* Whether the card has passed the probe. The caller holds no lock, and prevents that the probe is destroyed meanwhile.
+ */
+bool turn_events_is_probe_passed(CUevent probe);
+
+/* Forgets the pending probe. */
 void turn_events_drop_probe(struct turn_events *events);
 
-/* Whether anything of the turn has begun, as far as the driver says. */
+/* Whether the card has begun with the turn's first launch in any context. */
 bool turn_events_have_begun(const struct turn_events *events);
 
-/* Whether all that is marked is done. */
+/* Whether the card has passed every end event that was recorded in this turn. An event that the driver rejects counts
+ * as passed. */
 bool turn_events_are_done(const struct turn_events *events);
 
-/* From the first beginning to the last end, in ns, the contexts' together; 0 where the driver does not say. And the
- * sampled launch; `is_prompt`: its stream had nothing to do when it was launched. */
+/* The ns from the first launch to the last end event, as the sum over the contexts; 0 if the driver does not say. */
 uint64_t turn_events_measured_ns(const struct turn_events *events);
-uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_prompt);
 
-/* Makes ready for the next turn. */
+/* The ns of the sampled launch, and in `is_stream_idle` whether its stream had no work before it; 0 without a sample.
+ */
+uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_stream_idle);
+
+/* Prepares for the next turn; keeps the CUDA events. */
 void turn_events_reset(struct turn_events *events);
 
-/* Gives the events back, of which no launch is to know any more: a context of theirs may be about to end. */
+/* Destroys the CUDA events, before the contexts that they belong to end. `events` is a copy that no launch can reach.
+ */
 void turn_events_destroy(const struct turn_events *events);
 
 #endif

@@ -4,60 +4,70 @@
 
 #include <stddef.h>
 
-#define ALONE_MOST (5 * NS_PER_MS)
-#define CYCLE_MOST (18 * NS_PER_MS)
-#define AGE_MOST   (20 * NS_PER_MS)
+/* A turn without the arbiter takes 5 ms at most, and with the pause that repays it 18 ms, so that short kernels stall
+ * for less than 20 ms. After AGE_MAX a turn ends even if its budget is not used, so that its time is charged. */
+#define ALONE_BUDGET_MAX (5 * NS_PER_MS)
+#define ALONE_CYCLE_MAX  (18 * NS_PER_MS)
+#define AGE_MAX          (20 * NS_PER_MS)
 
-/* A handover takes 0.25 ms (measured on an H200), so two containers lose 1.5 % of a card. Who has a fixed share would
- * lose some of it by longer turns of others, for it is saved up for 10 ms only; of those with little, a cycle is to be
- * 50 ms. */
-#define GRANTED_MOST       (16 * NS_PER_MS)
-#define GRANTED_FIXED      (13 * NS_PER_MS)
-#define GRANTED_CYCLE_MOST (50 * NS_PER_MS)
-#define ENDLESS_MOST       (50 * NS_PER_MS)
-#define ENDLESS_DEPTH      (10 * NS_PER_MS)
-#define GRANTED_LEAST      (500 * NS_PER_US)
-#define FRESH_LEAST        (1 * NS_PER_MS)
-#define DEPTH_LEAST        (100 * NS_PER_US)
+/* A handover takes 0.25 ms (measured on an H200), so turns of 16 ms cost two containers 1.5 % of the card. A fixed
+ * share saves up no more than 10 ms of tokens and would lose what it earns during longer turns of others: with 16 ms
+ * instead of 13, shares of 10, 20, 30 and 35 percent lost up to 1.8 points (H200). For a small share, a turn and its
+ * repayment take 50 ms at most. A turn below 0.5 ms is not worth its handover. */
+#define ARBITRATED_BUDGET_MAX   (16 * NS_PER_MS)
+#define ARBITRATED_BUDGET_FIXED (13 * NS_PER_MS)
+#define ARBITRATED_CYCLE_MAX    (50 * NS_PER_MS)
+#define ARBITRATED_BUDGET_MIN   (500 * NS_PER_US)
 
-/* Below the driver's time slice of 2 ms a span reads true beside neighbours (measured on an H100). */
-#define AWAY_MOST (1500 * NS_PER_US)
+/* A turn of the arbiter's without a bound is charged in parts of this size, with this much in flight. */
+#define UNBOUNDED_BUDGET (50 * NS_PER_MS)
+#define UNBOUNDED_DEPTH  (10 * NS_PER_MS)
+
+/* Lower bounds, so that no page can make a process wait for nothing or poll without a pause. */
+#define DEPTH_MIN (100 * NS_PER_US)
+#define FRESH_MIN (1 * NS_PER_MS)
+
+/* Below the driver's time slice of 2 ms, a pair of events measures the true GPU time even beside other processes
+ * (measured on an H100). */
+#define UNARBITRATED_BUDGET_MAX (1500 * NS_PER_US)
 
 enum { FULL = 100 };
 
-static bool is_beating(const struct arbitration_page *page, uint64_t now) {
+static bool has_heartbeat(const struct arbitration_page *page, uint64_t now) {
     uint64_t beat = __atomic_load_n(&page->beat, __ATOMIC_RELAXED);
     return (beat < now ? now - beat : beat - now) <= ARBITRATION_AWAY_NS;
 }
 
-enum contention turn_limits_contention(const struct arbitration_page *page, bool is_joined, uint64_t now) {
+enum contention turn_limits_contention(const struct arbitration_page *page, bool is_connected, uint64_t now) {
     if (!page || !__atomic_load_n(&page->contended, __ATOMIC_RELAXED)) return CONTENTION_NONE;
-    return is_joined && is_beating(page, now) ? CONTENTION_ARBITRATED : CONTENTION_UNARBITRATED;
+    return is_connected && has_heartbeat(page, now) ? CONTENTION_ARBITRATED : CONTENTION_UNARBITRATED;
 }
 
 uint64_t turn_limits_fresh_for(const struct arbitration_page *page, uint64_t now) {
     uint64_t until = __atomic_load_n(&page->beat, __ATOMIC_RELAXED) + ARBITRATION_AWAY_NS;
-    return until > now ? max_u64(until - now, FRESH_LEAST) : FRESH_LEAST;
+    return until > now ? max_u64(until - now, FRESH_MIN) : FRESH_MIN;
 }
 
 struct turn_limits turn_limits_alone(unsigned share) {
-    uint64_t budget = share ? min_u64(ALONE_MOST, CYCLE_MOST * share / FULL) : UINT64_MAX;
-    return (struct turn_limits){.budget = budget, .depth = UINT64_MAX, .age = AGE_MOST};
+    uint64_t budget = share ? min_u64(ALONE_BUDGET_MAX, ALONE_CYCLE_MAX * share / FULL) : UINT64_MAX;
+    return (struct turn_limits){.budget = budget, .depth = UINT64_MAX, .age = AGE_MAX};
 }
 
 struct turn_limits turn_limits_arbitrated(unsigned share, uint64_t left, uint64_t depth) {
-    uint64_t most = min_u64(share < FULL ? GRANTED_FIXED : GRANTED_MOST, GRANTED_CYCLE_MOST * share / FULL);
-    struct turn_limits limits = {
-        .budget = max_u64(GRANTED_LEAST, min_u64(most, left)), .depth = max_u64(DEPTH_LEAST, depth), .age = AGE_MOST};
-    bool is_endless = left == UINT64_MAX && share >= FULL;
-    if (!is_endless) return limits;
+    uint64_t budget_max =
+        min_u64(share < FULL ? ARBITRATED_BUDGET_FIXED : ARBITRATED_BUDGET_MAX, ARBITRATED_CYCLE_MAX * share / FULL);
+    struct turn_limits limits = {.budget = max_u64(ARBITRATED_BUDGET_MIN, min_u64(budget_max, left)),
+                                 .depth = max_u64(DEPTH_MIN, depth),
+                                 .age = AGE_MAX};
+    bool is_unbounded = left == UINT64_MAX && share >= FULL;
+    if (!is_unbounded) return limits;
     return (struct turn_limits){
-        .budget = ENDLESS_MOST, .depth = min_u64(limits.depth, ENDLESS_DEPTH), .age = ENDLESS_MOST};
+        .budget = UNBOUNDED_BUDGET, .depth = min_u64(limits.depth, UNBOUNDED_DEPTH), .age = UNBOUNDED_BUDGET};
 }
 
 struct turn_limits turn_limits_without_arbiter(unsigned share) {
     struct turn_limits limits = turn_limits_alone(share);
-    if (share) limits.budget = min_u64(limits.budget, AWAY_MOST);
+    if (share) limits.budget = min_u64(limits.budget, UNARBITRATED_BUDGET_MAX);
     return limits;
 }
 

@@ -1,5 +1,5 @@
-/* What a turn may take, by the container's share and by what the arbiter's page says (arbitration.h). Pure. Nothing
- * that stands in a page makes a turn end before its first launch, or wait without a bound. */
+/* The limits of a turn, by the container's share of the card and by the arbiter's page (arbitration.h). Pure. Whatever
+ * a page contains, a turn has room for its first launch, and every wait has a bound. */
 #ifndef VGPU_COMPUTE_TURN_LIMITS_H
 #define VGPU_COMPUTE_TURN_LIMITS_H
 
@@ -8,39 +8,41 @@
 
 #include "common/arbitration.h"
 
-/* How a card stands between containers. */
+/* How containers share a card at the moment. */
 enum contention {
-    CONTENTION_NONE,         /* nobody else uses it, or nobody says so: no turns are needed */
-    CONTENTION_ARBITRATED,   /* the arbiter gives turns */
-    CONTENTION_UNARBITRATED, /* others use it, and the arbiter is not there */
+    CONTENTION_NONE,         /* no other container is known to use the card: no turn of the arbiter's is needed */
+    CONTENTION_ARBITRATED,   /* other containers use the card, and the arbiter gives turns */
+    CONTENTION_UNARBITRATED, /* other containers use the card, but there is no heartbeat from the arbiter */
 };
 
-/* All times in ns; UINT64_MAX: any. */
+/* All times in ns; UINT64_MAX: no limit. */
 struct turn_limits {
-    uint64_t budget; /* GPU time */
-    uint64_t depth;  /* of it, what may be in flight when a launch is added */
-    uint64_t age;    /* from its beginning on */
-    uint64_t until;  /* a moment at which it is to end as nearly as kernels allow; 0 = none */
+    uint64_t budget; /* GPU time that the turn may use */
+    uint64_t depth;  /* GPU time that may be in flight when another launch is added */
+    uint64_t age;    /* time from the beginning of the turn, after which nothing is launched in it */
+    uint64_t end_by; /* CLOCK_MONOTONIC; the turn ends as close to this time as its kernels allow; 0 = no such time */
 };
 
-/* `page` is NULL before the first connection; afterwards it is the last one's. */
-enum contention turn_limits_contention(const struct arbitration_page *page, bool is_joined, uint64_t now);
+/* `page` is the page of the last connection to the arbiter, NULL before the first one; `is_connected`: that connection
+ * still stands. */
+enum contention turn_limits_contention(const struct arbitration_page *page, bool is_connected, uint64_t now);
 
-/* How long it is until the arbiter is away unless the page is written. Never 0. */
+/* The ns until the heartbeat in the page times out; at least 1 ms. */
 uint64_t turn_limits_fresh_for(const struct arbitration_page *page, uint64_t now);
 
-/* A turn at `share` percent, 0 where nothing is limited any more: so short that, with what follows it until it is
- * repaid, it takes 18 ms at most. */
+/* A turn on a card that is not contended, at `share` percent of its time; 0 = without a limit. The turn and the pause
+ * that repays it take 18 ms together at most. */
 struct turn_limits turn_limits_alone(unsigned share);
 
-/* A turn of the arbiter's, of whose budget there is so much left. What a turn without an end takes is charged every 50
- * ms all the same. */
+/* A turn, or the rest of one, that the arbiter gave. `left`: what remains of its budget; `depth`: from its page. A turn
+ * without a bound is divided, so that its time is charged every 50 ms. */
 struct turn_limits turn_limits_arbitrated(unsigned share, uint64_t left, uint64_t depth);
 
-/* A turn beside others that nobody told apart. */
+/* A turn on a contended card without a heartbeat from the arbiter, at `share` percent; 0 = without a limit. */
 struct turn_limits turn_limits_without_arbiter(unsigned share);
 
-/* The percentage that a container without a share of its own takes while the arbiter is away; 0 for any. */
+/* The percentage of the card's time that a container without a fixed share uses while there is no heartbeat, as the
+ * arbiter wrote it last; 0 = no limit. */
 unsigned turn_limits_fallback(const struct arbitration_page *page);
 
 #endif

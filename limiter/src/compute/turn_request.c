@@ -11,32 +11,34 @@
 #include "region/account.h"
 #include "region/token_bucket.h"
 
-/* The limits are looked at again at least as often. */
-#define NAP_MOST (100 * NS_PER_MS)
+/* Longest wait for a turn of the container before the limits are read again. */
+#define SLEEP_MAX (100 * NS_PER_MS)
 
-/* Who waits for the arbiter keeps the container's turn from one look to the next. */
-#define WAITING (50 * NS_PER_MS)
+/* While it waits for the arbiter, a process extends its turn of the container by this much each time;
+ * arbiter_turn_await returns after 20 ms. */
+#define WAITING_EXTENSION (50 * NS_PER_MS)
 
-/* A turn that does not come in this time, though the arbiter lives, is taken. */
-#define PATIENCE (5000 * NS_PER_MS)
+/* An arbiter that has a heartbeat but gives no turn for this long is ignored, and the process launches without one. */
+#define ARBITER_TIMEOUT (5000 * NS_PER_MS)
 
-static uint32_t name_of(int slot) { return slot < 0 ? 1 : (uint32_t)slot + 2; }
+static uint32_t holder_id_of(int slot) { return slot < 0 ? 1 : (uint32_t)slot + 2; }
 
-static bool lock(void) { return container_region() && region_lock(container_region(), REGION_LOCK_MS) == 0; }
+static bool lock_region(void) { return container_region() && region_lock(container_region(), REGION_LOCK_MS) == 0; }
 
-/* Under the lock. */
-static void find(struct turn_request *request) {
+/* The caller holds LOCK_REGION. */
+static void resolve_row(struct turn_request *request) {
     struct region *region = container_region();
     int card = account_card(region, request->uuid);
-    request->who = name_of(container_claim_slot(region));
+    request->holder_id = holder_id_of(container_claim_slot(region));
     request->card = card < 0 ? NULL : &region->cards[card];
 }
 
-bool turn_request_is_needed(const struct turn_request *request, bool is_shared) {
-    return is_shared || arbiter_link_is_contended(&request->link);
+bool turn_request_is_needed(const struct turn_request *request, bool has_share) {
+    return has_share || arbiter_link_is_contended(&request->link);
 }
 
-/* Without turns nobody would see that the card is used. */
+/* A process that needs no turns writes no `leased_until`, from which the arbiter sees that the card is used; so this
+ * does. */
 static void show_use(const struct turn_request *request) {
     struct region *region = container_region();
     container_join(request->uuid);
@@ -55,48 +57,50 @@ static unsigned share_of(const struct turn_request *request, enum contention con
     return contention == CONTENTION_ARBITRATED ? FULL_CORES : turn_limits_fallback(arbiter_link_page(&request->link));
 }
 
-/* How long to wait; 0: the container's turn is ours, or nobody can say whose it is. */
-static uint64_t try(struct turn_request *request) {
+/* Returns 0 if this process has the container's turn, or LOCK_REGION cannot be taken; otherwise the ns to wait before
+ * the next attempt. */
+static uint64_t take_from_bucket(struct turn_request *request) {
     uint64_t wait = 0;
-    if (!lock()) return 0;
-    find(request);
-    bool is_held = request->card && request->share < FULL_CORES;
-    if (is_held) wait = token_bucket_take(request->card, request->who, &request->ticket, request->share, clock_now());
+    if (!lock_region()) return 0;
+    resolve_row(request);
+    bool is_limited = request->card && request->share < FULL_CORES;
+    if (is_limited)
+        wait = token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, clock_now());
     region_unlock(container_region());
     return wait;
 }
 
-/* Until a turn ends, or the time is up. */
-static void nap(const struct turn_request *request, uint32_t turns, uint64_t ns) {
-    struct timespec span = clock_timespec(ns < NAP_MOST ? ns : NAP_MOST);
-    syscall(SYS_futex, &request->card->turns, FUTEX_WAIT, turns, &span, NULL, 0);
+static void sleep_until_turn_end(const struct turn_request *request, uint32_t turns_seen, uint64_t ns) {
+    struct timespec timeout = clock_timespec(ns < SLEEP_MAX ? ns : SLEEP_MAX);
+    syscall(SYS_futex, &request->card->turns, FUTEX_WAIT, turns_seen, &timeout, NULL, 0);
 }
 
-static uint32_t turns_of(const struct turn_request *request) {
+static uint32_t turn_count(const struct turn_request *request) {
     return request->card ? __atomic_load_n(&request->card->turns, __ATOMIC_ACQUIRE) : 0;
 }
 
-bool turn_request_is_called_back(const struct turn_request *request) {
-    return arbiter_turn_is_called_back(&request->arbiter_turn, &request->link);
+bool turn_request_is_asked_to_yield(const struct turn_request *request) {
+    return arbiter_turn_is_asked_to_yield(&request->arbiter_turn, &request->link);
 }
 
 uint64_t turn_request_free_at(const struct turn_request *request) {
     return arbiter_turn_free_at(&request->arbiter_turn, &request->link);
 }
 
-/* The arbiter has one process on the card at a time: what another one of the container has left there is being drained.
- */
-static void seize(const struct turn_request *request) {
-    if (!lock()) return;
-    if (request->card) token_bucket_seize(request->card, request->who, clock_now());
+/* The arbiter lets one process at a time use the card. If another process of the container still holds the container's
+ * turn, its work is draining. */
+static void seize_container_turn(const struct turn_request *request) {
+    if (!lock_region()) return;
+    if (request->card) token_bucket_seize(request->card, request->holder_id, clock_now());
     region_unlock(container_region());
 }
 
-/* Those who wait for the container's turn see that it is not left alone. */
-static bool await_grant(struct turn_request *request) {
-    uint64_t until = clock_now() + PATIENCE;
+/* Extends the container's turn while waiting, so that other processes of the container do not regard it as
+ * abandoned. */
+static bool await_arbiter_turn(struct turn_request *request) {
+    uint64_t until = clock_now() + ARBITER_TIMEOUT;
     while (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
-        turn_request_extend(request, clock_now() + WAITING);
+        turn_request_extend(request, clock_now() + WAITING_EXTENSION);
         arbiter_turn_await(&request->arbiter_turn, &request->link);
         if (arbiter_link_update(&request->link, request->uuid) != CONTENTION_ARBITRATED || clock_now() > until)
             return false;
@@ -104,18 +108,18 @@ static bool await_grant(struct turn_request *request) {
     return true;
 }
 
-static struct turn_limits arbitrated(struct turn_request *request) {
-    uint32_t before = request->arbiter_turn.number;
-    if (!await_grant(request)) return turn_limits_without_arbiter(request->share);
-    if (request->arbiter_turn.number != before) seize(request);
+static struct turn_limits take_arbiter_turn(struct turn_request *request) {
+    uint32_t previous = request->arbiter_turn.number;
+    if (!await_arbiter_turn(request)) return turn_limits_without_arbiter(request->share);
+    if (request->arbiter_turn.number != previous) seize_container_turn(request);
     struct turn_limits limits =
-        turn_limits_arbitrated(request->share, request->arbiter_turn.left, arbiter_turn_depth(&request->link));
-    limits.until = arbiter_turn_until(&request->link);
+        turn_limits_arbitrated(request->share, request->arbiter_turn.budget_left, arbiter_turn_depth(&request->link));
+    limits.end_by = arbiter_turn_until(&request->link);
     return limits;
 }
 
-static struct turn_limits agree(struct turn_request *request, enum contention contention) {
-    if (contention == CONTENTION_ARBITRATED) return arbitrated(request);
+static struct turn_limits limits_for(struct turn_request *request, enum contention contention) {
+    if (contention == CONTENTION_ARBITRATED) return take_arbiter_turn(request);
     arbiter_turn_give_back(&request->arbiter_turn, &request->link, 0);
     return contention == CONTENTION_UNARBITRATED ? turn_limits_without_arbiter(request->share)
                                                  : turn_limits_alone(request->share);
@@ -124,18 +128,18 @@ static struct turn_limits agree(struct turn_request *request, enum contention co
 struct turn_limits turn_request_take(struct turn_request *request) {
     enum contention contention = arbiter_link_update(&request->link, request->uuid);
     while ((request->share = share_of(request, contention)) != 0) {
-        uint32_t turns = turns_of(request);
-        uint64_t wait = try(request);
+        uint32_t turns_seen = turn_count(request);
+        uint64_t wait = take_from_bucket(request);
         if (wait == 0) break;
         arbiter_turn_give_back_all(&request->arbiter_turn, &request->link);
-        nap(request, turns, wait);
+        sleep_until_turn_end(request, turns_seen, wait);
         contention = arbiter_link_update(&request->link, request->uuid);
     }
-    return agree(request, contention);
+    return limits_for(request, contention);
 }
 
 void turn_request_extend(struct turn_request *request, uint64_t until) {
-    if (request->card) token_bucket_extend_turn(request->card, request->who, until);
+    if (request->card) token_bucket_extend_turn(request->card, request->holder_id, until);
 }
 
 static bool has_tokens(const struct turn_request *request, uint64_t expected) {
@@ -143,26 +147,26 @@ static bool has_tokens(const struct turn_request *request, uint64_t expected) {
 }
 
 bool turn_request_is_unbounded(const struct turn_request *request, uint64_t expected) {
-    return request->arbiter_turn.left == UINT64_MAX && has_tokens(request, expected);
+    return request->arbiter_turn.budget_left == UINT64_MAX && has_tokens(request, expected);
 }
 
-void turn_request_stop(struct turn_request *request, uint64_t rest) {
+void turn_request_give_back(struct turn_request *request, uint64_t rest) {
     arbiter_turn_give_back(&request->arbiter_turn, &request->link, rest);
 }
 
 void turn_request_ask_next(struct turn_request *request, uint64_t expected) {
-    bool is_due = arbiter_link_contention(&request->link) == CONTENTION_ARBITRATED && has_tokens(request, expected);
-    if (is_due) arbiter_turn_ask(&request->arbiter_turn, &request->link);
+    bool may_ask = arbiter_link_contention(&request->link) == CONTENTION_ARBITRATED && has_tokens(request, expected);
+    if (may_ask) arbiter_turn_ask(&request->arbiter_turn, &request->link);
 }
 
 void turn_request_end(struct turn_request *request, uint64_t cost) {
     arbiter_turn_spend(&request->arbiter_turn, &request->link, cost);
     if (!request->card || request->share == 0) return;
-    request->unpaid += cost;
-    if (!lock()) return;
-    token_bucket_charge(request->card, request->who, request->share, request->unpaid, clock_now());
+    request->uncharged_ns += cost;
+    if (!lock_region()) return;
+    token_bucket_charge(request->card, request->holder_id, request->share, request->uncharged_ns, clock_now());
     region_unlock(container_region());
-    request->unpaid = 0;
+    request->uncharged_ns = 0;
     syscall(SYS_futex, &request->card->turns, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 

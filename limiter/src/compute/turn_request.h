@@ -1,5 +1,6 @@
-/* The container's turn on one card, as this process asks for it: waits until the tokens, the other processes of the
- * container, and the node's arbiter (link.h) allow it. Who grants turns is known here alone. */
+/* How this process gets a turn on one card: it waits for the container's token bucket, which it shares with the other
+ * processes of the container (token_bucket.h), and on a contended card also for a turn of the arbiter's
+ * (arbiter_turn.h). No other module knows where a turn comes from. */
 #ifndef VGPU_COMPUTE_TURN_REQUEST_H
 #define VGPU_COMPUTE_TURN_REQUEST_H
 
@@ -7,51 +8,60 @@
 #include "compute/turn_limits.h"
 #include "region/region.h"
 
-/* Between turn_request_take and turn_request_end the fields are the caller's who took it. */
+/* The fields belong to the thread that owns the gate (gate_state.h), or that holds LOCK_GATE while the gate is open.
+ * `link` has a lock of its own. */
 struct turn_request {
-    uint8_t uuid[UUID_SIZE];  /* from the beginning on */
-    struct region_card *card; /* NULL until the first turn, or where the region has no row left */
-    uint32_t who;
-    uint32_t ticket; /* for a turn that is waited for */
-    unsigned share;  /* percent, as of the turn's beginning; the whole where the arbiter's turns alone hold it */
-    uint64_t unpaid; /* used, and not yet charged: the region's lock could not be had */
+    uint8_t uuid[UUID_SIZE];  /* of the card; never changes */
+    struct region_card *card; /* the card's row in the region; NULL before the first turn, or if the region has no row
+                                 left */
+    uint32_t holder_id;       /* what this process writes as the row's `holder` */
+    uint32_t ticket;          /* place in the token bucket's queue while the process waits; 0 = none */
+    unsigned share;        /* percent, as of the turn's beginning; 100 = only the arbiter limits it, 0 = nothing does */
+    uint64_t uncharged_ns; /* GPU time used but not yet charged, because LOCK_REGION could not be taken in time */
     struct arbiter_turn arbiter_turn;
     struct arbiter_link link;
 };
 
-/* Whether launches need turns on the card now, by what it was told last; costs a load from memory. And a look at what
- * is so: connects, and shows that the card is used. */
-bool turn_request_is_needed(const struct turn_request *request, bool is_shared);
+/* Whether launches on the card need turns: the container has a fixed share of it (`has_share`), or the page says that
+ * the card is contended. One load from memory. */
+bool turn_request_is_needed(const struct turn_request *request, bool has_share);
+
+/* Connects to the arbiter where that is due and, while there is a connection, marks the card as used in the region, as
+ * a turn would do. Called periodically. Takes LOCK_ARBITER_LINK if it is free, LOCK_CONTAINER and LOCK_REGION. */
 void turn_request_update(struct turn_request *request);
 
-/* Waits for the turn. Where nothing limits this process on the card any more, or nobody can say who has the turn, it is
- * taken all the same. */
+/* Waits for the turn and returns its limits. Returns without a turn if nothing limits the process any more, LOCK_REGION
+ * cannot be taken, or the arbiter gives no turn within 5 s; so launches are delayed but never fail. Takes LOCK_REGION
+ * and LOCK_ARBITER_LINK; the caller owns the gate and holds no lock. */
 struct turn_limits turn_request_take(struct turn_request *request);
 
-/* When the card is expected to be free for the turn that was taken, CLOCK_MONOTONIC in ns; 0 = now. */
+/* When the card is expected to be free for the turn, CLOCK_MONOTONIC in ns; 0 = now. */
 uint64_t turn_request_free_at(const struct turn_request *request);
 
-/* Whether the arbiter wants the turn back, or has taken it. */
-bool turn_request_is_called_back(const struct turn_request *request);
+/* Whether the arbiter asks the turn back, or has taken it. */
+bool turn_request_is_asked_to_yield(const struct turn_request *request);
 
-/* The turn will be needed until then. */
+/* Writes into the region that the turn is needed until `until`, CLOCK_MONOTONIC in ns. Takes no lock. */
 void turn_request_extend(struct turn_request *request, uint64_t until);
 
-/* Whether the arbiter's turn may go on when this one ends, which is expected to be charged so much. */
+/* Whether the arbiter's turn has no budget and the tokens suffice for another turn after this one, which is expected to
+ * be charged `expected` ns: then the arbiter's turn goes on. */
 bool turn_request_is_unbounded(const struct turn_request *request, uint64_t expected);
 
-/* Nothing more is launched in the turn; what was launched is expected to be done in `rest` ns. */
-void turn_request_stop(struct turn_request *request, uint64_t rest);
+/* Gives the arbiter's turn back: nothing more is launched in it, and its work is expected to drain in `rest` ns. Takes
+ * LOCK_ARBITER_LINK. */
+void turn_request_give_back(struct turn_request *request, uint64_t rest);
 
-/* Asks the arbiter for the next turn before this one is charged with what it is expected to take, where it is no debt
- * that is to be waited for. */
+/* Asks the arbiter for the next turn before this one is charged, unless the expected charge of `expected` ns empties
+ * the token bucket: then the process has to wait for tokens first. Takes LOCK_ARBITER_LINK. */
 void turn_request_ask_next(struct turn_request *request, uint64_t expected);
 
-/* Ends the turn, which used so many ns of the card. Without turn_request_stop before, what is left of the arbiter's
- * turn is kept for the next one. */
+/* Ends the turn and charges the token bucket with `cost` ns of GPU time. If turn_request_give_back was not called, what
+ * is left of the arbiter's turn is used by the next turn. Takes LOCK_REGION; if that fails, the time is charged with
+ * the next turn. Takes LOCK_ARBITER_LINK. */
 void turn_request_end(struct turn_request *request, uint64_t cost);
 
-/* Counts a launch that waited so long. */
+/* Counts a launch that waited `ns` in the region's statistics. Takes no lock. */
 void turn_request_count_wait(struct turn_request *request, uint64_t ns);
 
 #endif
