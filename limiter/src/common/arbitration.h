@@ -1,23 +1,22 @@
-/* What a process and the node's arbiter say to each other about turns on a card. The limiter and limiter/arbiter share
- * it; both ends are built together and installed apart, so it carries a version.
+/* Wire protocol between a process and the node's arbiter about turns on a card. The library (compute/) and
+ * limiter/arbiter include this file; they are built together but installed apart, so the messages carry a version.
  *
- * A client is one process on one card: a SOCK_SEQPACKET connection of its own to its container's socket (which
- * container it is, the socket says). It sends a hello; the arbiter answers with a welcome and, where it accepts, the
- * descriptor of the client's page, a memfd sealed against shrinking, which the arbiter alone can write. From then on
- * the client sends messages, and the arbiter answers by writing the page and waking the futex in it, never through the
- * socket. A connection that ends gives up its turn.
+ * Connection. A client is one process on one card. It connects to its container's SOCK_SEQPACKET socket (the socket
+ * tells the arbiter which container it is) and sends `arbitration_hello`. The arbiter replies with
+ * `arbitration_welcome` and, if it accepts, with the descriptor of the client's page: a memfd that only the arbiter can
+ * write and that is sealed against shrinking. After that the client sends `arbitration_message`s, and the arbiter
+ * answers only by writing the page and waking the futex in it. Closing the connection gives up the client's turn.
  *
- * One that asks at regular moments may find its turn given just before: it asks all the same, for so the arbiter knows
- * that it came.
+ * Turns. A client whose page says `contended` = 0 launches without a turn. If it requests a turn anyway, the arbiter
+ * grants it immediately; such a turn is void, and `turn` is 0 again, once the card becomes contended. A client that was
+ * idle for two seconds is told that it is contended, because other clients may begin at the same moment as it does: it
+ * must request a turn. A client that has more to launch when its turn ends requests the next turn immediately, not
+ * after its work has drained: otherwise the arbiter grants the card to another waiting client, which may rank lower.
+ * The arbiter may grant a turn just before the request of a client that comes at regular intervals (docs/adr/0019).
+ * That client sends its request all the same: it confirms the prediction.
  *
- * A client whose page says that nobody contends with it launches as it likes. Where it asks all the same it is answered
- * at once, by a turn that binds nobody and is worth nothing once somebody contends: `turn` is 0 again then. A client
- * that did nothing for two seconds reads that it is contended, for it may not be alone when it begins again: it asks.
- * One that has more to launch when its turn ends asks for the next one at once, not when its work has drained: else the
- * next in line, who may have less of a claim, is served.
- *
- * Nothing in a page can hurt its client, and nothing that a client sends or leaves unsaid can hurt others: a turn ends
- * by the arbiter's own clock.
+ * Trust. The client bounds every value that it reads from the page (compute/turn_limits.c). The arbiter ends turns by
+ * its own clock, so that a client's false or missing messages do not delay other clients.
  */
 #ifndef VGPU_COMMON_ARBITRATION_H
 #define VGPU_COMMON_ARBITRATION_H
@@ -29,18 +28,18 @@
 #define ARBITRATION_MAGIC   "VGPUTURN"
 #define ARBITRATION_VERSION 1
 
-/* An arbiter that has not written `beat` for so long, and was asked or has more than one container on the card, is
- * away: its clients go on by themselves. It writes it every 20 ms then. */
+/* Heartbeat timeout: a client that sees no newer `beat` for this long continues without the arbiter. The arbiter
+ * writes `beat` every 20 ms while clients of several containers are connected or a client waits for a turn. */
 #define ARBITRATION_AWAY_NS 60000000ULL
 
-/* A holder writes `leased_until` of its card's row in the region: when what it launched is expected to be done, and
- * this much. */
+/* Margin that is added to the expected end of launched work in `leased_until` of the region's card row. */
 #define ARBITRATION_GRACE_NS 1000000ULL
 
-/* The next turn is given so long before the card falls free, for its work needs that to get there. */
+/* The arbiter grants the next turn this long before the card is expected to be free: the time that the next client's
+ * first launch needs to reach the card. */
 #define ARBITRATION_EARLY_NS 300000ULL
 
-/* A turn that is to end at a moment ends so much before it at most, where the next kernel would end after it. */
+/* A turn with an end time (`until`) may end at most this long before it, if the next kernel would end after it. */
 #define ARBITRATION_KEPT_NS 400000ULL
 
 struct arbitration_hello {
@@ -53,40 +52,40 @@ struct arbitration_hello {
 enum arbitration_result {
     ARBITRATION_ACCEPTED,
     ARBITRATION_OTHER_VERSION,
-    ARBITRATION_NO_SUCH_CARD, /* the container's limits do not name it */
-    ARBITRATION_TOO_MANY,     /* clients, of this container or in all */
+    ARBITRATION_NO_SUCH_CARD, /* the container's limits do not name the card */
+    ARBITRATION_TOO_MANY,     /* the container or the arbiter has no room for another client */
 };
 
 struct arbitration_welcome {
     char magic[8];
     uint32_t version;
-    uint32_t result; /* accepted: the page's descriptor comes with it (SCM_RIGHTS) */
+    uint32_t result; /* enum arbitration_result; ACCEPTED comes with the page's descriptor (SCM_RIGHTS) */
 };
 
 enum arbitration_kind {
-    ARBITRATION_WANT = 1, /* a turn, please; asked again: still */
-    ARBITRATION_DONE = 2, /* launches no more in its turn; what it launched is done in `ns`. Again: sooner than that */
+    ARBITRATION_WANT = 1, /* requests a turn; idempotent while the client waits */
+    ARBITRATION_DONE = 2, /* nothing more is launched in `turn`, and its work ends in `ns`; sent a second time, it
+                             corrects `ns` to an earlier end */
 };
 
 struct arbitration_message {
-    uint32_t kind;
-    uint32_t turn; /* DONE: which */
-    uint64_t ns;
+    uint32_t kind; /* enum arbitration_kind */
+    uint32_t turn; /* of DONE: the turn's number */
+    uint64_t ns;   /* of DONE: time until the launched work is expected to end */
 };
 
-/* Written by the arbiter, each field atomically, `turn` last; the client maps it read-only. */
+/* A client's page. The arbiter writes each field with an atomic store, `turn` last; the client maps it read-only. */
 struct arbitration_page {
-    uint32_t turn;      /* a futex: the number of the turn that the client has, 0 = none. Numbers never come again. */
-    uint32_t yield;     /* the number of the turn that is to end soon: nothing more is to be launched in it */
-    uint64_t budget_ns; /* GPU time that the turn may take; UINT64_MAX: until it is asked to yield */
-    uint64_t depth_ns;  /* so much of it may be in flight; UINT64_MAX: any */
-    uint64_t beat;      /* CLOCK_MONOTONIC in ns */
-    uint32_t contended; /* 0: no other container uses the card, and no turn is needed */
-    uint32_t fallback;  /* percent of the card that this container may take while the arbiter is away; 100: any */
-    uint64_t free_at; /* CLOCK_MONOTONIC in ns: when the turn's work can begin, for what was before it is expected to be
-                         done then, and the card handed over */
-    uint64_t until;   /* CLOCK_MONOTONIC in ns: when another one is expected, and the turn to end as nearly as kernels
-                         allow; 0 = nobody is */
+    uint32_t turn;      /* futex word: number of the client's turn, 0 = none; numbers are never reused */
+    uint32_t yield;     /* number of a turn that the arbiter calls back: the client launches nothing more in it */
+    uint64_t budget_ns; /* GPU time that the turn may take; UINT64_MAX: unbounded until it is called back */
+    uint64_t depth_ns;  /* the most GPU time that may be in flight at once; UINT64_MAX: unbounded */
+    uint64_t beat;      /* heartbeat: when the arbiter last wrote this, CLOCK_MONOTONIC in ns */
+    uint32_t contended; /* 0: no other container uses the card, so launches need no turn */
+    uint32_t fallback;  /* percent of the card that the container may take without a heartbeat; 100: no limit */
+    uint64_t free_at;   /* CLOCK_MONOTONIC in ns: when earlier work is expected to be done and the card handed over */
+    uint64_t until;     /* CLOCK_MONOTONIC in ns: when another client is expected; the turn ends as close to it as
+                           kernel lengths allow; 0 = nobody is expected */
     uint8_t reserved[8];
 };
 

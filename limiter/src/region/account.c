@@ -160,7 +160,7 @@ static bool can_reconcile(const struct region *region, int slot, int card, uint6
 static void settle(struct region *region, int slot, int card, uint64_t right) {
     if (right == region->slots[slot].used[card]) return;
     set_used(region, slot, card, right);
-    __atomic_fetch_add(&region->slots[slot].settled[card], 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&region->slots[slot].corrections[card], 1, __ATOMIC_RELEASE);
 }
 
 bool account_reconcile(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own) {
@@ -235,7 +235,7 @@ bool account_used_by_process(const struct region *region, uint32_t pid, uint64_t
 }
 
 const uint32_t *account_corrections_field(const struct region *region, int slot, int card) {
-    return is_slot(slot) && is_card(card) ? &region->slots[slot].settled[card] : NULL;
+    return is_slot(slot) && is_card(card) ? &region->slots[slot].corrections[card] : NULL;
 }
 
 uint32_t account_corrections(const struct region *region, int slot, int card) {

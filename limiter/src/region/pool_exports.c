@@ -12,7 +12,7 @@ static bool is_same(const struct region_pool_export *row, const struct region_po
 
 bool pool_exports_find(const struct region *region, uint64_t key, struct region_pool_export *found) {
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
-        *found = region->shares[i];
+        *found = region->pool_exports[i];
         if (!is_free(found) && found->key == key) return true;
     }
     return false;
@@ -22,8 +22,8 @@ bool pool_exports_find(const struct region *region, uint64_t key, struct region_
 static int place_of(const struct region *region, const struct region_pool_export *row) {
     int room = -1;
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
-        if (is_same(&region->shares[i], row)) return i;
-        if (room < 0 && is_free(&region->shares[i])) room = i;
+        if (is_same(&region->pool_exports[i], row)) return i;
+        if (room < 0 && is_free(&region->pool_exports[i])) room = i;
     }
     return room;
 }
@@ -32,7 +32,7 @@ static int place_of(const struct region *region, const struct region_pool_export
 bool pool_exports_add(struct region *region, const struct region_pool_export *row) {
     int place = place_of(region, row);
     if (place < 0) return false;
-    struct region_pool_export *into = &region->shares[place];
+    struct region_pool_export *into = &region->pool_exports[place];
     if (!is_free(into)) return true;
     struct region_pool_export unfinished = *row;
     unfinished.kind = POOL_EXPORT_FREE;
@@ -44,7 +44,7 @@ bool pool_exports_add(struct region *region, const struct region_pool_export *ro
 bool pool_exports_end(struct region *region, int slot, uint64_t pool) {
     bool any = false;
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
-        struct region_pool_export *row = &region->shares[i];
+        struct region_pool_export *row = &region->pool_exports[i];
         if (is_free(row) || row->slot != (uint32_t)slot || (pool != EVERY_POOL && row->pool != pool)) continue;
         __atomic_store_n(&row->kind, POOL_EXPORT_FREE, __ATOMIC_RELEASE);
         any = true;
@@ -58,9 +58,9 @@ static bool is_of(const struct region_pool_export *row, uint32_t kind, int card)
 
 /* Whether a row of the same memory stands before this one, or a maker's anywhere. */
 static bool is_counted(const struct region *region, int at) {
-    const struct region_pool_export *row = &region->shares[at];
+    const struct region_pool_export *row = &region->pool_exports[at];
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
-        const struct region_pool_export *other = &region->shares[i];
+        const struct region_pool_export *other = &region->pool_exports[i];
         if (other->group != row->group || other->card != row->card || i == at) continue;
         if (other->kind == POOL_EXPORTER || (other->kind == POOL_IMPORTER && i < at)) return true;
     }
@@ -70,16 +70,16 @@ static bool is_counted(const struct region *region, int at) {
 uint64_t pool_exports_orphaned_bytes(const struct region *region, int card) {
     uint64_t bytes = 0;
     for (int i = 0; i < REGION_POOL_EXPORTS; i++)
-        if (is_of(&region->shares[i], POOL_IMPORTER, card) && !is_counted(region, i))
-            bytes = saturating_add(bytes, region->shares[i].bytes);
+        if (is_of(&region->pool_exports[i], POOL_IMPORTER, card) && !is_counted(region, i))
+            bytes = saturating_add(bytes, region->pool_exports[i].bytes);
     return bytes;
 }
 
 /* Whether the process has a row of the same memory before this one. */
 static bool is_made_before(const struct region *region, int at) {
-    const struct region_pool_export *row = &region->shares[at];
+    const struct region_pool_export *row = &region->pool_exports[at];
     for (int i = 0; i < at; i++) {
-        const struct region_pool_export *other = &region->shares[i];
+        const struct region_pool_export *other = &region->pool_exports[i];
         if (is_of(other, POOL_EXPORTER, (int)row->card) && other->slot == row->slot && other->group == row->group)
             return true;
     }
@@ -89,7 +89,7 @@ static bool is_made_before(const struct region *region, int at) {
 uint64_t pool_exports_exported_bytes(const struct region *region, int slot, int card) {
     uint64_t bytes = 0;
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
-        const struct region_pool_export *row = &region->shares[i];
+        const struct region_pool_export *row = &region->pool_exports[i];
         if (is_of(row, POOL_EXPORTER, card) && row->slot == (uint32_t)slot && !is_made_before(region, i))
             bytes = saturating_add(bytes, row->bytes);
     }
