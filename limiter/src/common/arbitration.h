@@ -16,8 +16,7 @@
  * That client sends its request all the same: it confirms the prediction.
  *
  * Trust. The client bounds every value that it reads from the page (compute/turn_limits.c). The arbiter ends turns by
- * its own clock, so that a client's false or missing messages do not delay other clients.
- */
+ * its own clock, so that a client's false or missing messages do not delay other clients. */
 #ifndef VGPU_COMMON_ARBITRATION_H
 #define VGPU_COMMON_ARBITRATION_H
 

@@ -13,8 +13,7 @@
 typedef void (*fork_forget_function)(void);
 
 /* Registers a function to be called in the child. The linker collects the registrations in the section `vgpu_fork`;
- * their order is undefined. All locks of process/lock.c are held during the call, so the function takes none of them.
- */
+ * their order is undefined. It is called with all locks of process/lock.c held, so it takes none. */
 #define FORGET_IN_CHILD(function)                                                                                 \
     static const fork_forget_function registered_##function __attribute__((used, retain, section("vgpu_fork"))) = \
         function
