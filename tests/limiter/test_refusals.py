@@ -147,7 +147,7 @@ def test_a_full_pipe_or_a_closed_one_stops_nobody(container: Container) -> None:
 def test_where_the_region_is_none_the_line_says_so(container: Container) -> None:
     done = ask(container, "alloc", "2", VGPU_REGION_FILE="/dev/null")
     assert results(done) == [OUT_OF_MEMORY]
-    assert "/dev/null is no region" in done.stderr
+    assert "/dev/null cannot be used as the region" in done.stderr
     assert "there is no region to account for it" in done.stderr
 
 
