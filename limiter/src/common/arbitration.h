@@ -9,11 +9,11 @@
  *
  * Turns. A client whose page says `contended` = 0 launches without a turn. If it requests a turn anyway, the arbiter
  * grants it immediately; such a turn is void, and `turn` is 0 again, once the card becomes contended. A client that was
- * idle for two seconds is told that it is contended, because other clients may begin at the same moment as it does: it
- * must request a turn. A client that has more to launch when its turn ends requests the next turn immediately, not
- * after its work has drained: otherwise the arbiter grants the card to another waiting client, which may rank lower.
- * The arbiter may grant a turn just before the request of a client that comes at regular intervals (docs/adr/0019).
- * That client sends its request all the same: it confirms the prediction.
+ * idle for two seconds reads `contended` = 1 and must request a turn, because another client may begin at the same
+ * moment. A client that has more to launch when its turn ends requests the next turn immediately, not after its work
+ * has drained: otherwise the arbiter grants the card to another waiting client, which may rank lower. The arbiter may
+ * grant a turn just before the request of a client that comes at regular intervals (docs/adr/0019). That client sends
+ * its request nevertheless, which confirms the prediction.
  *
  * Trust. The client bounds every value that it reads from the page (compute/turn_limits.c). The arbiter ends turns by
  * its own clock, so that a client's false or missing messages do not delay other clients. */

@@ -66,8 +66,8 @@ static bool is_served_next(struct region_card *card, uint32_t ticket, uint64_t n
 }
 
 /* Time in ns until no other process has the turn and the debt is repaid. */
-static uint64_t time_to_free(struct region_card *card, uint32_t who, unsigned share, uint64_t now) {
-    bool is_held_by_other = card->holder != 0 && card->holder != who;
+static uint64_t time_to_free(struct region_card *card, uint32_t process, unsigned share, uint64_t now) {
+    bool is_held_by_other = card->holder != 0 && card->holder != process;
     uint64_t wait = is_held_by_other ? remaining_turn(card, now) : 0;
     refill(card, share, now);
     if (wait) return wait;
@@ -75,26 +75,26 @@ static uint64_t time_to_free(struct region_card *card, uint32_t who, unsigned sh
     return time_to_repay(card, share);
 }
 
-static void give_turn(struct region_card *card, uint32_t who, uint64_t now) {
-    __atomic_store_n(&card->holder, who, __ATOMIC_RELAXED);
+static void give_turn(struct region_card *card, uint32_t process, uint64_t now) {
+    __atomic_store_n(&card->holder, process, __ATOMIC_RELAXED);
     __atomic_store_n(&card->leased_until, now + INITIAL_TURN, __ATOMIC_RELAXED);
 }
 
-uint64_t token_bucket_take(struct region_card *card, uint32_t who, uint32_t *ticket, unsigned share, uint64_t now) {
+uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share, uint64_t now) {
     draw_ticket(card, ticket);
-    uint64_t wait = time_to_free(card, who, share, now);
+    uint64_t wait = time_to_free(card, process, share, now);
     if (!wait && !is_served_next(card, *ticket, now)) return RETRY_INTERVAL;
     card->free_since = 0;
     if (wait) return wait;
     card->served = *ticket;
     *ticket = 0;
-    give_turn(card, who, now);
+    give_turn(card, process, now);
     return 0;
 }
 
-void token_bucket_seize(struct region_card *card, uint32_t who, uint64_t now) {
+void token_bucket_seize(struct region_card *card, uint32_t process, uint64_t now) {
     card->free_since = 0;
-    give_turn(card, who, now);
+    give_turn(card, process, now);
 }
 
 bool token_bucket_covers(const struct region_card *card, uint64_t expected) {
@@ -108,8 +108,8 @@ void token_bucket_show_use(struct region_card *card, uint64_t until) {
         __atomic_store_n(&card->leased_until, until, __ATOMIC_RELAXED);
 }
 
-void token_bucket_extend_turn(struct region_card *card, uint32_t who, uint64_t until) {
-    if (__atomic_load_n(&card->holder, __ATOMIC_RELAXED) == who)
+void token_bucket_extend_turn(struct region_card *card, uint32_t process, uint64_t until) {
+    if (__atomic_load_n(&card->holder, __ATOMIC_RELAXED) == process)
         __atomic_store_n(&card->leased_until, until, __ATOMIC_RELAXED);
 }
 
@@ -120,7 +120,7 @@ static uint64_t uncharged_part(const struct region_card *card, uint64_t cost, ui
     return cost < since ? cost : since;
 }
 
-void token_bucket_charge(struct region_card *card, uint32_t who, unsigned share, uint64_t cost, uint64_t now) {
+void token_bucket_charge(struct region_card *card, uint32_t process, unsigned share, uint64_t cost, uint64_t now) {
     uint64_t uncharged = uncharged_part(card, cost, now);
     card->charged_until = now;
     refill(card, share, now);
@@ -128,7 +128,7 @@ void token_bucket_charge(struct region_card *card, uint32_t who, unsigned share,
     cap(card);
     __atomic_store_n(&card->gpu_ns, card->gpu_ns + uncharged, __ATOMIC_RELAXED);
     windows_update(card, now);
-    if (card->holder == who) card->holder = 0;
+    if (card->holder == process) card->holder = 0;
     __atomic_fetch_add(&card->turns, 1, __ATOMIC_RELEASE);
 }
 

@@ -3,7 +3,8 @@
  * the turn: only that process launches.
  *
  * Pure: the clock is an argument, `now` is CLOCK_MONOTONIC in ns. The caller holds the region's lock (LOCK_REGION),
- * except where a function says that it needs no lock. `who` names a process as `region_card.holder` does. */
+ * except where a function says that it needs no lock. `process` identifies a process, with the values of
+ * `region_card.holder`. */
 #ifndef VGPU_REGION_TOKEN_BUCKET_H
 #define VGPU_REGION_TOKEN_BUCKET_H
 
@@ -19,14 +20,14 @@
  * not trusted. */
 #define TOKEN_BUCKET_TURN_MAX (1000 * NS_PER_MS)
 
-/* Takes the turn for `who` and returns 0, or returns how many ns to wait before the next try. The present holder loses
- * the turn once it has expired, whether the holder is dead, stopped or idle. Waiting processes are served in the order
- * of their tickets: `*ticket` is 0 at the first call and then the caller's place in the queue; the next process in the
- * queue is skipped if it does not call again within 1 ms. `share` is 1 to 99 percent. */
-uint64_t token_bucket_take(struct region_card *card, uint32_t who, uint32_t *ticket, unsigned share, uint64_t now);
+/* Takes the turn for `process` and returns 0, or returns how many ns to wait before the next try. The present holder
+ * loses the turn once it has expired, whether the holder is dead, stopped or idle. Waiting processes are served in the
+ * order of their tickets: `*ticket` is 0 at the first call and then the caller's place in the queue; the next process
+ * in the queue is skipped if it does not call again within 1 ms. `share` is 1 to 99 percent. */
+uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share, uint64_t now);
 
-/* Takes the turn for `who`, whoever has it. */
-void token_bucket_seize(struct region_card *card, uint32_t who, uint64_t now);
+/* Takes the turn for `process`, even if another process has it. */
+void token_bucket_seize(struct region_card *card, uint32_t process, uint64_t now);
 
 /* Whether the holder may keep the turn after a charge of `expected` ns: tokens are left then, and no process waits.
  * Needs no lock. */
@@ -35,12 +36,12 @@ bool token_bucket_covers(const struct region_card *card, uint64_t expected);
 /* Shows to readers outside that the card is used until `until`, also without turns. Needs no lock. */
 void token_bucket_show_use(struct region_card *card, uint64_t until);
 
-/* Moves the end of the turn of `who` to `until`; no effect where another process has the turn. Needs no lock. */
-void token_bucket_extend_turn(struct region_card *card, uint32_t who, uint64_t until);
+/* Moves the end of the turn of `process` to `until`; no effect where another process has the turn. Needs no lock. */
+void token_bucket_extend_turn(struct region_card *card, uint32_t process, uint64_t until);
 
-/* Ends the turn of `who` and charges `cost` ns of GPU time, which it used just before `now`. Time for which another
+/* Ends the turn of `process` and charges `cost` ns of GPU time, which it used just before `now`. Time for which another
  * process of the container was charged already is not charged twice. */
-void token_bucket_charge(struct region_card *card, uint32_t who, unsigned share, uint64_t cost, uint64_t now);
+void token_bucket_charge(struct region_card *card, uint32_t process, unsigned share, uint64_t cost, uint64_t now);
 
 /* Counts a launch that waited `ns`. Needs no lock. */
 void token_bucket_count_wait(struct region_card *card, uint64_t ns);
