@@ -17,7 +17,8 @@ from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
 LINE = re.compile(
-    r"vgpu\[\d+\](?: \((\d+) warnings suppressed\))?: (\w+) refused: (\d+) bytes asked, (\d+) used, limit (\d+) on (\S+)"
+    r"vgpu\[\d+\](?: \((\d+) warnings suppressed\))?: (\w+) refused: "
+    r"(\d+) bytes asked, (\d+) used, limit (\d+) on (\S+)"
 )
 KINDS = {
     "alloc": ("cuMemAlloc_v2", 80),
