@@ -37,13 +37,13 @@ struct pool {
     uint64_t lost;   /* guarded: bytes that are charged for lost memory (books/exports.h) */
 };
 
-/* Bytes that a pool has reserved now; asks the driver, 0 where it refuses to say. */
+/* Bytes that a pool has reserved now; asks the driver; 0 where it returns an error. */
 uint64_t pools_reserved(const struct pool *pool);
 
-/* Bytes of a pool that are allocated now; asks the driver, 0 where it refuses to say. */
+/* Bytes of a pool that are allocated now; asks the driver; 0 where it returns an error. */
 uint64_t pools_used(const struct pool *pool);
 
-/* Release threshold of a pool in bytes; asks the driver, 0 where it refuses to say. */
+/* Release threshold of a pool in bytes; asks the driver; 0 where it returns an error. */
 uint64_t pools_threshold(const struct pool *pool);
 
 /* Index of a pool in the table, as long as the pool is in it. */
