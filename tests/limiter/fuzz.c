@@ -48,7 +48,7 @@ static void hostile_region(void) {
         account_count_refusal(region, (int)next(60) - 10);
         account_add_pool_export(region, &(struct region_pool_export){.key = next(9), .bytes = state, .card = next(60), .slot = next(2000),
                                                      .kind = 1 + next(2)}, state);
-        region->shares[next(REGION_POOL_EXPORTS)].kind = next(3);
+        region->pool_exports[next(REGION_POOL_EXPORTS)].kind = next(3);
         account_end_pool_exports(region, (int)next(2000) - 500, next(3), (int)next(60) - 10, state);
         account_recompute(region);
         account_clear(region, (int)next(2000) - 500);

@@ -21,7 +21,7 @@
 
 /* A descriptor is looked at by its number (descriptors.c), which may be another file's by then that another thread is
  * closing: what is found there says so. */
-const char *__tsan_default_suppressions(void) { return "race:file_of"; }
+const char *__tsan_default_suppressions(void) { return "race:file_id"; }
 
 CUcontext context;
 nvmlDevice_t card;

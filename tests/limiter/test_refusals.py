@@ -17,7 +17,8 @@ from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
 LINE = re.compile(
-    r"vgpu\[\d+\](?: \((\d+) more left out\))?: (\w+) refused: (\d+) bytes asked, (\d+) used, limit (\d+) on (\S+)"
+    r"vgpu\[\d+\](?: \((\d+) warnings suppressed\))?: (\w+) refused: "
+    r"(\d+) bytes asked, (\d+) used, limit (\d+) on (\S+)"
 )
 KINDS = {
     "alloc": ("cuMemAlloc_v2", 80),
@@ -147,7 +148,7 @@ def test_a_full_pipe_or_a_closed_one_stops_nobody(container: Container) -> None:
 def test_where_the_region_is_none_the_line_says_so(container: Container) -> None:
     done = ask(container, "alloc", "2", VGPU_REGION_FILE="/dev/null")
     assert results(done) == [OUT_OF_MEMORY]
-    assert "/dev/null is no region" in done.stderr
+    assert "/dev/null cannot be used as the region" in done.stderr
     assert "there is no region to account for it" in done.stderr
 
 

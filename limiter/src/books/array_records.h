@@ -1,5 +1,5 @@
-/* What was charged for things that the driver names by a handle and that are no pointers: arrays. Pure but for its own
- * lock. */
+/* Sizes of arrays and mipmapped arrays, by the driver's handle, so that the charge is known when they are destroyed.
+ * Every function takes LOCK_ARRAY_RECORDS. Pure apart from that. */
 #ifndef VGPU_BOOKS_ARRAY_RECORDS_H
 #define VGPU_BOOKS_ARRAY_RECORDS_H
 
@@ -7,15 +7,15 @@
 #include <stdint.h>
 
 struct array_record {
-    int card;
+    int card; /* the region's row */
     int device;
-    uint64_t bytes; /* asked of the driver; what is charged for it is the caller's rule */
+    uint64_t bytes; /* what the array requires, as the driver says; the caller's rule makes a charge of it */
 };
 
-/* False when memory is out. A handle that is there already is a new thing's: the former one went unseen. */
-bool array_records_add(uint64_t handle, struct array_record array_record);
+/* Adds a record; false where malloc fails. A record with this handle is replaced: its array must have ended unseen. */
+bool array_records_add(uint64_t handle, struct array_record record);
 
-/* Removes it; false where the handle is unknown. */
-bool array_records_take(uint64_t handle, struct array_record *array_record);
+/* Removes a record; false where the handle is unknown. */
+bool array_records_take(uint64_t handle, struct array_record *record);
 
 #endif

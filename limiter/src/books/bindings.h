@@ -1,22 +1,25 @@
-/* Physical memory that a thing of the driver's holds part by part: an array's tiles, a multicast object's ranges. Each
- * is a reference (backings.h) until it is unbound, another is bound in its place, or its owner ends. Pure but
- * for its own lock. */
+/* Physical memory that other objects of the driver hold part by part: arrays hold it by tiles, multicast objects by
+ * ranges, external memory as a whole. Each binding is a reference (books/physical_memory.h) until the part is unbound
+ * or bound to other memory, or the owner ends. Every function takes LOCK_BINDINGS and LOCK_PHYSICAL_MEMORY, one after
+ * the other. Pure apart from that. */
 #ifndef VGPU_BOOKS_BINDINGS_H
 #define VGPU_BOOKS_BINDINGS_H
 
 #include "books/physical_memory.h"
 
-/* `place` tells the owner's parts apart; `number` and `sort` are of a reference that the binding takes over. What
- * changed with the end of the one that was there before. */
-struct physical_memory bindings_put(uint64_t owner, uint64_t place, uint64_t number, enum reference_kind sort);
+/* Binds `part` of `owner`, both the driver's or the caller's identifiers, to the memory `number`; the binding takes
+ * over a reference of `kind` from the caller. `number` 0 unbinds the part. Returns what changes because the former
+ * binding of the part ends. */
+struct physical_memory bindings_put(uint64_t owner, uint64_t part, uint64_t number, enum reference_kind kind);
 
-/* One ends. */
-struct physical_memory bindings_remove(uint64_t owner, uint64_t place);
+/* Unbinds a part. Returns what changes because its binding ends. */
+struct physical_memory bindings_remove(uint64_t owner, uint64_t part);
 
-/* A further reference, unseen, to the memory bound there; 0 where there is none. */
-uint64_t bindings_hold(uint64_t owner, uint64_t place);
+/* Adds a reference of REFERENCE_UNSEEN to the memory that a part is bound to; returns its number, 0 where there is
+ * none. */
+uint64_t bindings_hold(uint64_t owner, uint64_t part);
 
-/* The first of all of an owner's ends; false where there is none. */
+/* Removes one binding of an owner and stores what changes in `change`; false where the owner has no binding left. */
 bool bindings_remove_any(uint64_t owner, struct physical_memory *change);
 
 #endif

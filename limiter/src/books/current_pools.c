@@ -5,25 +5,26 @@
 #include "driver/function_table.h"
 #include "region/account.h"
 
+/* The current pools of devices beyond this number are not cached. */
 enum { DEVICES = 64 };
 
-static struct pool *current[DEVICES]; /* atomically; NULL: the driver is to be asked */
-static unsigned changes;              /* atomically: of what is current */
-static bool was_chosen;               /* atomically: what is current, by the program */
+static struct pool *cached[DEVICES]; /* atomic: current pool of each device; NULL = the driver must be asked */
+static unsigned invalidations;       /* atomic: how often `cached` was cleared */
+static bool was_chosen;              /* atomic: the program has chosen a current pool; never reset */
 
-/* A new pool has reserved nothing, and nothing is charged for it. Of one that was there before we heard of it a
- * measurement may have: it is charged by the next one. */
-static struct pool *add_on(CUmemoryPool handle, CUdevice device, bool is_managed, bool is_new) {
-    struct pool made = {.handle = handle, .card = -1, .is_managed = is_managed};
+/* A new pool has reserved nothing and is charged nothing. The memory of a pool that existed before may already be in a
+ * measured charge: its `settled` is set out of date, so that a measurement charges it instead of the difference. */
+static struct pool *add_pool(CUmemoryPool handle, CUdevice device, bool is_managed, bool is_new) {
+    struct pool added = {.handle = handle, .card = -1, .is_managed = is_managed};
     struct region *region = container_region();
-    made.is_counted = cards_of_device(device, made.uuid);
-    if (made.is_counted) container_join(made.uuid);
-    if (region) made.card = account_find_card(region, made.uuid);
-    if (region) made.measured = account_corrections_field(region, container_slot(region), made.card);
-    made.kept = pools_threshold(&made);
-    made.seen = is_new ? 0 : pools_reserved(&made);
-    if (made.measured) made.settled = __atomic_load_n(made.measured, __ATOMIC_ACQUIRE) - !is_new;
-    return pools_add(handle, &made);
+    added.is_counted = cards_of_device(device, added.uuid);
+    if (added.is_counted) container_join(added.uuid);
+    if (region) added.card = account_find_card(region, added.uuid);
+    if (region) added.measured = account_corrections_field(region, container_slot(region), added.card);
+    added.kept = pools_threshold(&added);
+    added.seen = is_new ? 0 : pools_reserved(&added);
+    if (added.measured) added.settled = __atomic_load_n(added.measured, __ATOMIC_ACQUIRE) - !is_new;
+    return pools_add(handle, &added);
 }
 
 void current_pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type, bool is_new) {
@@ -33,7 +34,7 @@ void current_pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUm
     bool is_on_card = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
     if (pools_find(handle)) return;
     if (is_on_card || (is_managed && REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS))
-        add_on(handle, device, is_managed, is_new);
+        add_pool(handle, device, is_managed, is_new);
     else
         pools_add(handle, &on_host);
 }
@@ -55,25 +56,25 @@ struct pool *current_pools_find(CUmemoryPool handle) {
     CUdevice device;
     struct pool *pool = handle ? pools_find(handle) : NULL;
     if (pool || !handle || !find_device(handle, &device)) return pool;
-    return add_on(handle, device, false, false);
+    return add_pool(handle, device, false, false);
 }
 
 void current_pools_invalidate(void) {
-    __atomic_fetch_add(&changes, 1, __ATOMIC_SEQ_CST);
-    for (int device = 0; device < DEVICES; device++) __atomic_store_n(&current[device], NULL, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&invalidations, 1, __ATOMIC_SEQ_CST);
+    for (int device = 0; device < DEVICES; device++) __atomic_store_n(&cached[device], NULL, __ATOMIC_SEQ_CST);
 }
 
-/* What was asked for while it changed is not kept. */
-static struct pool *ask_current(CUdevice device) {
+/* Caches the driver's answer, unless the cache was invalidated while the driver was asked. */
+static struct pool *query_current(CUdevice device) {
     CUmemoryPool handle;
-    unsigned before = __atomic_load_n(&changes, __ATOMIC_SEQ_CST);
+    unsigned invalidations_before = __atomic_load_n(&invalidations, __ATOMIC_SEQ_CST);
     if (REAL(cuDeviceGetMemPool)(&handle, device) != CUDA_SUCCESS) return NULL;
     struct pool *pool = pools_find(handle);
-    if (!pool) pool = add_on(handle, device, false, false);
+    if (!pool) pool = add_pool(handle, device, false, false);
     if (device >= DEVICES) return pool;
-    __atomic_store_n(&current[device], pool, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&changes, __ATOMIC_SEQ_CST) != before)
-        __atomic_store_n(&current[device], NULL, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&cached[device], pool, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&invalidations, __ATOMIC_SEQ_CST) != invalidations_before)
+        __atomic_store_n(&cached[device], NULL, __ATOMIC_SEQ_CST);
     return pool;
 }
 
@@ -82,8 +83,8 @@ static bool find_current_device(CUdevice *device) {
     return cards_is_single() || (REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS && *device >= 0);
 }
 
-static struct pool *known_on(CUdevice device) {
-    return device < DEVICES ? __atomic_load_n(&current[device], __ATOMIC_ACQUIRE) : NULL;
+static struct pool *cached_on(CUdevice device) {
+    return device < DEVICES ? __atomic_load_n(&cached[device], __ATOMIC_ACQUIRE) : NULL;
 }
 
 void current_pools_note_choice(void) {
@@ -94,12 +95,12 @@ void current_pools_note_choice(void) {
 struct pool *current_pools_cached_default(void) {
     CUdevice device;
     if (__atomic_load_n(&was_chosen, __ATOMIC_RELAXED)) return NULL;
-    return find_current_device(&device) ? known_on(device) : NULL;
+    return find_current_device(&device) ? cached_on(device) : NULL;
 }
 
 struct pool *current_pools_get(void) {
     CUdevice device;
     if (!find_current_device(&device)) return NULL;
-    struct pool *pool = known_on(device);
-    return pool ? pool : ask_current(device);
+    struct pool *pool = cached_on(device);
+    return pool ? pool : query_current(device);
 }

@@ -1,33 +1,40 @@
-/* What a pool has exported, by steps of 32 MiB of its addresses. The memory of an exported pointer's steps is kept by
- * the pool, freed or not, until another pointer that lies there is exported, or the pool is destroyed; allocating there
- * again takes other memory. Freed and given back, it is not in what the pool has reserved, so in nobody's figure: lost
- * (measured on an H200, driver 580). Pure but for its own lock. */
+/* Pool memory that this process has exported, by steps of 32 MiB of a pool's address range.
+ *
+ * A pool keeps the memory of each step that an exported pointer lies in, freed or not, until another pointer in that
+ * step is exported or the pool is destroyed; what is allocated at these addresses meanwhile is other memory. Exported
+ * memory that was freed and given back is lost: it stays on the card, but is no longer part of what the driver says the
+ * pool has reserved, nor of any process's figure in NVML (measured on an H200, driver 580).
+ *
+ * `pool` is the library's number for the pool (books/pool_ids.h), never 0. Every function takes LOCK_EXPORTS, except
+ * exports_any. Pure apart from that. */
 #ifndef VGPU_BOOKS_EXPORTS_H
 #define VGPU_BOOKS_EXPORTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a pool grows by, or a multiple of it (measured on an H200, driver 580). */
+/* Pools grow by this size in bytes, or by a multiple of it (measured on an H200, driver 580). */
 #define POOL_STEP (32ULL << 20)
 
-/* Whether anything ever was. */
+/* Whether this process has ever exported pool memory. Needs no lock. */
 bool exports_any(void);
 
-/* The pointer at an address is exported; its pool is told by number, never 0. False when our own memory is out. */
+/* Records that the pointer at an address is exported. False where malloc fails. */
 bool exports_add(uint64_t pool, uint64_t address, uint64_t size);
 
-/* A pointer, exported or not, is freed. */
+/* Records that a pointer is freed; no effect where it was not exported. */
 void exports_free(uint64_t address);
 
-/* The pool has given back so much: up to that of what it has exported and freed is lost now. */
+/* Records that a pool has given back `bytes` to the card: as many of its exported and freed bytes are lost now. */
 void exports_shrink(uint64_t pool, uint64_t bytes);
 
-/* Bytes that are lost; and of all that was exported. */
+/* Bytes of a pool that are lost. */
 uint64_t exports_lost_bytes(uint64_t pool);
+
+/* Bytes of all steps of a pool that exported pointers lie in, or lay in. */
 uint64_t exports_bytes(uint64_t pool);
 
-/* The pool is gone. */
+/* Forgets a pool that was destroyed. */
 void exports_end_pool(uint64_t pool);
 
 #endif

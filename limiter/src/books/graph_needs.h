@@ -1,4 +1,5 @@
-/* What each graph that can be launched needs for its own allocations, on each device. Pure but for its own lock. */
+/* Bytes that each instantiated graph needs for its own allocations, for each device. Every function takes
+ * LOCK_GRAPH_NEEDS, except where it says that it needs no lock. Pure apart from that. */
 #ifndef VGPU_BOOKS_GRAPH_NEEDS_H
 #define VGPU_BOOKS_GRAPH_NEEDS_H
 
@@ -7,15 +8,20 @@
 
 #include "region/region.h"
 
-/* Whether there was ever a graph that needs anything, and one that leaves allocations to others. */
+/* Whether there was ever a graph that needs memory. Needs no lock. */
 bool graph_needs_any(void);
+
+/* Whether there was ever a graph that does not free all of its allocations. Needs no lock. */
 bool graph_needs_any_left(void);
 
-/* A graph was instantiated, or changed: its need in bytes. It is no more. */
+/* Sets the needs of a graph that was instantiated or updated, by device. `leaves`: it does not free all of its
+ * allocations. */
 void graph_needs_put(uint64_t graph, const uint64_t bytes[REGION_CARDS], bool leaves);
+
+/* Forgets a graph that was destroyed. */
 void graph_needs_remove(uint64_t graph);
 
-/* Its needs, and on how many of the first devices there may be one; 0 where there is none. */
+/* Fills `bytes[0]` to `bytes[n - 1]` with a graph's needs, by device, and returns n; 0 where it needs nothing. */
 int graph_needs_of(uint64_t graph, uint64_t bytes[REGION_CARDS]);
 
 #endif

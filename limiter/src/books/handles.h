@@ -1,25 +1,24 @@
-/* The handles of physical memory. Not locked: its users lock. */
+/* Handles of physical memory (CUmemGenericAllocationHandle). Not locked: the caller holds LOCK_PHYSICAL_MEMORY. */
 #ifndef VGPU_BOOKS_HANDLES_H
 #define VGPU_BOOKS_HANDLES_H
 
 #include "books/references.h"
 
-/* Of the memory of that number. A number of 0 is none. */
 struct handle {
-    uint64_t number;
-    enum reference_kind sort;
+    uint64_t number; /* of the memory; 0 = none */
+    enum reference_kind kind;
 };
 
-/* A reference by a handle, which may have some already; false when our own memory is out. */
+/* Adds a reference by a handle, which may have some already. False where malloc fails. */
 bool handles_add(uint64_t value, struct handle handle);
 
-/* Which memory's it is. */
+/* The memory of a handle. */
 struct handle handles_find(uint64_t value);
 
-/* The same, and one of its references ends. */
+/* Removes one reference of a handle, and returns its memory. */
 struct handle handles_release(uint64_t value);
 
-/* In the child of a fork. */
+/* Removes all handles, in the child of a fork. */
 void handles_forget_all(void);
 
 #endif

@@ -4,82 +4,84 @@
 
 enum { FIRST_SIZE = 256 };
 
-/* Device pointers are aligned, so their low bits say little: Fibonacci hashing takes the high ones. */
-static size_t home(const struct hash_table *ledger, uint64_t key) {
-    return (size_t)((key * 0x9e3779b97f4a7c15ULL) >> 32) & (ledger->size - 1);
+/* Fibonacci hashing, because device pointers are aligned: it makes the index of high bits of a product, not of low
+ * bits. */
+static size_t home_index(const struct hash_table *table, uint64_t key) {
+    return (size_t)((key * 0x9e3779b97f4a7c15ULL) >> 32) & (table->size - 1);
 }
 
-static size_t next(const struct hash_table *ledger, size_t place) { return (place + 1) & (ledger->size - 1); }
+static size_t next_index(const struct hash_table *table, size_t index) { return (index + 1) & (table->size - 1); }
 
-/* Where the key stands, or the empty place where it would. */
-static size_t find(const struct hash_table *ledger, uint64_t key) {
-    size_t place = home(ledger, key);
-    while (ledger->entries[place].key != 0 && ledger->entries[place].key != key) place = next(ledger, place);
-    return place;
+/* Index of the key's entry, or of the empty place where it would be put. */
+static size_t find_index(const struct hash_table *table, uint64_t key) {
+    size_t index = home_index(table, key);
+    while (table->entries[index].key != 0 && table->entries[index].key != key) index = next_index(table, index);
+    return index;
 }
 
-static bool grow(struct hash_table *ledger) {
-    size_t size = ledger->size ? ledger->size * 2 : FIRST_SIZE;
-    struct hash_table bigger = {calloc(size, sizeof *ledger->entries), size, ledger->count};
+static bool grow(struct hash_table *table) {
+    size_t size = table->size ? table->size * 2 : FIRST_SIZE;
+    struct hash_table bigger = {calloc(size, sizeof *table->entries), size, table->count};
     if (!bigger.entries) return false;
-    for (size_t i = 0; i < ledger->size; i++)
-        if (ledger->entries[i].key != 0) bigger.entries[find(&bigger, ledger->entries[i].key)] = ledger->entries[i];
-    free(ledger->entries);
-    *ledger = bigger;
+    for (size_t i = 0; i < table->size; i++)
+        if (table->entries[i].key != 0) bigger.entries[find_index(&bigger, table->entries[i].key)] = table->entries[i];
+    free(table->entries);
+    *table = bigger;
     return true;
 }
 
-bool hash_table_put(struct hash_table *ledger, struct hash_table_entry entry) {
-    if (ledger->count * 2 >= ledger->size && !grow(ledger)) return false;
-    size_t place = find(ledger, entry.key);
-    ledger->count += ledger->entries[place].key == 0;
-    ledger->entries[place] = entry;
+bool hash_table_put(struct hash_table *table, struct hash_table_entry entry) {
+    if (table->count * 2 >= table->size && !grow(table)) return false;
+    size_t index = find_index(table, entry.key);
+    table->count += table->entries[index].key == 0;
+    table->entries[index] = entry;
     return true;
 }
 
-/* Moves back what stood behind the hole and would no longer be found. */
-static void close_hole(struct hash_table *ledger, size_t hole) {
-    for (size_t place = next(ledger, hole); ledger->entries[place].key != 0; place = next(ledger, place)) {
-        size_t wanted = home(ledger, ledger->entries[place].key);
-        size_t mask = ledger->size - 1;
-        if (((place - wanted) & mask) < ((place - hole) & mask)) continue;
-        ledger->entries[hole] = ledger->entries[place];
-        hole = place;
+/* Moves entries behind a removed one back, because a search stops at the first empty place. */
+static void close_hole(struct hash_table *table, size_t hole) {
+    for (size_t index = next_index(table, hole); table->entries[index].key != 0; index = next_index(table, index)) {
+        size_t home = home_index(table, table->entries[index].key);
+        size_t mask = table->size - 1;
+        if (((index - home) & mask) < ((index - hole) & mask)) continue;
+        table->entries[hole] = table->entries[index];
+        hole = index;
     }
-    ledger->entries[hole].key = 0;
+    table->entries[hole].key = 0;
 }
 
-/* An empty place may hold what is left of a former entry. */
-struct hash_table_entry hash_table_find(const struct hash_table *ledger, uint64_t key) {
-    struct hash_table_entry none = {0};
-    if (key == 0 || ledger->count == 0) return none;
-    struct hash_table_entry found = ledger->entries[find(ledger, key)];
-    return found.key != 0 ? found : none;
+/* Only `key` says whether a place is empty: the other fields keep the values of a removed entry. */
+struct hash_table_entry hash_table_find(const struct hash_table *table, uint64_t key) {
+    struct hash_table_entry empty = {0};
+    if (key == 0 || table->count == 0) return empty;
+    struct hash_table_entry found = table->entries[find_index(table, key)];
+    return found.key != 0 ? found : empty;
 }
 
-struct hash_table_entry hash_table_take(struct hash_table *ledger, uint64_t key) {
-    struct hash_table_entry found = hash_table_find(ledger, key);
+struct hash_table_entry hash_table_take(struct hash_table *table, uint64_t key) {
+    struct hash_table_entry found = hash_table_find(table, key);
     if (found.key == 0) return found;
-    ledger->count--;
-    close_hole(ledger, find(ledger, key));
+    table->count--;
+    close_hole(table, find_index(table, key));
     return found;
 }
 
-/* Taking one out moves others. Its key is 0 where there is none. */
-static struct hash_table_entry any_of(const struct hash_table *ledger, uint64_t other) {
-    for (size_t i = 0; i < ledger->size; i++)
-        if (ledger->entries[i].key != 0 && ledger->entries[i].other == other) return ledger->entries[i];
+static struct hash_table_entry first_with_value(const struct hash_table *table, uint64_t value) {
+    for (size_t i = 0; i < table->size; i++)
+        if (table->entries[i].key != 0 && table->entries[i].value == value) return table->entries[i];
     return (struct hash_table_entry){0};
 }
 
-bool hash_table_take_all(struct hash_table *ledger, uint64_t other) {
-    size_t before = ledger->count;
-    for (struct hash_table_entry left = any_of(ledger, other); left.key != 0; left = any_of(ledger, other))
-        hash_table_take(ledger, left.key);
-    return ledger->count != before;
+/* Searches from the start for each entry, because removing an entry moves others. */
+bool hash_table_take_all(struct hash_table *table, uint64_t value) {
+    size_t count_before = table->count;
+    for (struct hash_table_entry entry = first_with_value(table, value); entry.key != 0;
+         entry = first_with_value(table, value))
+        hash_table_take(table, entry.key);
+    return table->count != count_before;
 }
 
-void hash_table_clear(struct hash_table *ledger) {
-    free(ledger->entries);
-    *ledger = (struct hash_table){0};
+void hash_table_clear(struct hash_table *table) {
+    free(table->entries);
+    *table = (struct hash_table){0};
 }

@@ -4,8 +4,8 @@
 #include "process/fork.h"
 #include "process/lock.h"
 
-static struct hash_table pointers; /* under the mutex: by address, `other` is the pool */
-static bool is_any;                /* atomically: never unset */
+static struct hash_table pointers; /* LOCK_IMPORTS; key: the address, value: the pool */
+static bool is_any;                /* atomic; never reset */
 
 static void forget(void) {
     hash_table_clear(&pointers);
@@ -15,13 +15,13 @@ FORGET_IN_CHILD(forget);
 
 bool imports_any(void) { return __atomic_load_n(&is_any, __ATOMIC_ACQUIRE); }
 
-/* One that is opened twice has one address, and is freed once. */
+/* A pointer that is imported twice has one address and is freed once, so it has one entry. */
 bool imports_add(uint64_t pool, uint64_t address) {
     lock_take(LOCK_IMPORTS);
-    bool kept = hash_table_put(&pointers, (struct hash_table_entry){.key = address, .other = pool});
+    bool is_added = hash_table_put(&pointers, (struct hash_table_entry){.key = address, .value = pool});
     __atomic_store_n(&is_any, true, __ATOMIC_RELEASE);
     lock_release(LOCK_IMPORTS);
-    return kept;
+    return is_added;
 }
 
 void imports_free(uint64_t address) {
@@ -32,7 +32,7 @@ void imports_free(uint64_t address) {
 
 bool imports_end_pool(uint64_t pool) {
     lock_take(LOCK_IMPORTS);
-    bool any = pool != 0 && hash_table_take_all(&pointers, pool);
+    bool had_pointers = pool != 0 && hash_table_take_all(&pointers, pool);
     lock_release(LOCK_IMPORTS);
-    return any;
+    return had_pointers;
 }

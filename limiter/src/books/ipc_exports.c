@@ -5,12 +5,12 @@
 #include "process/fork.h"
 #include "process/lock.h"
 
-static struct hash_table chunks; /* under the mutex: those that have a handle */
+static struct hash_table chunks; /* LOCK_IPC_EXPORTS; key: a chunk with an IPC handle */
 
 static void forget(void) { hash_table_clear(&chunks); }
 FORGET_IN_CHILD(forget);
 
-/* Never 0, which is the ledger's mark of emptiness. */
+/* Never 0, which marks an empty place in a hash table. */
 static uint64_t chunk_of(uint64_t pointer) { return pointer / GRANULARITY + 1; }
 
 void ipc_exports_add(uint64_t pointer) {
@@ -21,7 +21,7 @@ void ipc_exports_add(uint64_t pointer) {
 
 bool ipc_exports_remove(uint64_t pointer) {
     lock_take(LOCK_IPC_EXPORTS);
-    bool found = hash_table_take(&chunks, chunk_of(pointer)).key != 0;
+    bool was_exported = hash_table_take(&chunks, chunk_of(pointer)).key != 0;
     lock_release(LOCK_IPC_EXPORTS);
-    return found;
+    return was_exported;
 }

@@ -1,26 +1,25 @@
-/* Where physical memory is mapped. Not locked: its users lock. */
+/* Address ranges to which physical memory is mapped (cuMemMap). Not locked: the caller holds LOCK_PHYSICAL_MEMORY. */
 #ifndef VGPU_BOOKS_MAPPINGS_H
 #define VGPU_BOOKS_MAPPINGS_H
 
 #include "books/references.h"
 
-/* Of the memory of that number, by a handle of that sort. A number of 0 is none. */
 struct mapping {
-    uint64_t number;
-    enum reference_kind sort;
-    uint64_t size;
+    uint64_t number;          /* of the memory; 0 = no mapping */
+    enum reference_kind kind; /* of the handle that it was mapped by */
+    uint64_t size;            /* bytes */
 };
 
-/* False when our own memory is out. */
+/* Adds a mapping that begins at an address. False where malloc fails. */
 bool mappings_add(uint64_t address, struct mapping mapping);
 
-/* The mapping around an address, which need not be the mapping's first. */
+/* The mapping that contains an address. */
 struct mapping mappings_at(uint64_t address);
 
-/* The mapping that begins at an address, which ends. */
+/* Removes the mapping that begins at an address. */
 struct mapping mappings_take(uint64_t address);
 
-/* In the child of a fork. */
+/* Removes all mappings, in the child of a fork. */
 void mappings_forget_all(void);
 
 #endif

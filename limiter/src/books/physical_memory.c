@@ -1,4 +1,4 @@
-/* The three books together, under one lock: what refers to memory, its handles, its mappings. */
+/* Combines the tables of handles.c, mappings.c and references.c under one lock. */
 #include "books/physical_memory.h"
 
 #include "books/handles.h"
@@ -14,42 +14,40 @@ static void forget(void) {
 }
 FORGET_IN_CHILD(forget);
 
-/* The functions down to the next line are called under the mutex. */
-
+/* The caller holds LOCK_PHYSICAL_MEMORY. */
 static bool add_handle(uint64_t value, struct handle handle) {
-    bool added = handle.number != 0 && handles_add(value, handle);
-    if (added) references_add(handle.number, handle.sort);
-    return added;
+    bool is_added = handle.number != 0 && handles_add(value, handle);
+    if (is_added) references_add(handle.number, handle.kind);
+    return is_added;
 }
 
-static uint64_t refer(uint64_t number, enum reference_kind sort) {
-    references_add(number, sort);
+/* The caller holds LOCK_PHYSICAL_MEMORY. */
+static uint64_t add_reference(uint64_t number, enum reference_kind kind) {
+    references_add(number, kind);
     return number;
 }
 
-/* The functions from here on take it. */
-
-bool physical_memory_create(uint64_t handle, struct physical_memory physical_memory) {
+bool physical_memory_create(uint64_t handle, struct physical_memory memory) {
     lock_take(LOCK_PHYSICAL_MEMORY);
-    uint64_t number = references_begin(physical_memory);
-    bool kept = add_handle(handle, (struct handle){number, REFERENCE_MADE});
-    if (!kept) references_cancel(number);
+    uint64_t number = references_begin(memory);
+    bool is_added = add_handle(handle, (struct handle){number, REFERENCE_MADE});
+    if (!is_added) references_cancel(number);
     lock_release(LOCK_PHYSICAL_MEMORY);
-    return kept;
+    return is_added;
 }
 
 void physical_memory_retain(uint64_t handle, uint64_t address) {
     lock_take(LOCK_PHYSICAL_MEMORY);
     struct mapping mapping = mappings_at(address);
-    add_handle(handle, (struct handle){mapping.number, mapping.sort});
+    add_handle(handle, (struct handle){mapping.number, mapping.kind});
     lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 void physical_memory_map(uint64_t address, uint64_t size, uint64_t handle) {
     lock_take(LOCK_PHYSICAL_MEMORY);
-    struct handle by = handles_find(handle);
-    struct mapping mapping = {by.number, by.sort, size};
-    if (by.number != 0 && mappings_add(address, mapping)) references_add(by.number, by.sort);
+    struct handle found = handles_find(handle);
+    struct mapping mapping = {found.number, found.kind, size};
+    if (found.number != 0 && mappings_add(address, mapping)) references_add(found.number, found.kind);
     lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
@@ -61,7 +59,7 @@ void physical_memory_export(uint64_t handle, int descriptor) {
 
 uint64_t physical_memory_begin_pool(void) {
     lock_take(LOCK_PHYSICAL_MEMORY);
-    uint64_t number = refer(references_begin_pool(), REFERENCE_MADE);
+    uint64_t number = add_reference(references_begin_pool(), REFERENCE_MADE);
     lock_release(LOCK_PHYSICAL_MEMORY);
     return number;
 }
@@ -84,36 +82,36 @@ void physical_memory_disown(int descriptor) {
     lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
-void physical_memory_hold_again(uint64_t number, enum reference_kind sort) {
+void physical_memory_hold_again(uint64_t number, enum reference_kind kind) {
     lock_take(LOCK_PHYSICAL_MEMORY);
-    references_add(number, sort);
+    references_add(number, kind);
     lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 uint64_t physical_memory_hold(uint64_t handle) {
     lock_take(LOCK_PHYSICAL_MEMORY);
-    uint64_t number = refer(handles_find(handle).number, REFERENCE_UNSEEN);
+    uint64_t number = add_reference(handles_find(handle).number, REFERENCE_UNSEEN);
     lock_release(LOCK_PHYSICAL_MEMORY);
     return number;
 }
 
 uint64_t physical_memory_hold_at(uint64_t address) {
     lock_take(LOCK_PHYSICAL_MEMORY);
-    uint64_t number = refer(mappings_at(address).number, REFERENCE_UNSEEN);
+    uint64_t number = add_reference(mappings_at(address).number, REFERENCE_UNSEEN);
     lock_release(LOCK_PHYSICAL_MEMORY);
     return number;
 }
 
 uint64_t physical_memory_hold_imported(int descriptor) {
     lock_take(LOCK_PHYSICAL_MEMORY);
-    uint64_t number = refer(references_exported(descriptor), REFERENCE_IMPORTED);
+    uint64_t number = add_reference(references_exported(descriptor), REFERENCE_IMPORTED);
     lock_release(LOCK_PHYSICAL_MEMORY);
     return number;
 }
 
-struct physical_memory physical_memory_drop(uint64_t number, enum reference_kind sort) {
+struct physical_memory physical_memory_drop(uint64_t number, enum reference_kind kind) {
     lock_take(LOCK_PHYSICAL_MEMORY);
-    struct physical_memory change = references_drop(number, sort);
+    struct physical_memory change = references_drop(number, kind);
     lock_release(LOCK_PHYSICAL_MEMORY);
     return change;
 }
@@ -129,17 +127,17 @@ struct physical_memory physical_memory_end_pool(uint64_t number, int card, uint6
 struct physical_memory physical_memory_release(uint64_t handle) {
     lock_take(LOCK_PHYSICAL_MEMORY);
     struct handle released = handles_release(handle);
-    struct physical_memory change = references_drop(released.number, released.sort);
+    struct physical_memory change = references_drop(released.number, released.kind);
     lock_release(LOCK_PHYSICAL_MEMORY);
     return change;
 }
 
-/* Mappings of one call follow each other without a gap; one that is unknown leaves its address to be tried no further.
- */
+/* The mappings that one cuMemUnmap removes follow each other without a gap, so the caller can stop at the first address
+ * without a known mapping. */
 bool physical_memory_unmap(uint64_t *address, uint64_t end, struct physical_memory *change) {
     lock_take(LOCK_PHYSICAL_MEMORY);
     struct mapping mapping = *address < end ? mappings_take(*address) : (struct mapping){0};
-    if (mapping.number != 0) *change = references_drop(mapping.number, mapping.sort);
+    if (mapping.number != 0) *change = references_drop(mapping.number, mapping.kind);
     lock_release(LOCK_PHYSICAL_MEMORY);
     *address += mapping.size;
     return mapping.number != 0;

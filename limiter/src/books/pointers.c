@@ -6,8 +6,10 @@
 #include "process/fork.h"
 #include "process/lock.h"
 
-static struct hash_table pointers; /* under the mutex: `bytes` 0 marks a piece, `other` 1 managed memory */
-static struct hash_table chunks;   /* under the mutex: by chunk, `count` is of its pieces */
+/* The tables are under LOCK_POINTERS.
+ * pointers: key: the address, bytes: its charge, 0 = a piece, value: 1 = managed memory.
+ * chunks: key: `chunk_of` an address, count: of the pieces in the chunk. */
+static struct hash_table pointers, chunks;
 
 static void forget(void) {
     hash_table_clear(&pointers);
@@ -15,51 +17,51 @@ static void forget(void) {
 }
 FORGET_IN_CHILD(forget);
 
-/* Where all pointers lie that were ever here; atomically, under the mutex when written. A pool's, which lie elsewhere,
- * are told by it without the mutex. */
+/* Lowest and highest address that was ever added. Atomic, written under LOCK_POINTERS. Pointers of pools lie outside
+ * this range, so that freeing them takes no lock. */
 static uint64_t lowest = UINT64_MAX, highest;
 
-/* Under the mutex. */
+/* The caller holds LOCK_POINTERS. */
 static bool put(struct hash_table_entry entry) {
     if (entry.key < lowest) __atomic_store_n(&lowest, entry.key, __ATOMIC_RELAXED);
     if (entry.key > highest) __atomic_store_n(&highest, entry.key, __ATOMIC_RELAXED);
     return hash_table_put(&pointers, entry);
 }
 
-static bool is_elsewhere(uint64_t pointer) {
+static bool is_out_of_range(uint64_t pointer) {
     return pointer < __atomic_load_n(&lowest, __ATOMIC_RELAXED) ||
            pointer > __atomic_load_n(&highest, __ATOMIC_RELAXED);
 }
 
-/* Never 0, which is the ledger's mark of emptiness. */
+/* Never 0, which marks an empty place in a hash table. */
 static uint64_t chunk_of(uint64_t pointer) { return pointer / GRANULARITY + 1; }
 
-bool pointers_add(uint64_t pointer, struct pointer_charge holding) {
-    struct hash_table_entry entry = {pointer, holding.bytes, holding.is_managed, 0, holding.card};
+bool pointers_add(uint64_t pointer, struct pointer_charge charge) {
+    struct hash_table_entry entry = {pointer, charge.bytes, charge.is_managed, 0, charge.card};
     lock_take(LOCK_POINTERS);
-    bool kept = put(entry);
+    bool is_added = put(entry);
     lock_release(LOCK_POINTERS);
-    return kept;
+    return is_added;
 }
 
-/* Under the mutex. What was taken out leaves room to be put in again. */
+/* The caller holds LOCK_POINTERS. Putting the chunk back cannot fail: the place that it was taken from is free. */
 static bool join(uint64_t pointer) {
     struct hash_table_entry chunk = hash_table_take(&chunks, chunk_of(pointer));
     if (chunk.key == 0) return false;
-    bool kept = put((struct hash_table_entry){.key = pointer, .card = chunk.card});
-    chunk.count += kept;
+    bool is_added = put((struct hash_table_entry){.key = pointer, .card = chunk.card});
+    chunk.count += is_added;
     hash_table_put(&chunks, chunk);
-    return kept;
+    return is_added;
 }
 
 bool pointers_join_chunk(uint64_t pointer) {
     lock_take(LOCK_POINTERS);
-    bool joined = join(pointer);
+    bool has_joined = join(pointer);
     lock_release(LOCK_POINTERS);
-    return joined;
+    return has_joined;
 }
 
-/* Under the mutex. */
+/* The caller holds LOCK_POINTERS. */
 static bool add_chunk(uint64_t pointer, int card) {
     if (!hash_table_put(&chunks, (struct hash_table_entry){.key = chunk_of(pointer), .count = 1, .card = card}))
         return false;
@@ -68,15 +70,15 @@ static bool add_chunk(uint64_t pointer, int card) {
     return false;
 }
 
-bool pointers_add_piece(uint64_t pointer, int card, bool *spare) {
+bool pointers_add_piece(uint64_t pointer, int card, bool *is_surplus) {
     lock_take(LOCK_POINTERS);
-    *spare = join(pointer);
-    bool kept = *spare || add_chunk(pointer, card);
+    *is_surplus = join(pointer);
+    bool is_added = *is_surplus || add_chunk(pointer, card);
     lock_release(LOCK_POINTERS);
-    return kept;
+    return is_added;
 }
 
-/* Under the mutex. Whether the piece was its chunk's last. */
+/* True where the piece was the last of its chunk. The caller holds LOCK_POINTERS. */
 static bool leave_chunk(uint64_t pointer) {
     struct hash_table_entry chunk = hash_table_take(&chunks, chunk_of(pointer));
     if (chunk.count <= 1) return chunk.key != 0;
@@ -85,23 +87,23 @@ static bool leave_chunk(uint64_t pointer) {
     return false;
 }
 
-bool pointers_take(uint64_t pointer, struct pointer_charge *holding) {
-    if (is_elsewhere(pointer)) return false;
+bool pointers_take(uint64_t pointer, struct pointer_charge *charge) {
+    if (is_out_of_range(pointer)) return false;
     lock_take(LOCK_POINTERS);
     struct hash_table_entry entry = hash_table_take(&pointers, pointer);
-    *holding = (struct pointer_charge){entry.card, entry.bytes, entry.key != 0 && entry.bytes == 0, entry.other != 0};
-    if (holding->is_piece && leave_chunk(pointer)) holding->bytes = GRANULARITY;
+    *charge = (struct pointer_charge){entry.card, entry.bytes, entry.key != 0 && entry.bytes == 0, entry.value != 0};
+    if (charge->is_piece && leave_chunk(pointer)) charge->bytes = GRANULARITY;
     lock_release(LOCK_POINTERS);
     return entry.key != 0;
 }
 
-uint64_t pointers_put_back(uint64_t pointer, const struct pointer_charge *holding) {
-    bool spare = false;
-    if (holding->is_piece)
-        pointers_add_piece(pointer, holding->card, &spare);
+uint64_t pointers_put_back(uint64_t pointer, const struct pointer_charge *charge) {
+    bool is_surplus = false;
+    if (charge->is_piece)
+        pointers_add_piece(pointer, charge->card, &is_surplus);
     else
-        pointers_add(pointer, *holding);
-    return spare ? holding->bytes : 0;
+        pointers_add(pointer, *charge);
+    return is_surplus ? charge->bytes : 0;
 }
 
 uint64_t *pointers_list(size_t *count) {

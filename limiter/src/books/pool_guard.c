@@ -6,23 +6,25 @@
 #include "process/fork.h"
 #include "process/lock.h"
 
-enum { PAUSE_NS = 10000 };
+/* Interval at which a destroying thread checks whether readers are left. */
+enum { POLL_INTERVAL_NS = 10000 };
 
-static unsigned users; /* atomically */
-static bool is_ending; /* atomically, under the mutex when written */
+static unsigned readers;   /* atomic: threads inside */
+static bool is_destroying; /* atomic, written under LOCK_POOL_GUARD */
 
 static void forget(void) {
-    users = 0;
-    is_ending = false;
+    readers = 0;
+    is_destroying = false;
 }
 FORGET_IN_CHILD(forget);
 
-void pool_guard_leave(void) { __atomic_fetch_sub(&users, 1, __ATOMIC_SEQ_CST); }
+void pool_guard_leave(void) { __atomic_fetch_sub(&readers, 1, __ATOMIC_SEQ_CST); }
 
-/* Both sides say what they do before they look what the other does. */
+/* Reader and destroyer each announce themselves before they check for the other, so at least one of them sees the
+ * other: hence the sequentially consistent order. */
 static bool try_enter(void) {
-    __atomic_fetch_add(&users, 1, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&is_ending, __ATOMIC_SEQ_CST)) return true;
+    __atomic_fetch_add(&readers, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&is_destroying, __ATOMIC_SEQ_CST)) return true;
     pool_guard_leave();
     return false;
 }
@@ -36,11 +38,12 @@ void pool_guard_enter(void) {
 
 void pool_guard_begin_destroy(void) {
     lock_take(LOCK_POOL_GUARD);
-    __atomic_store_n(&is_ending, true, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&users, __ATOMIC_SEQ_CST) != 0) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    __atomic_store_n(&is_destroying, true, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&readers, __ATOMIC_SEQ_CST) != 0)
+        nanosleep(&(struct timespec){.tv_nsec = POLL_INTERVAL_NS}, NULL);
 }
 
 void pool_guard_end_destroy(void) {
-    __atomic_store_n(&is_ending, false, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&is_destroying, false, __ATOMIC_SEQ_CST);
     lock_release(LOCK_POOL_GUARD);
 }

@@ -5,23 +5,23 @@
 #include "process/fork.h"
 #include "process/lock.h"
 
-static struct hash_table pools; /* under the mutex: by handle, `other` is the number, `bytes` what is charged */
+static struct hash_table pools; /* LOCK_POOL_IDS; key: the handle, value: the number, bytes: `charged` */
 
 static void forget(void) { hash_table_clear(&pools); }
 FORGET_IN_CHILD(forget);
 
-static struct shared_pool of(struct hash_table_entry entry) {
-    return (struct shared_pool){entry.other, entry.bytes, entry.card};
+static struct shared_pool pool_of(struct hash_table_entry entry) {
+    return (struct shared_pool){entry.value, entry.bytes, entry.card};
 }
 
-/* Under the mutex. */
+/* The caller holds LOCK_POOL_IDS. */
 static bool put(uint64_t handle, struct shared_pool pool) {
     return hash_table_put(&pools, (struct hash_table_entry){handle, pool.charged, pool.number, 0, pool.card});
 }
 
 struct shared_pool pool_ids_get(uint64_t handle) {
     lock_take(LOCK_POOL_IDS);
-    struct shared_pool pool = of(hash_table_find(&pools, handle));
+    struct shared_pool pool = pool_of(hash_table_find(&pools, handle));
     if (pool.number == 0) pool.number = physical_memory_begin_pool();
     if (pool.number != 0 && !put(handle, pool)) pool.number = 0;
     lock_release(LOCK_POOL_IDS);
@@ -30,7 +30,7 @@ struct shared_pool pool_ids_get(uint64_t handle) {
 
 void pool_ids_charge(uint64_t handle, int card, uint64_t bytes) {
     lock_take(LOCK_POOL_IDS);
-    struct shared_pool pool = of(hash_table_find(&pools, handle));
+    struct shared_pool pool = pool_of(hash_table_find(&pools, handle));
     pool.charged += bytes;
     pool.card = card;
     put(handle, pool);
@@ -45,7 +45,7 @@ void pool_ids_put(uint64_t handle, struct shared_pool pool) {
 
 struct shared_pool pool_ids_take(uint64_t handle) {
     lock_take(LOCK_POOL_IDS);
-    struct shared_pool pool = of(hash_table_take(&pools, handle));
+    struct shared_pool pool = pool_of(hash_table_take(&pools, handle));
     lock_release(LOCK_POOL_IDS);
     return pool;
 }

@@ -1,28 +1,28 @@
-/* Our own numbers for the pools that this process shares with others, as maker or importer: handles come again, these
- * do not. Pure but for its own lock. */
+/* Numbers for the pools that this process shares with others, as exporter or importer. The library assigns them,
+ * because the driver reuses handles. Every function takes LOCK_POOL_IDS; pool_ids_get also takes LOCK_PHYSICAL_MEMORY.
+ * Pure apart from that. */
 #ifndef VGPU_BOOKS_POOL_IDS_H
 #define VGPU_BOOKS_POOL_IDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* `charged` bytes of a card are what an importer is charged for pointers that there was no row (shares.h) for. */
 struct shared_pool {
-    uint64_t number; /* 0: none */
-    uint64_t charged;
-    int card;
+    uint64_t number;  /* a memory number (books/physical_memory.h); 0 = none */
+    uint64_t charged; /* bytes that an importer is charged for pointers that the region has no row for */
+    int card;         /* of `charged`: the region's row */
 };
 
-/* The pool of that handle, numbered if it is not yet; its number is 0 when our own memory is out. */
+/* The shared pool of a handle, with a new number where it has none; the number is 0 where malloc fails. */
 struct shared_pool pool_ids_get(uint64_t handle);
 
-/* Notes what is charged for it, or more of it. */
+/* Adds `bytes` on `card` to what is charged for a pool. */
 void pool_ids_charge(uint64_t handle, int card, uint64_t bytes);
 
-/* Puts one back that was taken. */
+/* Adds a pool again that was removed by pool_ids_take; nothing for number 0. */
 void pool_ids_put(uint64_t handle, struct shared_pool pool);
 
-/* Forgets it, which has ended. */
+/* Removes and returns a pool that is being destroyed. */
 struct shared_pool pool_ids_take(uint64_t handle);
 
 #endif

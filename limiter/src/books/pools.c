@@ -9,60 +9,63 @@
 #include "process/fork.h"
 #include "process/lock.h"
 
-/* Where a pool was that is destroyed: looking for another goes on behind it. */
-static struct CUmemPoolHandle_st *const GONE = (struct CUmemPoolHandle_st *)1;
+/* Handle of a place whose pool was destroyed: unlike NULL, it does not end a search. */
+static struct CUmemPoolHandle_st *const DESTROYED = (struct CUmemPoolHandle_st *)1;
 
-static struct pool places[POOLS];  /* the handles atomically, under the mutex when written */
-static uint64_t used_most[POOLS];  /* atomically; a free may be told when its pool's place is another's */
-static struct pool *listed[POOLS]; /* under the mutex when written: the places ever taken, in that order */
-static unsigned count;             /* atomically, under the mutex when written: places ever taken */
-static unsigned suspended;         /* under the mutex */
+static struct pool table[POOLS]; /* hash table by handle, open addressing; see struct pool */
+static uint64_t used_max[POOLS]; /* atomic: upper bound of the allocated bytes of each pool in `table` */
 
-static uint64_t ask(const struct pool *pool, CUmemPool_attribute which) {
+/* The places in `table` that were ever used, in order of first use. Written under LOCK_POOLS, before `count`. */
+static struct pool *listed[POOLS];
+static unsigned count;     /* atomic, written under LOCK_POOLS: number of places in `listed` */
+static unsigned suspended; /* LOCK_POOLS: calls under way that may destroy pools */
+
+static uint64_t query_attribute(const struct pool *pool, CUmemPool_attribute which) {
     cuuint64_t value = 0;
     return REAL(cuMemPoolGetAttribute)(pool->handle, which, &value) == CUDA_SUCCESS ? value : 0;
 }
 
-static uint64_t attribute(const struct pool *pool, CUmemPool_attribute which) {
-    if (!capture_was_seen()) return ask(pool, which);
+static uint64_t attribute_of(const struct pool *pool, CUmemPool_attribute which) {
+    if (!capture_was_seen()) return query_attribute(pool, which);
     uint64_t value = 0;
-    CAPTURE_ALLOWS(value = ask(pool, which));
+    CAPTURE_ALLOWS(value = query_attribute(pool, which));
     return value;
 }
 
-uint64_t pools_reserved(const struct pool *pool) { return attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT); }
+uint64_t pools_reserved(const struct pool *pool) { return attribute_of(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT); }
 
-uint64_t pools_used(const struct pool *pool) { return attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT); }
+uint64_t pools_used(const struct pool *pool) { return attribute_of(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT); }
 
-uint64_t pools_threshold(const struct pool *pool) { return attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD); }
+uint64_t pools_threshold(const struct pool *pool) { return attribute_of(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD); }
 
-int pools_index(const struct pool *pool) { return (int)(pool - places); }
+int pools_index(const struct pool *pool) { return (int)(pool - table); }
 
 uint64_t pools_add_used(const struct pool *pool, uint64_t bytes) {
-    return __atomic_add_fetch(&used_most[pools_index(pool)], bytes, __ATOMIC_RELAXED);
+    return __atomic_add_fetch(&used_max[pools_index(pool)], bytes, __ATOMIC_RELAXED);
 }
 
 void pools_set_used(const struct pool *pool, uint64_t bytes) {
-    __atomic_store_n(&used_most[pools_index(pool)], bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&used_max[pools_index(pool)], bytes, __ATOMIC_RELAXED);
 }
 
-/* Where that was too much, which a pool in another's place may have, the sum is huge and the driver asked. */
+/* The bound may wrap below zero if the pool was destroyed and another one has its place. Then the bound is huge, and
+ * the driver is asked at the next allocation. */
 void pools_subtract_used(struct recent_allocation freed) {
-    if (freed.bytes) __atomic_fetch_sub(&used_most[freed.pool], freed.bytes, __ATOMIC_RELAXED);
+    if (freed.bytes) __atomic_fetch_sub(&used_max[freed.pool], freed.bytes, __ATOMIC_RELAXED);
 }
 
-/* The handle's place, or the first that it may take; NULL where all are taken. */
-static struct pool *place_of(CUmemoryPool handle) {
-    struct pool *room = NULL;
+/* The place of a handle, else the first place that it may use; NULL where all are in use. */
+static struct pool *find_place(CUmemoryPool handle) {
+    struct pool *free_place = NULL;
     size_t home = (size_t)(((uintptr_t)handle * 0x9e3779b97f4a7c15ULL) >> 32);
     for (size_t i = 0; i < POOLS; i++) {
-        struct pool *pool = &places[(home + i) % POOLS];
-        CUmemoryPool there = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
-        if (there == handle) return pool;
-        if (!room && (there == GONE || !there)) room = pool;
-        if (!there) return room;
+        struct pool *pool = &table[(home + i) % POOLS];
+        CUmemoryPool present = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
+        if (present == handle) return pool;
+        if (!free_place && (present == DESTROYED || !present)) free_place = pool;
+        if (!present) return free_place;
     }
-    return room;
+    return free_place;
 }
 
 void pools_lock(void) { lock_take(LOCK_POOLS); }
@@ -70,28 +73,29 @@ void pools_lock(void) { lock_take(LOCK_POOLS); }
 void pools_unlock(void) { lock_release(LOCK_POOLS); }
 
 struct pool *pools_find(CUmemoryPool handle) {
-    struct pool *pool = handle != GONE ? place_of(handle) : NULL;
+    struct pool *pool = handle != DESTROYED ? find_place(handle) : NULL;
     return pool && __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) == handle ? pool : NULL;
 }
 
-/* Under the mutex. */
+/* The caller holds LOCK_POOLS. */
 static void list(struct pool *pool) {
     listed[count] = pool;
     __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
 }
 
-/* All but its handle, which others may be comparing: a place taken anew stays GONE until it is filled. */
-static void fill(struct pool *pool, const struct pool *made) {
-    size_t behind = offsetof(struct pool, uuid);
-    memcpy((char *)pool + behind, (const char *)made + behind, sizeof *pool - behind);
+/* Copies all fields but the handle, which other threads may be comparing: a place that is used anew stays DESTROYED
+ * until its fields are complete. */
+static void fill(struct pool *pool, const struct pool *source) {
+    size_t offset = offsetof(struct pool, uuid);
+    memcpy((char *)pool + offset, (const char *)source + offset, sizeof *pool - offset);
 }
 
-struct pool *pools_add(CUmemoryPool handle, const struct pool *made) {
+struct pool *pools_add(CUmemoryPool handle, const struct pool *source) {
     lock_take(LOCK_POOLS);
-    struct pool *pool = place_of(handle);
+    struct pool *pool = find_place(handle);
     if (pool && pool->handle != handle) {
         bool is_first = !pool->handle;
-        fill(pool, made);
+        fill(pool, source);
         pools_set_used(pool, 0);
         __atomic_store_n(&pool->handle, handle, __ATOMIC_RELEASE);
         if (is_first) list(pool);
@@ -119,10 +123,10 @@ void pools_resume(void) {
     lock_release(LOCK_POOLS);
 }
 
-/* Under the mutex. */
+/* The caller holds LOCK_POOLS. */
 static struct pool take(struct pool *pool) {
     struct pool taken = *pool;
-    __atomic_store_n(&pool->handle, GONE, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool->handle, DESTROYED, __ATOMIC_RELEASE);
     return taken;
 }
 
@@ -137,20 +141,20 @@ struct pool pools_remove(CUmemoryPool handle) {
 
 struct pool pools_remove_any(void) {
     for (unsigned i = 0; i < count; i++)
-        if (listed[i]->handle != GONE) return pools_remove(listed[i]->handle);
+        if (listed[i]->handle != DESTROYED) return pools_remove(listed[i]->handle);
     return (struct pool){0};
 }
 
 static bool is_on(const struct pool *pool, int card) {
-    return __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) != GONE && pool->is_counted && pool->card == card;
+    return __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) != DESTROYED && pool->is_counted && pool->card == card;
 }
 
-/* What it has given back may have been exported. */
+/* Memory that the pool has given back may have been exported: then it is lost. */
 void pools_read_reserved(struct pool *pool) {
     uint64_t number = __atomic_load_n(&pool->number, __ATOMIC_RELAXED);
-    uint64_t before = pool->seen;
+    uint64_t last_seen = pool->seen;
     __atomic_store_n(&pool->seen, pools_reserved(pool), __ATOMIC_RELAXED);
-    if (number != 0 && pool->seen < before) exports_shrink(number, before - pool->seen);
+    if (number != 0 && pool->seen < last_seen) exports_shrink(number, last_seen - pool->seen);
 }
 
 bool pools_may_have_shrunk(const struct pool *pool) {
@@ -174,9 +178,9 @@ bool pools_read_card(int card, uint64_t *measured) {
     return !suspended;
 }
 
-struct pool *pools_next(int card, unsigned *at) {
-    while (!suspended && *at < count)
-        if (is_on(listed[(*at)++], card)) return listed[*at - 1];
+struct pool *pools_next(int card, unsigned *index) {
+    while (!suspended && *index < count)
+        if (is_on(listed[(*index)++], card)) return listed[*index - 1];
     return NULL;
 }
 
@@ -190,7 +194,7 @@ void pools_mark_charged(int card, uint32_t settled) {
 
 static void forget(void) {
     current_pools_invalidate();
-    memset(places, 0, sizeof places);
+    memset(table, 0, sizeof table);
     count = suspended = 0;
 }
 FORGET_IN_CHILD(forget);

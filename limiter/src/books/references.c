@@ -3,80 +3,80 @@
 #include "books/descriptors.h"
 #include "books/hash_table.h"
 
-static struct hash_table backings; /* by number; `other` says whether it is hidden, `count` whether a pool's */
-static struct hash_table counts[REFERENCE_KINDS]; /* by number, `count` of them */
-static struct hash_table descriptors;             /* see descriptors.h */
-static uint64_t last_number;
+/* All under LOCK_PHYSICAL_MEMORY. */
+static struct hash_table memories; /* key: the memory number, value: 1 = hidden, count: 1 = a pool's memory */
+static struct hash_table counts[REFERENCE_KINDS]; /* key: the memory number, count: of its references of a kind */
+static struct hash_table descriptors;             /* books/descriptors.h */
+static uint64_t last_number;                      /* the last memory number that was given */
 
 void references_forget_all(void) {
-    hash_table_clear(&backings);
-    for (int sort = 0; sort < REFERENCE_KINDS; sort++) hash_table_clear(&counts[sort]);
+    hash_table_clear(&memories);
+    for (int kind = 0; kind < REFERENCE_KINDS; kind++) hash_table_clear(&counts[kind]);
     descriptors_forget_all(&descriptors);
 }
 
-uint64_t references_begin(struct physical_memory physical_memory) {
-    struct hash_table_entry entry = {++last_number, physical_memory.bytes, 0, 0, physical_memory.card};
-    return hash_table_put(&backings, entry) ? last_number : 0;
+uint64_t references_begin(struct physical_memory memory) {
+    struct hash_table_entry entry = {++last_number, memory.bytes, 0, 0, memory.card};
+    return hash_table_put(&memories, entry) ? last_number : 0;
 }
 
 uint64_t references_begin_pool(void) {
     struct hash_table_entry entry = {++last_number, 0, 0, 1, 0};
-    return hash_table_put(&backings, entry) ? last_number : 0;
+    return hash_table_put(&memories, entry) ? last_number : 0;
 }
 
 void references_set_pool(uint64_t number, int card, uint64_t bytes) {
-    struct hash_table_entry entry = hash_table_find(&backings, number);
+    struct hash_table_entry entry = hash_table_find(&memories, number);
     entry.card = card;
     entry.bytes = bytes;
-    if (entry.key != 0) hash_table_put(&backings, entry);
+    if (entry.key != 0) hash_table_put(&memories, entry);
 }
 
-void references_cancel(uint64_t number) { hash_table_take(&backings, number); }
+void references_cancel(uint64_t number) { hash_table_take(&memories, number); }
 
-static uint32_t count_of(uint64_t number, enum reference_kind sort) {
-    return hash_table_find(&counts[sort], number).count;
+static uint32_t count_of(uint64_t number, enum reference_kind kind) {
+    return hash_table_find(&counts[kind], number).count;
 }
 
-static void count(uint64_t number, enum reference_kind sort, uint32_t more) {
-    struct hash_table_entry entry = {.key = number, .count = count_of(number, sort) + more};
+static void add_to_count(uint64_t number, enum reference_kind kind, uint32_t change) {
+    struct hash_table_entry entry = {.key = number, .count = count_of(number, kind) + change};
     if (entry.count != 0)
-        hash_table_put(&counts[sort], entry);
+        hash_table_put(&counts[kind], entry);
     else
-        hash_table_take(&counts[sort], number);
+        hash_table_take(&counts[kind], number);
 }
 
-void references_add(uint64_t number, enum reference_kind sort) {
-    if (hash_table_find(&backings, number).key != 0) count(number, sort, 1);
+void references_add(uint64_t number, enum reference_kind kind) {
+    if (hash_table_find(&memories, number).key != 0) add_to_count(number, kind, 1);
 }
 
-static struct physical_memory freed(const struct hash_table_entry *physical_memory) {
-    bool is_exported = descriptors_forget(&descriptors, physical_memory->key);
-    hash_table_take(&backings, physical_memory->key);
-    uint64_t pool = physical_memory->count ? physical_memory->key : 0;
-    return (struct physical_memory){
-        physical_memory->card, physical_memory->bytes, MEMORY_FREED, physical_memory->other != 0, is_exported, pool};
+static struct physical_memory free_memory(const struct hash_table_entry *memory) {
+    bool is_exported = descriptors_forget(&descriptors, memory->key);
+    hash_table_take(&memories, memory->key);
+    uint64_t pool = memory->count ? memory->key : 0;
+    return (struct physical_memory){memory->card, memory->bytes, MEMORY_FREED, memory->value != 0, is_exported, pool};
 }
 
-/* What has changed since it was looked at last. */
-static struct physical_memory look(uint64_t number) {
-    struct hash_table_entry physical_memory = hash_table_find(&backings, number);
-    if (physical_memory.key == 0 || (physical_memory.other == 0 && count_of(number, REFERENCE_MADE)))
-        return (struct physical_memory){0};
+/* Finds the state of the memory from its references, and returns what changed since the last call. NVML counts the
+ * memory while it has a reference of REFERENCE_MADE, or one of REFERENCE_IMPORTED and no open descriptor. */
+static struct physical_memory update_state(uint64_t number) {
+    struct hash_table_entry memory = hash_table_find(&memories, number);
+    if (memory.key == 0 || (memory.value == 0 && count_of(number, REFERENCE_MADE))) return (struct physical_memory){0};
     bool is_open = descriptors_are_open(&descriptors, number);
     bool is_imported = count_of(number, REFERENCE_IMPORTED) != 0;
     if (!is_open && !is_imported && !count_of(number, REFERENCE_MADE) && !count_of(number, REFERENCE_UNSEEN))
-        return freed(&physical_memory);
+        return free_memory(&memory);
     bool is_hidden = !count_of(number, REFERENCE_MADE) && (is_open || !is_imported);
-    if (is_hidden == (physical_memory.other != 0)) return (struct physical_memory){0};
-    physical_memory.other = is_hidden;
-    hash_table_put(&backings, physical_memory);
-    return (struct physical_memory){
-        physical_memory.card, physical_memory.bytes, is_hidden ? MEMORY_HIDDEN : MEMORY_SHOWN, false, false, 0};
+    if (is_hidden == (memory.value != 0)) return (struct physical_memory){0};
+    memory.value = is_hidden;
+    hash_table_put(&memories, memory);
+    return (struct physical_memory){memory.card, memory.bytes, is_hidden ? MEMORY_HIDDEN : MEMORY_SHOWN,
+                                    false,       false,        0};
 }
 
-struct physical_memory references_drop(uint64_t number, enum reference_kind sort) {
-    if (count_of(number, sort)) count(number, sort, (uint32_t)-1);
-    return look(number);
+struct physical_memory references_drop(uint64_t number, enum reference_kind kind) {
+    if (count_of(number, kind)) add_to_count(number, kind, (uint32_t)-1);
+    return update_state(number);
 }
 
 void references_export(uint64_t number, int descriptor) { descriptors_add(&descriptors, descriptor, number); }
@@ -87,7 +87,7 @@ void references_disown(int descriptor) { descriptors_remove(&descriptors, descri
 
 struct physical_memory references_sweep(void) {
     struct physical_memory change = {0};
-    for (size_t i = 0; descriptors.count && i < backings.size && change.bytes == 0; i++)
-        if (backings.entries[i].key != 0) change = look(backings.entries[i].key);
+    for (size_t i = 0; descriptors.count && i < memories.size && change.bytes == 0; i++)
+        if (memories.entries[i].key != 0) change = update_state(memories.entries[i].key);
     return change;
 }

@@ -1,48 +1,66 @@
-/* What the driver holds physical memory by, counted, by numbers of ours: handles come again, these do not. What becomes
- * of the memory with them is told in backings.h. Not locked: its users lock. */
+/* Reference counts of physical memory, by memory number. books/physical_memory.h tells how the memory lives and what
+ * NVML counts. Not locked: the caller holds LOCK_PHYSICAL_MEMORY. */
 #ifndef VGPU_BOOKS_REFERENCES_H
 #define VGPU_BOOKS_REFERENCES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a reference is by: a handle from the making, one of an import, or neither. */
-enum reference_kind { REFERENCE_MADE, REFERENCE_IMPORTED, REFERENCE_UNSEEN, REFERENCE_KINDS };
-
-enum memory_state { MEMORY_FREED, MEMORY_HIDDEN, MEMORY_SHOWN };
-
-struct physical_memory {
-    int card;
-    uint64_t bytes; /* 0: nothing has changed */
-    enum memory_state fate;
-    bool was_hidden;  /* when it was freed */
-    bool is_exported; /* likewise: another process may hold it on */
-    uint64_t pool;    /* likewise: the number of the pool whose memory it was, 0 for other memory */
+enum reference_kind {
+    REFERENCE_MADE,     /* a handle from the memory's creation, or a mapping by one */
+    REFERENCE_IMPORTED, /* a handle that was imported from a descriptor, or a mapping by one */
+    REFERENCE_UNSEEN,   /* an array, a multicast object or a buffer, for which NVML counts nothing */
+    REFERENCE_KINDS,
 };
 
-/* New memory, without references: its number, 0 when our own memory is out. */
-uint64_t references_begin(struct physical_memory physical_memory);
+enum memory_state {
+    MEMORY_FREED,
+    MEMORY_HIDDEN, /* NVML has ceased to count it */
+    MEMORY_SHOWN,  /* NVML counts it again */
+};
 
-/* The same for a pool, whose size is known at its end. */
+/* Physical memory, and what changed for it. */
+struct physical_memory {
+    int card;               /* the region's row */
+    uint64_t bytes;         /* 0: nothing has changed */
+    enum memory_state fate; /* its new state */
+    bool was_hidden;        /* of freed memory: NVML did not count it any more */
+    bool is_exported;       /* of freed memory: it was exported, so another process may hold it */
+    uint64_t pool;          /* of freed memory: the pool's number, 0 where it was no pool's */
+};
+
+/* A number for new memory, without references; 0 where malloc fails. */
+uint64_t references_begin(struct physical_memory memory);
+
+/* A number for a pool's memory, without references; 0 where malloc fails. */
 uint64_t references_begin_pool(void);
+
+/* Sets card and size of a pool's memory, which are known when the pool ends. */
 void references_set_pool(uint64_t number, int card, uint64_t bytes);
 
-/* It was never used. */
+/* Forgets a number that has no references. */
 void references_cancel(uint64_t number);
 
-/* One more, or one less, of memory that is known. */
-void references_add(uint64_t number, enum reference_kind sort);
-struct physical_memory references_drop(uint64_t number, enum reference_kind sort);
+/* Adds a reference; no effect where the number is unknown. */
+void references_add(uint64_t number, enum reference_kind kind);
 
-/* Memory is exported as a descriptor; of what memory one is, 0 where that is unknown; the driver has taken one over. */
+/* Removes a reference, and returns what changed. */
+struct physical_memory references_drop(uint64_t number, enum reference_kind kind);
+
+/* Records that the memory is exported as a descriptor. */
 void references_export(uint64_t number, int descriptor);
+
+/* The memory number of an exported descriptor; 0 where it is unknown. */
 uint64_t references_exported(int descriptor);
+
+/* Forgets a descriptor that the driver has taken over. */
 void references_disown(int descriptor);
 
-/* The next memory of which a descriptor has been closed since; none where its bytes are 0. */
+/* Finds memory whose descriptor was closed since the last call, and returns what changed; its bytes are 0 where there
+ * is none. */
 struct physical_memory references_sweep(void);
 
-/* In the child of a fork. */
+/* Removes everything, in the child of a fork. */
 void references_forget_all(void);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-struct text {
+/* The characters that are still to be parsed. */
+struct cursor {
     const char *at;
     const char *end;
 };
@@ -12,28 +13,28 @@ static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-static struct text trimmed(const char *at, const char *end) {
+static struct cursor trimmed(const char *at, const char *end) {
     while (at < end && is_space(*at)) at++;
     while (at < end && is_space(end[-1])) end--;
-    return (struct text){at, end};
+    return (struct cursor){at, end};
 }
 
-static bool take(struct text *text, char c) {
+static bool accept_char(struct cursor *text, char c) {
     if (text->at == text->end || *text->at != c) return false;
     text->at++;
     return true;
 }
 
-/* Reads 1 to `most` digits; returns how many. */
-static int take_number(struct text *text, int most, uint64_t *value) {
+/* Consumes up to `max_digits` digits and returns their count; 0 where the text begins with no digit. */
+static int parse_digits(struct cursor *text, int max_digits, uint64_t *value) {
     int count = 0;
-    for (*value = 0; count < most && text->at < text->end && is_digit(*text->at); count++)
+    for (*value = 0; count < max_digits && text->at < text->end && is_digit(*text->at); count++)
         *value = *value * 10 + (uint64_t)(*text->at++ - '0');
     return count;
 }
 
-/* `Ki`, `Mi`, `Gi`, `Ti`, each with a B or without; none is MiB. */
-static uint64_t take_unit(struct text *text) {
+/* Consumes `Ki`, `Mi`, `Gi` or `Ti`, each with or without a `B`, and returns its bytes; no unit means MiB. */
+static uint64_t parse_unit(struct cursor *text) {
     static const char prefixes[] = "KMGT";
     uint64_t scale = 1ULL << 20;
     if (text->at < text->end && is_space(*text->at)) text->at++;
@@ -42,28 +43,28 @@ static uint64_t take_unit(struct text *text) {
         scale = 1ULL << (10 * (prefix - prefixes + 1));
         text->at += 2;
     }
-    take(text, 'B');
+    accept_char(text, 'B');
     return scale;
 }
 
-static bool parse_size(struct text text, uint64_t *bytes) {
+static bool parse_size(struct cursor text, uint64_t *bytes) {
     static const uint64_t tens[] = {1, 10, 100, 1000};
     uint64_t whole;
     uint64_t fraction = 0;
     int digits = 0;
-    if (take_number(&text, 9, &whole) == 0) return false;
-    if (take(&text, '.') && (digits = take_number(&text, 3, &fraction)) == 0) return false;
-    uint64_t scale = take_unit(&text);
+    if (parse_digits(&text, 9, &whole) == 0) return false;
+    if (accept_char(&text, '.') && (digits = parse_digits(&text, 3, &fraction)) == 0) return false;
+    uint64_t scale = parse_unit(&text);
     if (text.at != text.end || whole >= UINT64_MAX / scale) return false;
     *bytes = whole * scale + fraction * scale / tens[digits];
     return true;
 }
 
-/* `uuid=8GiB`, or `8GiB` for every card. */
-static bool parse_entry(struct text text, struct card_limit *entry) {
+/* Parses `uuid=8GiB`, or `8GiB`, which applies to every card: its `uuid` stays zero. */
+static bool parse_entry(struct cursor text, struct card_limit *entry) {
     const char *equals = memchr(text.at, '=', (size_t)(text.end - text.at));
     if (!equals) return parse_size(trimmed(text.at, text.end), &entry->memory);
-    struct text uuid = trimmed(text.at, equals);
+    struct cursor uuid = trimmed(text.at, equals);
     return gpu_uuid_parse(uuid.at, (size_t)(uuid.end - uuid.at), entry->uuid) &&
            parse_size(trimmed(equals + 1, text.end), &entry->memory);
 }
@@ -72,7 +73,7 @@ static bool parse_memory(const char *at, struct limits_slot *out) {
     const char *end = at + strlen(at);
     for (out->count = 0; out->count < LIMITS_CARDS; at++) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
-        struct text entry = {at, comma ? comma : end};
+        struct cursor entry = {at, comma ? comma : end};
         if (!parse_entry(entry, &out->cards[out->count++])) return false;
         at = entry.end;
         if (at == end) return true;
@@ -81,17 +82,17 @@ static bool parse_memory(const char *at, struct limits_slot *out) {
 }
 
 static bool parse_cores(const char *cores, uint32_t *out) {
-    struct text text = trimmed(cores, cores + strlen(cores));
+    struct cursor text = trimmed(cores, cores + strlen(cores));
     uint64_t value;
-    if (take_number(&text, 3, &value) == 0 || text.at != text.end || value > FULL_CORES) return false;
+    if (parse_digits(&text, 3, &value) == 0 || text.at != text.end || value > FULL_CORES) return false;
     *out = (uint32_t)value;
     return true;
 }
 
-/* The place of a name among others; without one, the first. */
-static bool parse_name(const char *name, const char *const names[], uint32_t count, uint32_t *out) {
-    for (*out = 0; name && *out < count; (*out)++)
-        if (strcmp(name, names[*out]) == 0) return true;
+/* Index of `name` in `names`; index 0, the default, where `name` is NULL. False where the name is unknown. */
+static bool parse_name(const char *name, const char *const names[], uint32_t count, uint32_t *index) {
+    for (*index = 0; name && *index < count; (*index)++)
+        if (strcmp(name, names[*index]) == 0) return true;
     return !name;
 }
 

@@ -1,10 +1,11 @@
-/* Limits as text, in the environment's grammar. Pure. Mirrored by vgpu/limits.py. */
+/* Parser of limits that are given as text in environment variables. Pure. The Python parser of the grammar is `parse`
+ * in limiter/launch.py, with sizes by `size_bytes` in vgpu/quantity.py. */
 #ifndef VGPU_COMMON_GRAMMAR_H
 #define VGPU_COMMON_GRAMMAR_H
 
 #include "common/limits.h"
 
-/* Limits as text, in the environment's grammar; NULL stands for unset. */
+/* Values of the environment variables; NULL stands for an unset one. */
 struct limits_text {
     const char *memory;         /* VGPU_MEMORY_LIMIT: `8GiB`, `8192`, `uuid=8GiB,uuid=4GiB` */
     const char *cores;          /* VGPU_CORES_LIMIT: `30` */
@@ -12,7 +13,7 @@ struct limits_text {
     const char *memory_policy;  /* VGPU_MEMORY_POLICY */
 };
 
-/* False when one of them cannot be read. */
+/* Parses all four values into `out`. False, with undefined contents of `out`, where one of them is not valid. */
 bool limits_parse(const struct limits_text *text, struct limits_slot *out);
 
 #endif

@@ -20,46 +20,46 @@ static bool is_limits_file(const struct limits_file *file) {
            file->slot_size == sizeof(struct limits_slot);
 }
 
-static bool is_whole(const struct limits_slot *slot) {
+static bool is_valid(const struct limits_slot *slot) {
     return slot->crc == crc32((const uint8_t *)slot + sizeof slot->crc, sizeof *slot - sizeof slot->crc) &&
            slot->count <= LIMITS_CARDS && slot->compute_policy < POLICY_COUNT && slot->memory_policy < MEMORY_POLICIES;
 }
 
-static uint32_t active_of(const struct limits_file *file) {
+static uint32_t active_slot(const struct limits_file *file) {
     return __atomic_load_n(&file->active, __ATOMIC_ACQUIRE) & 1;
 }
 
-/* Judged is a copy, for the writer may be at it. */
-static bool take(const struct limits_slot *slot, struct limits_slot *out) {
+/* Validates a private copy, because the writer may change the slot at any moment. */
+static bool copy_if_valid(const struct limits_slot *slot, struct limits_slot *out) {
     struct limits_slot copy = *slot;
-    if (!is_whole(&copy)) return false;
+    if (!is_valid(&copy)) return false;
     *out = copy;
     return true;
 }
 
 bool limits_decode(const struct limits_file *file, struct limits_slot *out) {
     if (!is_limits_file(file)) return false;
-    uint32_t active = active_of(file);
-    return take(&file->slots[active], out) || take(&file->slots[active ^ 1], out);
+    uint32_t active = active_slot(file);
+    return copy_if_valid(&file->slots[active], out) || copy_if_valid(&file->slots[active ^ 1], out);
 }
 
-/* Numbers may come again, in a file that was made anew; checksums, hardly. */
+/* Compares the checksum too: a file that was created anew starts its sequence numbers again. */
 static bool is_same(const struct limits_slot *slot, const struct limits_slot *copy) {
     return __atomic_load_n(&slot->sequence, __ATOMIC_ACQUIRE) == copy->sequence && slot->crc == copy->crc;
 }
 
 bool limits_follow(const struct limits_file *file, struct limits_slot *copy) {
-    const struct limits_slot *slot = &file->slots[active_of(file)];
-    return !is_same(slot, copy) && is_limits_file(file) && take(slot, copy);
+    const struct limits_slot *slot = &file->slots[active_slot(file)];
+    return !is_same(slot, copy) && is_limits_file(file) && copy_if_valid(slot, copy);
 }
 
 struct card_limit limits_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]) {
-    static const uint8_t any[UUID_SIZE];
+    static const uint8_t any_card[UUID_SIZE];
     struct card_limit found = {.memory = 0, .cores = 0};
     for (uint32_t i = 0; i < limits->count; i++) {
         const struct card_limit *entry = &limits->cards[i];
         if (memcmp(entry->uuid, uuid, UUID_SIZE) == 0) return *entry;
-        if (memcmp(entry->uuid, any, UUID_SIZE) == 0) found = *entry;
+        if (memcmp(entry->uuid, any_card, UUID_SIZE) == 0) found = *entry;
     }
     return found;
 }

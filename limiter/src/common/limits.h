@@ -1,4 +1,7 @@
-/* The limits file and the environment's grammar: bytes in, numbers out. Pure. Mirrored by vgpu/limits.py. */
+/* The limits file: its layout, and decoding that is safe against a concurrent writer. Pure. Mirrored by vgpu/limits.py.
+ *
+ * The file has two slots. A writer on the host fills the slot that is not active and then flips `active`, so a writer
+ * that dies half-way leaves the former limits intact. Readers map the file and check a slot's checksum on a copy. */
 #ifndef VGPU_COMMON_LIMITS_H
 #define VGPU_COMMON_LIMITS_H
 
@@ -17,23 +20,24 @@
 
 enum compute_policy { POLICY_FIXED, POLICY_BURST, POLICY_BEST_EFFORT, POLICY_COUNT };
 
-/* What becomes of an allocation within the limit when the card is full: see spill.h. */
+/* Response to an allocation that is within the limit when the card itself is full: refuse it, or serve it from managed
+ * memory (hooks/memory/spill.h). */
 enum memory_policy { MEMORY_REFUSE, MEMORY_SPILL, MEMORY_POLICIES };
 
 struct card_limit {
-    uint8_t uuid[UUID_SIZE]; /* zeros: every card that has no entry of its own */
-    uint64_t memory;         /* bytes; UNLIMITED; 0 refuses all */
+    uint8_t uuid[UUID_SIZE]; /* zeros: applies to every card that has no entry of its own */
+    uint64_t memory;         /* bytes; UNLIMITED: no limit; 0: every allocation is refused */
     uint32_t cores;          /* percent of the card's time */
     uint8_t reserved[20];
 };
 
 struct limits_slot {
-    uint32_t crc; /* zlib's crc32 of the rest of the slot */
-    uint32_t count;
-    uint64_t sequence; /* grows with each rewrite */
-    uint32_t compute_policy;
-    uint32_t priority;
-    uint32_t memory_policy;
+    uint32_t crc;            /* zlib's crc32 of the rest of the slot */
+    uint32_t count;          /* of the entries in `cards` */
+    uint64_t sequence;       /* grows by one with each rewrite */
+    uint32_t compute_policy; /* enum compute_policy */
+    uint32_t priority;       /* among containers, for the arbiter; the higher number goes first */
+    uint32_t memory_policy;  /* enum memory_policy */
     uint8_t reserved[36];
     struct card_limit cards[LIMITS_CARDS];
 };
@@ -41,8 +45,8 @@ struct limits_slot {
 struct limits_file {
     char magic[8];
     uint32_t version;
-    uint32_t slot_size;
-    uint32_t active; /* flipped last by the host's writer */
+    uint32_t slot_size; /* bytes of one slot */
+    uint32_t active;    /* index of the slot in force (lowest bit); atomic, the writer flips it last */
     uint8_t reserved[44];
     struct limits_slot slots[2];
 };
@@ -52,15 +56,15 @@ static_assert(sizeof(struct limits_slot) == 1600, "layout");
 static_assert(offsetof(struct limits_slot, cards) == 64, "layout");
 static_assert(sizeof(struct limits_file) == 3264, "layout");
 
-/* Copies the slot in force into `out`, or the other one where that is torn. False when neither is whole, or the bytes
- * are no limits file; `out` is then unchanged. */
+/* Copies the active slot into `out`, or the other slot where the active one has a wrong checksum. False, with `out`
+ * unchanged, where neither slot is valid or the header is not that of a limits file. */
 bool limits_decode(const struct limits_file *file, struct limits_slot *out);
 
-/* Brings a copy up to date: whether the slot in force was another one, and whole. A torn one leaves the last good copy,
- * for the other slot is older than that. */
+/* Updates `copy` from the active slot; true where its content is new and valid. A torn slot leaves `copy` as it is: the
+ * other slot would be older. */
 bool limits_follow(const struct limits_file *file, struct limits_slot *copy);
 
-/* A card's own entry, else the one for every card, else nothing may be used. */
+/* The limit of a card: its own entry, else the entry for every card, else 0 bytes and 0 percent. */
 struct card_limit limits_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]);
 
 #endif

@@ -13,65 +13,67 @@
 
 enum level { OFF, WARN, DEBUG };
 
-enum { LINES_A_SECOND = 10 };
+/* Rate limit of warnings: a program that retries a refused allocation in a loop must not fill the log. */
+enum { LINES_PER_SECOND = 10 };
 
 static enum level level(void) {
-    const char *wanted = secure_getenv("VGPU_LOG");
-    if (wanted && strcmp(wanted, "off") == 0) return OFF;
-    return wanted && strcmp(wanted, "debug") == 0 ? DEBUG : WARN;
+    const char *setting = secure_getenv("VGPU_LOG");
+    if (setting && strcmp(setting, "off") == 0) return OFF;
+    return setting && strcmp(setting, "debug") == 0 ? DEBUG : WARN;
 }
 
-/* Ten in each second of the clock. */
-static bool may_speak(void) {
-    static uint64_t state; /* the second, and in the low byte the lines in it */
+/* Rate limiter without a lock. A thread that loses the race counts as over the limit. */
+static bool is_within_rate(void) {
+    static uint64_t state; /* atomic: the clock's second; in the low byte, the lines written in that second */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t seen = __atomic_load_n(&state, __ATOMIC_RELAXED);
-    uint64_t mine = seen >> 8 == (uint64_t)now.tv_sec ? seen + 1 : (uint64_t)now.tv_sec << 8 | 1;
-    if ((mine & 255) > LINES_A_SECOND) return false;
-    return __atomic_compare_exchange_n(&state, &seen, mine, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    uint64_t next = seen >> 8 == (uint64_t)now.tv_sec ? seen + 1 : (uint64_t)now.tv_sec << 8 | 1;
+    if ((next & 255) > LINES_PER_SECOND) return false;
+    return __atomic_compare_exchange_n(&state, &seen, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-static uint64_t left_out; /* atomically: warnings since the last one that was said */
+static uint64_t suppressed; /* atomic: warnings over the rate limit since the last line that was written */
 
-/* "vgpu[7]: ", or "vgpu[7] (3 more left out): " where lines were left out; returns its length. */
-static int begin(char *line, size_t size) {
-    uint64_t more = __atomic_exchange_n(&left_out, 0, __ATOMIC_RELAXED);
-    return more ? snprintf(line, size, "vgpu[%d] (%llu more left out): ", (int)getpid(), (unsigned long long)more)
-                : snprintf(line, size, "vgpu[%d]: ", (int)getpid());
+/* Writes "vgpu[<pid>]: ", or "vgpu[<pid>] (3 warnings suppressed): ", and returns the length. */
+static int write_prefix(char *line, size_t size) {
+    uint64_t count = __atomic_exchange_n(&suppressed, 0, __ATOMIC_RELAXED);
+    return count
+               ? snprintf(line, size, "vgpu[%d] (%llu warnings suppressed): ", (int)getpid(), (unsigned long long)count)
+               : snprintf(line, size, "vgpu[%d]: ", (int)getpid());
 }
 
-/* Neither waits for a reader nor meets the SIGPIPE of one that has gone. */
-static bool is_heard(void) {
+/* Standard error may be a full pipe, which would block, or one without a reader, which would raise SIGPIPE. */
+static bool is_writable(void) {
     struct pollfd output = {.fd = STDERR_FILENO, .events = POLLOUT};
     return poll(&output, 1, 0) == 1 && output.revents == POLLOUT;
 }
 
-static void put(const char *line, size_t length) {
-    if (!is_heard() || write(STDERR_FILENO, line, length) < 0) return; /* nobody listens */
+static void write_if_possible(const char *line, size_t length) {
+    if (!is_writable() || write(STDERR_FILENO, line, length) < 0) return;
 }
 
-/* One write, so that lines of several processes do not mix. The program's errno is not ours to change. */
-__attribute__((format(printf, 1, 0))) static void speak(const char *format, va_list arguments) {
+/* One write() per line, so that lines of several processes do not mix. */
+__attribute__((format(printf, 1, 0))) static void write_line(const char *format, va_list arguments) {
     char line[512];
-    int before = errno;
-    int length = begin(line, sizeof line);
+    int saved_errno = errno;
+    int length = write_prefix(line, sizeof line);
     length += vsnprintf(line + length, sizeof line - (size_t)length - 1, format, arguments);
     if (length > (int)sizeof line - 2) length = (int)sizeof line - 2;
     line[length] = '\n';
-    put(line, (size_t)length + 1);
-    errno = before;
+    write_if_possible(line, (size_t)length + 1);
+    errno = saved_errno;
 }
 
 void log_warn(const char *format, ...) {
     if (level() < WARN) return;
-    if (!may_speak()) {
-        __atomic_fetch_add(&left_out, 1, __ATOMIC_RELAXED);
+    if (!is_within_rate()) {
+        __atomic_fetch_add(&suppressed, 1, __ATOMIC_RELAXED);
         return;
     }
     va_list arguments;
     va_start(arguments, format);
-    speak(format, arguments);
+    write_line(format, arguments);
     va_end(arguments);
 }
 
@@ -79,6 +81,6 @@ void log_debug(const char *format, ...) {
     if (level() < DEBUG) return;
     va_list arguments;
     va_start(arguments, format);
-    speak(format, arguments);
+    write_line(format, arguments);
     va_end(arguments);
 }

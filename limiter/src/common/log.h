@@ -1,11 +1,13 @@
-/* Lines on standard error, by VGPU_LOG: `off`, `warn` (the default) or `debug`. */
+/* Log lines on standard error. VGPU_LOG sets the level: `off`, `warn` (the default) or `debug`. Both functions keep
+ * errno, and drop the line instead of blocking where standard error cannot take it at once. */
 #ifndef VGPU_COMMON_LOG_H
 #define VGPU_COMMON_LOG_H
 
-/* What a user must know: limits that cannot be read, allocations refused. At most ten lines a second;
- * the next one after them says how many were left out. */
+/* What the user of the program must know, such as an allocation that was refused. At most ten lines a second; the next
+ * line after that says how many were suppressed. */
 void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Details for debugging; written at level `debug` only, without a rate limit. */
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

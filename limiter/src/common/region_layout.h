@@ -1,8 +1,11 @@
-/* The bytes of a region: what the processes of one container share. Mirrored by vgpu/region.py.
+/* Layout of a region: the shared memory file of a container's processes. Mirrored by vgpu/region.py.
  *
- * Fixed width, no pointers, little-endian. The node's agent and the arbiter read it from outside without the lock, and
- * believe nothing.
- */
+ * Little-endian, fixed-width integers, no pointers. The node's agent and the arbiter read a region from outside,
+ * without its lock, and validate what they read, because the container's processes can write anything into it.
+ *
+ * "Locked" in the comments below means: written by the process that holds `header.lock` (LOCK_REGION). Where a
+ * locked field is also read without the lock, it is stored atomically, so that no reader sees half of a number.
+ * "Atomic" means: written without the lock, by atomic operations. Times are CLOCK_MONOTONIC in ns. */
 #ifndef VGPU_COMMON_REGION_LAYOUT_H
 #define VGPU_COMMON_REGION_LAYOUT_H
 
@@ -22,92 +25,97 @@
 #define UUID_SIZE           16
 #define UNLIMITED           UINT64_MAX
 
-/* Who a process is: a pid alone comes back. */
+/* Identifies a process: a pid alone may be reused. */
 struct identity {
     uint32_t pid;        /* in its own pid namespace */
-    uint64_t start_time; /* field 22 of /proc/<pid>/stat */
+    uint64_t start_time; /* field 22 of /proc/<pid>/stat, in clock ticks since boot */
     uint64_t namespace;  /* inode of /proc/self/ns/pid */
 };
 
 struct region_header {
-    char magic[8];       /* the creator, once */
-    uint32_t version;    /* the creator, once */
-    uint32_t size;       /* the creator, once: of the whole region */
-    uint32_t slot_count; /* the creator, once */
-    uint32_t card_count; /* the creator, once */
-    uint32_t lock_ready; /* the first process, under flock: the lock is initialised */
-    uint32_t slots_high; /* under the lock: one past the highest slot ever taken */
-    uint64_t recoveries; /* under the lock: holders that died */
-    uint64_t reaped;     /* under the lock: slots of dead processes that were cleared */
-    uint64_t timeouts;   /* anybody, atomically: waits for the lock that were given up */
+    char magic[8];       /* written once, by the region's creator */
+    uint32_t version;    /* written once, by the region's creator */
+    uint32_t size;       /* bytes of the whole region; written once, by the region's creator */
+    uint32_t slot_count; /* REGION_SLOTS; written once, by the region's creator */
+    uint32_t card_count; /* REGION_CARDS; written once, by the region's creator */
+    uint32_t lock_ready; /* 1: `lock` is initialised; set once, by the first process, under flock() on the file */
+    uint32_t slots_high; /* locked: one past the highest slot that was ever used */
+    uint64_t recoveries; /* locked: how often the lock's holder had died */
+    uint64_t reaped;     /* locked: slots of dead processes that were cleared */
+    uint64_t timeouts;   /* atomic: how often a process gave up waiting for the lock */
     union {
-        pthread_mutex_t mutex; /* process-shared, robust */
+        pthread_mutex_t mutex; /* process-shared and robust */
         uint8_t room[64];
     } lock;
     uint8_t reserved[136];
 };
 
-/* GPU time over a while: 1 s, or 10 s, and what lies between two charges. Under the lock. */
+/* GPU time used over a window, which is closed by the first charge after its length (1 s or 10 s). Locked. */
 struct region_window {
-    uint64_t begun;    /* 0 = never */
-    uint64_t gpu_ns;   /* of the card, then */
-    uint32_t permille; /* the card's share of time in the last full one */
-    uint32_t took_ms;  /* how long that was; 0 = there was none */
+    uint64_t begun;    /* when the open window began; 0 = no charge yet */
+    uint64_t gpu_ns;   /* `gpu_ns` of the card when the open window began */
+    uint32_t permille; /* share of the card's time that was used in the last closed window */
+    uint32_t took_ms;  /* length of the last closed window; 0 = none was closed yet */
 };
 
+/* The account of one card. */
 struct region_card {
-    uint8_t uuid[UUID_SIZE]; /* under the lock, once */
-    uint64_t used;           /* under the lock: the sum over the slots, and `orphaned` */
-    uint64_t limit;          /* under the lock: what the last reservation was held to */
-    uint64_t peak;           /* under the lock */
-    uint64_t refusals;       /* anybody, atomically: the lock may be why */
-    uint32_t taken;          /* under the lock, last: the row is valid */
+    uint8_t uuid[UUID_SIZE]; /* locked, written once, before `taken` */
+    uint64_t used;           /* locked: bytes charged: the sum of the slots' `used`, and `orphaned` */
+    uint64_t limit;          /* locked: limit in bytes that the last reservation was compared with */
+    uint64_t peak;           /* locked: highest value of `used` */
+    uint64_t refusals;       /* atomic, because a lock that cannot be had is a reason to refuse: allocations refused */
+    uint32_t taken;          /* locked, stored last, with release order: 1 = the row is valid */
     uint32_t reserved0;
-    uint64_t context;  /* under the lock: what a context took when one was last made, 0 = not known */
-    uint64_t orphaned; /* under the lock: what is in no slot, by the shares */
+    uint64_t context;  /* locked: bytes that the last creation of a context took; 0 = unknown */
+    uint64_t orphaned; /* locked: bytes of exported pool memory whose exporter has ended (region/pool_exports.h) */
     uint8_t reserved[40];
-    uint64_t spilled; /* under the lock: bytes ever served from managed memory, for the card was full */
-    uint64_t spills;  /* under the lock: and in how many allocations */
-    /* Compute: times in ns of CLOCK_MONOTONIC, under the lock but for those said to be anybody's. */
-    int64_t tokens;           /* GPU time that may be used; below 0: owed */
-    uint64_t refilled_at;     /* 0 = never */
-    uint64_t charged_until;   /* up to when GPU time has been charged */
-    uint64_t leased_until;    /* the holder, atomically: then it may be passed over */
-    uint32_t holder;          /* whose turn it is: 0 = nobody's, else the slot + 2, 1 = of a process without a slot */
-    uint32_t turns;           /* a futex: grows at each turn's end */
-    uint64_t gpu_ns;          /* GPU time used */
-    uint64_t throttled_ns;    /* anybody, atomically: what launches have waited */
-    uint32_t delayed;         /* anybody, atomically: launches that waited */
-    uint32_t longest_wait_us; /* anybody, atomically */
-    uint32_t tickets;         /* given out so far to processes that wait for a turn */
-    uint32_t served;          /* the last one that had its turn, or did not come for it */
-    uint64_t free_since;      /* since when its successor is waited for, 0 = it is not */
-    struct region_window windows[REGION_WINDOWS];
+    uint64_t spilled; /* locked: bytes served so far from managed memory because the card was full */
+    uint64_t spills;  /* locked: number of allocations that `spilled` sums up */
+
+    /* Compute time (region/token_bucket.h). */
+    int64_t tokens;         /* locked: GPU time in ns that may be used now; negative: debt */
+    uint64_t refilled_at;   /* locked: when `tokens` was last refilled; 0 = never */
+    uint64_t charged_until; /* locked: when GPU time was last charged */
+    uint64_t leased_until; /* atomic: when the holder's work is expected to end, with a margin; then another process may
+                              take the turn. The arbiter reads it as use of the card */
+    uint32_t holder;       /* locked: whose turn it is: slot + 2; 1 = a process without a slot; 0 = nobody's */
+    uint32_t turns;        /* locked, a futex word: incremented at the end of each turn */
+    uint64_t gpu_ns;       /* locked: GPU time used so far */
+    uint64_t throttled_ns; /* atomic: sum of the times that launches waited */
+    uint32_t delayed;      /* atomic: number of launches that waited */
+    uint32_t longest_wait_us; /* atomic: longest wait of a launch */
+    uint32_t tickets;         /* locked: last ticket number that was drawn; waiting processes queue by number */
+    uint32_t served;          /* locked: last ticket number that was served or skipped */
+    uint64_t free_since; /* locked: since when the turn has been free for ticket `served` + 1; 0 = it is not free */
+    struct region_window windows[REGION_WINDOWS]; /* of 1 s and of 10 s */
 };
 
+/* The account of one process. */
 struct region_slot {
-    uint32_t pid; /* under the lock; 0 = free */
+    uint32_t pid; /* locked, stored last, with release order; 0 = the slot is free */
     uint32_t reserved0;
-    uint64_t start_time;
-    uint64_t namespace;
-    uint64_t calls; /* the owner, atomically: begun so far in the high half, under way in the low one */
+    uint64_t start_time; /* locked: see struct identity */
+    uint64_t namespace;  /* locked: see struct identity */
+    uint64_t calls;      /* atomic, by the owner: calls begun so far (high 32 bits), calls under way (low 32 bits) */
     uint8_t reserved[32];
-    uint64_t used[REGION_CARDS]; /* under the lock, by the owner or who measures it or clears the dead owner's slot */
-    uint64_t managed[REGION_CARDS]; /* under the lock, by the owner: of it, what NVML does not count */
-    uint32_t settled[REGION_CARDS]; /* under the lock: how often a measurement said otherwise than what was charged */
+    uint64_t used[REGION_CARDS];        /* locked, by the owner and by processes that reconcile or clear its slot: bytes
+                                           charged on each card */
+    uint64_t managed[REGION_CARDS];     /* locked: the part of `used` that NVML does not count */
+    uint32_t corrections[REGION_CARDS]; /* locked: how often a measurement changed `used` */
 };
 
 enum pool_export_role { POOL_EXPORT_FREE, POOL_EXPORTER, POOL_IMPORTER };
 
-/* A pool's pointer that was exported to other processes, or imported by one (shares.h). Under the lock. */
+/* A pointer into a memory pool that its process exported or imported (region/pool_exports.h). Locked. */
 struct region_pool_export {
-    uint64_t key;   /* tells the pointer, whoever has it */
-    uint64_t group; /* of pointers that lie in the same memory */
-    uint64_t bytes; /* of that memory */
-    uint64_t pool;  /* the process's own name for it */
-    uint32_t card;  /* the row */
-    uint32_t slot;  /* the process */
-    uint32_t kind;  /* last; of enum pool_export_role */
+    uint64_t key;   /* identifies the pointer in every process: hash of its export data */
+    uint64_t group; /* identifies the memory: pointers that lie in the same steps of a pool have the same group */
+    uint64_t bytes; /* of the group's memory */
+    uint64_t pool;  /* the process's own number for the pool (books/pool_ids.h) */
+    uint32_t card;  /* index in `cards` */
+    uint32_t slot;  /* index in `slots`: the process */
+    uint32_t kind;  /* enum pool_export_role; written last */
     uint32_t reserved;
 };
 
@@ -115,7 +123,7 @@ struct region {
     struct region_header header;
     struct region_card cards[REGION_CARDS];
     struct region_slot slots[REGION_SLOTS];
-    struct region_pool_export shares[REGION_POOL_EXPORTS];
+    struct region_pool_export pool_exports[REGION_POOL_EXPORTS];
 };
 
 static_assert(sizeof(struct region_header) == 256, "layout");
@@ -134,9 +142,9 @@ static_assert(sizeof(struct region_window) == 24, "layout");
 static_assert(offsetof(struct region_slot, calls) == 24, "layout");
 static_assert(offsetof(struct region_slot, used) == 64, "layout");
 static_assert(offsetof(struct region_slot, managed) == 320, "layout");
-static_assert(offsetof(struct region_slot, settled) == 576, "layout");
+static_assert(offsetof(struct region_slot, corrections) == 576, "layout");
 static_assert(sizeof(struct region_pool_export) == 48, "layout");
 static_assert(offsetof(struct region, slots) == 8448, "layout");
-static_assert(offsetof(struct region, shares) == 729344, "layout");
+static_assert(offsetof(struct region, pool_exports) == 729344, "layout");
 
 #endif

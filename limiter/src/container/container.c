@@ -1,5 +1,3 @@
-/* The mutex guards the fields below until they are set. It is never held across a call of the driver's, and never
- * waited for under the region's lock. */
 #include "container/container.h"
 
 #include "common/clock.h"
@@ -9,14 +7,15 @@
 #include "region/account.h"
 #include "region/identity.h"
 
-static struct limits_source *source; /* under the mutex until set, then never changed */
-static struct identity self;         /* under the mutex until `is_self_known` */
-static bool is_self_known;           /* atomically, last */
-static int slot_taken = -1;          /* atomically; what is there is proved each time */
+/* Atomic; set once, under LOCK_CONTAINER. LOCK_CONTAINER also guards what it points to. */
+static struct limits_source *source;
+static struct identity self; /* written under LOCK_CONTAINER, before `is_self_known` */
+static bool is_self_known;   /* atomic, stored with release order: `self` is valid */
+static int cached_slot = -1; /* atomic; a hint: the slot's identity is compared at each use */
 
 static void forget(void) {
     is_self_known = false;
-    slot_taken = -1;
+    cached_slot = -1;
 }
 FORGET_IN_CHILD(forget);
 
@@ -34,27 +33,27 @@ static struct limits_source *get_source(void) {
 
 bool container_is_limited(void) { return limits_source_is_limited(get_source()); }
 
-/* Answers with what `limits` says, for one thread at a time. */
-#define ASK(question, ...)                                                \
+/* A function's body: returns `function(...)`, whose arguments may use `limits`, under LOCK_CONTAINER. */
+#define RETURN_LOCKED(function, ...)                                      \
     do {                                                                  \
         struct limits_source *limits = get_source();                      \
         lock_take(LOCK_CONTAINER);                                        \
-        __typeof__(question(__VA_ARGS__)) answer = question(__VA_ARGS__); \
+        __typeof__(function(__VA_ARGS__)) result = function(__VA_ARGS__); \
         lock_release(LOCK_CONTAINER);                                     \
-        return answer;                                                    \
+        return result;                                                    \
     } while (0)
 
 struct card_limit container_limit(const uint8_t uuid[UUID_SIZE], uint64_t now) {
-    ASK(limits_source_limit, limits, uuid, now);
+    RETURN_LOCKED(limits_source_limit, limits, uuid, now);
 }
 
 uint64_t container_memory_limit(const uint8_t uuid[UUID_SIZE]) { return container_limit(uuid, clock_ticks()).memory; }
 
-enum memory_policy container_memory_policy(void) { ASK(limits_source_memory_policy, limits); }
+enum memory_policy container_memory_policy(void) { RETURN_LOCKED(limits_source_memory_policy, limits); }
 
-unsigned container_share(const uint8_t uuid[UUID_SIZE]) { ASK(limits_source_share, limits, uuid); }
+unsigned container_share(const uint8_t uuid[UUID_SIZE]) { RETURN_LOCKED(limits_source_share, limits, uuid); }
 
-bool container_has_shares(void) { ASK(limits_source_has_shares, limits); }
+bool container_has_shares(void) { RETURN_LOCKED(limits_source_has_shares, limits); }
 
 struct region *container_region(void) { return limits_source_region(get_source()); }
 
@@ -67,23 +66,23 @@ struct identity container_self(void) {
         self = identity_self();
         __atomic_store_n(&is_self_known, true, __ATOMIC_RELEASE);
     }
-    struct identity who = self;
+    struct identity process = self;
     lock_release(LOCK_CONTAINER);
-    return who;
+    return process;
 }
 
 int container_slot(const struct region *region) {
-    int slot = __atomic_load_n(&slot_taken, __ATOMIC_RELAXED);
-    struct identity who = container_self();
-    return account_owns(region, slot, &who) ? slot : -1;
+    int slot = __atomic_load_n(&cached_slot, __ATOMIC_RELAXED);
+    struct identity process = container_self();
+    return account_owns(region, slot, &process) ? slot : -1;
 }
 
 int container_claim_slot(struct region *region) {
     int slot = container_slot(region);
     if (slot >= 0) return slot;
-    struct identity who = container_self();
-    slot = account_claim(region, &who);
-    __atomic_store_n(&slot_taken, slot, __ATOMIC_RELAXED);
+    struct identity process = container_self();
+    slot = account_claim(region, &process);
+    __atomic_store_n(&cached_slot, slot, __ATOMIC_RELAXED);
     return slot;
 }
 
@@ -100,8 +99,8 @@ void container_clear_former_image(void) {
     struct region *region = limits_source_open_region();
     if (!region) return;
     if (region->header.slots_high != 0) {
-        struct identity who = identity_self();
-        int slot = account_slot_of(region, &who);
+        struct identity process = identity_self();
+        int slot = account_slot_of(region, &process);
         if (slot >= 0 && region_lock(region, REGION_LOCK_MS) == 0) {
             account_clear(region, slot);
             region_unlock(region);

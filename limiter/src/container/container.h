@@ -1,45 +1,55 @@
-/* This process's place in its container: its limits, the region it shares, and its slot there. */
+/* The process's view of its container: the limits, the region that all processes of the container share, and this
+ * process's slot in it.
+ *
+ * The functions that report a limit, a share or a policy take LOCK_CONTAINER at each call, the others at their first
+ * call in a process. So the caller must not hold the region's lock at a first call: LOCK_CONTAINER ranks above it. */
 #ifndef VGPU_CONTAINER_CONTAINER_H
 #define VGPU_CONTAINER_CONTAINER_H
 
 #include "common/limits.h"
 #include "region/region.h"
 
-/* Whether anybody limits this process. Where not, nothing is counted. */
+/* Whether limits apply to this process. Where not, nothing is charged. */
 bool container_is_limited(void);
 
-/* A card's limit as it is now. */
+/* The present limit of a card; `now` is clock_ticks(). */
 struct card_limit container_limit(const uint8_t uuid[UUID_SIZE], uint64_t now);
 
-/* Bytes that the container may hold on this card: UNLIMITED, or 0 where the limits cannot be read or do not name it. */
+/* The present memory limit of a card in bytes; UNLIMITED for none, 0 where the limits cannot be read or do not name the
+ * card. */
 uint64_t container_memory_limit(const uint8_t uuid[UUID_SIZE]);
 
-/* What becomes of allocations within the limit when a card is full, as it is now. */
+/* The present policy for allocations within the limit when the card is full. */
 enum memory_policy container_memory_policy(void);
 
-/* The percentage of a card's time that this process is held to now, 0 for none; and whether there is such a card. */
+/* The share of a card's time in percent (1 to 99) that this process is limited to now; 0 = no limit. */
 unsigned container_share(const uint8_t uuid[UUID_SIZE]);
+
+/* Whether container_share is not 0 for any card. */
 bool container_has_shares(void);
 
-/* The region, or NULL where there is none that can be used. */
+/* The region, or NULL where it cannot be used: every allocation is then refused. */
 struct region *container_region(void);
 
-/* The path of the socket to the node's arbiter, or NULL where nobody named one. */
+/* Path of the socket to the node's arbiter, or NULL where none is configured. */
 const char *container_arbiter_socket(void);
 
-/* Who this process is. */
+/* Identity of this process. */
 struct identity container_self(void);
 
-/* This process's slot, taken where it has none; -1 when all are taken. Under the region's lock. */
+/* This process's slot, taken where it has none; -1 where all slots are taken. The caller holds the region's lock
+ * (LOCK_REGION), and has called container_self or container_slot before taking it. */
 int container_claim_slot(struct region *region);
 
-/* The slot that this process has taken, or -1. Needs no lock. */
+/* This process's slot, or -1. Does not need the region's lock. */
 int container_slot(const struct region *region);
 
-/* Takes this process's slot, and the card's row in the region, where they are not there yet. */
+/* Takes this process's slot and creates the card's row, where they do not exist yet. Takes the region's lock for that,
+ * and does nothing if the lock cannot be had within REGION_LOCK_MS. */
 void container_join(const uint8_t uuid[UUID_SIZE]);
 
-/* After an exec: the slot of this process's former image, whose memory the driver has freed, is cleared. */
+/* Clears the slot of the program that this process ran before exec(): exec frees that program's memory on the cards,
+ * but keeps pid and start time. Called once at the start, and only maps the region's file for that. */
 void container_clear_former_image(void);
 
 #endif

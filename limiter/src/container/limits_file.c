@@ -10,8 +10,9 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-/* How often it is looked whether another file stands there, in ticks: every 10 ms or so. */
-static uint64_t look_every(void) { return clock_ticks_quarter_second() / 16; }
+/* Interval in ticks (8 to 17 ms) of the check whether another file lies at the path: a stat() at each allocation would
+ * be too slow. */
+static uint64_t check_interval(void) { return clock_ticks_quarter_second() / 16; }
 
 static const struct limits_file *map(int fd, const struct stat *status) {
     if (status->st_size < (off_t)sizeof(struct limits_file)) return NULL;
@@ -19,7 +20,7 @@ static const struct limits_file *map(int fd, const struct stat *status) {
     return file == MAP_FAILED ? NULL : file;
 }
 
-/* What stands at the path, mapped; `file` is NULL where there is nothing of a limits file's size. */
+/* Maps the file at the path; `file` is NULL where there is none that is large enough. */
 static struct limits_file_watch open_path(const char *path) {
     struct limits_file_watch found = {.path = path};
     struct stat status;
@@ -38,41 +39,41 @@ static void close_file(const struct limits_file *file) {
     if (file) munmap((void *)file, sizeof *file);
 }
 
-bool limits_file_open(struct limits_file_watch *watched, const char *path, struct limits_slot *limits) {
-    *watched = open_path(strdup(path)); /* the program may change its environment */
-    watched->due = clock_ticks() + look_every();
-    return watched->file && limits_decode(watched->file, limits);
+bool limits_file_open(struct limits_file_watch *watch, const char *path, struct limits_slot *limits) {
+    *watch = open_path(strdup(path)); /* copied, because the path may lie in the program's environment */
+    watch->due = clock_ticks() + check_interval();
+    return watch->file && limits_decode(watch->file, limits);
 }
 
-/* A file that was cut off is let go before it is read again. */
-static void drop_if_cut(struct limits_file_watch *watched, const struct stat *status) {
-    if (!watched->file || status->st_ino != watched->inode || status->st_size >= (off_t)sizeof *watched->file) return;
-    close_file(watched->file);
-    watched->file = NULL;
+/* Unmaps a file that was truncated: reading it would raise SIGBUS. */
+static void unmap_if_truncated(struct limits_file_watch *watch, const struct stat *status) {
+    if (!watch->file || status->st_ino != watch->inode || status->st_size >= (off_t)sizeof *watch->file) return;
+    close_file(watch->file);
+    watch->file = NULL;
 }
 
-static bool is_another(struct limits_file_watch *watched) {
+static bool is_other_file(struct limits_file_watch *watch) {
     struct stat status;
-    if (stat(watched->path, &status) != 0) return false;
-    drop_if_cut(watched, &status);
-    return !watched->file || status.st_dev != watched->device || status.st_ino != watched->inode;
+    if (stat(watch->path, &status) != 0) return false;
+    unmap_if_truncated(watch, &status);
+    return !watch->file || status.st_dev != watch->device || status.st_ino != watch->inode;
 }
 
-/* One that cannot be read does not take the former one's place. */
-static bool is_replaced(struct limits_file_watch *watched, struct limits_slot *limits, uint64_t now) {
-    if (!clock_is_due(watched->due, now)) return false;
-    watched->due = now + look_every();
-    if (!is_another(watched)) return false;
-    struct limits_file_watch found = open_path(watched->path);
-    bool is_good = found.file && limits_decode(found.file, limits);
-    close_file(is_good ? watched->file : found.file);
-    found.due = watched->due;
-    if (is_good) *watched = found;
-    return is_good;
+/* A new file that is not valid does not replace the mapped one. */
+static bool reopen_if_replaced(struct limits_file_watch *watch, struct limits_slot *limits, uint64_t now) {
+    if (!clock_is_due(watch->due, now)) return false;
+    watch->due = now + check_interval();
+    if (!is_other_file(watch)) return false;
+    struct limits_file_watch found = open_path(watch->path);
+    bool is_valid = found.file && limits_decode(found.file, limits);
+    close_file(is_valid ? watch->file : found.file);
+    found.due = watch->due;
+    if (is_valid) *watch = found;
+    return is_valid;
 }
 
-void limits_file_update(struct limits_file_watch *watched, struct limits_slot *limits, uint64_t now) {
-    if (!watched->path) return;
-    bool is_new = is_replaced(watched, limits, now) || (watched->file && limits_follow(watched->file, limits));
-    if (is_new) log_debug("limits: change %llu of %s", (unsigned long long)limits->sequence, watched->path);
+void limits_file_update(struct limits_file_watch *watch, struct limits_slot *limits, uint64_t now) {
+    if (!watch->path) return;
+    bool has_changed = reopen_if_replaced(watch, limits, now) || (watch->file && limits_follow(watch->file, limits));
+    if (has_changed) log_debug("limits: read change %llu from %s", (unsigned long long)limits->sequence, watch->path);
 }

@@ -10,19 +10,19 @@
 
 struct limits_source {
     bool is_limited;
-    struct limits_file_watch file; /* none: the environment's limits */
-    struct limits_slot limits;     /* the last good copy; empty denies */
-    struct region *region;
-    const char *arbiter;
+    struct limits_file_watch file; /* its `path` is NULL where the limits come from the environment */
+    struct limits_slot limits;     /* the last valid content; without entries it refuses every allocation */
+    struct region *region;         /* NULL: cannot be used */
+    const char *arbiter_socket;    /* path; NULL: none is configured */
 };
 
 static void read_limits(struct limits_source *source, const struct settings *settings) {
-    bool good = settings->origin == ORIGIN_FILE ? limits_file_open(&source->file, settings->limits, &source->limits)
-                                                : limits_parse(&settings->text, &source->limits);
-    if (good) return;
+    bool is_valid = settings->origin == ORIGIN_FILE ? limits_file_open(&source->file, settings->limits, &source->limits)
+                                                    : limits_parse(&settings->text, &source->limits);
+    if (is_valid) return;
     source->limits.count = 0;
-    log_warn("%s cannot be read: no GPU memory may be used",
-             settings->origin == ORIGIN_FILE ? settings->limits : "the limits in the environment");
+    log_warn("%s cannot be read: every allocation of GPU memory will be refused",
+             settings->origin == ORIGIN_FILE ? settings->limits : "the limits in the environment variables VGPU_*");
 }
 
 struct limits_source *limits_source_open(void) {
@@ -31,27 +31,32 @@ struct limits_source *limits_source_open(void) {
     source.is_limited = settings.origin != ORIGIN_NONE;
     if (!source.is_limited) return &source;
     read_limits(&source, &settings);
-    source.arbiter = settings.arbiter;
+    source.arbiter_socket = settings.arbiter;
     source.region = settings.region ? region_open(settings.region) : region_anonymous();
     if (!source.region)
-        log_warn("%s is no region: no GPU memory may be used", settings.region ? settings.region : "memory");
+        log_warn("%s cannot be used as the region: every allocation of GPU memory will be refused",
+                 settings.region ? settings.region : "anonymous memory");
     return &source;
 }
 
 bool limits_source_is_limited(const struct limits_source *source) { return source->is_limited; }
 
-static const struct limits_slot *at(struct limits_source *source, uint64_t now) {
+static const struct limits_slot *limits_at(struct limits_source *source, uint64_t now) {
     limits_file_update(&source->file, &source->limits, now);
     return &source->limits;
 }
 
-static const struct limits_slot *current(struct limits_source *source) { return at(source, clock_ticks()); }
-
-struct card_limit limits_source_limit(struct limits_source *source, const uint8_t uuid[UUID_SIZE], uint64_t now) {
-    return limits_of(at(source, now), uuid);
+static const struct limits_slot *current_limits(struct limits_source *source) {
+    return limits_at(source, clock_ticks());
 }
 
-enum memory_policy limits_source_memory_policy(struct limits_source *source) { return current(source)->memory_policy; }
+struct card_limit limits_source_limit(struct limits_source *source, const uint8_t uuid[UUID_SIZE], uint64_t now) {
+    return limits_of(limits_at(source, now), uuid);
+}
+
+enum memory_policy limits_source_memory_policy(struct limits_source *source) {
+    return current_limits(source)->memory_policy;
+}
 
 static unsigned share_of(const struct limits_slot *limits, const struct card_limit *limit) {
     bool is_share = limits->compute_policy == POLICY_FIXED && limit->cores > 0 && limit->cores < FULL_CORES;
@@ -59,13 +64,13 @@ static unsigned share_of(const struct limits_slot *limits, const struct card_lim
 }
 
 unsigned limits_source_share(struct limits_source *source, const uint8_t uuid[UUID_SIZE]) {
-    const struct limits_slot *limits = current(source);
+    const struct limits_slot *limits = current_limits(source);
     struct card_limit limit = limits_of(limits, uuid);
     return share_of(limits, &limit);
 }
 
 bool limits_source_has_shares(struct limits_source *source) {
-    const struct limits_slot *limits = current(source);
+    const struct limits_slot *limits = current_limits(source);
     for (uint32_t i = 0; i < limits->count; i++)
         if (share_of(limits, &limits->cards[i])) return true;
     return false;
@@ -73,7 +78,7 @@ bool limits_source_has_shares(struct limits_source *source) {
 
 struct region *limits_source_region(const struct limits_source *source) { return source->region; }
 
-const char *limits_source_arbiter_socket(const struct limits_source *source) { return source->arbiter; }
+const char *limits_source_arbiter_socket(const struct limits_source *source) { return source->arbiter_socket; }
 
 struct region *limits_source_open_region(void) {
     struct settings settings = settings_read();

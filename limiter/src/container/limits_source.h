@@ -1,4 +1,5 @@
-/* The limits as they stand now, and the region that goes with them. Not locked: charge.c is its one user, and locks. */
+/* The limits in force, from the limits file or from the environment, and the region that goes with them. Not locked:
+ * container.c is the only user and serialises the calls by LOCK_CONTAINER. `now` is clock_ticks(). */
 #ifndef VGPU_CONTAINER_LIMITS_SOURCE_H
 #define VGPU_CONTAINER_LIMITS_SOURCE_H
 
@@ -7,33 +8,35 @@
 
 struct limits_source;
 
-/* Opens what the settings name. Never NULL: what cannot be read denies, and says so in the log. */
+/* Opens what the settings name; called once in a process. Never NULL: limits that cannot be read or a region that
+ * cannot be opened refuse every allocation, and a warning says so. */
 struct limits_source *limits_source_open(void);
 
-/* Whether anything limits this process. */
+/* Whether limits apply to this process. */
 bool limits_source_is_limited(const struct limits_source *source);
 
-/* A card's limit as the file says `now` (in ticks). Where the file cannot be read the last good copy holds; without
- * one, nothing may be used. */
+/* The limit of a card at `now`. Where the file cannot be read, the last valid content counts; before there is any, the
+ * limit is 0. */
 struct card_limit limits_source_limit(struct limits_source *source, const uint8_t uuid[UUID_SIZE], uint64_t now);
 
-/* What becomes of allocations within the limit when a card is full, as the file says now. */
+/* The present policy for allocations within the limit when the card is full. */
 enum memory_policy limits_source_memory_policy(struct limits_source *source);
 
-/* The percentage of a card's time that this process is held to: 1 to 99, or 0 where nothing holds it. The policies that
- * may use idle time are not held on a card that they have to themselves. */
+/* The share of a card's time in percent (1 to 99) that this process is limited to on a card it has for itself; 0 = no
+ * limit, as under the policies `burst` and `best-effort`, which may use idle time. */
 unsigned limits_source_share(struct limits_source *source, const uint8_t uuid[UUID_SIZE]);
 
-/* Whether that is so on any card. */
+/* Whether limits_source_share is not 0 for any card. */
 bool limits_source_has_shares(struct limits_source *source);
 
-/* The region, or NULL where it cannot be used: then every allocation is refused. */
+/* The region, or NULL where it cannot be used: every allocation is then refused. */
 struct region *limits_source_region(const struct limits_source *source);
 
-/* The path of the socket to the node's arbiter; NULL where the settings name none. */
+/* Path of the socket to the node's arbiter, or NULL where none is configured. */
 const char *limits_source_arbiter_socket(const struct limits_source *source);
 
-/* The region's file mapped a second time, for the caller to close; NULL where the settings name none. */
+/* Maps the region's file without reading limits, for the caller to close; NULL where no region is configured or it
+ * cannot be opened. */
 struct region *limits_source_open_region(void);
 
 #endif

@@ -5,18 +5,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Where the device plugin mounts a container's files. */
 #ifndef VGPU_RUN
 #define VGPU_RUN "/run/vgpu"
 #endif
 
-/* A file that is there but may not be looked at decides too: it will deny. */
-static bool is_container(void) {
+/* A limits file that exists but cannot be accessed counts too: reading it will fail, and refuse every allocation. */
+static bool is_in_container(void) {
     return access(VGPU_RUN "/limits", F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 struct settings settings_read(void) {
     struct settings settings = {0};
-    if (is_container())
+    if (is_in_container())
         return (struct settings){.origin = ORIGIN_FILE,
                                  .limits = VGPU_RUN "/limits",
                                  .region = VGPU_RUN "/region",

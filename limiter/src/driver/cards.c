@@ -6,15 +6,16 @@
 #include "common/limits.h"
 #include "driver/function_table.h"
 
-/* CUdevice is the ordinal, and means the same card for the process's life. */
-enum { REMEMBERED = 64 };
+/* Cache of UUIDs by CUdevice, which is an ordinal and stands for one card throughout the process's life. Devices beyond
+ * CACHED_DEVICES are asked for each time. */
+enum { CACHED_DEVICES = 64 };
 static struct {
     uint8_t uuid[UUID_SIZE];
-    bool known;
-} remembered[REMEMBERED];
+    bool is_known; /* atomic, stored last with release order: `uuid` is valid */
+} cache[CACHED_DEVICES];
 
-/* Without MIG the first version and the second say the same; drivers before 11.4 have the first only. */
-static bool ask(CUdevice device, uint8_t uuid[UUID_SIZE]) {
+/* Drivers before 11.4 have the first version only. Without MIG both versions give the same answer. */
+static bool query_uuid(CUdevice device, uint8_t uuid[UUID_SIZE]) {
     CUuuid answer = {{0}};
     CUresult result = functions_has(FN_cuDeviceGetUuid_v2) ? REAL(cuDeviceGetUuid_v2)(&answer, device)
                                                            : REAL(cuDeviceGetUuid)(&answer, device);
@@ -23,22 +24,22 @@ static bool ask(CUdevice device, uint8_t uuid[UUID_SIZE]) {
 }
 
 bool cards_of_device(CUdevice device, uint8_t uuid[UUID_SIZE]) {
-    if (device < 0 || device >= REMEMBERED) return ask(device, uuid);
-    if (!__atomic_load_n(&remembered[device].known, __ATOMIC_ACQUIRE)) {
-        if (!ask(device, uuid)) return false;
-        memcpy(remembered[device].uuid, uuid, UUID_SIZE); /* two threads write the same */
-        __atomic_store_n(&remembered[device].known, true, __ATOMIC_RELEASE);
+    if (device < 0 || device >= CACHED_DEVICES) return query_uuid(device, uuid);
+    if (!__atomic_load_n(&cache[device].is_known, __ATOMIC_ACQUIRE)) {
+        if (!query_uuid(device, uuid)) return false;
+        memcpy(cache[device].uuid, uuid, UUID_SIZE); /* racing threads write equal bytes */
+        __atomic_store_n(&cache[device].is_known, true, __ATOMIC_RELEASE);
     }
-    memcpy(uuid, remembered[device].uuid, UUID_SIZE);
+    memcpy(uuid, cache[device].uuid, UUID_SIZE);
     return true;
 }
 
 bool cards_is_single(void) {
-    static int devices; /* atomically; 0: not asked yet */
-    int known = __atomic_load_n(&devices, __ATOMIC_RELAXED);
-    if (known == 0 && REAL(cuDeviceGetCount)(&known) == CUDA_SUCCESS)
-        __atomic_store_n(&devices, known, __ATOMIC_RELAXED);
-    return known == 1;
+    static int device_count; /* atomic; 0 = not asked yet */
+    int count = __atomic_load_n(&device_count, __ATOMIC_RELAXED);
+    if (count == 0 && REAL(cuDeviceGetCount)(&count) == CUDA_SUCCESS)
+        __atomic_store_n(&device_count, count, __ATOMIC_RELAXED);
+    return count == 1;
 }
 
 bool cards_of_context(uint8_t uuid[UUID_SIZE]) {

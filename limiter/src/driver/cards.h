@@ -1,4 +1,4 @@
-/* Which card a CUDA or NVML device is: by UUID, for CUDA and NVML count in different orders. */
+/* Maps CUDA and NVML devices to cards, which are known by UUID: CUDA and NVML number devices in different orders. */
 #ifndef VGPU_DRIVER_CARDS_H
 #define VGPU_DRIVER_CARDS_H
 
@@ -8,20 +8,21 @@
 #include "driver/abi.h"
 #include "region/region.h"
 
-/* The card of a CUDA device; false where the driver does not know the device. */
+/* UUID of a CUDA device's card; false where the driver does not know the device. */
 bool cards_of_device(CUdevice device, uint8_t uuid[UUID_SIZE]);
 
-/* The card of the calling thread's context; false where there is none. */
+/* UUID of the current context's card; false where the calling thread has no current context. */
 bool cards_current(uint8_t uuid[UUID_SIZE]);
 
-/* Whether there is one device: then no context is on another, and the driver needs not be asked. Most containers have
- * one. */
+/* Whether CUDA shows exactly one device, as in most containers: then every context is on that device, and the driver
+ * need not be asked for the current one. */
 bool cards_is_single(void);
 
-/* The card of the calling thread's context, which it is known to have. */
+/* UUID of the current context's card. The calling thread must have a current context: with a single device, it is not
+ * checked, which saves a driver call. */
 bool cards_of_context(uint8_t uuid[UUID_SIZE]);
 
-/* The card of an NVML device; false where NVML does not know it. */
+/* UUID of an NVML device's card; false where NVML does not know the device. */
 bool cards_of_nvml(nvmlDevice_t device, uint8_t uuid[UUID_SIZE]);
 
 #endif

@@ -30,27 +30,28 @@ static uint32_t gnu_hash(const char *name) {
     return hash;
 }
 
-static bool is_match(const struct tables *tables, uint32_t place, const char *name) {
-    const ElfW(Sym) *symbol = &tables->symbols[place];
+static bool is_match(const struct tables *tables, uint32_t index, const char *name) {
+    const ElfW(Sym) *symbol = &tables->symbols[index];
     return symbol->st_shndx != SHN_UNDEF && strcmp(tables->strings + symbol->st_name, name) == 0;
 }
 
-/* The table: four counts, a Bloom filter, buckets, and chains whose last hash has bit 0 set. */
+/* A GNU hash table consists of four counts, a Bloom filter, buckets, and chains whose last hash has bit 0 set. */
 static const ElfW(Sym) * lookup(const struct tables *tables, const char *name) {
     uint32_t bucket_count = tables->hash[0];
     uint32_t first = tables->hash[1];
     const uint32_t *buckets = tables->hash + 4 + tables->hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
     const uint32_t *chain = buckets + bucket_count;
     uint32_t hash = gnu_hash(name);
-    uint32_t place = buckets[hash % bucket_count];
-    if (place < first) return NULL;
-    for (;; place++) {
-        uint32_t here = chain[place - first];
-        if ((here | 1) == (hash | 1) && is_match(tables, place, name)) return &tables->symbols[place];
-        if (here & 1) return NULL;
+    uint32_t index = buckets[hash % bucket_count];
+    if (index < first) return NULL;
+    for (;; index++) {
+        uint32_t chain_hash = chain[index - first];
+        if ((chain_hash | 1) == (hash | 1) && is_match(tables, index, name)) return &tables->symbols[index];
+        if (chain_hash & 1) return NULL;
     }
 }
 
+/* glibc relocates the addresses in the dynamic section of a loaded object; musl leaves offsets from `base`. */
 static void *address_of(ElfW(Addr) base, ElfW(Addr) value) {
     return (void *)(value < base ? base + value : value); /* NOLINT(performance-no-int-to-ptr) */
 }
@@ -89,7 +90,8 @@ static int visit(struct dl_phdr_info *object, size_t size, void *argument) {
     return search->found != NULL;
 }
 
-/* Before glibc 2.34 some live in libdl. LD_PRELOAD brings us into programs of musl too. */
+/* dlsym is in libdl before glibc 2.34. musl is searched too, because LD_PRELOAD also loads the library into programs
+ * that are linked with musl. */
 void *elf_find_symbol(const char *symbol) {
     static const char *const libraries[] = {"libc.so.6", "libdl.so.2", MUSL};
     struct search search = {.symbol = symbol};

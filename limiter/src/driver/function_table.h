@@ -1,4 +1,5 @@
-/* The table of functions: each with our wrapper and with the address that the real library has for it. */
+/* Table of the CUDA and NVML functions in driver/functions.h that are HOOKED or CALLED: each with the library's
+ * wrapper, if any, and the address in NVIDIA's library. No function here takes a lock of process/lock.h. */
 #ifndef VGPU_DRIVER_FUNCTION_TABLE_H
 #define VGPU_DRIVER_FUNCTION_TABLE_H
 
@@ -17,23 +18,23 @@ enum function {
     FUNCTIONS,
 };
 
-/* The real library's own function, to be called; loads the library where nobody has. Where the library lacks it, one
- * that answers "not found". */
+/* NVIDIA's function `name`, to be called; loads NVIDIA's library if it is not loaded. Where that library lacks the
+ * function, a substitute that returns CUDA_ERROR_NOT_FOUND or NVML_ERROR_FUNCTION_NOT_FOUND. */
 #define REAL(name) ((__typeof__(&(name)))functions_real(FN_##name))
 
+/* The address behind REAL. */
 void *functions_real(enum function function);
 
-/* Whether the real library exports it. */
+/* Whether NVIDIA's library exports the function; loads that library if it is not loaded. */
 bool functions_has(enum function function);
 
-/* Our wrapper where `address` is a function of the real libraries that we hook, else `address`. Loads nothing. */
+/* The wrapper, where `address` is a HOOKED function of NVIDIA's libraries, else `address`. Loads nothing. */
 void *functions_substitute(void *address);
 
-/* Our wrapper by exported name, if the library that it belongs to is loaded and exports it; else NULL. Loads nothing.
- */
+/* The wrapper of an exported name, if NVIDIA's library is loaded and exports that name; else NULL. Loads nothing. */
 void *functions_loaded_wrapper(const char *name);
 
-/* Whether we hook a function of that exported name. */
+/* Whether the exported name is a HOOKED function's. */
 bool functions_is_hooked(const char *name);
 
 #endif

@@ -1,29 +1,30 @@
-/* Every function that NVIDIA's headers declare, of CUDA and NVML in versions 12 and 13, once: what we do about it and
- * why. `python -m limiter.build check` holds the list against the headers. The table, the exports, the substitution and
- * the tests' expectations come from here; the prototypes from the headers, so a wrong signature does not compile.
- * Define those of the four words that you want, then include this; it undefines them.
+/* Every function that NVIDIA's headers declare, of CUDA and NVML in versions 12 and 13: one line for each, with what
+ * the library does about it (the macro) and why (the class). `python -m limiter.build check` compares the list with the
+ * headers. The function table, the exported symbols and the tests' expectations are generated from the list; prototypes
+ * come from the headers, so that a wrapper with a wrong signature does not compile.
  *
- *   HOOKED   ours stands in for it
- *   CALLED   called by us, never answered by us
- *   NOT_YET  goes past us, and should not: who writes its wrapper says HOOKED here
- *   PASSED   goes past us, as it should
+ * To use the list, define those of the four macros that you need, then include this file; it undefines all four.
  *
- * The class says why. Of the first five none is PASSED:
+ *   HOOKED   wrapped: programs get the library's wrapper
+ *   CALLED   not wrapped; the library itself calls the function
+ *   NOT_YET  not wrapped, although it should be; change it to HOOKED together with the wrapper
+ *   PASSED   not wrapped, and needs no wrapper
  *
- *   ALLOCATES, FREES  memory of the card: charged and taken back
- *   QUERIES           says how much memory there is, or who uses it: answers with the limit, and with our processes
+ * Classes. A function of the first five is never PASSED:
+ *
+ *   ALLOCATES, FREES  memory of the card, which is charged and released
+ *   QUERIES           reports memory sizes or processes: the wrapper shows the limit and the container's processes
  *   LAUNCHES          starts work on the card
- *   RESOLVES          hands out driver functions: answers with our wrappers
- *   HOST              memory of the host: not charged
- *   ADDRESSES         addresses, and who may use them: no memory
- *   SHARES            hands on memory that is charged where it was made, or is a graphics API's
- *   COPIES            moves, fills or drops memory that is held already
- *   ORDERS            what waits for what: streams, events, semaphores
- *   BUILDS            describes work: nothing runs, and nothing is taken, until it is launched
- *   READS             says what is
+ *   RESOLVES          looks up driver functions: the wrapper returns wrappers
+ *   HOST              memory of the host, which is not charged
+ *   ADDRESSES         address ranges and access rights; takes no memory
+ *   SHARES            passes on memory that is charged where it was allocated, or that belongs to a graphics API
+ *   COPIES            copies, fills, moves or discards memory that is allocated already
+ *   ORDERS            synchronisation: streams, events, semaphores
+ *   BUILDS            describes work; nothing runs, and no memory is taken, before it is launched
+ *   READS             reports state
  *   SETS              changes how later calls behave
- *   PRIVATE           what NVIDIA's libraries share among themselves: undocumented, so not judged
- */
+ *   PRIVATE           undocumented interface between NVIDIA's libraries, so its effect is unknown */
 #ifndef HOOKED
 #define HOOKED(name, class)
 #endif

@@ -1,6 +1,7 @@
-/* We export dlsym and dlvsym. A name that is not ours is jumped, not called, to the C library's own, so that it sees
- * the program's return address: RTLD_NEXT and RTLD_DEFAULT go by that. A name that is ours is looked up and the
- * *address* is exchanged, so that a function of the same name in another library stays that function. */
+/* This library exports dlsym and dlvsym. For names that are not HOOKED they jump (musttail) to the C library's function
+ * instead of calling it, so that the C library sees the program's return address, by which it resolves RTLD_NEXT and
+ * RTLD_DEFAULT. For a HOOKED name the real lookup is made, and its result is replaced only if it is the *address* of
+ * NVIDIA's function: a function with that name in another library stays untouched. */
 #include "driver/resolve.h"
 
 #include <dlfcn.h>
@@ -17,9 +18,9 @@
 typedef void *(*dlsym_function)(void *, const char *);
 typedef void *(*dlvsym_function)(void *, const char *, const char *);
 
-/* The C library's function, found once. In programs of musl no CUDA runs, but dlsym must; dlvsym it has none, and
- * nobody calls it. */
-static void *real(void **found, const char *name) {
+/* Address of a function of the C library, looked up once. NULL for dlvsym in programs that are linked with musl: musl
+ * has no dlvsym, and such programs do not call it. */
+static void *cached_symbol(void **found, const char *name) {
     void *address = __atomic_load_n(found, __ATOMIC_RELAXED);
     if (!address) address = elf_find_symbol(name);
     __atomic_store_n(found, address, __ATOMIC_RELAXED);
@@ -28,12 +29,12 @@ static void *real(void **found, const char *name) {
 
 static dlsym_function real_dlsym(void) {
     static void *found;
-    return (dlsym_function)real(&found, "dlsym");
+    return (dlsym_function)cached_symbol(&found, "dlsym");
 }
 
 static dlvsym_function real_dlvsym(void) {
     static void *found;
-    return (dlvsym_function)real(&found, "dlvsym");
+    return (dlvsym_function)cached_symbol(&found, "dlvsym");
 }
 
 void *resolve_real_dlsym(void *handle, const char *name) { return real_dlsym()(handle, name); }
@@ -44,14 +45,15 @@ static bool is_pseudo(const void *handle) { return handle == RTLD_DEFAULT || han
 EXPORT void *vgpu_dlsym(void *handle, const char *name);
 EXPORT void *vgpu_dlvsym(void *handle, const char *name, const char *version);
 
-/* A call that cannot become a jump: the C library is to see our return address. */
+/* The asm statement prevents a tail call: the C library must see this library's return address, to search behind it. */
 static void *next_after_us(dlsym_function lookup, const char *name) {
     void *address = lookup(RTLD_NEXT, name);
     __asm__ volatile("" : "+r"(address));
     return address;
 }
 
-/* Our own export would answer RTLD_DEFAULT even where no driver is loaded: then what comes after us is asked. */
+/* With RTLD_DEFAULT, the C library would find this library's own export even where no driver is loaded. Then the search
+ * starts behind this library. */
 void *vgpu_dlsym(void *handle, const char *name) {
     dlsym_function lookup = real_dlsym();
     if (!name || !functions_is_hooked(name)) __attribute__
@@ -71,13 +73,14 @@ void *vgpu_dlvsym(void *handle, const char *name, const char *version) {
 }
 /* NOLINTEND(misc-use-internal-linkage) */
 
-/* Both versions under which programs ask for them: the platform's first, and the one since dlsym moved into libc. */
+/* The two symbol versions that programs link with: the first of the platform, and GLIBC_2.34, with which both functions
+ * moved from libdl into libc. */
 __asm__(".symver vgpu_dlsym,dlsym@" FIRST_GLIBC);
 __asm__(".symver vgpu_dlvsym,dlvsym@" FIRST_GLIBC);
 __asm__(".symver vgpu_dlsym,dlsym@@GLIBC_2.34,remove");
 __asm__(".symver vgpu_dlvsym,dlvsym@@GLIBC_2.34,remove");
 
-/* The driver's own answer for the caller's version and flags decides; only its address is exchanged. */
+/* The driver looks up the function for the caller's version and flags; only the resulting address is replaced. */
 EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags) {
     CUresult result = REAL(cuGetProcAddress)(symbol, pfn, version, flags);
     if (result == CUDA_SUCCESS && pfn) *pfn = functions_substitute(*pfn);

@@ -1,8 +1,8 @@
-/* The ways by which a program finds driver functions: dlsym, dlvsym, cuGetProcAddress. */
+/* Wrappers of the functions by which a program looks up driver functions: dlsym, dlvsym, cuGetProcAddress. */
 #ifndef VGPU_DRIVER_RESOLVE_H
 #define VGPU_DRIVER_RESOLVE_H
 
-/* The C library's own dlsym. */
+/* Calls the C library's own dlsym. */
 void *resolve_real_dlsym(void *handle, const char *name);
 
 #endif

@@ -1,3 +1,4 @@
+/* Fills the table of charge/memory_class.h: charge/ must not include hooks/, where the classes are implemented. */
 #include "charge/memory_class.h"
 
 #include <stddef.h>

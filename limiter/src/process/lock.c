@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <pthread.h>
 
-/* Each on a cache line of its own: threads that take different locks do not slow each other down. */
+/* Each mutex has a cache line of its own, so that threads with different locks cause no false sharing. */
 static struct {
     pthread_mutex_t mutex;
 } __attribute__((aligned(64))) locks[LOCKS] = {[0 ... LOCKS - 1] = {PTHREAD_MUTEX_INITIALIZER}};
@@ -13,9 +13,9 @@ static struct {
 #include <stdio.h>
 #include <stdlib.h>
 
-static __thread uint32_t held; /* a bit for each lock that this thread holds */
+static __thread uint32_t held; /* bit n: this thread holds lock n of `enum lock` */
 
-static_assert(LOCKS <= 32, "a bit for each");
+static_assert(LOCKS <= 32, "one bit of `held` per lock");
 
 void lock_note_taken(enum lock lock) {
     if (held >> lock) {

@@ -1,20 +1,21 @@
-/* Lock order. This list ranks every lock of the limiter: a thread takes them from top to bottom only, and never one
- * that it holds. A build with -DVGPU_CHECK_LOCKS aborts where a thread does otherwise (tests/limiter does so).
+/* Lock order. `enum lock` ranks every lock of the limiter: a thread takes locks only in this order, from top to bottom,
+ * and never takes a lock that it already holds. A build with -DVGPU_CHECK_LOCKS aborts where a thread breaks the order;
+ * tests/limiter builds it so.
  *
- * A lock is held for arithmetic and table look-ups, never across a call of the driver's, except POOL_GUARD and POOLS,
- * whose comments say why. */
+ * A lock is held for arithmetic and table look-ups, never across a call into the CUDA driver. The exceptions are
+ * LOCK_POOL_GUARD and LOCK_POOLS: see books/pool_guard.h and books/pools.h. */
 #ifndef VGPU_PROCESS_LOCK_H
 #define VGPU_PROCESS_LOCK_H
 
 enum lock {
-    LOCK_GATE,              /* compute/gate_state.h: one mutex per card, in `struct gate` */
-    LOCK_ARBITER_LINK,      /* compute/arbiter_link.h: one mutex per card, in `struct arbiter_link` */
+    LOCK_GATE,              /* compute/gate_state.h: one mutex for each card, in `struct gate` */
+    LOCK_ARBITER_LINK,      /* compute/arbiter_link.h: one mutex for each card, in `struct arbiter_link` */
     LOCK_POOL_GUARD,        /* books/pool_guard.c: held while the driver destroys a pool */
     LOCK_POOL_IDS,          /* books/pool_ids.c */
-    LOCK_PHYSICAL_MEMORY,   /* books/physical_memory.c, and the tables below it: handles, mappings, references */
+    LOCK_PHYSICAL_MEMORY,   /* books/physical_memory.c; the tables of handles.c, mappings.c and references.c */
     LOCK_POOLS,             /* books/pools.c: held while the driver is asked what a pool has reserved */
     LOCK_CONTAINER,         /* container/container.c */
-    LOCK_REGION,            /* region/region.c: shared by the container's processes, in the region's header */
+    LOCK_REGION,            /* region/region.c: in the region's header, shared by the container's processes */
     LOCK_PENDING_POOL_ENDS, /* region/pending_pool_ends.c */
     LOCK_EXPORTS,           /* books/exports.c */
     LOCK_IMPORTS,           /* books/imports.c */
@@ -29,16 +30,16 @@ enum lock {
     LOCKS,
 };
 
-/* Takes and releases the process's mutex of a rank. GATE, ARBITER_LINK and REGION have none here: their mutexes lie in
- * the structures that they guard, and are announced by the two functions after these. */
+/* Takes or releases a mutex of this process; lock_take blocks. Not for LOCK_GATE, LOCK_ARBITER_LINK and LOCK_REGION:
+ * their mutexes lie in the structures that they guard, and their users call lock_note_taken and lock_note_released. */
 void lock_take(enum lock lock);
 void lock_release(enum lock lock);
 
-/* Every mutex of this file in the order of the ranks, and in the opposite order: around a fork. */
+/* Takes every mutex of lock.c in the order of the ranks, or releases every mutex in the opposite order. For fork(). */
 void lock_take_all(void);
 void lock_release_all(void);
 
-/* A mutex of that rank that lies elsewhere is about to be waited for, or was released. */
+/* Tells the check that this thread is about to wait for, or has released, a mutex that lies outside lock.c. */
 #ifdef VGPU_CHECK_LOCKS
 void lock_note_taken(enum lock lock);
 void lock_note_released(enum lock lock);

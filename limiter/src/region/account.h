@@ -1,8 +1,9 @@
-/* Arithmetic on a region: no CUDA, no clock, no file, no lock. Whoever calls a function that writes holds the lock.
+/* Accounting in a region: slots of processes, rows of cards, charges in bytes. Pure arithmetic: no CUDA, no clock, no
+ * file, no waiting.
  *
- * A region may hold anything (its container can write it), so places are checked, and sums saturate instead of
- * wrapping.
- */
+ * The caller holds the region's lock (LOCK_REGION), except where a function says that it needs no lock. `slot` and
+ * `card` are indices into the region's slots and card rows. The container's processes can write anything into a region,
+ * so indices are checked (an invalid index changes nothing) and sums saturate instead of wrapping. */
 #ifndef VGPU_REGION_ACCOUNT_H
 #define VGPU_REGION_ACCOUNT_H
 
@@ -10,84 +11,86 @@
 
 #include "common/region_layout.h"
 
-/* The row of a card, or -1. Needs no lock. */
+/* The card's row, or -1. Needs no lock. */
 int account_find_card(const struct region *region, const uint8_t uuid[UUID_SIZE]);
 
-/* The row of a card, made where there is none; -1 when all are taken. */
+/* The card's row, created where the card has none; -1 where all rows are taken. */
 int account_card(struct region *region, const uint8_t uuid[UUID_SIZE]);
 
-/* A slot for this process: the one it has already, else a free one; -1 when all are taken. */
-int account_claim(struct region *region, const struct identity *who);
+/* The slot of a process, taken where it has none; -1 where all slots are taken. */
+int account_claim(struct region *region, const struct identity *process);
 
-/* Whether the slot is this process's. Needs no lock. */
-bool account_owns(const struct region *region, int slot, const struct identity *who);
+/* Whether the slot belongs to the process. Needs no lock. */
+bool account_owns(const struct region *region, int slot, const struct identity *process);
 
-/* One past the highest slot ever taken. Needs no lock. */
+/* One past the highest slot that was ever used. Needs no lock. */
 int account_slots(const struct region *region);
 
-/* The slot that this process holds, or -1. Needs no lock. */
-int account_slot_of(const struct region *region, const struct identity *who);
+/* The slot of a process, or -1. Needs no lock. */
+int account_slot_of(const struct region *region, const struct identity *process);
 
-/* Charges `bytes` if the card's sum stays within `limit`; otherwise false, and nothing is changed. */
+/* Charges `bytes` where the card's sum stays within `limit`; otherwise returns false and charges nothing. */
 bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, uint64_t limit);
 
-/* Charges what is there already, whatever the limit. */
+/* Charges `bytes` without comparing with a limit, for memory that is allocated already. */
 void account_charge(struct region *region, int slot, int card, uint64_t bytes);
 
-/* Takes back a charge; never below zero. */
+/* Takes back a charge of `bytes`; the charge does not go below zero. */
 void account_release(struct region *region, int slot, int card, uint64_t bytes);
 
-/* Marks `bytes` of what is charged as managed, which NVML does not count; or takes the mark back. */
+/* Marks `bytes` of the charge as memory that NVML does not count, such as managed memory, or removes the mark. */
 void account_mark_managed(struct region *region, int slot, int card, uint64_t bytes);
 void account_unmark_managed(struct region *region, int slot, int card, uint64_t bytes);
 
-/* Counts an allocation that was refused. Needs no lock. */
+/* Counts a refused allocation. Needs no lock. */
 void account_count_refusal(struct region *region, int card);
 
-/* Counts an allocation that was served from managed memory, for the card was full. */
+/* Counts an allocation of `bytes` that was served from managed memory because the card was full. */
 void account_count_spill(struct region *region, int card, uint64_t bytes);
 
-/* The span in which the driver's memory and the slot may differ: around a call that changes what the process holds.
- * Need no lock. */
+/* Begin and end of a call that changes what the slot's process holds. During a call the driver's memory and the slot's
+ * charge may differ, so the slot is not reconciled. Neither needs a lock. */
 void account_begin_call(struct region *region, int slot);
 void account_end_call(struct region *region, int slot);
 
-/* The calls of a slot: how many are under way in the low 32 bits, how many were begun in the high ones. Needs no lock.
- */
+/* The slot's calls: the number under way in the low 32 bits, those begun so far in the high 32 bits. Needs no lock. */
 uint64_t account_calls(const struct region *region, int slot);
 
-/* Charges a process with what NVML said it holds, and with its managed memory. False, and nothing is changed, where a
- * call of the slot was under way or has begun since `calls` was read, which was before NVML was asked; but for `own`
- * calls, by which the caller knows that the driver has ended. */
+/* Sets the process's charge to `bytes`, which NVML reported, and its managed memory. `calls` is the value of
+ * account_calls from before NVML was asked. Returns false and changes nothing where a call has begun since then, or
+ * where calls are under way other than `own` calls of the caller's, whose driver part has ended. */
 bool account_reconcile(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls, unsigned own);
 
-/* The same of another process. Of what that shares, NVML says less while others have it, when it ends or has given it
- * back: so much more may be right, and is left. */
+/* account_reconcile for another process than the caller. Where that process exports pool memory, its charge is lowered
+ * no further than to NVML's figure and the exported bytes: NVML reports less than the process holds while it ends and
+ * after it has trimmed the pool, although other processes keep the memory. */
 bool account_reconcile_other(struct region *region, int slot, int card, uint64_t bytes, uint64_t calls);
 
-/* Adds a row of shares.h, and takes back what was charged to its slot ahead of it. False where the table is full:
- * nothing has changed. What a row makes orphaned is charged whatever the limit. */
+/* Adds a row of region/pool_exports.h, and takes back `claimed` bytes that its process was charged ahead. Returns false
+ * and changes nothing where the table is full. Memory that the row shows to be orphaned is charged without a limit. */
 bool account_add_pool_export(struct region *region, const struct region_pool_export *row, uint64_t claimed);
 
-/* Ends the rows of a process's pool, and takes back a charge: at no moment is what others have charged to nobody. */
+/* Ends the rows of a process's pool and takes back a charge of `bytes` in one step, so that memory which importers
+ * still hold is charged at every moment. Nothing is taken back where `card` is not valid. */
 void account_end_pool_exports(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes);
 
-/* Frees a slot and takes its charges back; what it shared and others have is charged as orphaned then. */
+/* Frees a slot and takes back its charges. Memory that it exported and others still import becomes orphaned memory. */
 void account_clear(struct region *region, int slot);
 
-/* Makes the cards' sums again from the slots and the shares, after a holder of the lock died. */
+/* Computes the cards' sums from the slots and the exported pointers anew, after a holder of the lock has died. */
 void account_recompute(struct region *region);
 
-/* Bytes that the process of that pid in that namespace is charged on a card; false where it has no slot. Needs no
+/* The bytes that a process, given by pid and pid namespace, is charged on a card; false where it has no slot. Needs no
  * lock. */
 bool account_used_by_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes);
 
 /* Bytes charged on a card. Needs no lock. */
 uint64_t account_used(const struct region *region, int card);
 
-/* How often a measurement changed what was charged to a process on a card; and where that stands, to be read
- * atomically, NULL where the slot or the card is none. Needs no lock. */
+/* How often a measurement has changed a process's charge on a card. Needs no lock. */
 uint32_t account_corrections(const struct region *region, int slot, int card);
+
+/* The address of that counter, for atomic loads; NULL where `slot` or `card` is not valid. Needs no lock. */
 const uint32_t *account_corrections_field(const struct region *region, int slot, int card);
 
 #endif

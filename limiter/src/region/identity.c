@@ -26,7 +26,7 @@ static ssize_t read_file(const char *path, char *out, size_t size) {
     return length;
 }
 
-/* The word `count` words after `text`; words are parted by one space. */
+/* The word `count` words further on; words are separated by one space. NULL where there are fewer words. */
 static const char *skip(const char *text, int count) {
     for (; text && count > 0; count--) {
         text = strchr(text, ' ');
@@ -35,7 +35,8 @@ static const char *skip(const char *text, int count) {
     return text;
 }
 
-/* Fields 3, 20 and 22 of /proc/<pid>/stat; the command's name, field 2, may hold spaces and brackets. */
+/* Fields 3, 20 and 22 of /proc/<pid>/stat. Parsed from the last ')', because field 2, the command's name, may contain
+ * spaces and brackets. */
 static bool read_process(const char *path, struct process *out) {
     char text[1024];
     if (read_file(path, text, sizeof text) <= 0) return false;
@@ -57,8 +58,8 @@ struct identity identity_self(void) {
     return self;
 }
 
-/* A leader that ended while its threads go on is a zombie too, but one that counts its threads. */
-static bool has_ended(const struct process *process) {
+/* A process whose main thread has ended while others run shows as a zombie too, but counts more than one thread. */
+static bool is_zombie(const struct process *process) {
     return (process->state == 'Z' || process->state == 'X') && process->threads <= 1;
 }
 
@@ -69,24 +70,24 @@ bool identity_is_dead(const struct identity *other, const struct identity *self)
     struct process process;
     (void)snprintf(path, sizeof path, "/proc/%u/stat", other->pid);
     if (other->start_time == 0 || !read_process(path, &process)) return false;
-    return process.start_time != other->start_time || has_ended(&process);
+    return process.start_time != other->start_time || is_zombie(&process);
 }
 
 static struct identity identity_of(const struct region_slot *slot) {
     return (struct identity){__atomic_load_n(&slot->pid, __ATOMIC_ACQUIRE), slot->start_time, slot->namespace};
 }
 
-/* The lock is taken after the look at /proc, so the slot may have changed hands meanwhile. How many were cleared, -1
- * where the lock cannot be had. */
-static int clear_if_still(struct region *region, int slot, const struct identity *dead, unsigned timeout_ms) {
+/* Checks the owner again under the lock, because the slot may have a new owner since /proc was read. Returns the number
+ * of slots cleared, or -1 where the lock cannot be had. */
+static int clear_if_owned(struct region *region, int slot, const struct identity *dead, unsigned timeout_ms) {
     if (region_lock(region, timeout_ms) != 0) return -1;
-    bool still = account_owns(region, slot, dead);
-    if (still) {
+    bool is_owned = account_owns(region, slot, dead);
+    if (is_owned) {
         account_clear(region, slot);
         region->header.reaped++;
     }
     region_unlock(region);
-    return still;
+    return is_owned;
 }
 
 static bool is_dead_slot(const struct region *region, int slot, const struct identity *self) {
@@ -100,14 +101,14 @@ bool identity_any_dead(const struct region *region, const struct identity *self)
     return false;
 }
 
-/* Where the lock cannot be had for one it cannot for the next, and each would be waited for. */
+/* Stops at the first timeout of the lock: waiting for a stopped holder again for each slot would add up. */
 unsigned identity_reap(struct region *region, const struct identity *self, unsigned timeout_ms) {
-    unsigned all = 0;
+    unsigned reaped_slots = 0;
     for (int slot = 0, cleared = 0; slot < account_slots(region) && cleared >= 0; slot++) {
         struct identity other = identity_of(&region->slots[slot]);
         if (other.pid == 0 || !identity_is_dead(&other, self)) continue;
-        cleared = clear_if_still(region, slot, &other, timeout_ms);
-        if (cleared > 0) all++;
+        cleared = clear_if_owned(region, slot, &other, timeout_ms);
+        if (cleared > 0) reaped_slots++;
     }
-    return all;
+    return reaped_slots;
 }

@@ -1,20 +1,21 @@
-/* Who this process is, and whether another one still lives. Reads /proc. */
+/* Identity of processes, and whether another process of the container still lives. Reads /proc. */
 #ifndef VGPU_REGION_IDENTITY_H
 #define VGPU_REGION_IDENTITY_H
 
 #include "region/region.h"
 
-/* This process. Where /proc is not mounted, the fields that come from there are 0. */
+/* Identity of the calling process. Fields that come from /proc are 0 where it is not mounted. */
 struct identity identity_self(void);
 
-/* Whether `other` has surely ended: its pid is gone, was given to another process, or stands for a zombie. A process of
- * another pid namespace than `self` is taken to live, for its pid means nothing here. */
+/* Whether `other` has certainly ended: its pid does not exist, belongs to a process that started at another time, or is
+ * a zombie's. A process in another pid namespace than `self` counts as alive, because its pid means nothing here. */
 bool identity_is_dead(const struct identity *other, const struct identity *self);
 
-/* Whether any slot is a dead process's. */
+/* Whether a dead process holds a slot. Needs no lock. */
 bool identity_any_dead(const struct region *region, const struct identity *self);
 
-/* Clears the slots of the dead: looks without the lock, takes it only to clear. Returns how many were cleared. */
+/* Clears the slots of dead processes and returns their number. Reads /proc without the region's lock and takes it for
+ * each slot to be cleared, for which it waits up to `timeout_ms`; the caller must not hold it. */
 unsigned identity_reap(struct region *region, const struct identity *self, unsigned timeout_ms);
 
 #endif

@@ -1,4 +1,3 @@
-/* The mutex is taken under the region's lock, and that never under the mutex. */
 #include "region/pending_pool_ends.h"
 
 #include <stdlib.h>
@@ -7,25 +6,25 @@
 #include "process/lock.h"
 #include "region/account.h"
 
-static struct pending_pool_end *ends; /* under the mutex: in their order, for one pool may have two */
-static size_t count;                  /* under the mutex when written, else atomically */
+/* Under LOCK_PENDING_POOL_ENDS. In order of arrival, because a pool may have two entries. */
+static struct pending_pool_end *ends;
+static size_t count; /* atomic; written under LOCK_PENDING_POOL_ENDS */
 
-/* Under the mutex. */
-static void set_count(size_t now) { __atomic_store_n(&count, now, __ATOMIC_RELEASE); }
+static void set_count(size_t value) { __atomic_store_n(&count, value, __ATOMIC_RELEASE); }
 
 static void forget(void) { set_count(0); }
 FORGET_IN_CHILD(forget);
 
 bool pending_pool_ends_add(struct pending_pool_end end) {
     lock_take(LOCK_PENDING_POOL_ENDS);
-    struct pending_pool_end *room = realloc(ends, (count + 1) * sizeof *ends);
-    if (room) {
-        ends = room;
+    struct pending_pool_end *grown = realloc(ends, (count + 1) * sizeof *ends);
+    if (grown) {
+        ends = grown;
         ends[count] = end;
         set_count(count + 1);
     }
     lock_release(LOCK_PENDING_POOL_ENDS);
-    return room != NULL;
+    return grown != NULL;
 }
 
 static void finish(struct region *region, int slot, const struct pending_pool_end *end) {

@@ -1,4 +1,5 @@
-/* Pools that have ended, whose rows (shares.h) and charges end together when the region's lock can be had. */
+/* Queue of destroyed pools whose export rows (region/pool_exports.h) and charges are taken back later, together, by the
+ * next thread of this process that holds the region's lock. */
 #ifndef VGPU_REGION_PENDING_POOL_ENDS_H
 #define VGPU_REGION_PENDING_POOL_ENDS_H
 
@@ -8,20 +9,21 @@
 
 #include "common/region_layout.h"
 
-/* What ends with a pool: `bytes` of a card, of which `managed` are marked so. Where `kept` bytes are held on, those are
- * charged instead, marked, and the rows stay until another end of the same pool. */
+/* What is taken back for a destroyed pool. Where descriptors still hold `kept` bytes of the pool, those are charged
+ * instead, marked as managed, and the export rows stay until a second entry of that pool. */
 struct pending_pool_end {
-    uint64_t pool;
-    int card;
-    uint64_t bytes;
-    uint64_t managed;
-    uint64_t kept;
+    uint64_t pool;    /* the library's number for the pool (books/pool_ids.h) */
+    int card;         /* the region's row */
+    uint64_t bytes;   /* charge to be taken back */
+    uint64_t managed; /* part of `bytes` that is marked as managed */
+    uint64_t kept;    /* bytes that stay charged */
 };
 
-/* False when our own memory is out: then its rows stay as long as the process. */
+/* Adds an entry. False where malloc fails: the pool's rows and charge then stay until the process ends. Takes
+ * LOCK_PENDING_POOL_ENDS. */
 bool pending_pool_ends_add(struct pending_pool_end end);
 
-/* Ends them, under the region's lock. */
+/* Applies and removes all entries. The caller holds the region's lock; takes LOCK_PENDING_POOL_ENDS. */
 void pending_pool_ends_apply(struct region *region, int slot);
 
 #endif

@@ -12,57 +12,57 @@ static bool is_same(const struct region_pool_export *row, const struct region_po
 
 bool pool_exports_find(const struct region *region, uint64_t key, struct region_pool_export *found) {
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
-        *found = region->shares[i];
+        *found = region->pool_exports[i];
         if (!is_free(found) && found->key == key) return true;
     }
     return false;
 }
 
-/* The place of a row, or the first that it may take; -1 where there is neither. */
-static int place_of(const struct region *region, const struct region_pool_export *row) {
-    int room = -1;
+/* Index of the row that is equal to `row`, else of the first free row; -1 where there is neither. */
+static int index_for(const struct region *region, const struct region_pool_export *row) {
+    int free_row = -1;
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
-        if (is_same(&region->shares[i], row)) return i;
-        if (room < 0 && is_free(&region->shares[i])) room = i;
+        if (is_same(&region->pool_exports[i], row)) return i;
+        if (free_row < 0 && is_free(&region->pool_exports[i])) free_row = i;
     }
-    return room;
+    return free_row;
 }
 
-/* Its kind last: should we die before, there is no row. */
+/* Writes `kind` last: if this process dies before, the row stays free. */
 bool pool_exports_add(struct region *region, const struct region_pool_export *row) {
-    int place = place_of(region, row);
-    if (place < 0) return false;
-    struct region_pool_export *into = &region->shares[place];
-    if (!is_free(into)) return true;
+    int index = index_for(region, row);
+    if (index < 0) return false;
+    struct region_pool_export *target = &region->pool_exports[index];
+    if (!is_free(target)) return true;
     struct region_pool_export unfinished = *row;
     unfinished.kind = POOL_EXPORT_FREE;
-    *into = unfinished;
-    __atomic_store_n(&into->kind, row->kind, __ATOMIC_RELEASE);
+    *target = unfinished;
+    __atomic_store_n(&target->kind, row->kind, __ATOMIC_RELEASE);
     return true;
 }
 
 bool pool_exports_end(struct region *region, int slot, uint64_t pool) {
-    bool any = false;
+    bool had_rows = false;
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
-        struct region_pool_export *row = &region->shares[i];
+        struct region_pool_export *row = &region->pool_exports[i];
         if (is_free(row) || row->slot != (uint32_t)slot || (pool != EVERY_POOL && row->pool != pool)) continue;
         __atomic_store_n(&row->kind, POOL_EXPORT_FREE, __ATOMIC_RELEASE);
-        any = true;
+        had_rows = true;
     }
-    return any;
+    return had_rows;
 }
 
-static bool is_of(const struct region_pool_export *row, uint32_t kind, int card) {
-    return row->kind == kind && row->card == (uint32_t)card;
+static bool has_role_on(const struct region_pool_export *row, uint32_t role, int card) {
+    return row->kind == role && row->card == (uint32_t)card;
 }
 
-/* Whether a row of the same memory stands before this one, or a maker's anywhere. */
-static bool is_counted(const struct region *region, int at) {
-    const struct region_pool_export *row = &region->shares[at];
+/* Whether the memory of row `index` is charged by another row: an exporter's, or an earlier importer's. */
+static bool is_charged_elsewhere(const struct region *region, int index) {
+    const struct region_pool_export *row = &region->pool_exports[index];
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
-        const struct region_pool_export *other = &region->shares[i];
-        if (other->group != row->group || other->card != row->card || i == at) continue;
-        if (other->kind == POOL_EXPORTER || (other->kind == POOL_IMPORTER && i < at)) return true;
+        const struct region_pool_export *other = &region->pool_exports[i];
+        if (other->group != row->group || other->card != row->card || i == index) continue;
+        if (other->kind == POOL_EXPORTER || (other->kind == POOL_IMPORTER && i < index)) return true;
     }
     return false;
 }
@@ -70,17 +70,17 @@ static bool is_counted(const struct region *region, int at) {
 uint64_t pool_exports_orphaned_bytes(const struct region *region, int card) {
     uint64_t bytes = 0;
     for (int i = 0; i < REGION_POOL_EXPORTS; i++)
-        if (is_of(&region->shares[i], POOL_IMPORTER, card) && !is_counted(region, i))
-            bytes = saturating_add(bytes, region->shares[i].bytes);
+        if (has_role_on(&region->pool_exports[i], POOL_IMPORTER, card) && !is_charged_elsewhere(region, i))
+            bytes = saturating_add(bytes, region->pool_exports[i].bytes);
     return bytes;
 }
 
-/* Whether the process has a row of the same memory before this one. */
-static bool is_made_before(const struct region *region, int at) {
-    const struct region_pool_export *row = &region->shares[at];
-    for (int i = 0; i < at; i++) {
-        const struct region_pool_export *other = &region->shares[i];
-        if (is_of(other, POOL_EXPORTER, (int)row->card) && other->slot == row->slot && other->group == row->group)
+/* Whether an earlier row of the process exports the memory of row `index` too. */
+static bool is_exported_before(const struct region *region, int index) {
+    const struct region_pool_export *row = &region->pool_exports[index];
+    for (int i = 0; i < index; i++) {
+        const struct region_pool_export *other = &region->pool_exports[i];
+        if (has_role_on(other, POOL_EXPORTER, (int)row->card) && other->slot == row->slot && other->group == row->group)
             return true;
     }
     return false;
@@ -89,8 +89,8 @@ static bool is_made_before(const struct region *region, int at) {
 uint64_t pool_exports_exported_bytes(const struct region *region, int slot, int card) {
     uint64_t bytes = 0;
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
-        const struct region_pool_export *row = &region->shares[i];
-        if (is_of(row, POOL_EXPORTER, card) && row->slot == (uint32_t)slot && !is_made_before(region, i))
+        const struct region_pool_export *row = &region->pool_exports[i];
+        if (has_role_on(row, POOL_EXPORTER, card) && row->slot == (uint32_t)slot && !is_exported_before(region, i))
             bytes = saturating_add(bytes, row->bytes);
     }
     return bytes;

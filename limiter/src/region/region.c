@@ -13,7 +13,8 @@
 #include "process/lock.h"
 #include "region/account.h"
 
-enum { MOMENT_MS = 1 };
+/* Timeout in ms for a holder of the lock that has exceeded a timeout before. */
+enum { KNOWN_STUCK_TIMEOUT_MS = 1 };
 
 static bool is_region(const struct region_header *header) {
     return memcmp(header->magic, REGION_MAGIC, sizeof header->magic) == 0 && header->version == REGION_VERSION &&
@@ -35,23 +36,23 @@ static void init_lock(struct region_header *header) {
     __atomic_store_n(&header->lock_ready, 1, __ATOMIC_RELEASE);
 }
 
-static bool is_ready(const struct region_header *header) {
+static bool is_lock_ready(const struct region_header *header) {
     return __atomic_load_n(&header->lock_ready, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Once in a region's life. The kernel drops the flock of a process that dies in here, and the next one begins anew; one
- * that is stopped in here is waited for 100 ms. */
-static bool ready_lock(struct region_header *header, int fd) {
+/* Initialises the lock if no process has done so. If a process dies in here, the kernel drops its flock and the next
+ * process starts anew; a process that is stopped in here is waited for 100 ms. */
+static bool ensure_lock(struct region_header *header, int fd) {
     const struct timespec pause = {.tv_nsec = 1000000};
-    for (int tries = 0; tries < 100 && !is_ready(header); tries++) {
+    for (int tries = 0; tries < 100 && !is_lock_ready(header); tries++) {
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
             nanosleep(&pause, NULL);
             continue;
         }
-        if (!is_ready(header)) init_lock(header);
+        if (!is_lock_ready(header)) init_lock(header);
         flock(fd, LOCK_UN);
     }
-    return is_ready(header);
+    return is_lock_ready(header);
 }
 
 static struct region *map_file(int fd) {
@@ -59,7 +60,7 @@ static struct region *map_file(int fd) {
     if (fstat(fd, &status) != 0 || status.st_size < (off_t)sizeof(struct region)) return NULL;
     struct region *region = mmap(NULL, sizeof *region, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (region == MAP_FAILED) return NULL;
-    if (is_region(&region->header) && ready_lock(&region->header, fd)) return region;
+    if (is_region(&region->header) && ensure_lock(&region->header, fd)) return region;
     region_close(region);
     return NULL;
 }
@@ -88,21 +89,21 @@ void region_close(struct region *region) { munmap(region, sizeof *region); }
 
 static struct timespec after_ms(unsigned ms) {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until); /* the clock that pthread_mutex_timedlock goes by */
+    clock_gettime(CLOCK_REALTIME, &until); /* the clock of pthread_mutex_timedlock */
     until.tv_nsec += (long)(ms % 1000) * 1000000;
     until.tv_sec += (time_t)(ms / 1000) + until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     return until;
 }
 
-/* The thread that holds the lock, 0 where nobody does: the kernel, too, reads a robust lock's holder from its word. */
+/* Thread id of the lock's holder, 0 = free: the futex word of a robust mutex, whose format the kernel defines. */
 static unsigned holder(const struct region_header *header) {
     return (unsigned)__atomic_load_n(&header->lock.mutex.__data.__lock, __ATOMIC_RELAXED) & FUTEX_TID_MASK;
 }
 
-/* What glibc notes of a lock such as we make. */
-static int our_kind(void) {
-    static int kind; /* atomically; 0 until it is known */
+/* The kind that glibc stores in a mutex with the attributes of init_mutex. */
+static int expected_kind(void) {
+    static int kind; /* atomic; 0 = not determined yet */
     if (__atomic_load_n(&kind, __ATOMIC_RELAXED)) return kind;
     pthread_mutex_t mutex;
     init_mutex(&mutex);
@@ -111,23 +112,26 @@ static int our_kind(void) {
     return kind;
 }
 
-/* With a lock of another kind somebody has written over ours, and glibc might do anything: raise priorities, abort. */
-static bool is_lock(const struct region_header *header) {
-    return __atomic_load_n(&header->lock.mutex.__data.__kind, __ATOMIC_RELAXED) == our_kind();
+/* A mutex of another kind was overwritten by a process of the container. It is not touched, because glibc may do
+ * anything with it, such as abort (docs/adr/0017). */
+static bool is_mutex_intact(const struct region_header *header) {
+    return __atomic_load_n(&header->lock.mutex.__data.__kind, __ATOMIC_RELAXED) == expected_kind();
 }
 
-/* One call takes the lock in several places. A holder that was waited for in vain is stopped, and is not waited for
- * again in each of them, but a moment: it may go on, and then it holds the lock shortly, as everybody does. */
+/* One CUDA call takes the lock several times. A holder that exceeded the timeout is probably stopped, so further
+ * attempts wait for that holder only KNOWN_STUCK_TIMEOUT_MS. If it runs again, that is long enough: the lock is held
+ * for arithmetic only. */
 static int lock_within(struct region_header *header, unsigned timeout_ms) {
-    static unsigned stopped; /* atomically: that holder */
-    if (!is_lock(header)) return EINVAL;
+    static unsigned stuck_holder; /* atomic: thread id of the holder that exceeded the timeout, 0 = none */
+    if (!is_mutex_intact(header)) return EINVAL;
     int error = pthread_mutex_trylock(&header->lock.mutex);
     if (error != EBUSY) return error;
-    unsigned held_by = holder(header);
-    bool waited = held_by != 0 && held_by == __atomic_load_n(&stopped, __ATOMIC_RELAXED);
-    struct timespec until = after_ms(waited && timeout_ms > MOMENT_MS ? MOMENT_MS : timeout_ms);
+    unsigned present_holder = holder(header);
+    bool is_known_stuck = present_holder != 0 && present_holder == __atomic_load_n(&stuck_holder, __ATOMIC_RELAXED);
+    struct timespec until =
+        after_ms(is_known_stuck && timeout_ms > KNOWN_STUCK_TIMEOUT_MS ? KNOWN_STUCK_TIMEOUT_MS : timeout_ms);
     error = pthread_mutex_timedlock(&header->lock.mutex, &until);
-    __atomic_store_n(&stopped, error == ETIMEDOUT ? held_by : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&stuck_holder, error == ETIMEDOUT ? present_holder : 0, __ATOMIC_RELAXED);
     return error;
 }
 

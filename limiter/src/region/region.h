@@ -1,4 +1,4 @@
-/* A region, mapped: opened, and locked by its robust mutex. */
+/* Maps a region's file, and locks the region. */
 #ifndef VGPU_REGION_REGION_H
 #define VGPU_REGION_REGION_H
 
@@ -6,20 +6,23 @@
 
 #include "common/region_layout.h"
 
-/* Maps the file at `path`; NULL where it cannot be opened or is no region. Never creates, never truncates. */
+/* Maps the file at `path`; NULL where it cannot be opened or is not a region of this version. The file is never created
+ * or truncated. May wait up to 100 ms for another process that initialises the region's lock. */
 struct region *region_open(const char *path);
 
-/* Maps a fresh region that only this process and its forks share; NULL when memory is out. */
+/* Maps a new region in anonymous memory, shared with forked children only; NULL where memory is exhausted. */
 struct region *region_anonymous(void);
 
+/* Unmaps the region. */
 void region_close(struct region *region);
 
-/* How long a caller waits for a holder of the lock that is stopped. */
+/* The usual timeout of region_lock in ms. The lock is held for arithmetic only, so a holder that keeps it longer is
+ * stopped (SIGSTOP, freezer, CPU quota). */
 enum { REGION_LOCK_MS = 50 };
 
-/* Takes the lock within `timeout_ms`; 0, or a negative errno. -ETIMEDOUT: the holder is stopped, not dead; a
- * reservation is then refused and a release put off (see charge.c). After a holder's death the sums are made again from
- * the slots. */
+/* Takes the region's lock (LOCK_REGION) and waits up to `timeout_ms` for it. Returns 0 or a negative errno; -ETIMEDOUT
+ * means that the holder is stopped: the caller then refuses a reservation and defers a release (charge/release.h).
+ * Where the holder has died, the sums are recomputed from the slots before the function returns 0. */
 int region_lock(struct region *region, unsigned timeout_ms);
 
 void region_unlock(struct region *region);

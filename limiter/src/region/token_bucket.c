@@ -3,46 +3,52 @@
 #include "common/arithmetic.h"
 #include "region/windows.h"
 
-enum { FULL = 100 };
+enum { FULL_SHARE = 100 }; /* percent */
 
-/* Debts and pauses beyond these are of no use, and keep the arithmetic small whatever stands in the region. */
-#define OWED_MOST   (10000 * (int64_t)NS_PER_MS)
-#define PAUSE_MOST  (1000000 * NS_PER_MS)
-#define FIRST_LEASE (2 * NS_PER_MS)
+/* Caps of the debt (10 s of GPU time) and of the time since the last refill (1000 s). Larger values are of no practical
+ * use, and the caps keep the arithmetic from overflowing whatever a process has written into the region. */
+#define DEBT_MAX        (10000 * (int64_t)NS_PER_MS)
+#define REFILL_TIME_MAX (1000000 * NS_PER_MS)
 
-/* Who does not come for his turn in this time loses it; the others look again so often. */
-#define LATE (1 * NS_PER_MS)
-#define LOOK (NS_PER_MS / 4)
+/* A turn expires after this time unless its holder extends it. */
+#define INITIAL_TURN (2 * NS_PER_MS)
+
+/* A waiting process that does not take a free turn within this time is skipped. */
+#define TAKE_TIMEOUT (1 * NS_PER_MS)
+
+/* How often a process that waits behind another one in the queue tries again. */
+#define RETRY_INTERVAL (NS_PER_MS / 4)
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most) {
     if (value < least) return least;
     return value > most ? most : value;
 }
 
-/* More than may be saved up is kept as long as a turn lasts, for what it used is taken off only at its end. */
+/* Does not cap the tokens: the use of an open turn is charged at its end, so until then tokens may exceed the cap. */
 static void refill(struct region_card *card, unsigned share, uint64_t now) {
     bool is_known = card->refilled_at != 0 && card->refilled_at <= now;
     uint64_t since = is_known ? now - card->refilled_at : 0;
-    if (since > PAUSE_MOST) since = PAUSE_MOST;
-    card->tokens = clamp(card->tokens, -OWED_MOST, OWED_MOST) + (int64_t)(since * share / FULL);
+    if (since > REFILL_TIME_MAX) since = REFILL_TIME_MAX;
+    card->tokens = clamp(card->tokens, -DEBT_MAX, DEBT_MAX) + (int64_t)(since * share / FULL_SHARE);
     card->refilled_at = now;
 }
 
 static void cap(struct region_card *card) {
-    card->tokens = clamp(card->tokens, -OWED_MOST, (int64_t)TOKEN_BUCKET_BURST_CAP);
+    card->tokens = clamp(card->tokens, -DEBT_MAX, (int64_t)TOKEN_BUCKET_BURST_CAP);
 }
 
-static uint64_t leased_for(const struct region_card *card, uint64_t now) {
+static uint64_t remaining_turn(const struct region_card *card, uint64_t now) {
     uint64_t until = __atomic_load_n(&card->leased_until, __ATOMIC_RELAXED);
     return until > now && until - now <= TOKEN_BUCKET_TURN_MAX ? until - now : 0;
 }
 
-static uint64_t until_repaid(const struct region_card *card, unsigned share) {
-    return card->tokens < 0 ? (uint64_t)-card->tokens * FULL / share + 1 : 0;
+static uint64_t time_to_repay(const struct region_card *card, unsigned share) {
+    return card->tokens < 0 ? (uint64_t)-card->tokens * FULL_SHARE / share + 1 : 0;
 }
 
-/* Numbers go round, and what stands in the region is anybody's. */
-static void draw(struct region_card *card, uint32_t *ticket) {
+/* Gives the caller a ticket unless it waits with a valid one. Compares numbers modulo 2^32, because they wrap around,
+ * and resets the queue where its length is impossible, because the region's content is not trusted. */
+static void draw_ticket(struct region_card *card, uint32_t *ticket) {
     if (card->tickets - card->served > REGION_SLOTS) card->served = card->tickets;
     bool is_waiting = *ticket != 0 && *ticket - card->served - 1 < card->tickets - card->served;
     if (is_waiting) return;
@@ -50,45 +56,45 @@ static void draw(struct region_card *card, uint32_t *ticket) {
     *ticket = card->tickets;
 }
 
-static bool is_next(struct region_card *card, uint32_t ticket, uint64_t now) {
+static bool is_served_next(struct region_card *card, uint32_t ticket, uint64_t now) {
     if (card->free_since == 0 || card->free_since > now) card->free_since = now;
-    if (ticket != card->served + 1 && now - card->free_since > LATE) {
+    if (ticket != card->served + 1 && now - card->free_since > TAKE_TIMEOUT) {
         card->served++;
         card->free_since = now;
     }
     return ticket == card->served + 1;
 }
 
-/* Until nobody has the turn and nothing is owed. */
-static uint64_t until_free(struct region_card *card, uint32_t who, unsigned share, uint64_t now) {
-    bool is_others = card->holder != 0 && card->holder != who;
-    uint64_t wait = is_others ? leased_for(card, now) : 0;
+/* Time in ns until no other process has the turn and the debt is repaid. */
+static uint64_t time_to_free(struct region_card *card, uint32_t process, unsigned share, uint64_t now) {
+    bool is_held_by_other = card->holder != 0 && card->holder != process;
+    uint64_t wait = is_held_by_other ? remaining_turn(card, now) : 0;
     refill(card, share, now);
     if (wait) return wait;
     cap(card);
-    return until_repaid(card, share);
+    return time_to_repay(card, share);
 }
 
-static void hand(struct region_card *card, uint32_t who, uint64_t now) {
-    __atomic_store_n(&card->holder, who, __ATOMIC_RELAXED);
-    __atomic_store_n(&card->leased_until, now + FIRST_LEASE, __ATOMIC_RELAXED);
+static void give_turn(struct region_card *card, uint32_t process, uint64_t now) {
+    __atomic_store_n(&card->holder, process, __ATOMIC_RELAXED);
+    __atomic_store_n(&card->leased_until, now + INITIAL_TURN, __ATOMIC_RELAXED);
 }
 
-uint64_t token_bucket_take(struct region_card *card, uint32_t who, uint32_t *ticket, unsigned share, uint64_t now) {
-    draw(card, ticket);
-    uint64_t wait = until_free(card, who, share, now);
-    if (!wait && !is_next(card, *ticket, now)) return LOOK;
+uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share, uint64_t now) {
+    draw_ticket(card, ticket);
+    uint64_t wait = time_to_free(card, process, share, now);
+    if (!wait && !is_served_next(card, *ticket, now)) return RETRY_INTERVAL;
     card->free_since = 0;
     if (wait) return wait;
     card->served = *ticket;
     *ticket = 0;
-    hand(card, who, now);
+    give_turn(card, process, now);
     return 0;
 }
 
-void token_bucket_seize(struct region_card *card, uint32_t who, uint64_t now) {
+void token_bucket_seize(struct region_card *card, uint32_t process, uint64_t now) {
     card->free_since = 0;
-    hand(card, who, now);
+    give_turn(card, process, now);
 }
 
 bool token_bucket_covers(const struct region_card *card, uint64_t expected) {
@@ -102,27 +108,27 @@ void token_bucket_show_use(struct region_card *card, uint64_t until) {
         __atomic_store_n(&card->leased_until, until, __ATOMIC_RELAXED);
 }
 
-void token_bucket_extend_turn(struct region_card *card, uint32_t who, uint64_t until) {
-    if (__atomic_load_n(&card->holder, __ATOMIC_RELAXED) == who)
+void token_bucket_extend_turn(struct region_card *card, uint32_t process, uint64_t until) {
+    if (__atomic_load_n(&card->holder, __ATOMIC_RELAXED) == process)
         __atomic_store_n(&card->leased_until, until, __ATOMIC_RELAXED);
 }
 
-/* What is left of `cost` without the time that is charged already. */
-static uint64_t not_charged_yet(const struct region_card *card, uint64_t cost, uint64_t now) {
+/* The part of `cost` that lies after the last charge. */
+static uint64_t uncharged_part(const struct region_card *card, uint64_t cost, uint64_t now) {
     if (card->charged_until > now) return cost;
     uint64_t since = now - card->charged_until;
     return cost < since ? cost : since;
 }
 
-void token_bucket_charge(struct region_card *card, uint32_t who, unsigned share, uint64_t cost, uint64_t now) {
-    uint64_t fresh = not_charged_yet(card, cost, now);
+void token_bucket_charge(struct region_card *card, uint32_t process, unsigned share, uint64_t cost, uint64_t now) {
+    uint64_t uncharged = uncharged_part(card, cost, now);
     card->charged_until = now;
     refill(card, share, now);
-    card->tokens -= fresh < (uint64_t)OWED_MOST ? (int64_t)fresh : OWED_MOST;
+    card->tokens -= uncharged < (uint64_t)DEBT_MAX ? (int64_t)uncharged : DEBT_MAX;
     cap(card);
-    __atomic_store_n(&card->gpu_ns, card->gpu_ns + fresh, __ATOMIC_RELAXED);
+    __atomic_store_n(&card->gpu_ns, card->gpu_ns + uncharged, __ATOMIC_RELAXED);
     windows_update(card, now);
-    if (card->holder == who) card->holder = 0;
+    if (card->holder == process) card->holder = 0;
     __atomic_fetch_add(&card->turns, 1, __ATOMIC_RELEASE);
 }
 

@@ -1,5 +1,10 @@
-/* A container's GPU time on one card, in the region: tokens come in at its share, are spent by what is measured, and
- * whose turn it is. Pure: the clock is an argument. All under the region's lock, which the caller has. */
+/* Token bucket: a container's GPU time on one card. Tokens are ns of GPU time; they flow in at the container's share
+ * and are taken out by measured use. The card's row (`struct region_card`) also says which process of the container has
+ * the turn: only that process launches.
+ *
+ * Pure: the clock is an argument, `now` is CLOCK_MONOTONIC in ns. The caller holds the region's lock (LOCK_REGION),
+ * except where a function says that it needs no lock. `process` identifies a process, with the values of
+ * `region_card.holder`. */
 #ifndef VGPU_REGION_TOKEN_BUCKET_H
 #define VGPU_REGION_TOKEN_BUCKET_H
 
@@ -8,35 +13,37 @@
 
 #include "common/region_layout.h"
 
-/* What a container that was away finds at most: so much GPU time beyond its share. */
+/* Burst cap: the most tokens that an idle container can have saved, in ns. */
 #define TOKEN_BUCKET_BURST_CAP (10 * NS_PER_MS)
 
-/* A holder's word for how long its turn lasts goes as far as this. */
+/* A holder's turn counts as expired where its end lies further in the future than this, in ns: the region's content is
+ * not trusted. */
 #define TOKEN_BUCKET_TURN_MAX (1000 * NS_PER_MS)
 
-/* Takes the turn for `who`: 0, or how many ns there are to wait before it is worth asking again. The holder is passed
- * over once its lease is out, whether it is dead, stopped or idle. Those who wait are served in their order: `ticket`
- * is this one's, 0 at first; who does not come for his turn is passed over too. `share` is 1 to 99 percent. */
-uint64_t token_bucket_take(struct region_card *card, uint32_t who, uint32_t *ticket, unsigned share, uint64_t now);
+/* Takes the turn for `process` and returns 0, or returns how many ns to wait before the next try. The present holder
+ * loses the turn once it has expired, whether the holder is dead, stopped or idle. Waiting processes are served in the
+ * order of their tickets: `*ticket` is 0 at the first call and then the caller's place in the queue; the next process
+ * in the queue is skipped if it does not call again within 1 ms. `share` is 1 to 99 percent. */
+uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share, uint64_t now);
 
-/* Takes the turn for `who` whoever has it. */
-void token_bucket_seize(struct region_card *card, uint32_t who, uint64_t now);
+/* Takes the turn for `process`, even if another process has it. */
+void token_bucket_seize(struct region_card *card, uint32_t process, uint64_t now);
 
-/* Whether the holder may have the next turn too when `expected` ns more have been charged: nothing is owed then, and
- * nobody waits. Needs no lock. */
+/* Whether the holder may keep the turn after a charge of `expected` ns: tokens are left then, and no process waits.
+ * Needs no lock. */
 bool token_bucket_covers(const struct region_card *card, uint64_t expected);
 
-/* Shows that the card is used until then. Needs no lock. */
+/* Shows to readers outside that the card is used until `until`, also without turns. Needs no lock. */
 void token_bucket_show_use(struct region_card *card, uint64_t until);
 
-/* The holder's word that it will need the turn until then. */
-void token_bucket_extend_turn(struct region_card *card, uint32_t who, uint64_t until);
+/* Moves the end of the turn of `process` to `until`; no effect where another process has the turn. Needs no lock. */
+void token_bucket_extend_turn(struct region_card *card, uint32_t process, uint64_t until);
 
-/* Ends a turn of `who`, which used `cost` ns of the card just before `now`. What another process of the container has
- * been charged for at the same time is not charged twice. */
-void token_bucket_charge(struct region_card *card, uint32_t who, unsigned share, uint64_t cost, uint64_t now);
+/* Ends the turn of `process` and charges `cost` ns of GPU time, which it used just before `now`. Time for which another
+ * process of the container was charged already is not charged twice. */
+void token_bucket_charge(struct region_card *card, uint32_t process, unsigned share, uint64_t cost, uint64_t now);
 
-/* Counts a launch that waited. Needs no lock. */
+/* Counts a launch that waited `ns`. Needs no lock. */
 void token_bucket_count_wait(struct region_card *card, uint64_t ns);
 
 #endif

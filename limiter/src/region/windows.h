@@ -1,5 +1,5 @@
-/* The share of a card's time that a container had lately, in the region: over windows that follow one another, each
- * closed by the first charge after its time is up. Pure: the clock is an argument. Under the region's lock. */
+/* The container's recent share of a card's time, over consecutive windows of 1 s and of 10 s. A window is closed by the
+ * first charge after its length. Pure: the clock is an argument. */
 #ifndef VGPU_REGION_WINDOWS_H
 #define VGPU_REGION_WINDOWS_H
 
@@ -7,7 +7,8 @@
 
 #include "common/region_layout.h"
 
-/* After a charge at `now`. Who reads the windows judges how old they are (vgpu/region.py). */
+/* Closes the windows that are complete at `now` (CLOCK_MONOTONIC in ns), after a charge. The caller holds the region's
+ * lock (LOCK_REGION). Readers judge how old the last closed window is (`lately` in vgpu/region.py). */
 void windows_update(struct region_card *card, uint64_t now);
 
 #endif

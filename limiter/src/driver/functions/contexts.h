@@ -1,4 +1,4 @@
-/* Devices, contexts and what they are set to. functions.h says how this is read. */
+/* Devices, contexts and their settings. functions.h explains the columns. */
 PASSED(cuCtxAttach, SETS)
 HOOKED(cuCtxCreate, ALLOCATES)
 HOOKED(cuCtxCreate_v2, ALLOCATES)

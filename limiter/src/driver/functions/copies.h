@@ -1,4 +1,4 @@
-/* What moves, fills or drops memory that is held already. functions.h says how this is read. */
+/* Copies, fills, prefetches and discards of memory that is allocated already. functions.h explains the columns. */
 PASSED(cuFabricCpyBatchAsync, COPIES)
 PASSED(cuFabricCpyBatchAsync_ptsz, COPIES)
 

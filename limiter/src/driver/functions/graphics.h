@@ -1,4 +1,4 @@
-/* What cudaGL.h, cudaEGL.h and cudaVDPAU.h add: the memory is the graphics API's. functions.h says how this is read. */
+/* cudaGL.h, cudaEGL.h and cudaVDPAU.h; the memory belongs to the graphics API. functions.h explains the columns. */
 PASSED(cuEGLStreamConsumerAcquireFrame, SHARES)
 PASSED(cuEGLStreamConsumerConnect, SHARES)
 PASSED(cuEGLStreamConsumerConnectWithFlags, SHARES)

@@ -1,4 +1,4 @@
-/* Graphs: built, instantiated, launched. functions.h says how this is read. */
+/* Graphs: building, instantiating and launching them. functions.h explains the columns. */
 PASSED(cuGraphAddBatchMemOpNode, BUILDS)
 PASSED(cuGraphAddChildGraphNode, BUILDS)
 PASSED(cuGraphAddDependencies, BUILDS)

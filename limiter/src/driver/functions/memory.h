@@ -1,4 +1,4 @@
-/* The memory of cards and hosts, and its addresses. functions.h says how this is read. */
+/* Memory of cards and of the host, and address ranges. functions.h explains the columns. */
 HOOKED(cuArrayCreate, ALLOCATES)
 HOOKED(cuArrayCreate_v2, ALLOCATES)
 HOOKED(cuArrayDestroy, FREES)

@@ -1,4 +1,4 @@
-/* NVML: the system, events, units, and what changes a device. functions.h says how this is read. */
+/* NVML: system, events, units, and functions that change a device. functions.h explains the columns. */
 PASSED(nvmlDeviceClearAccountingPids, SETS)
 PASSED(nvmlDeviceClearCpuAffinity, SETS)
 PASSED(nvmlDeviceClearEccErrorCounts, SETS)

@@ -1,4 +1,4 @@
-/* NVML: what it says of a device. functions.h says how this is read. */
+/* NVML: functions that report the state of a device. functions.h explains the columns. */
 PASSED(nvmlDeviceGetAPIRestriction, READS)
 PASSED(nvmlDeviceGetAccountingBufferSize, READS)
 PASSED(nvmlDeviceGetAccountingMode, READS)

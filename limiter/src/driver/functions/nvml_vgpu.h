@@ -1,4 +1,4 @@
-/* NVML: vGPU hosts and the instances of MIG. functions.h says how this is read. */
+/* NVML: vGPU hosts and MIG instances. functions.h explains the columns. */
 PASSED(nvmlComputeInstanceDestroy, SETS)
 PASSED(nvmlComputeInstanceGetInfo, READS)
 PASSED(nvmlComputeInstanceGetInfo_v2, READS)

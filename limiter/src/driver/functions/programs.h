@@ -1,4 +1,4 @@
-/* Code on the card, and what it reads its arguments from. functions.h says how this is read. */
+/* Modules, libraries, kernels, textures, surfaces and occupancy. functions.h explains the columns. */
 CALLED(cuFuncGetAttribute, READS)
 PASSED(cuFuncGetModule, READS)
 PASSED(cuFuncGetName, READS)

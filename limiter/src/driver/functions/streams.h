@@ -1,4 +1,4 @@
-/* Streams, events, semaphores, and what is launched into them. functions.h says how this is read. */
+/* Streams, events, semaphores, and kernel launches. functions.h explains the columns. */
 PASSED(cuDestroyExternalSemaphore, ORDERS)
 
 CALLED(cuEventCreate, ORDERS)

@@ -1,4 +1,4 @@
-/* How functions are found, and what debuggers, profilers and checkpoints use. functions.h says how this is read. */
+/* Function lookup, error texts, debuggers, profilers and checkpoints. functions.h explains the columns. */
 PASSED(cuCheckpointOperationComplete, ORDERS)
 PASSED(cuCheckpointProcessCheckpoint, COPIES)
 PASSED(cuCheckpointProcessGetRestoreThreadId, READS)
