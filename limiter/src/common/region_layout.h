@@ -22,8 +22,6 @@
 #define REGION_SLOTS        1024
 #define REGION_WINDOWS      2
 #define REGION_POOL_EXPORTS 512
-#define UUID_SIZE           16
-#define UNLIMITED           UINT64_MAX
 
 /* Identifies a process: a pid alone may be reused. */
 struct identity {
