@@ -14,7 +14,7 @@ class Status(StrEnum):
 
     HOOKED = "HOOKED"
     CALLED = "CALLED"
-    NOT_YET = "NOT_YET"
+    UNWRAPPED = "UNWRAPPED"
     PASSED = "PASSED"
 
 
@@ -62,7 +62,7 @@ def read(folder: Path = _SOURCES) -> dict[str, Function]:
         if function.name in listed:
             raise ValueError(f"{function.name} stands twice")
         if function.status is Status.PASSED and function.kind in OURS:
-            raise ValueError(f"{function.name} is {function.kind}, so it cannot be PASSED: say NOT_YET")
+            raise ValueError(f"{function.name} is {function.kind}, so it cannot be PASSED: say UNWRAPPED")
         listed[function.name] = function
     return listed
 

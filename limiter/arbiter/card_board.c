@@ -12,7 +12,7 @@
 enum { BOARDS = 128 };
 
 /* Three heartbeats within the timeout after which clients go on without the arbiter. */
-#define HEARTBEAT_INTERVAL (ARBITRATION_AWAY_NS / 3)
+#define HEARTBEAT_INTERVAL (ARBITRATION_HEARTBEAT_TIMEOUT_NS / 3)
 
 static struct card_board boards[BOARDS];
 
@@ -44,7 +44,7 @@ int card_board_add(struct card_board *board, struct container *container, const 
 }
 
 void card_board_change(struct card_board *board, int tenant, const struct demand *demand, uint64_t now) {
-    schedule_change(board->schedule, tenant, demand, now);
+    schedule_set_demand(board->schedule, tenant, demand, now);
     card_board_touch(board);
 }
 
@@ -76,12 +76,12 @@ static void publish_changes(struct card_board *board, uint64_t now) {
 }
 
 static void check_holder_idle(struct card_board *board, uint64_t now) {
-    int tenant = schedule_run_tenant_to_look_at(board->schedule, now);
+    int tenant = schedule_run_tenant_to_check(board->schedule, now);
     if (tenant == SCHEDULE_NONE) return;
     struct container *container = board->containers[tenant];
     struct tenancy *tenancy = container_tenancy(container, board, now);
-    schedule_run_note_leased_until(board->schedule,
-                                   container_leased_until(container, board->uuid, &tenancy->region_row), now);
+    schedule_run_note_busy_until(board->schedule, container_leased_until(container, board->uuid, &tenancy->region_row),
+                                 now);
 }
 
 static void run(struct card_board *board, uint64_t now) {
@@ -93,7 +93,7 @@ static void run(struct card_board *board, uint64_t now) {
 /* Without clients that check the heartbeat, the arbiter does not wake up for it. Each heartbeat also runs the schedule,
  * which counts the active tenants then. */
 static void run_heartbeat(struct card_board *board, uint64_t now) {
-    if (!schedule_is_watched(board->schedule)) {
+    if (!schedule_needs_heartbeat(board->schedule)) {
         board->next_heartbeat_at = UINT64_MAX;
         return;
     }

@@ -58,7 +58,8 @@ struct arbitration_page *client_page_create(int *fd) {
 void client_page_close(struct arbitration_page *page) { munmap(page, PAGE_SIZE); }
 
 static bool is_wakeup_needed(const struct arbitration_page *page, const struct arbitration_page *content) {
-    return page->turn != content->turn || page->yield != content->yield || page->contended != content->contended;
+    return page->turn != content->turn || page->yield_turn != content->yield_turn ||
+           page->contended != content->contended;
 }
 
 void client_page_publish(struct arbitration_page *page, const struct arbitration_page *content) {
@@ -66,14 +67,14 @@ void client_page_publish(struct arbitration_page *page, const struct arbitration
     __atomic_store_n(&page->budget_ns, content->budget_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&page->depth_ns, content->depth_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&page->free_at, content->free_at, __ATOMIC_RELAXED);
-    __atomic_store_n(&page->until, content->until, __ATOMIC_RELAXED);
-    __atomic_store_n(&page->fallback, content->fallback, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->end_by, content->end_by, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->fallback_percent, content->fallback_percent, __ATOMIC_RELAXED);
     __atomic_store_n(&page->contended, content->contended, __ATOMIC_RELAXED);
-    __atomic_store_n(&page->yield, content->yield, __ATOMIC_RELEASE);
+    __atomic_store_n(&page->yield_turn, content->yield_turn, __ATOMIC_RELEASE);
     __atomic_store_n(&page->turn, content->turn, __ATOMIC_RELEASE);
     if (needs_wakeup) syscall(SYS_futex, &page->turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void client_page_write_heartbeat(struct arbitration_page *page, uint64_t now) {
-    __atomic_store_n(&page->beat, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->heartbeat_at, now, __ATOMIC_RELAXED);
 }

@@ -60,7 +60,7 @@ void container_read_limits(struct container *container) {
     if (fd >= 0) close(fd);
     if (!is_read) return;
     bool is_first = container->limits.sequence == 0;
-    if (!is_first || !limits_decode(&file, &container->limits)) limits_follow(&file, &container->limits);
+    if (!is_first || !limits_decode(&file, &container->limits)) limits_update(&file, &container->limits);
 }
 
 void container_open_region(struct container *container) {
@@ -69,7 +69,7 @@ void container_open_region(struct container *container) {
 }
 
 static bool is_row_of_card(const struct region_card *row, const uint8_t uuid[UUID_SIZE]) {
-    return row->taken && memcmp(row->uuid, uuid, UUID_SIZE) == 0;
+    return row->is_valid && memcmp(row->uuid, uuid, UUID_SIZE) == 0;
 }
 
 static bool read_row(const struct container *container, unsigned row_index, struct region_card *row) {
@@ -80,12 +80,12 @@ static bool read_row(const struct container *container, unsigned row_index, stru
 uint64_t container_leased_until(const struct container *container, const uint8_t uuid[UUID_SIZE],
                                 unsigned *cached_row) {
     struct region_card card;
-    if (read_row(container, *cached_row, &card) && is_row_of_card(&card, uuid)) return card.leased_until;
+    if (read_row(container, *cached_row, &card) && is_row_of_card(&card, uuid)) return card.busy_until;
     for (unsigned row_index = 0; row_index < REGION_CARDS; row_index++) {
         if (!read_row(container, row_index, &card)) return 0;
         if (!is_row_of_card(&card, uuid)) continue;
         *cached_row = row_index;
-        return card.leased_until;
+        return card.busy_until;
     }
     return 0;
 }

@@ -53,7 +53,7 @@ void container_read_limits(struct container *container);
 /* Opens the region again: a process that connects now uses the file that is there now. */
 void container_open_region(struct container *container);
 
-/* `leased_until` of the card's row in the region, CLOCK_MONOTONIC in ns, as untrusted as the region; 0 if there is no
+/* `busy_until` of the card's row in the region, CLOCK_MONOTONIC in ns, as untrusted as the region; 0 if there is no
  * such row. `cached_row` is where the row was found last, and is updated. */
 uint64_t container_leased_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *cached_row);
 

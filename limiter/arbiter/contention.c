@@ -45,9 +45,9 @@ static void publish(struct schedule *schedule, int client, const struct census *
     struct arbitration_page *page = &schedule->clients[client].page;
     bool has_turn = schedule->turn.number && schedule->turn.client == client && schedule->turn.drains_at == 0;
     page->contended = tenant->is_contended;
-    page->fallback = tenant->is_contended
-                         ? turn_allowance_fallback(&tenant->demand, census->guarantee_sum, census->without_guarantee)
-                         : FULL_CORES;
+    page->fallback_percent = tenant->is_contended ? turn_allowance_fallback(&tenant->demand, census->guarantee_sum,
+                                                                            census->without_guarantee)
+                                                  : FULL_CORES;
     if (tenant->is_contended && !has_turn) page->turn = 0;
     clients_mark_changed(schedule, client);
 }

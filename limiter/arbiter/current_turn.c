@@ -76,7 +76,7 @@ void current_turn_begin(struct schedule *schedule, int client, uint64_t budget, 
                                            .begin_by = schedule->charged_until + CURRENT_TURN_TIME_TO_BEGIN,
                                            .budget = budget,
                                            .end_by = end_by};
-    schedule->clients[client].page.until = end_by;
+    schedule->clients[client].page.end_by = end_by;
     schedule->clients[client].page.free_at =
         schedule->turn.began_at + (schedule->last_client == client ? 0 : TENANT_HANDOVER);
     schedule->last_client = client;
@@ -107,7 +107,7 @@ void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     turn->is_asked_to_yield = true;
     turn->overdue_at = max_u64(turn->began_at + turn->budget, now + turn_allowance_depth(false, turn->budget));
-    schedule->clients[turn->client].page.yield = turn->number;
+    schedule->clients[turn->client].page.yield_turn = turn->number;
     clients_mark_changed(schedule, turn->client);
 }
 

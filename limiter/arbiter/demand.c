@@ -7,7 +7,7 @@ static enum compute_policy policy_of(const struct limits_slot *limits, bool has_
 }
 
 bool demand_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE], struct demand *out) {
-    struct card_limit limit = limits_of(limits, uuid);
+    struct card_limit limit = limits_for_card(limits, uuid);
     bool has_share = limit.cores > 0 && limit.cores < FULL_CORES;
     out->policy = policy_of(limits, has_share);
     out->guarantee = has_share && out->policy != POLICY_BEST_EFFORT ? limit.cores : 0;

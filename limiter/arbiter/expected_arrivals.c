@@ -50,7 +50,7 @@ bool expected_arrivals_is_near(const struct schedule *schedule, const struct exp
 uint64_t expected_arrivals_turn_end(struct schedule *schedule, const struct expected_arrival *expected_arrival) {
     bool may_end_late = expected_arrival->at && schedule->reserved_ns >= LATE_END_CREDIT;
     if (may_end_late) schedule->reserved_ns = 0;
-    return expected_arrival->at + (may_end_late ? ARBITRATION_KEPT_NS : 0);
+    return expected_arrival->at + (may_end_late ? ARBITRATION_IDLE_BEFORE_ARRIVAL_MAX_NS : 0);
 }
 
 /* The reserved client pays for the idle card as for any turn, and the tenant that had the last turn is treated as

@@ -11,9 +11,9 @@ struct expected_arrival {
     uint64_t at; /* 0 if no client is expected */
 };
 
-/* An arrival closer than this gets a reservation at once. A turn may end up to ARBITRATION_KEPT_NS before the arrival,
- * and 0.1 ms more, because its client does not know exactly when its work drains. */
-#define EXPECTED_ARRIVALS_NEAR (ARBITRATION_KEPT_NS + NS_PER_MS / 10)
+/* An arrival closer than this gets a reservation at once. A turn may end up to ARBITRATION_IDLE_BEFORE_ARRIVAL_MAX_NS
+ * before the arrival, and 0.1 ms more, because its client does not know exactly when its work drains. */
+#define EXPECTED_ARRIVALS_NEAR (ARBITRATION_IDLE_BEFORE_ARRIVAL_MAX_NS + NS_PER_MS / 10)
 
 /* The earliest expected arrival for which a turn of the tenant `holder` would have to end. No client is expected while
  * the time that may be reserved is used up. */

@@ -47,7 +47,7 @@ int schedule_add(struct schedule *schedule, const struct demand *demand, uint64_
     return index;
 }
 
-void schedule_change(struct schedule *schedule, int tenant, const struct demand *demand, uint64_t now) {
+void schedule_set_demand(struct schedule *schedule, int tenant, const struct demand *demand, uint64_t now) {
     struct tenant *changed = &schedule->tenants[tenant];
     if (demand_is_equal(&changed->demand, demand)) return;
     current_turn_account(schedule, now);
@@ -139,7 +139,7 @@ void schedule_done(struct schedule *schedule, int client, uint32_t number, uint6
     current_turn_note_done(schedule, drains_at, now);
 }
 
-bool schedule_is_watched(const struct schedule *schedule) {
+bool schedule_needs_heartbeat(const struct schedule *schedule) {
     return schedule->connected_tenants > 1 || schedule->waiting_clients;
 }
 

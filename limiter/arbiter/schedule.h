@@ -9,9 +9,9 @@
  * idle, or because the turn is overdue.
  *
  * The caller does this after each event, and at the time that schedule_run returned last:
- *     tenant = schedule_run_tenant_to_look_at(schedule, now);
+ *     tenant = schedule_run_tenant_to_check(schedule, now);
  *     if (tenant != SCHEDULE_NONE)
- *         schedule_run_note_leased_until(schedule, leased_until_in_the_region_of(tenant), now);
+ *         schedule_run_note_busy_until(schedule, leased_until_in_the_region_of(tenant), now);
  *     schedule_run(schedule, now);
  *     while ((client = clients_next_changed(schedule)) != SCHEDULE_NONE)
  *         publish(schedule_page(schedule, client));
@@ -40,7 +40,7 @@ int schedule_add(struct schedule *schedule, const struct demand *demand, uint64_
 
 /* Replaces a tenant's demand. If it differs, the tenant's virtual time, which was counted by the former weight, starts
  * anew from that of the schedule. */
-void schedule_change(struct schedule *schedule, int tenant, const struct demand *demand, uint64_t now);
+void schedule_set_demand(struct schedule *schedule, int tenant, const struct demand *demand, uint64_t now);
 
 /* Removes a tenant, all of whose clients have left. */
 void schedule_remove(struct schedule *schedule, int tenant);
@@ -63,7 +63,7 @@ void schedule_want(struct schedule *schedule, int client, uint64_t now);
 void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, uint64_t now);
 
 /* Whether any client checks the heartbeat: a client waits, or several tenants are connected. */
-bool schedule_is_watched(const struct schedule *schedule);
+bool schedule_needs_heartbeat(const struct schedule *schedule);
 
 /* What a client's page is to contain, except for the heartbeat. */
 const struct arbitration_page *schedule_page(const struct schedule *schedule, int client);

@@ -31,15 +31,15 @@
 
 static bool is_held(const struct schedule *schedule) { return schedule->turn.number && !schedule->turn.drains_at; }
 
-int schedule_run_tenant_to_look_at(struct schedule *schedule, uint64_t now) {
+int schedule_run_tenant_to_check(struct schedule *schedule, uint64_t now) {
     const struct current_turn *turn = &schedule->turn;
     bool is_due = is_held(schedule) && schedule->waiting_clients && turn->contested_since && now >= turn->check_idle_at;
     return is_due ? turn->tenant : SCHEDULE_NONE;
 }
 
-void schedule_run_note_leased_until(struct schedule *schedule, uint64_t leased_until, uint64_t now) {
+void schedule_run_note_busy_until(struct schedule *schedule, uint64_t busy_until, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
-    uint64_t drained_at = leased_until > ARBITRATION_GRACE_NS ? leased_until - ARBITRATION_GRACE_NS : 0;
+    uint64_t drained_at = busy_until > ARBITRATION_BUSY_GRACE_NS ? busy_until - ARBITRATION_BUSY_GRACE_NS : 0;
     bool has_begun = drained_at > turn->began_at;
     uint64_t idle_timeout = tenant_has_finished_visit(&schedule->tenants[turn->tenant], drained_at)
                                 ? IDLE_TIMEOUT_AFTER_VISIT
@@ -71,7 +71,7 @@ static bool is_own_successor(const struct schedule *schedule, uint64_t now) {
 
 static void end_if_over(struct schedule *schedule, uint64_t now) {
     uint64_t end = end_of_turn(schedule);
-    uint64_t lead_time = schedule->turn.drains_at && schedule->waiting_clients ? ARBITRATION_EARLY_NS : 0;
+    uint64_t lead_time = schedule->turn.drains_at && schedule->waiting_clients ? ARBITRATION_GRANT_LEAD_NS : 0;
     if (is_own_successor(schedule, now) || now + lead_time >= end)
         current_turn_end(schedule, max_u64(now, end), max_u64(now, end));
 }
@@ -104,7 +104,7 @@ static void take_census(struct schedule *schedule, uint64_t now) {
 
 static uint64_t next_run_time(const struct schedule *schedule, uint64_t now) {
     const struct current_turn *turn = &schedule->turn;
-    if (turn->drains_at) return end_of_turn(schedule) - (schedule->waiting_clients ? ARBITRATION_EARLY_NS : 0);
+    if (turn->drains_at) return end_of_turn(schedule) - (schedule->waiting_clients ? ARBITRATION_GRANT_LEAD_NS : 0);
     if (!schedule->waiting_clients) return UINT64_MAX;
     if (!turn->number) return now + RETRY_INTERVAL;
     uint64_t next = min_u64(turn->check_idle_at, end_of_turn(schedule));

@@ -5,14 +5,14 @@
 
 #include "schedule.h"
 
-/* The tenant whose `leased_until` in the region has to be read now, to see whether it leaves the card idle;
+/* The tenant whose `busy_until` in the region has to be read now, to see whether it leaves the card idle;
  * SCHEDULE_NONE if no check is due. */
-int schedule_run_tenant_to_look_at(struct schedule *schedule, uint64_t now);
+int schedule_run_tenant_to_check(struct schedule *schedule, uint64_t now);
 
 /* The value that was read for that tenant, 0 if it cannot be read. Revokes the turn if other clients wait and the card
  * has been idle for 0.1 ms (0.02 ms after a periodic visit of usual length), or if the holder has launched nothing in
  * time. */
-void schedule_run_note_leased_until(struct schedule *schedule, uint64_t leased_until, uint64_t now);
+void schedule_run_note_busy_until(struct schedule *schedule, uint64_t busy_until, uint64_t now);
 
 /* Does what is due; returns when to call it again, later than `now`; UINT64_MAX: only after an event. */
 uint64_t schedule_run(struct schedule *schedule, uint64_t now);

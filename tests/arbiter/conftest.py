@@ -59,7 +59,7 @@ class Container:
                 os.pwrite(file.fileno(), piece, offset)
 
     def lease(self, until_ns: int) -> None:
-        """Writes `leased_until` of the card as a process of the container does."""
+        """Writes `busy_until` of the card as a process of the container does."""
         with (self.folder / "region").open("r+b") as file:
             os.pwrite(file.fileno(), CARD, ROW)
             os.pwrite(file.fileno(), b"\1", ROW + 48)

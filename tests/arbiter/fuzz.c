@@ -47,7 +47,7 @@ static void change_tenant(struct history *history, int place) {
     }
     for (int i = 0; i < CLIENTS; i++)
         if (history->clients[i] != NOBODY && history->owners[i] == place) {
-            schedule_change(history->schedule, *tenant, &demand, history->now);
+            schedule_set_demand(history->schedule, *tenant, &demand, history->now);
             return;
         }
     schedule_remove(history->schedule, *tenant);
@@ -77,8 +77,8 @@ static void speak(struct history *history, int client) {
 /* One at a time has a turn that binds, and the next moment is not past. */
 static void look(struct history *history) {
     int turns = 0;
-    int tenant = schedule_run_tenant_to_look_at(history->schedule, history->now);
-    if (tenant != NOBODY) schedule_run_note_leased_until(history->schedule, next(2) ? history->now + any() : any(), history->now);
+    int tenant = schedule_run_tenant_to_check(history->schedule, history->now);
+    if (tenant != NOBODY) schedule_run_note_busy_until(history->schedule, next(2) ? history->now + any() : any(), history->now);
     uint64_t due = schedule_run(history->schedule, history->now);
     for (int i = 0; i < CLIENTS; i++) {
         if (history->clients[i] == NOBODY) continue;

@@ -100,7 +100,7 @@ class Regular(Liar):
     def come(self) -> None:
         self.count += 1
         self.world.at(self.world.now + self.period, self.come)
-        self.tenant.leased_until = 0
+        self.tenant.busy_until = 0
         if not self.skips or self.count % self.skips:
             self.want()
 

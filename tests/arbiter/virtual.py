@@ -65,7 +65,7 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     library.schedule_page.restype = ctypes.POINTER(Page)
     for name in ("schedule_run", "schedule_held_ns"):
         getattr(library, name).restype = U64
-    for name in ("schedule_is_watched", "schedule_is_empty"):
+    for name in ("schedule_needs_heartbeat", "schedule_is_empty"):
         getattr(library, name).restype = ctypes.c_bool
     return library
 
@@ -75,11 +75,11 @@ class Tenant:
     place: int
     asked: Ask
     used: int = 0
-    leased_until: int = 0
+    busy_until: int = 0
     processes: list["Process"] = field(default_factory=list)
 
     def lease(self, drained: int) -> None:
-        self.leased_until = drained + GRACE
+        self.busy_until = drained + GRACE
 
 
 class World:
@@ -119,17 +119,17 @@ class World:
 
     def change(self, tenant: Tenant, asked: Ask) -> None:
         tenant.asked = asked
-        self.library.schedule_change(self.schedule, tenant.place, ctypes.byref(asked), U64(self.now))
+        self.library.schedule_set_demand(self.schedule, tenant.place, ctypes.byref(asked), U64(self.now))
         self.settle()
 
     def settle(self) -> None:
         """What the arbiter does after an event, or when it is time."""
-        place = self.library.schedule_run_tenant_to_look_at(self.schedule, U64(self.now))
+        place = self.library.schedule_run_tenant_to_check(self.schedule, U64(self.now))
         if place >= 0:
             tenant = next(each for each in self.tenants if each.place == place)
-            self.library.schedule_run_note_leased_until(self.schedule, U64(tenant.leased_until), U64(self.now))
+            self.library.schedule_run_note_busy_until(self.schedule, U64(tenant.busy_until), U64(self.now))
         due = self.library.schedule_run(self.schedule, U64(self.now))
-        if self.library.schedule_is_watched(self.schedule):
+        if self.library.schedule_needs_heartbeat(self.schedule):
             due = min(due, self.now + 20 * MS)
         self.show()
         if due != ANY:
@@ -381,7 +381,7 @@ class Liar(Process):
         super().__init__(world, tenant)
 
     def step(self) -> None:
-        self.tenant.leased_until = self.lease
+        self.tenant.busy_until = self.lease
         if not self.is_alive:
             return
         if self.page.turn and self.page.turn != self.ended:

@@ -33,8 +33,8 @@ static void hostile_region(void) {
         region->header.slots_high = next(2) ? next(3000) : UINT32_MAX;
         uuid[0] = (uint8_t)next(40);
         struct identity who = {next(50) + 1, next(3), self.namespace + 1};
-        int slot = account_claim(region, &who);
-        int card = account_card(region, uuid);
+        int slot = account_claim_slot(region, &who);
+        int card = account_find_or_add_card(region, uuid);
         account_reserve(region, slot, card, state, next(2) ? UINT64_MAX : state);
         account_charge(region, (int)next(2000) - 500, (int)next(60) - 10, state);
         account_release(region, (int)next(2000) - 500, (int)next(60) - 10, state);
@@ -51,7 +51,7 @@ static void hostile_region(void) {
         region->pool_exports[next(REGION_POOL_EXPORTS)].kind = next(3);
         account_end_pool_exports(region, (int)next(2000) - 500, next(3), (int)next(60) - 10, state);
         account_recompute(region);
-        account_clear(region, (int)next(2000) - 500);
+        account_clear_slot(region, (int)next(2000) - 500);
         account_used(region, (int)next(60) - 10);
         account_used_by_process(region, next(50) + 1, self.namespace + 1, (int)next(60) - 10, &(uint64_t){0});
     }
@@ -84,8 +84,8 @@ static void hostile_limits(void) {
         file.version = LIMITS_VERSION;
         file.slot_size = sizeof file.slots[0];
         scribble(&file, sizeof file, next(100));
-        if (limits_decode(&file, &out)) limits_of(&out, uuid);
-        limits_follow(&file, &out);
+        if (limits_decode(&file, &out)) limits_for_card(&out, uuid);
+        limits_update(&file, &out);
         if (out.count > LIMITS_CARDS) abort();
     }
 }

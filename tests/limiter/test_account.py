@@ -44,8 +44,8 @@ class Accounts(RuleBasedStateMachine):
         self.pure.region_close(self.region)
 
     def _places(self, pid: int, gpu: str) -> tuple[int, int]:
-        slot = self.pure.account_claim(self.region, ctypes.byref(identity(pid)))
-        return slot, self.pure.account_card(self.region, limits.uuid_bytes(gpu))
+        slot = self.pure.account_claim_slot(self.region, ctypes.byref(identity(pid)))
+        return slot, self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(gpu))
 
     def _used(self, gpu: str) -> int:
         return sum(size for (_, card), size in self.held.items() if card == gpu)
@@ -114,7 +114,7 @@ class Accounts(RuleBasedStateMachine):
 
     @rule(pid=st.integers(1, 6))
     def clear(self, pid: int) -> None:
-        self.pure.account_clear(self.region, self._places(pid, GPUS[0])[0])
+        self.pure.account_clear_slot(self.region, self._places(pid, GPUS[0])[0])
         self.held = {key: size for key, size in self.held.items() if key[0] != pid}
         self.managed = {key: size for key, size in self.managed.items() if key[0] != pid}
 
@@ -134,7 +134,7 @@ class Accounts(RuleBasedStateMachine):
         assert self._of_process(0, GPUS[0]) is None  # the mark of a free slot, and of what NVML has no process for
 
     def _of_process(self, pid: int, gpu: str, namespace: int = 77) -> int | None:
-        card, found = self.pure.account_card(self.region, limits.uuid_bytes(gpu)), U64()
+        card, found = self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(gpu)), U64()
         known = self.pure.account_used_by_process(self.region, pid, U64(namespace), card, ctypes.byref(found))
         return found.value if known else None
 
@@ -158,9 +158,9 @@ def test_an_anonymous_region_is_what_python_calls_fresh(pure: ctypes.CDLL) -> No
 
 def test_a_full_table_refuses_and_says_so(pure: ctypes.CDLL) -> None:
     place = ctypes.c_void_p(pure.region_anonymous())
-    slots = [pure.account_claim(place, ctypes.byref(identity(pid))) for pid in range(1, region.MAX_PROCESSES + 2)]
+    slots = [pure.account_claim_slot(place, ctypes.byref(identity(pid))) for pid in range(1, region.MAX_PROCESSES + 2)]
     assert slots == [*range(region.MAX_PROCESSES), -1]
-    cards = [pure.account_card(place, bytes([n]) * 16) for n in range(1, region.MAX_CARDS + 2)]
+    cards = [pure.account_find_or_add_card(place, bytes([n]) * 16) for n in range(1, region.MAX_CARDS + 2)]
     assert cards == [*range(region.MAX_CARDS), -1]
     assert not pure.account_reserve(place, -1, 0, U64(1), U64(9))
     assert not pure.account_reserve(place, 0, -1, U64(1), U64(9))
@@ -205,8 +205,8 @@ def test_a_holder_killed_in_the_lock_leaves_it_to_the_next_with_the_sums_made_ag
 ) -> None:
     path = make_file(tmp_path)
     place = ctypes.c_void_p(pure.region_open(str(path).encode()))
-    slot = pure.account_claim(place, ctypes.byref(identity(5)))
-    card = pure.account_card(place, limits.uuid_bytes(GPUS[0]))
+    slot = pure.account_claim_slot(place, ctypes.byref(identity(5)))
+    card = pure.account_find_or_add_card(place, limits.uuid_bytes(GPUS[0]))
     pure.account_reserve(place, slot, card, U64(30), U64(100))
     holder = start_holder(pure, path)
     # As if the holder had died between its slot and the card's sum.
@@ -261,7 +261,7 @@ def test_a_lock_that_cannot_be_had_is_not_waited_for_once_for_each_of_the_dead(
     pure.identity_self.restype = Identity
     self, place = pure.identity_self(), ctypes.c_void_p(pure.region_anonymous())
     for start_time in range(1, 6):
-        pure.account_claim(place, ctypes.byref(Identity(os.getpid(), start_time, self.namespace)))
+        pure.account_claim_slot(place, ctypes.byref(Identity(os.getpid(), start_time, self.namespace)))
     if is_held:
         pure.region_lock(place, 0)
     assert pure.identity_reap(place, ctypes.byref(self), 5) == cleared

@@ -115,8 +115,8 @@ def test_what_cannot_be_read_is_refused(pure: ctypes.CDLL) -> None:
 @given(wanted, uuids.filter(lambda u: u != ANY_GPU))
 def test_the_entry_of_the_card_comes_before_the_one_for_all(pure: ctypes.CDLL, limit: Limits, gpu: str) -> None:
     slot = limits.encode(limit)[64 : 64 + SLOT_SIZE]
-    pure.limits_of.restype = CardLimitC
-    found = pure.limits_of(slot, limits.uuid_bytes(gpu))
+    pure.limits_for_card.restype = CardLimitC
+    found = pure.limits_for_card(slot, limits.uuid_bytes(gpu))
     by_gpu = {card.gpu: card for card in limit.cards}
     expected = by_gpu.get(gpu) or by_gpu.get(ANY_GPU) or CardLimit(gpu, 0, 0)
     assert found.cores == expected.cores

@@ -62,10 +62,10 @@ class Shares(RuleBasedStateMachine):
         self.pure.region_close(self.region)
 
     def _slot(self, pid: int) -> int:
-        return int(self.pure.account_claim(self.region, ctypes.byref(identity(pid))))
+        return int(self.pure.account_claim_slot(self.region, ctypes.byref(identity(pid))))
 
     def _card(self, gpu: str) -> int:
-        return int(self.pure.account_card(self.region, limits.uuid_bytes(gpu)))
+        return int(self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(gpu)))
 
     def _orphaned(self, gpu: str) -> int:
         made = {row.group for row in self.rows if row.kind == MAKER}
@@ -109,7 +109,7 @@ class Shares(RuleBasedStateMachine):
 
     @rule(pid=PIDS)
     def die(self, pid: int) -> None:
-        self.pure.account_clear(self.region, self._slot(pid))
+        self.pure.account_clear_slot(self.region, self._slot(pid))
         self.rows = {row for row in self.rows if row.pid != pid}
         self.held = {key: size for key, size in self.held.items() if key[0] != pid}
 
@@ -149,8 +149,8 @@ def test_the_rows_agree_with_their_twin(pure: ctypes.CDLL) -> None:
 def place(pure: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
     made = ctypes.c_void_p(pure.region_anonymous())
     for pid in (1, 2):
-        pure.account_claim(made, ctypes.byref(Identity(pid, pid * 10, 77)))
-    pure.account_card(made, limits.uuid_bytes(GPUS[0]))
+        pure.account_claim_slot(made, ctypes.byref(Identity(pid, pid * 10, 77)))
+    pure.account_find_or_add_card(made, limits.uuid_bytes(GPUS[0]))
     yield made
     pure.region_close(made)
 
@@ -170,7 +170,7 @@ def test_a_charge_becomes_the_card_s_without_ever_standing_twice(pure: ctypes.CD
     pure.account_reserve(place, 0, 0, U64(64), U64(100))
     pure.account_add_pool_export(place, ctypes.byref(Row(1, 1, 64, 1, 0, 0, MAKER)), U64(0))
     pure.account_add_pool_export(place, ctypes.byref(Row(1, 1, 64, 1, 0, 1, IMPORTER)), U64(0))
-    pure.account_clear(place, 0)
+    pure.account_clear_slot(place, 0)
     (card,) = region.decode(region_bytes(place.value or 0)).cards
     assert (card.used_bytes, card.orphaned_bytes, card.peak_bytes) == (64, 64, 64)
     assert not pure.account_reserve(place, 1, 0, U64(37), U64(100))

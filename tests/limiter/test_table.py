@@ -60,7 +60,7 @@ def test_both_versions_of_the_headers_are_there() -> None:
     ("lines", "message"),
     [
         ("HOOKED(cuA, FREES)\nPASSED(cuA, READS)\n", "cuA stands twice"),
-        ("PASSED(cuA, LAUNCHES)\n", "cuA is LAUNCHES, so it cannot be PASSED: say NOT_YET"),
+        ("PASSED(cuA, LAUNCHES)\n", "cuA is LAUNCHES, so it cannot be PASSED: say UNWRAPPED"),
         ("PASSED(cuA, WHATEVER)\n", "'WHATEVER' is not a valid Kind"),
     ],
 )

@@ -57,7 +57,7 @@ class Card:
 
     def __post_init__(self) -> None:
         self.region = ctypes.c_void_p(self.pure.region_anonymous())
-        place = self.pure.account_card(self.region, limits.uuid_bytes(GPU))
+        place = self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(GPU))
         self.row = ctypes.c_void_p((self.region.value or 0) + 256 + 256 * place)
         self.tickets: dict[int, ctypes.c_uint32] = {}
 
@@ -281,14 +281,14 @@ def test_a_probe_says_that_kernels_are_shorter_than_expected_or_longer(compute: 
     for _ in range(5):
         add(compute, turn, MS, START)
     assert compute.turn_is_to_be_probed(ctypes.byref(turn))
-    compute.turn_probe(ctypes.byref(turn))
+    compute.turn_note_probe(ctypes.byref(turn))
     assert not compute.turn_is_to_be_probed(ctypes.byref(turn))
     add(compute, turn, MS, START)
     assert judged(compute, turn, MS) == DEEP
     probed(compute, turn, passed=True, now=START + MS)  # five of them took one
     assert turn.drained == START + 2 * MS
     assert judged(compute, turn, MS, START + MS) == FITS
-    compute.turn_probe(ctypes.byref(turn))
+    compute.turn_note_probe(ctypes.byref(turn))
     for _ in range(5):
         add(compute, turn, MS, START + MS)
     assert judged(compute, turn, MS, START + 20 * MS) == DEEP  # for nobody saw it pass

@@ -31,14 +31,14 @@ struct physical_memory bindings_put(uint64_t owner, uint64_t part, uint64_t numb
 }
 
 struct physical_memory bindings_remove(uint64_t owner, uint64_t part) {
-    return bindings_put(owner, part, 0, REFERENCE_UNSEEN);
+    return bindings_put(owner, part, 0, REFERENCE_OTHER);
 }
 
 uint64_t bindings_hold(uint64_t owner, uint64_t part) {
     lock_take(LOCK_BINDINGS);
     uint64_t number = hash_table_find(&bindings, key_of(owner, part)).value;
     lock_release(LOCK_BINDINGS);
-    physical_memory_hold_again(number, REFERENCE_UNSEEN);
+    physical_memory_add_reference(number, REFERENCE_OTHER);
     return number;
 }
 

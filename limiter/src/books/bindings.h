@@ -15,7 +15,7 @@ struct physical_memory bindings_put(uint64_t owner, uint64_t part, uint64_t numb
 /* Unbinds a part. Returns what changes because its binding ends. */
 struct physical_memory bindings_remove(uint64_t owner, uint64_t part);
 
-/* Adds a reference of REFERENCE_UNSEEN to the memory that a part is bound to; returns its number, 0 where there is
+/* Adds a reference of REFERENCE_OTHER to the memory that a part is bound to; returns its number, 0 where there is
  * none. */
 uint64_t bindings_hold(uint64_t owner, uint64_t part);
 

@@ -20,10 +20,11 @@ static struct pool *add_pool(CUmemoryPool handle, CUdevice device, bool is_manag
     added.is_counted = cards_of_device(device, added.uuid);
     if (added.is_counted) container_join(added.uuid);
     if (region) added.card = account_find_card(region, added.uuid);
-    if (region) added.measured = account_corrections_field(region, container_slot(region), added.card);
-    added.kept = pools_threshold(&added);
-    added.seen = is_new ? 0 : pools_reserved(&added);
-    if (added.measured) added.settled = __atomic_load_n(added.measured, __ATOMIC_ACQUIRE) - !is_new;
+    if (region) added.corrections = account_corrections_field(region, container_slot(region), added.card);
+    added.release_threshold = pools_threshold(&added);
+    added.last_reserved = is_new ? 0 : pools_reserved(&added);
+    if (added.corrections)
+        added.corrections_when_charged = __atomic_load_n(added.corrections, __ATOMIC_ACQUIRE) - !is_new;
     return pools_add(handle, &added);
 }
 

@@ -17,7 +17,7 @@ FORGET_IN_CHILD(forget);
 
 bool graph_needs_any(void) { return __atomic_load_n(&devices, __ATOMIC_RELAXED) != 0; }
 
-bool graph_needs_any_left(void) { return __atomic_load_n(&is_any_left, __ATOMIC_RELAXED); }
+bool graph_needs_any_unfreed(void) { return __atomic_load_n(&is_any_left, __ATOMIC_RELAXED); }
 
 /* The caller holds LOCK_GRAPH_NEEDS. */
 static void put(uint64_t graph, int device, uint64_t bytes) {

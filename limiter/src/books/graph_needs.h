@@ -12,7 +12,7 @@
 bool graph_needs_any(void);
 
 /* Whether there was ever a graph that does not free all of its allocations. Needs no lock. */
-bool graph_needs_any_left(void);
+bool graph_needs_any_unfreed(void);
 
 /* Sets the needs of a graph that was instantiated or updated, by device. `leaves`: it does not free all of its
  * allocations. */

@@ -82,7 +82,7 @@ void physical_memory_disown(int descriptor) {
     lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
-void physical_memory_hold_again(uint64_t number, enum reference_kind kind) {
+void physical_memory_add_reference(uint64_t number, enum reference_kind kind) {
     lock_take(LOCK_PHYSICAL_MEMORY);
     references_add(number, kind);
     lock_release(LOCK_PHYSICAL_MEMORY);
@@ -90,14 +90,14 @@ void physical_memory_hold_again(uint64_t number, enum reference_kind kind) {
 
 uint64_t physical_memory_hold(uint64_t handle) {
     lock_take(LOCK_PHYSICAL_MEMORY);
-    uint64_t number = add_reference(handles_find(handle).number, REFERENCE_UNSEEN);
+    uint64_t number = add_reference(handles_find(handle).number, REFERENCE_OTHER);
     lock_release(LOCK_PHYSICAL_MEMORY);
     return number;
 }
 
 uint64_t physical_memory_hold_at(uint64_t address) {
     lock_take(LOCK_PHYSICAL_MEMORY);
-    uint64_t number = add_reference(mappings_at(address).number, REFERENCE_UNSEEN);
+    uint64_t number = add_reference(mappings_at(address).number, REFERENCE_OTHER);
     lock_release(LOCK_PHYSICAL_MEMORY);
     return number;
 }

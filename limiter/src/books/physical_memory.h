@@ -39,10 +39,10 @@ void physical_memory_export_pool(uint64_t number, int descriptor);
 /* Forgets a descriptor that the driver has taken over from the program. */
 void physical_memory_disown(int descriptor);
 
-/* Adds a reference of REFERENCE_UNSEEN to a handle's memory. Returns the memory number; 0 where it is unknown. */
+/* Adds a reference of REFERENCE_OTHER to a handle's memory. Returns the memory number; 0 where it is unknown. */
 uint64_t physical_memory_hold(uint64_t handle);
 
-/* Adds a reference of REFERENCE_UNSEEN to the memory mapped at an address. Returns the memory number; 0 where it is
+/* Adds a reference of REFERENCE_OTHER to the memory mapped at an address. Returns the memory number; 0 where it is
  * unknown. */
 uint64_t physical_memory_hold_at(uint64_t address);
 
@@ -51,7 +51,7 @@ uint64_t physical_memory_hold_at(uint64_t address);
 uint64_t physical_memory_hold_imported(int descriptor);
 
 /* Adds a reference to the memory of a number. */
-void physical_memory_hold_again(uint64_t number, enum reference_kind kind);
+void physical_memory_add_reference(uint64_t number, enum reference_kind kind);
 
 /* Removes a reference to the memory of a number. Returns what changed. */
 struct physical_memory physical_memory_drop(uint64_t number, enum reference_kind kind);

@@ -16,14 +16,14 @@ static struct shared_pool pool_of(struct hash_table_entry entry) {
 
 /* The caller holds LOCK_POOL_IDS. */
 static bool put(uint64_t handle, struct shared_pool pool) {
-    return hash_table_put(&pools, (struct hash_table_entry){handle, pool.charged, pool.number, 0, pool.card});
+    return hash_table_put(&pools, (struct hash_table_entry){handle, pool.charged, pool.id, 0, pool.card});
 }
 
 struct shared_pool pool_ids_get(uint64_t handle) {
     lock_take(LOCK_POOL_IDS);
     struct shared_pool pool = pool_of(hash_table_find(&pools, handle));
-    if (pool.number == 0) pool.number = physical_memory_begin_pool();
-    if (pool.number != 0 && !put(handle, pool)) pool.number = 0;
+    if (pool.id == 0) pool.id = physical_memory_begin_pool();
+    if (pool.id != 0 && !put(handle, pool)) pool.id = 0;
     lock_release(LOCK_POOL_IDS);
     return pool;
 }
@@ -39,7 +39,7 @@ void pool_ids_charge(uint64_t handle, int card, uint64_t bytes) {
 
 void pool_ids_put(uint64_t handle, struct shared_pool pool) {
     lock_take(LOCK_POOL_IDS);
-    if (pool.number != 0) put(handle, pool);
+    if (pool.id != 0) put(handle, pool);
     lock_release(LOCK_POOL_IDS);
 }
 

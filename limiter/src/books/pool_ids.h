@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct shared_pool {
-    uint64_t number;  /* a memory number (books/physical_memory.h); 0 = none */
+    uint64_t id;      /* a memory number (books/physical_memory.h); 0 = none */
     uint64_t charged; /* bytes that an importer is charged for pointers that the region has no row for */
     int card;         /* of `charged`: the region's row */
 };

@@ -106,7 +106,7 @@ struct pool *pools_add(CUmemoryPool handle, const struct pool *source) {
 
 void pools_set_threshold(CUmemoryPool handle, uint64_t threshold) {
     struct pool *pool = pools_find(handle);
-    if (pool) __atomic_store_n(&pool->kept, threshold, __ATOMIC_RELAXED);
+    if (pool) __atomic_store_n(&pool->release_threshold, threshold, __ATOMIC_RELAXED);
 }
 
 bool pools_any(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED) != 0; }
@@ -151,14 +151,15 @@ static bool is_on(const struct pool *pool, int card) {
 
 /* Memory that the pool has given back may have been exported: then it is lost. */
 void pools_read_reserved(struct pool *pool) {
-    uint64_t number = __atomic_load_n(&pool->number, __ATOMIC_RELAXED);
-    uint64_t last_seen = pool->seen;
-    __atomic_store_n(&pool->seen, pools_reserved(pool), __ATOMIC_RELAXED);
-    if (number != 0 && pool->seen < last_seen) exports_shrink(number, last_seen - pool->seen);
+    uint64_t number = __atomic_load_n(&pool->id, __ATOMIC_RELAXED);
+    uint64_t last_seen = pool->last_reserved;
+    __atomic_store_n(&pool->last_reserved, pools_reserved(pool), __ATOMIC_RELAXED);
+    if (number != 0 && pool->last_reserved < last_seen) exports_shrink(number, last_seen - pool->last_reserved);
 }
 
 bool pools_may_have_shrunk(const struct pool *pool) {
-    return __atomic_load_n(&pool->seen, __ATOMIC_RELAXED) > __atomic_load_n(&pool->kept, __ATOMIC_RELAXED);
+    return __atomic_load_n(&pool->last_reserved, __ATOMIC_RELAXED) >
+           __atomic_load_n(&pool->release_threshold, __ATOMIC_RELAXED);
 }
 
 bool pools_any_may_have_shrunk(int card) {
@@ -173,7 +174,7 @@ bool pools_read_card(int card, uint64_t *measured) {
     for (unsigned i = 0; i < count && !suspended; i++) {
         if (!is_on(listed[i], card)) continue;
         pools_read_reserved(listed[i]);
-        *measured += listed[i]->is_managed ? 0 : listed[i]->seen;
+        *measured += listed[i]->is_managed ? 0 : listed[i]->last_reserved;
     }
     return !suspended;
 }
@@ -187,8 +188,8 @@ struct pool *pools_next(int card, unsigned *index) {
 void pools_mark_charged(int card, uint32_t settled) {
     for (unsigned i = 0; i < count; i++) {
         if (!is_on(listed[i], card) || listed[i]->is_managed) continue;
-        __atomic_store_n(&listed[i]->reserved, listed[i]->seen, __ATOMIC_RELAXED);
-        __atomic_store_n(&listed[i]->settled, settled, __ATOMIC_RELAXED);
+        __atomic_store_n(&listed[i]->charged, listed[i]->last_reserved, __ATOMIC_RELAXED);
+        __atomic_store_n(&listed[i]->corrections_when_charged, settled, __ATOMIC_RELAXED);
     }
 }
 

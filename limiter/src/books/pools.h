@@ -21,20 +21,21 @@ enum { POOLS = RECENT_ALLOCATIONS_POOLS };
 
 /* "Guarded" means: atomic, and written under LOCK_POOLS. */
 struct pool {
-    CUmemoryPool handle;      /* guarded, stored last with release order; NULL = the place was never used, 1 = its pool
-                                 was destroyed */
-    uint8_t uuid[UUID_SIZE];  /* of the card */
-    int card;                 /* the region's row */
-    bool is_counted;          /* the pool's memory is on a card, so it is charged */
-    bool is_managed;          /* CUDA managed memory, which NVML does not count */
-    uint64_t reserved;        /* guarded: bytes that are charged for the pool */
-    uint32_t settled;         /* guarded: value of `*measured` when `reserved` was written */
-    const uint32_t *measured; /* how often a measurement has changed this process's charge on the card
-                                 (account_corrections_field); NULL = there is no region or no slot */
-    uint64_t seen;            /* guarded: bytes that the pool had reserved when the driver was last asked */
-    uint64_t kept;   /* atomic: release threshold: up to this many bytes a synchronisation gives nothing back */
-    uint64_t number; /* guarded: the library's number for the pool (books/pool_ids.h); 0 = it has exported nothing */
-    uint64_t lost;   /* guarded: bytes that are charged for lost memory (books/exports.h) */
+    CUmemoryPool handle;     /* guarded, stored last with release order; NULL = the place was never used, 1 = its pool
+                                was destroyed */
+    uint8_t uuid[UUID_SIZE]; /* of the card */
+    int card;                /* the region's row */
+    bool is_counted;         /* the pool's memory is on a card, so it is charged */
+    bool is_managed;         /* CUDA managed memory, which NVML does not count */
+    uint64_t charged;        /* guarded: bytes that are charged for the pool */
+    uint32_t corrections_when_charged; /* guarded: value of `*measured` when `reserved` was written */
+    const uint32_t *corrections;       /* how often a measurement has changed this process's charge on the card
+                                       (account_corrections_field); NULL = there is no region or no slot */
+    uint64_t last_reserved;            /* guarded: bytes that the pool had reserved when the driver was last asked */
+    uint64_t
+        release_threshold; /* atomic: release threshold: up to this many bytes a synchronisation gives nothing back */
+    uint64_t id; /* guarded: the library's number for the pool (books/pool_ids.h); 0 = it has exported nothing */
+    uint64_t lost_charged; /* guarded: bytes that are charged for lost memory (books/exports.h) */
 };
 
 /* Bytes that a pool has reserved now; asks the driver; 0 where it returns an error. */

@@ -64,7 +64,7 @@ static struct physical_memory update_state(uint64_t number) {
     if (memory.key == 0 || (memory.value == 0 && count_of(number, REFERENCE_MADE))) return (struct physical_memory){0};
     bool is_open = descriptors_are_open(&descriptors, number);
     bool is_imported = count_of(number, REFERENCE_IMPORTED) != 0;
-    if (!is_open && !is_imported && !count_of(number, REFERENCE_MADE) && !count_of(number, REFERENCE_UNSEEN))
+    if (!is_open && !is_imported && !count_of(number, REFERENCE_MADE) && !count_of(number, REFERENCE_OTHER))
         return free_memory(&memory);
     bool is_hidden = !count_of(number, REFERENCE_MADE) && (is_open || !is_imported);
     if (is_hidden == (memory.value != 0)) return (struct physical_memory){0};

@@ -9,7 +9,7 @@
 enum reference_kind {
     REFERENCE_MADE,     /* a handle from the memory's creation, or a mapping by one */
     REFERENCE_IMPORTED, /* a handle that was imported from a descriptor, or a mapping by one */
-    REFERENCE_UNSEEN,   /* an array, a multicast object or a buffer, for which NVML counts nothing */
+    REFERENCE_OTHER,    /* an array, a multicast object or a buffer, for which NVML counts nothing */
     REFERENCE_KINDS,
 };
 
@@ -21,12 +21,12 @@ enum memory_state {
 
 /* Physical memory, and what changed for it. */
 struct physical_memory {
-    int card;               /* the region's row */
-    uint64_t bytes;         /* 0: nothing has changed */
-    enum memory_state fate; /* its new state */
-    bool was_hidden;        /* of freed memory: NVML did not count it any more */
-    bool is_exported;       /* of freed memory: it was exported, so another process may hold it */
-    uint64_t pool;          /* of freed memory: the pool's number, 0 where it was no pool's */
+    int card;                /* the region's row */
+    uint64_t bytes;          /* 0: nothing has changed */
+    enum memory_state state; /* its new state */
+    bool was_hidden;         /* of freed memory: NVML did not count it any more */
+    bool is_exported;        /* of freed memory: it was exported, so another process may hold it */
+    uint64_t pool;           /* of freed memory: the pool's number, 0 where it was no pool's */
 };
 
 /* A number for new memory, without references; 0 where malloc fails. */

@@ -63,7 +63,7 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
                         uint64_t limit) {
     if (region_lock(region, REGION_LOCK_MS) != 0) return false;
     int slot = container_claim_slot(region);
-    reservation->card = account_card(region, uuid);
+    reservation->card = account_find_or_add_card(region, uuid);
     if (slot >= 0) release_apply_deferred(region, slot);
     bool is_reserved = account_reserve(region, slot, reservation->card, reservation->bytes, limit);
     region_unlock(region);

@@ -11,7 +11,7 @@
 static int find_or_add_card(struct region *region, const uint8_t uuid[UUID_SIZE]) {
     int card = account_find_card(region, uuid);
     if (card >= 0 || region_lock(region, REGION_LOCK_MS) != 0) return card;
-    card = account_card(region, uuid);
+    card = account_find_or_add_card(region, uuid);
     region_unlock(region);
     return card;
 }

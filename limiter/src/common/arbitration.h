@@ -33,21 +33,22 @@
 #define ARBITRATION_MAGIC   "VGPUTURN"
 #define ARBITRATION_VERSION 1
 
-/* Heartbeat timeout. If `beat` is older than this, the clients of a contended card go on without the arbiter. The
- * arbiter writes `beat` every 20 ms while a client waits or more than one container is connected to the card. */
-#define ARBITRATION_AWAY_NS 60000000ULL
+/* Heartbeat timeout. If `heartbeat_at` is older than this, the clients of a contended card go on without the arbiter.
+ * The arbiter writes `heartbeat_at` every 20 ms while a client waits or more than one container is connected to the
+ * card. */
+#define ARBITRATION_HEARTBEAT_TIMEOUT_NS 60000000ULL
 
-/* The holder of a turn writes `leased_until` in the card's row of its container's region: the time at which the
+/* The holder of a turn writes `busy_until` in the card's row of its container's region: the time at which the
  * launched work is expected to drain, plus this grace. The arbiter reads it to see whether the card is idle. */
-#define ARBITRATION_GRACE_NS 1000000ULL
+#define ARBITRATION_BUSY_GRACE_NS 1000000ULL
 
 /* Lead time of a grant: the arbiter gives the next turn this long before the card is expected to be free, because the
  * first launch of the next holder needs about as long to reach the card. */
-#define ARBITRATION_EARLY_NS 300000ULL
+#define ARBITRATION_GRANT_LEAD_NS 300000ULL
 
 /* The longest time for which the card may stay idle before an expected arrival: a turn ends up to this long before
- * `until` if its next kernel would end after `until`. */
-#define ARBITRATION_KEPT_NS 400000ULL
+ * `end_by` if its next kernel would end after `end_by`. */
+#define ARBITRATION_IDLE_BEFORE_ARRIVAL_MAX_NS 400000ULL
 
 struct arbitration_hello {
     char magic[8];
@@ -84,17 +85,18 @@ struct arbitration_message {
 /* A client's page. Every field is atomic. The arbiter writes it, `turn` last and with release order, so that a client
  * that reads a new `turn` with acquire order sees the limits that belong to it. The client maps the page read-only. */
 struct arbitration_page {
-    uint32_t turn;      /* futex; the number of the client's turn, 0 = it has none. Numbers are not reused. */
-    uint32_t yield;     /* the number of the turn that the arbiter asks back: no more launches in it */
-    uint64_t budget_ns; /* GPU time that the turn may use; UINT64_MAX: no bound until the arbiter asks it back */
-    uint64_t depth_ns;  /* GPU time that may be in flight at once; UINT64_MAX: no bound */
-    uint64_t beat;      /* heartbeat: when the arbiter last wrote it, CLOCK_MONOTONIC in ns */
-    uint32_t contended; /* 1: launches need turns; 0: no other container uses the card */
-    uint32_t fallback;  /* percent of the card's time for this container while there is no heartbeat; 100: no limit */
+    uint32_t turn;         /* futex; the number of the client's turn, 0 = it has none. Numbers are not reused. */
+    uint32_t yield_turn;   /* the number of the turn that the arbiter asks back: no more launches in it */
+    uint64_t budget_ns;    /* GPU time that the turn may use; UINT64_MAX: no bound until the arbiter asks it back */
+    uint64_t depth_ns;     /* GPU time that may be in flight at once; UINT64_MAX: no bound */
+    uint64_t heartbeat_at; /* heartbeat: when the arbiter last wrote it, CLOCK_MONOTONIC in ns */
+    uint32_t contended;    /* 1: launches need turns; 0: no other container uses the card */
+    uint32_t
+        fallback_percent; /* percent of the card's time for this container while there is no heartbeat; 100: no limit */
     uint64_t free_at; /* when the turn's first kernel can begin, CLOCK_MONOTONIC in ns: the work of the previous turn is
                          expected to have drained, and the handover to be over */
-    uint64_t until;   /* when another client is expected to arrive, CLOCK_MONOTONIC in ns: the turn ends as close to
-                         this time as its kernels allow; 0 = no bound */
+    uint64_t end_by;  /* when another client is expected to arrive, CLOCK_MONOTONIC in ns: the turn ends as close to
+                        this time as its kernels allow; 0 = no bound */
     uint8_t reserved[8];
 };
 

@@ -48,12 +48,12 @@ static bool is_same(const struct limits_slot *slot, const struct limits_slot *co
     return __atomic_load_n(&slot->sequence, __ATOMIC_ACQUIRE) == copy->sequence && slot->crc == copy->crc;
 }
 
-bool limits_follow(const struct limits_file *file, struct limits_slot *copy) {
+bool limits_update(const struct limits_file *file, struct limits_slot *copy) {
     const struct limits_slot *slot = &file->slots[active_slot(file)];
     return !is_same(slot, copy) && is_limits_file(file) && copy_if_valid(slot, copy);
 }
 
-struct card_limit limits_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]) {
+struct card_limit limits_for_card(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]) {
     static const uint8_t any_card[UUID_SIZE];
     struct card_limit found = {.memory = 0, .cores = 0};
     for (uint32_t i = 0; i < limits->count; i++) {

@@ -62,9 +62,9 @@ bool limits_decode(const struct limits_file *file, struct limits_slot *out);
 
 /* Updates `copy` from the active slot; true where its content is new and valid. A torn slot leaves `copy` as it is: the
  * other slot would be older. */
-bool limits_follow(const struct limits_file *file, struct limits_slot *copy);
+bool limits_update(const struct limits_file *file, struct limits_slot *copy);
 
 /* The limit of a card: its own entry, else the entry for every card, else 0 bytes and 0 percent. */
-struct card_limit limits_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]);
+struct card_limit limits_for_card(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE]);
 
 #endif

@@ -63,10 +63,10 @@ struct region_card {
     uint64_t limit;          /* locked: limit in bytes that the last reservation was compared with */
     uint64_t peak;           /* locked: highest value of `used` */
     uint64_t refusals;       /* atomic, because a lock that cannot be had is a reason to refuse: allocations refused */
-    uint32_t taken;          /* locked, stored last, with release order: 1 = the row is valid */
+    uint32_t is_valid;       /* locked, stored last, with release order: 1 = the row is valid */
     uint32_t reserved0;
-    uint64_t context;  /* locked: bytes that the last creation of a context took; 0 = unknown */
-    uint64_t orphaned; /* locked: bytes of exported pool memory whose exporter has ended (region/pool_exports.h) */
+    uint64_t context_bytes; /* locked: bytes that the last creation of a context took; 0 = unknown */
+    uint64_t orphaned;      /* locked: bytes of exported pool memory whose exporter has ended (region/pool_exports.h) */
     uint8_t reserved[40];
     uint64_t spilled; /* locked: bytes served so far from managed memory because the card was full */
     uint64_t spills;  /* locked: number of allocations that `spilled` sums up */
@@ -75,16 +75,16 @@ struct region_card {
     int64_t tokens;         /* locked: GPU time in ns that may be used now; negative: debt */
     uint64_t refilled_at;   /* locked: when `tokens` was last refilled; 0 = never */
     uint64_t charged_until; /* locked: when GPU time was last charged */
-    uint64_t leased_until; /* atomic: when the holder's work is expected to end, with a margin; then another process may
-                              take the turn. The arbiter reads it as use of the card */
+    uint64_t busy_until;   /* atomic: when the holder's work is expected to end, with a margin; then another process may
+                                take the turn. The arbiter reads it as use of the card */
     uint32_t holder;       /* locked: whose turn it is: slot + 2; 1 = a process without a slot; 0 = nobody's */
-    uint32_t turns;        /* locked, a futex word: incremented at the end of each turn */
+    uint32_t turns_ended;  /* locked, a futex word: incremented at the end of each turn */
     uint64_t gpu_ns;       /* locked: GPU time used so far */
     uint64_t throttled_ns; /* atomic: sum of the times that launches waited */
-    uint32_t delayed;      /* atomic: number of launches that waited */
-    uint32_t longest_wait_us; /* atomic: longest wait of a launch */
-    uint32_t tickets;         /* locked: last ticket number that was drawn; waiting processes queue by number */
-    uint32_t served;          /* locked: last ticket number that was served or skipped */
+    uint32_t delayed_launches; /* atomic: number of launches that waited */
+    uint32_t longest_wait_us;  /* atomic: longest wait of a launch */
+    uint32_t tickets;          /* locked: last ticket number that was drawn; waiting processes queue by number */
+    uint32_t served;           /* locked: last ticket number that was served or skipped */
     uint64_t free_since; /* locked: since when the turn has been free for ticket `served` + 1; 0 = it is not free */
     struct region_window windows[REGION_WINDOWS]; /* of 1 s and of 10 s */
 };
@@ -113,7 +113,7 @@ struct region_pool_export {
     uint64_t pool;  /* the process's own number for the pool (books/pool_ids.h) */
     uint32_t card;  /* index in `cards` */
     uint32_t slot;  /* index in `slots`: the process */
-    uint32_t kind;  /* enum pool_export_role; written last */
+    uint32_t role;  /* enum pool_export_role; written last */
     uint32_t reserved;
 };
 
@@ -128,9 +128,9 @@ static_assert(sizeof(struct region_header) == 256, "layout");
 static_assert(offsetof(struct region_header, recoveries) == 32, "layout");
 static_assert(offsetof(struct region_header, lock) == 56, "layout");
 static_assert(sizeof(struct region_card) == 256, "layout");
-static_assert(offsetof(struct region_card, taken) == 48, "layout");
+static_assert(offsetof(struct region_card, is_valid) == 48, "layout");
 static_assert(sizeof(struct region_slot) == 704, "layout");
-static_assert(offsetof(struct region_card, context) == 56, "layout");
+static_assert(offsetof(struct region_card, context_bytes) == 56, "layout");
 static_assert(offsetof(struct region_card, orphaned) == 64, "layout");
 static_assert(offsetof(struct region_card, spilled) == 112, "layout");
 static_assert(offsetof(struct region_card, tokens) == 128, "layout");

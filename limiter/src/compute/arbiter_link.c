@@ -128,7 +128,7 @@ uint32_t arbiter_link_turn(const struct arbiter_link *link) {
 bool arbiter_link_is_asked_to_yield(const struct arbiter_link *link, uint32_t turn) {
     const struct arbitration_page *page = arbiter_link_page(link);
     return __atomic_load_n(&page->turn, __ATOMIC_RELAXED) != turn ||
-           __atomic_load_n(&page->yield, __ATOMIC_RELAXED) == turn;
+           __atomic_load_n(&page->yield_turn, __ATOMIC_RELAXED) == turn;
 }
 
 /* A full socket buffer is not waited for. WANT is sent again while the process waits, and the arbiter ends turns by its

@@ -51,7 +51,7 @@ uint64_t arbiter_turn_depth(const struct arbiter_link *link) {
 }
 
 uint64_t arbiter_turn_until(const struct arbiter_link *link) {
-    uint64_t until = __atomic_load_n(&arbiter_link_page(link)->until, __ATOMIC_RELAXED);
+    uint64_t until = __atomic_load_n(&arbiter_link_page(link)->end_by, __ATOMIC_RELAXED);
     return until > clock_now() ? until : 0;
 }
 
@@ -71,7 +71,7 @@ void arbiter_turn_give_back_all(struct arbiter_turn *turn, struct arbiter_link *
 }
 
 static void correct_drain_time(struct arbiter_turn *turn, struct arbiter_link *link) {
-    if (!turn->last_returned || turn->number || turn->drains_at < clock_now() + ARBITRATION_EARLY_NS) return;
+    if (!turn->last_returned || turn->number || turn->drains_at < clock_now() + ARBITRATION_GRANT_LEAD_NS) return;
     arbiter_link_done(link, turn->last_returned, 0);
     turn->drains_at = 0;
 }

@@ -154,7 +154,7 @@ static bool learn_from_probe(struct gate *gate) {
     if (!probe || gate->phase != OPEN || turn_events_probe(&gate->events) != probe) return is_passed;
     if (is_passed) turn_events_drop_probe(&gate->events);
     turn_apply_probe(&gate->turn, is_passed, clock_now());
-    turn_request_extend(&gate->request, gate->turn.drained_at + ARBITRATION_GRACE_NS);
+    turn_request_extend(&gate->request, gate->turn.drained_at + ARBITRATION_BUSY_GRACE_NS);
     return is_passed;
 }
 

@@ -43,7 +43,8 @@ static uint64_t in_flight(const struct turn *turn, uint64_t now) {
  * launched only if at most a fifth of it, or all but 0.4 ms, lies after the end time: then four fifths of the arrivals
  * find the card free (ADR 19). */
 static bool is_near_end(const struct turn *turn, uint64_t expected, uint64_t now) {
-    uint64_t start = max_u64(turn->drained_at, now), least = min_u64(expected * 4 / 5, ARBITRATION_KEPT_NS);
+    uint64_t start = max_u64(turn->drained_at, now),
+             least = min_u64(expected * 4 / 5, ARBITRATION_IDLE_BEFORE_ARRIVAL_MAX_NS);
     return turn->limits.end_by && start + least > turn->limits.end_by;
 }
 
@@ -85,7 +86,7 @@ bool turn_is_to_be_probed(const struct turn *turn) {
     return turn->limits.depth != UINT64_MAX && !turn->is_probe_pending;
 }
 
-void turn_probe(struct turn *turn) {
+void turn_note_probe(struct turn *turn) {
     turn->is_probe_pending = true;
     turn->expected_at_probe = turn->expected;
 }

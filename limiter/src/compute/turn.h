@@ -55,7 +55,7 @@ void turn_add(struct turn *turn, bool is_known, uint64_t expected, uint64_t now)
 bool turn_is_to_be_probed(const struct turn *turn);
 
 /* The launch that was just added is followed by a probe, which is now pending. */
-void turn_probe(struct turn *turn);
+void turn_note_probe(struct turn *turn);
 
 /* Corrects `drained_at` by a query of the pending probe. If the card has passed it, only the launches after the probe
  * are left; if not, at least those are. */

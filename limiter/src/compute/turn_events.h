@@ -60,8 +60,8 @@ struct launch_slot {
 
 /* The stream that NULL means, by the function that it is passed to: LEGACY for the usual functions, PER_THREAD for
  * their variants with per-thread default streams (suffix _ptsz). */
-#define LEGACY(stream)     ((stream) ? (stream) : CU_STREAM_LEGACY)
-#define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
+#define STREAM_OR_LEGACY(stream)     ((stream) ? (stream) : CU_STREAM_LEGACY)
+#define STREAM_OR_PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
 /* Whether the stream captures, or may not be used because another stream does (the legacy default stream then). */
 bool turn_events_is_capturing(CUstream stream);

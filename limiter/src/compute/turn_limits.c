@@ -34,8 +34,8 @@
 enum { FULL = 100 };
 
 static bool has_heartbeat(const struct arbitration_page *page, uint64_t now) {
-    uint64_t beat = __atomic_load_n(&page->beat, __ATOMIC_RELAXED);
-    return (beat < now ? now - beat : beat - now) <= ARBITRATION_AWAY_NS;
+    uint64_t beat = __atomic_load_n(&page->heartbeat_at, __ATOMIC_RELAXED);
+    return (beat < now ? now - beat : beat - now) <= ARBITRATION_HEARTBEAT_TIMEOUT_NS;
 }
 
 enum contention turn_limits_contention(const struct arbitration_page *page, bool is_connected, uint64_t now) {
@@ -44,7 +44,7 @@ enum contention turn_limits_contention(const struct arbitration_page *page, bool
 }
 
 uint64_t turn_limits_fresh_for(const struct arbitration_page *page, uint64_t now) {
-    uint64_t until = __atomic_load_n(&page->beat, __ATOMIC_RELAXED) + ARBITRATION_AWAY_NS;
+    uint64_t until = __atomic_load_n(&page->heartbeat_at, __ATOMIC_RELAXED) + ARBITRATION_HEARTBEAT_TIMEOUT_NS;
     return until > now ? max_u64(until - now, FRESH_MIN) : FRESH_MIN;
 }
 
@@ -72,7 +72,7 @@ struct turn_limits turn_limits_without_arbiter(unsigned share) {
 }
 
 unsigned turn_limits_fallback(const struct arbitration_page *page) {
-    uint32_t percent = __atomic_load_n(&page->fallback, __ATOMIC_RELAXED);
+    uint32_t percent = __atomic_load_n(&page->fallback_percent, __ATOMIC_RELAXED);
     if (percent >= FULL) return 0;
     return percent ? percent : 1;
 }

@@ -28,7 +28,7 @@ static bool lock_region(void) { return container_region() && region_lock(contain
 /* The caller holds LOCK_REGION. */
 static void resolve_row(struct turn_request *request) {
     struct region *region = container_region();
-    int card = account_card(region, request->uuid);
+    int card = account_find_or_add_card(region, request->uuid);
     request->holder_id = holder_id_of(container_claim_slot(region));
     request->card = card < 0 ? NULL : &region->cards[card];
 }
@@ -37,13 +37,13 @@ bool turn_request_is_needed(const struct turn_request *request, bool has_share) 
     return has_share || arbiter_link_is_contended(&request->link);
 }
 
-/* A process that needs no turns writes no `leased_until`, from which the arbiter sees that the card is used; so this
+/* A process that needs no turns writes no `busy_until`, from which the arbiter sees that the card is used; so this
  * does. */
 static void show_use(const struct turn_request *request) {
     struct region *region = container_region();
     container_join(request->uuid);
     int card = region ? account_find_card(region, request->uuid) : -1;
-    if (card >= 0) token_bucket_show_use(&region->cards[card], clock_now() + ARBITRATION_GRACE_NS);
+    if (card >= 0) token_bucket_mark_used(&region->cards[card], clock_now() + ARBITRATION_BUSY_GRACE_NS);
 }
 
 void turn_request_update(struct turn_request *request) {
@@ -72,11 +72,11 @@ static uint64_t take_from_bucket(struct turn_request *request) {
 
 static void sleep_until_turn_end(const struct turn_request *request, uint32_t turns_seen, uint64_t ns) {
     struct timespec timeout = clock_timespec(ns < SLEEP_MAX ? ns : SLEEP_MAX);
-    syscall(SYS_futex, &request->card->turns, FUTEX_WAIT, turns_seen, &timeout, NULL, 0);
+    syscall(SYS_futex, &request->card->turns_ended, FUTEX_WAIT, turns_seen, &timeout, NULL, 0);
 }
 
 static uint32_t turn_count(const struct turn_request *request) {
-    return request->card ? __atomic_load_n(&request->card->turns, __ATOMIC_ACQUIRE) : 0;
+    return request->card ? __atomic_load_n(&request->card->turns_ended, __ATOMIC_ACQUIRE) : 0;
 }
 
 bool turn_request_is_asked_to_yield(const struct turn_request *request) {
@@ -167,7 +167,7 @@ void turn_request_end(struct turn_request *request, uint64_t cost) {
     token_bucket_charge(request->card, request->holder_id, request->share, request->uncharged_ns, clock_now());
     region_unlock(container_region());
     request->uncharged_ns = 0;
-    syscall(SYS_futex, &request->card->turns, FUTEX_WAKE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, &request->card->turns_ended, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 void turn_request_count_wait(struct turn_request *request, uint64_t ns) {

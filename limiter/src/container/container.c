@@ -81,7 +81,7 @@ int container_claim_slot(struct region *region) {
     int slot = container_slot(region);
     if (slot >= 0) return slot;
     struct identity process = container_self();
-    slot = account_claim(region, &process);
+    slot = account_claim_slot(region, &process);
     __atomic_store_n(&cached_slot, slot, __ATOMIC_RELAXED);
     return slot;
 }
@@ -91,7 +91,7 @@ void container_join(const uint8_t uuid[UUID_SIZE]) {
     if (!region || (container_slot(region) >= 0 && account_find_card(region, uuid) >= 0)) return;
     if (region_lock(region, REGION_LOCK_MS) != 0) return;
     container_claim_slot(region);
-    account_card(region, uuid);
+    account_find_or_add_card(region, uuid);
     region_unlock(region);
 }
 
@@ -102,7 +102,7 @@ void container_clear_former_image(void) {
         struct identity process = identity_self();
         int slot = account_slot_of(region, &process);
         if (slot >= 0 && region_lock(region, REGION_LOCK_MS) == 0) {
-            account_clear(region, slot);
+            account_clear_slot(region, slot);
             region_unlock(region);
         }
     }

@@ -74,6 +74,6 @@ static bool reopen_if_replaced(struct limits_file_watch *watch, struct limits_sl
 
 void limits_file_update(struct limits_file_watch *watch, struct limits_slot *limits, uint64_t now) {
     if (!watch->path) return;
-    bool has_changed = reopen_if_replaced(watch, limits, now) || (watch->file && limits_follow(watch->file, limits));
+    bool has_changed = reopen_if_replaced(watch, limits, now) || (watch->file && limits_update(watch->file, limits));
     if (has_changed) log_debug("limits: read change %llu from %s", (unsigned long long)limits->sequence, watch->path);
 }

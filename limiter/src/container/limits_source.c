@@ -51,7 +51,7 @@ static const struct limits_slot *current_limits(struct limits_source *source) {
 }
 
 struct card_limit limits_source_limit(struct limits_source *source, const uint8_t uuid[UUID_SIZE], uint64_t now) {
-    return limits_of(limits_at(source, now), uuid);
+    return limits_for_card(limits_at(source, now), uuid);
 }
 
 enum memory_policy limits_source_memory_policy(struct limits_source *source) {
@@ -65,7 +65,7 @@ static unsigned share_of(const struct limits_slot *limits, const struct card_lim
 
 unsigned limits_source_share(struct limits_source *source, const uint8_t uuid[UUID_SIZE]) {
     const struct limits_slot *limits = current_limits(source);
-    struct card_limit limit = limits_of(limits, uuid);
+    struct card_limit limit = limits_for_card(limits, uuid);
     return share_of(limits, &limit);
 }
 

@@ -7,7 +7,7 @@
  *
  *   HOOKED   wrapped: programs get the library's wrapper
  *   CALLED   not wrapped; the library itself calls the function
- *   NOT_YET  not wrapped, although it should be; change it to HOOKED together with the wrapper
+ *   UNWRAPPED  not wrapped, although it should be; change it to HOOKED together with the wrapper
  *   PASSED   not wrapped, and needs no wrapper
  *
  * Classes. A function of the first five is never PASSED:
@@ -31,8 +31,8 @@
 #ifndef CALLED
 #define CALLED(name, class)
 #endif
-#ifndef NOT_YET
-#define NOT_YET(name, class)
+#ifndef UNWRAPPED
+#define UNWRAPPED(name, class)
 #endif
 #ifndef PASSED
 #define PASSED(name, class)
@@ -57,5 +57,5 @@
 
 #undef HOOKED
 #undef CALLED
-#undef NOT_YET
+#undef UNWRAPPED
 #undef PASSED

@@ -19,24 +19,24 @@ int account_slots(const struct region *region) {
 int account_find_card(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
     for (int card = 0; card < REGION_CARDS; card++) {
         const struct region_card *row = &region->cards[card];
-        if (__atomic_load_n(&row->taken, __ATOMIC_ACQUIRE) && memcmp(row->uuid, uuid, UUID_SIZE) == 0) return card;
+        if (__atomic_load_n(&row->is_valid, __ATOMIC_ACQUIRE) && memcmp(row->uuid, uuid, UUID_SIZE) == 0) return card;
     }
     return -1;
 }
 
 static int free_card(const struct region *region) {
     for (int card = 0; card < REGION_CARDS; card++)
-        if (!region->cards[card].taken) return card;
+        if (!region->cards[card].is_valid) return card;
     return -1;
 }
 
-int account_card(struct region *region, const uint8_t uuid[UUID_SIZE]) {
+int account_find_or_add_card(struct region *region, const uint8_t uuid[UUID_SIZE]) {
     int card = account_find_card(region, uuid);
     if (card >= 0) return card;
     card = free_card(region);
     if (card < 0) return -1;
     memcpy(region->cards[card].uuid, uuid, UUID_SIZE);
-    __atomic_store_n(&region->cards[card].taken, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&region->cards[card].is_valid, 1, __ATOMIC_RELEASE);
     return card;
 }
 
@@ -59,7 +59,7 @@ static int free_slot(const struct region *region) {
     return -1;
 }
 
-int account_claim(struct region *region, const struct identity *process) {
+int account_claim_slot(struct region *region, const struct identity *process) {
     int slot = account_slot_of(region, process);
     if (slot >= 0) return slot;
     slot = free_slot(region);
@@ -204,7 +204,7 @@ void account_end_pool_exports(struct region *region, int slot, uint64_t pool, in
     if (is_valid_slot(slot)) end_exports(region, slot, pool, is_valid_card(card) ? card : NO_CARD, bytes);
 }
 
-void account_clear(struct region *region, int slot) {
+void account_clear_slot(struct region *region, int slot) {
     if (!is_valid_slot(slot)) return;
     end_exports(region, slot, EVERY_POOL, EVERY_CARD, UINT64_MAX);
     __atomic_store_n(&region->slots[slot].pid, 0, __ATOMIC_RELEASE);

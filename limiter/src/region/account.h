@@ -15,10 +15,10 @@
 int account_find_card(const struct region *region, const uint8_t uuid[UUID_SIZE]);
 
 /* The card's row, created where the card has none; -1 where all rows are taken. */
-int account_card(struct region *region, const uint8_t uuid[UUID_SIZE]);
+int account_find_or_add_card(struct region *region, const uint8_t uuid[UUID_SIZE]);
 
 /* The slot of a process, taken where it has none; -1 where all slots are taken. */
-int account_claim(struct region *region, const struct identity *process);
+int account_claim_slot(struct region *region, const struct identity *process);
 
 /* Whether the slot belongs to the process. Needs no lock. */
 bool account_owns(const struct region *region, int slot, const struct identity *process);
@@ -75,7 +75,7 @@ bool account_add_pool_export(struct region *region, const struct region_pool_exp
 void account_end_pool_exports(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes);
 
 /* Frees a slot and takes back its charges. Memory that it exported and others still import becomes orphaned memory. */
-void account_clear(struct region *region, int slot);
+void account_clear_slot(struct region *region, int slot);
 
 /* Computes the cards' sums from the slots and the exported pointers anew, after a holder of the lock has died. */
 void account_recompute(struct region *region);

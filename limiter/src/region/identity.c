@@ -83,7 +83,7 @@ static int clear_if_owned(struct region *region, int slot, const struct identity
     if (region_lock(region, timeout_ms) != 0) return -1;
     bool is_owned = account_owns(region, slot, dead);
     if (is_owned) {
-        account_clear(region, slot);
+        account_clear_slot(region, slot);
         region->header.reaped++;
     }
     region_unlock(region);

@@ -3,11 +3,11 @@
 #include "common/arithmetic.h"
 
 static bool is_free(const struct region_pool_export *row) {
-    return row->kind != POOL_EXPORTER && row->kind != POOL_IMPORTER;
+    return row->role != POOL_EXPORTER && row->role != POOL_IMPORTER;
 }
 
 static bool is_same(const struct region_pool_export *row, const struct region_pool_export *other) {
-    return row->kind == other->kind && row->key == other->key && row->slot == other->slot && row->pool == other->pool;
+    return row->role == other->role && row->key == other->key && row->slot == other->slot && row->pool == other->pool;
 }
 
 bool pool_exports_find(const struct region *region, uint64_t key, struct region_pool_export *found) {
@@ -35,9 +35,9 @@ bool pool_exports_add(struct region *region, const struct region_pool_export *ro
     struct region_pool_export *target = &region->pool_exports[index];
     if (!is_free(target)) return true;
     struct region_pool_export unfinished = *row;
-    unfinished.kind = POOL_EXPORT_FREE;
+    unfinished.role = POOL_EXPORT_FREE;
     *target = unfinished;
-    __atomic_store_n(&target->kind, row->kind, __ATOMIC_RELEASE);
+    __atomic_store_n(&target->role, row->role, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -46,14 +46,14 @@ bool pool_exports_end(struct region *region, int slot, uint64_t pool) {
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
         struct region_pool_export *row = &region->pool_exports[i];
         if (is_free(row) || row->slot != (uint32_t)slot || (pool != EVERY_POOL && row->pool != pool)) continue;
-        __atomic_store_n(&row->kind, POOL_EXPORT_FREE, __ATOMIC_RELEASE);
+        __atomic_store_n(&row->role, POOL_EXPORT_FREE, __ATOMIC_RELEASE);
         had_rows = true;
     }
     return had_rows;
 }
 
 static bool has_role_on(const struct region_pool_export *row, uint32_t role, int card) {
-    return row->kind == role && row->card == (uint32_t)card;
+    return row->role == role && row->card == (uint32_t)card;
 }
 
 /* Whether the memory of row `index` is charged by another row: an exporter's, or an earlier importer's. */
@@ -62,7 +62,7 @@ static bool is_charged_elsewhere(const struct region *region, int index) {
     for (int i = 0; i < REGION_POOL_EXPORTS; i++) {
         const struct region_pool_export *other = &region->pool_exports[i];
         if (other->group != row->group || other->card != row->card || i == index) continue;
-        if (other->kind == POOL_EXPORTER || (other->kind == POOL_IMPORTER && i < index)) return true;
+        if (other->role == POOL_EXPORTER || (other->role == POOL_IMPORTER && i < index)) return true;
     }
     return false;
 }

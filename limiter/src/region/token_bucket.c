@@ -38,7 +38,7 @@ static void cap(struct region_card *card) {
 }
 
 static uint64_t remaining_turn(const struct region_card *card, uint64_t now) {
-    uint64_t until = __atomic_load_n(&card->leased_until, __ATOMIC_RELAXED);
+    uint64_t until = __atomic_load_n(&card->busy_until, __ATOMIC_RELAXED);
     return until > now && until - now <= TOKEN_BUCKET_TURN_MAX ? until - now : 0;
 }
 
@@ -77,7 +77,7 @@ static uint64_t time_to_free(struct region_card *card, uint32_t process, unsigne
 
 static void give_turn(struct region_card *card, uint32_t process, uint64_t now) {
     __atomic_store_n(&card->holder, process, __ATOMIC_RELAXED);
-    __atomic_store_n(&card->leased_until, now + INITIAL_TURN, __ATOMIC_RELAXED);
+    __atomic_store_n(&card->busy_until, now + INITIAL_TURN, __ATOMIC_RELAXED);
 }
 
 uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share, uint64_t now) {
@@ -103,14 +103,14 @@ bool token_bucket_covers(const struct region_card *card, uint64_t expected) {
     return !is_awaited && __atomic_load_n(&card->tokens, __ATOMIC_RELAXED) > (int64_t)expected;
 }
 
-void token_bucket_show_use(struct region_card *card, uint64_t until) {
-    if (__atomic_load_n(&card->leased_until, __ATOMIC_RELAXED) < until)
-        __atomic_store_n(&card->leased_until, until, __ATOMIC_RELAXED);
+void token_bucket_mark_used(struct region_card *card, uint64_t until) {
+    if (__atomic_load_n(&card->busy_until, __ATOMIC_RELAXED) < until)
+        __atomic_store_n(&card->busy_until, until, __ATOMIC_RELAXED);
 }
 
 void token_bucket_extend_turn(struct region_card *card, uint32_t process, uint64_t until) {
     if (__atomic_load_n(&card->holder, __ATOMIC_RELAXED) == process)
-        __atomic_store_n(&card->leased_until, until, __ATOMIC_RELAXED);
+        __atomic_store_n(&card->busy_until, until, __ATOMIC_RELAXED);
 }
 
 /* The part of `cost` that lies after the last charge. */
@@ -129,7 +129,7 @@ void token_bucket_charge(struct region_card *card, uint32_t process, unsigned sh
     __atomic_store_n(&card->gpu_ns, card->gpu_ns + uncharged, __ATOMIC_RELAXED);
     windows_update(card, now);
     if (card->holder == process) card->holder = 0;
-    __atomic_fetch_add(&card->turns, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&card->turns_ended, 1, __ATOMIC_RELEASE);
 }
 
 void token_bucket_count_wait(struct region_card *card, uint64_t ns) {
@@ -140,5 +140,5 @@ void token_bucket_count_wait(struct region_card *card, uint64_t ns) {
                                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
     __atomic_fetch_add(&card->throttled_ns, ns, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&card->delayed, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&card->delayed_launches, 1, __ATOMIC_RELAXED);
 }

@@ -34,7 +34,7 @@ void token_bucket_seize(struct region_card *card, uint32_t process, uint64_t now
 bool token_bucket_covers(const struct region_card *card, uint64_t expected);
 
 /* Shows to readers outside that the card is used until `until`, also without turns. Needs no lock. */
-void token_bucket_show_use(struct region_card *card, uint64_t until);
+void token_bucket_mark_used(struct region_card *card, uint64_t until);
 
 /* Moves the end of the turn of `process` to `until`; no effect where another process has the turn. Needs no lock. */
 void token_bucket_extend_turn(struct region_card *card, uint32_t process, uint64_t until);

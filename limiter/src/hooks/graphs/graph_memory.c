@@ -92,7 +92,7 @@ static bool begin_with_unfreed(uint64_t need, struct graph_call *call) {
 static bool begin_on_device(const char *function_name, uint64_t need, struct graph_call *call) {
     call->is_growth_known = true;
     call->attempt = (struct attempt){.function_name = function_name};
-    return graph_needs_any_left() ? begin_with_unfreed(need, call) : begin_without_unfreed(need, call);
+    return graph_needs_any_unfreed() ? begin_with_unfreed(need, call) : begin_without_unfreed(need, call);
 }
 
 bool graph_memory_is_growth_known(const struct graph_calls *calls) {

@@ -163,11 +163,11 @@ static CUresult launch_graph_ptsz(CUgraphExec executable, CUstream stream) {
     } while (0)
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
-    LAUNCH_GRAPH(launch_graph, executable, stream, LEGACY(stream));
+    LAUNCH_GRAPH(launch_graph, executable, stream, STREAM_OR_LEGACY(stream));
 }
 
 EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream) {
-    LAUNCH_GRAPH(launch_graph_ptsz, executable, stream, PER_THREAD(stream));
+    LAUNCH_GRAPH(launch_graph_ptsz, executable, stream, STREAM_OR_PER_THREAD(stream));
 }
 
 EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {

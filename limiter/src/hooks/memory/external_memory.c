@@ -67,14 +67,13 @@ EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
 EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *pointer, CUexternalMemory memory,
                                                 const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *buffer) {
     CUresult result = REAL(cuExternalMemoryGetMappedBuffer)(pointer, memory, buffer);
-    if (result == CUDA_SUCCESS) bind_reference(*pointer, bindings_hold((uint64_t)memory, 0), REFERENCE_UNSEEN);
+    if (result == CUDA_SUCCESS) bind_reference(*pointer, bindings_hold((uint64_t)memory, 0), REFERENCE_OTHER);
     return result;
 }
 
 EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmaps, CUexternalMemory memory,
                                                         const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *description) {
     CUresult result = REAL(cuExternalMemoryGetMappedMipmappedArray)(mipmaps, memory, description);
-    if (result == CUDA_SUCCESS)
-        bind_reference((uint64_t)*mipmaps, bindings_hold((uint64_t)memory, 0), REFERENCE_UNSEEN);
+    if (result == CUDA_SUCCESS) bind_reference((uint64_t)*mipmaps, bindings_hold((uint64_t)memory, 0), REFERENCE_OTHER);
     return result;
 }

@@ -25,7 +25,7 @@ static CUdevice device_at(CUdeviceptr address) {
 
 static void bind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, uint64_t number) {
     int call_slot = charge_begin_call();
-    physical_charge_apply(bindings_put(object, range_key(device, offset), number, REFERENCE_UNSEEN));
+    physical_charge_apply(bindings_put(object, range_key(device, offset), number, REFERENCE_OTHER));
     charge_end_call(call_slot);
 }
 

@@ -17,9 +17,9 @@ static void release_freed(struct physical_memory change) {
 
 void physical_charge_apply(struct physical_memory change) {
     if (change.bytes == 0) return;
-    if (change.fate == MEMORY_FREED) release_freed(change);
-    if (change.fate == MEMORY_HIDDEN) charge_mark_managed(change.card, change.bytes);
-    if (change.fate == MEMORY_SHOWN) charge_unmark_managed(change.card, change.bytes);
+    if (change.state == MEMORY_FREED) release_freed(change);
+    if (change.state == MEMORY_HIDDEN) charge_mark_managed(change.card, change.bytes);
+    if (change.state == MEMORY_SHOWN) charge_unmark_managed(change.card, change.bytes);
 }
 
 /* The last copy of an exported descriptor may be closed in any process, without a call that is wrapped. */

@@ -24,7 +24,7 @@ static void bind_part(const CUarrayMapInfo *part) {
     uint64_t owner = (uint64_t)part->resource.array;
     bool is_mapped = part->memOperationType == CU_MEM_OPERATION_TYPE_MAP;
     uint64_t number = is_mapped ? physical_memory_hold(part->memHandle.memHandle) : 0;
-    physical_charge_apply(bindings_put(owner, part_key(part), number, REFERENCE_UNSEEN));
+    physical_charge_apply(bindings_put(owner, part_key(part), number, REFERENCE_OTHER));
 }
 
 static void bind_parts(const CUarrayMapInfo *parts, unsigned count) {

@@ -11,28 +11,29 @@
 #include "region/region.h"
 
 static uint32_t corrections_now(const struct pool *pool) {
-    return pool->measured ? __atomic_load_n(pool->measured, __ATOMIC_ACQUIRE) : 0;
+    return pool->corrections ? __atomic_load_n(pool->corrections, __ATOMIC_ACQUIRE) : 0;
 }
 
 /* Whether no measurement has corrected this process's charge since the pool was charged. Only then does the difference
  * between reserved and charged bytes say what is missing, for a correction may contain it already. Managed memory is
  * not measured. */
 static bool is_uncorrected(const struct pool *pool) {
-    return pool->is_managed || __atomic_load_n(&pool->settled, __ATOMIC_RELAXED) == corrections_now(pool);
+    return pool->is_managed ||
+           __atomic_load_n(&pool->corrections_when_charged, __ATOMIC_RELAXED) == corrections_now(pool);
 }
 
 static bool is_due(const struct pool *pool, uint64_t reserved) {
-    return reserved != __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) || !is_uncorrected(pool) ||
+    return reserved != __atomic_load_n(&pool->charged, __ATOMIC_RELAXED) || !is_uncorrected(pool) ||
            lost_pool_memory_has_changed(pool);
 }
 
 /* The caller holds LOCK_POOLS and LOCK_REGION. */
 static void replace_charge(struct region *region, const struct pool *pool, uint64_t reserved_ahead, uint64_t reserved) {
     int slot = container_slot(region);
-    account_release(region, slot, pool->card, pool->reserved + reserved_ahead);
+    account_release(region, slot, pool->card, pool->charged + reserved_ahead);
     account_charge(region, slot, pool->card, reserved);
     if (!pool->is_managed) return;
-    account_unmark_managed(region, slot, pool->card, pool->reserved);
+    account_unmark_managed(region, slot, pool->card, pool->charged);
     account_mark_managed(region, slot, pool->card, reserved);
 }
 
@@ -43,12 +44,12 @@ static bool charge_reserved(struct pool *pool, uint64_t reserved_ahead, bool is_
     struct region *region = container_region();
     if (!region || region_lock(region, REGION_LOCK_MS) != 0) return false;
     bool is_charged_here = is_forced || is_uncorrected(pool);
-    uint64_t reserved = pool->seen;
+    uint64_t reserved = pool->last_reserved;
     lost_pool_memory_charge(region, pool);
     if (is_charged_here) {
         replace_charge(region, pool, reserved_ahead, reserved);
-        __atomic_store_n(&pool->reserved, reserved, __ATOMIC_RELAXED);
-        __atomic_store_n(&pool->settled, corrections_now(pool), __ATOMIC_RELAXED);
+        __atomic_store_n(&pool->charged, reserved, __ATOMIC_RELAXED);
+        __atomic_store_n(&pool->corrections_when_charged, corrections_now(pool), __ATOMIC_RELAXED);
     }
     region_unlock(region);
     return is_charged_here;
@@ -83,7 +84,7 @@ static bool charge_pools(int card, bool is_every_pool_read) {
     bool are_all_charged = true;
     for (unsigned cursor = 0; (pool = pools_next(card, &cursor));) {
         if (is_every_pool_read || pools_may_have_shrunk(pool)) pools_read_reserved(pool);
-        if (is_due(pool, pool->seen)) are_all_charged &= charge_reserved(pool, 0, false);
+        if (is_due(pool, pool->last_reserved)) are_all_charged &= charge_reserved(pool, 0, false);
     }
     return are_all_charged;
 }

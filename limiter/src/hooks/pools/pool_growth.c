@@ -17,7 +17,7 @@
 
 static bool has_room(struct pool *pool, uint64_t bytes) {
     return bytes < SIZE_LIMIT &&
-           pools_add_used(pool, round_up(bytes, ALLOCATION_UNIT)) <= __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
+           pools_add_used(pool, round_up(bytes, ALLOCATION_UNIT)) <= __atomic_load_n(&pool->charged, __ATOMIC_RELAXED);
 }
 
 /* Lower bound of the pool's growth for `bytes` more, in whole steps; 0 if its charge covers them. The estimate of used
@@ -26,7 +26,7 @@ static bool has_room(struct pool *pool, uint64_t bytes) {
  * before the growth is charged. */
 static uint64_t missing_bytes(struct pool *pool, uint64_t bytes) {
     if (bytes >= SIZE_LIMIT) return SIZE_LIMIT;
-    uint64_t charged = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
+    uint64_t charged = __atomic_load_n(&pool->charged, __ATOMIC_RELAXED);
     uint64_t needed = pools_used(pool) + round_up(bytes, ALLOCATION_UNIT);
     pools_set_used(pool, needed);
     if (needed <= charged) return 0;
@@ -109,12 +109,12 @@ static bool is_soon_after_previous(void) {
 
 static bool is_over(const struct pool *pool, uint64_t before) {
     const struct region *region = container_region();
-    return __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED) > before &&
+    return __atomic_load_n(&pool->charged, __ATOMIC_RELAXED) > before &&
            account_used(region, pool->card) > container_memory_limit(pool->uuid);
 }
 
 static bool fits_after_update(struct pool *pool, const struct reservation *reservation, unsigned own_calls) {
-    uint64_t before = __atomic_load_n(&pool->reserved, __ATOMIC_RELAXED);
+    uint64_t before = __atomic_load_n(&pool->charged, __ATOMIC_RELAXED);
     pool_charge_update(pool, reservation, own_calls);
     return !is_over(pool, before);
 }

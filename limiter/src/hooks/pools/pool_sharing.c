@@ -23,7 +23,7 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool
     CUresult result = REAL(cuMemPoolExportToShareableHandle)(handle, pool, type, flags);
     bool is_descriptor = result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if (is_descriptor && container_is_limited())
-        physical_memory_export_pool(pool_ids_get((uint64_t)pool).number, *(int *)handle);
+        physical_memory_export_pool(pool_ids_get((uint64_t)pool).id, *(int *)handle);
     return result;
 }
 
@@ -34,7 +34,7 @@ static void add_exporter_row(const struct pool *pool, uint64_t number, uint64_t 
                                      .bytes = extent->step_count * POOL_STEP,
                                      .pool = number,
                                      .card = (uint32_t)pool->card,
-                                     .kind = POOL_EXPORTER};
+                                     .role = POOL_EXPORTER};
     pool_export_rows_add(&row, 0);
 }
 
@@ -42,7 +42,7 @@ static void add_exporter_row(const struct pool *pool, uint64_t number, uint64_t 
  * is read before the export is added. */
 static void track_export(struct pool *pool, uint64_t number, const struct extent *extent) {
     pools_lock();
-    __atomic_store_n(&pool->number, number, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->id, number, __ATOMIC_RELAXED);
     pools_read_reserved(pool);
     pools_unlock();
     exports_add(number, extent->base, extent->size);
@@ -59,7 +59,7 @@ static void record_export(const CUmemPoolPtrExportData *data, CUdeviceptr pointe
     struct extent extent;
     struct pool *pool = pool_of(pointer);
     if (!pool || !pool->is_counted || pool->card < 0 || !pool_export_rows_extent(pointer, &extent)) return;
-    uint64_t number = pool_ids_get((uint64_t)pool->handle).number;
+    uint64_t number = pool_ids_get((uint64_t)pool->handle).id;
     if (number == 0) return;
     add_exporter_row(pool, number, pool_export_rows_key(data), &extent);
     track_export(pool, number, &extent);
@@ -104,8 +104,8 @@ static bool charge_unclaimed(struct region_pool_export *row, CUmemoryPool pool, 
  * call fails, the row stays until this process's pool ends: should the exporter end before, too much is charged until
  * then. */
 static CUresult import(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
-    struct region_pool_export row = {.key = pool_export_rows_key(data), .kind = POOL_IMPORTER};
-    row.pool = pool_ids_get((uint64_t)pool).number;
+    struct region_pool_export row = {.key = pool_export_rows_key(data), .role = POOL_IMPORTER};
+    row.pool = pool_ids_get((uint64_t)pool).id;
     enum join_result joined = row.pool ? pool_export_rows_join(&row) : JOIN_LOCKED;
     if (joined == JOIN_LOCKED) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemPoolImportPointer)(pointer, pool, data);

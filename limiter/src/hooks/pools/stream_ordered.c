@@ -150,8 +150,8 @@ static bool has_allocations(CUmemoryPool handle) {
 /* Two charges outlast the pool: of an imported pool with pointers that are not freed, whose memory the driver keeps
  * until the process ends; and of a pool that had live allocations, which only NVML can count. */
 static void release_removed(struct pool removed, struct shared_pool shared, bool had_allocations) {
-    if (imports_end_pool(shared.number)) return;
-    if (had_allocations && !removed.is_managed && nvml_usage_is_trusted()) removed.reserved = 0;
+    if (imports_end_pool(shared.id)) return;
+    if (had_allocations && !removed.is_managed && nvml_usage_is_trusted()) removed.charged = 0;
     pool_end(&removed, shared);
 }
 

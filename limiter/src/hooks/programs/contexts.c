@@ -26,7 +26,7 @@
 static uint64_t expected_bytes(const uint8_t uuid[UUID_SIZE]) {
     const struct region *region = container_region();
     int card = region ? account_find_card(region, uuid) : -1;
-    return card >= 0 ? __atomic_load_n(&region->cards[card].context, __ATOMIC_RELAXED) : 0;
+    return card >= 0 ? __atomic_load_n(&region->cards[card].context_bytes, __ATOMIC_RELAXED) : 0;
 }
 
 static struct measured_call begin_create(const char *function_name, CUdevice device) {
@@ -44,8 +44,8 @@ static void record_context_bytes(const struct measured_call *call) {
     struct region *region = container_region();
     uint64_t bytes = measured_call_growth_alone(call);
     if (!region || bytes == 0 || region_lock(region, REGION_LOCK_MS) != 0) return;
-    int card = account_card(region, call->uuid);
-    if (card >= 0) __atomic_store_n(&region->cards[card].context, bytes, __ATOMIC_RELAXED);
+    int card = account_find_or_add_card(region, call->uuid);
+    if (card >= 0) __atomic_store_n(&region->cards[card].context_bytes, bytes, __ATOMIC_RELAXED);
     region_unlock(region);
 }
 

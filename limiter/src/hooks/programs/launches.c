@@ -36,40 +36,40 @@ static CUstream stream_of(const CUlaunchConfig *config) { return config ? config
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                                unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters,
                                void **extra) {
-    LAUNCH_IN_TURN(KERNEL_KEY, LEGACY(stream), function, cuLaunchKernel, function, grid_x, grid_y, grid_z, block_x,
-                   block_y, block_z, shared, stream, parameters, extra);
+    LAUNCH_IN_TURN(KERNEL_KEY, STREAM_OR_LEGACY(stream), function, cuLaunchKernel, function, grid_x, grid_y, grid_z,
+                   block_x, block_y, block_z, shared, stream, parameters, extra);
 }
 
 EXPORT CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                     CUstream stream, void **parameters, void **extra) {
-    LAUNCH_IN_TURN(KERNEL_KEY, PER_THREAD(stream), function, cuLaunchKernel_ptsz, function, grid_x, grid_y, grid_z,
-                   block_x, block_y, block_z, shared, stream, parameters, extra);
+    LAUNCH_IN_TURN(KERNEL_KEY, STREAM_OR_PER_THREAD(stream), function, cuLaunchKernel_ptsz, function, grid_x, grid_y,
+                   grid_z, block_x, block_y, block_z, shared, stream, parameters, extra);
 }
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
-    LAUNCH_IN_TURN(key_of_config(config, function), LEGACY(stream_of(config)), function, cuLaunchKernelEx, config,
-                   function, parameters, extra);
+    LAUNCH_IN_TURN(key_of_config(config, function), STREAM_OR_LEGACY(stream_of(config)), function, cuLaunchKernelEx,
+                   config, function, parameters, extra);
 }
 
 EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters,
                                       void **extra) {
-    LAUNCH_IN_TURN(key_of_config(config, function), PER_THREAD(stream_of(config)), function, cuLaunchKernelEx_ptsz,
-                   config, function, parameters, extra);
+    LAUNCH_IN_TURN(key_of_config(config, function), STREAM_OR_PER_THREAD(stream_of(config)), function,
+                   cuLaunchKernelEx_ptsz, config, function, parameters, extra);
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                           CUstream stream, void **parameters) {
-    LAUNCH_IN_TURN(KERNEL_KEY, LEGACY(stream), function, cuLaunchCooperativeKernel, function, grid_x, grid_y, grid_z,
-                   block_x, block_y, block_z, shared, stream, parameters);
+    LAUNCH_IN_TURN(KERNEL_KEY, STREAM_OR_LEGACY(stream), function, cuLaunchCooperativeKernel, function, grid_x, grid_y,
+                   grid_z, block_x, block_y, block_z, shared, stream, parameters);
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                                CUstream stream, void **parameters) {
-    LAUNCH_IN_TURN(KERNEL_KEY, PER_THREAD(stream), function, cuLaunchCooperativeKernel_ptsz, function, grid_x, grid_y,
-                   grid_z, block_x, block_y, block_z, shared, stream, parameters);
+    LAUNCH_IN_TURN(KERNEL_KEY, STREAM_OR_PER_THREAD(stream), function, cuLaunchCooperativeKernel_ptsz, function, grid_x,
+                   grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters);
 }
 
 /* The functions from before CUDA 4. */
@@ -83,6 +83,6 @@ EXPORT CUresult cuLaunchGrid(CUfunction function, int width, int height) {
 }
 
 EXPORT CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
-    LAUNCH_IN_TURN(launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0), LEGACY(stream),
-                   function, cuLaunchGridAsync, function, width, height, stream);
+    LAUNCH_IN_TURN(launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0),
+                   STREAM_OR_LEGACY(stream), function, cuLaunchGridAsync, function, width, height, stream);
 }
