@@ -1,8 +1,6 @@
 /* Wrappers of libraries (CUlibrary). A library takes memory in a context when its first function or variable is queried
  * or launched there, not when it is loaded (measured on an H200, driver 580). So the first query of each library is
  * measured, and later ones only if a measurement is due. */
-#include "hooks/programs/libraries.h"
-
 #include "books/hash_table.h"
 #include "charge/local_memory.h"
 #include "charge/measured_call.h"
@@ -10,34 +8,36 @@
 #include "process/fork.h"
 #include "process/lock.h"
 
-static struct hash_table libraries; /* those not used yet, by handle; guarded by LOCK_LIBRARIES */
+static struct hash_table unused; /* libraries that were not used yet, by handle; guarded by LOCK_LIBRARIES */
 
-static void forget(void) { hash_table_clear(&libraries); }
+static void forget(void) { hash_table_clear(&unused); }
 FORGET_IN_CHILD(forget);
 
-void libraries_add(uint64_t library) {
+/* Adds a library that was loaded, or whose first use failed. */
+static void add_unused(uint64_t library) {
     lock_take(LOCK_LIBRARIES);
-    hash_table_put(&libraries, (struct hash_table_entry){.key = library});
+    hash_table_put(&unused, (struct hash_table_entry){.key = library});
     lock_release(LOCK_LIBRARIES);
 }
 
-bool libraries_take(uint64_t library) {
+/* Removes a library that is used or unloaded; returns whether it was unused. */
+static bool take_unused(uint64_t library) {
     lock_take(LOCK_LIBRARIES);
-    bool was_unused = hash_table_take(&libraries, library).key != 0;
+    bool was_unused = hash_table_take(&unused, library).key != 0;
     lock_release(LOCK_LIBRARIES);
     return was_unused;
 }
 
-#define LOAD(name, library, ...)                                                      \
-    do {                                                                              \
-        struct measured_call call = measured_call_begin(#name, 0);                    \
-        CUresult result = REAL(name)(library, __VA_ARGS__);                           \
-        if (measured_call_fits(&call, result)) {                                      \
-            if (result == CUDA_SUCCESS && library) libraries_add((uint64_t)*library); \
-            return result;                                                            \
-        }                                                                             \
-        REAL(cuLibraryUnload)(*library);                                              \
-        return measured_call_refuse(&call);                                           \
+#define LOAD(name, library, ...)                                                   \
+    do {                                                                           \
+        struct measured_call call = measured_call_begin(#name, 0);                 \
+        CUresult result = REAL(name)(library, __VA_ARGS__);                        \
+        if (measured_call_fits(&call, result)) {                                   \
+            if (result == CUDA_SUCCESS && library) add_unused((uint64_t)*library); \
+            return result;                                                         \
+        }                                                                          \
+        REAL(cuLibraryUnload)(*library);                                           \
+        return measured_call_refuse(&call);                                        \
     } while (0)
 
 EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
@@ -51,7 +51,7 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUji
 }
 
 EXPORT CUresult cuLibraryUnload(CUlibrary library) {
-    libraries_take((uint64_t)library);
+    take_unused((uint64_t)library);
     local_memory_forget_all();
     CUresult result = REAL(cuLibraryUnload)(library);
     if (result == CUDA_SUCCESS) measured_call_reconcile();
@@ -65,13 +65,13 @@ static CUresult reconcile_after(CUresult result) {
 
 /* Body of a wrapper that queries a library's content. Over the limit the query is refused, but the memory stays until
  * the program unloads the library, for nothing else frees it. The variadic arguments are the real function's. */
-#define FIRST_USE(name, library, ...)                                                              \
-    do {                                                                                           \
-        if (!libraries_take((uint64_t)(library))) return reconcile_after(REAL(name)(__VA_ARGS__)); \
-        struct measured_call call = measured_call_begin(#name, 0);                                 \
-        CUresult result = REAL(name)(__VA_ARGS__);                                                 \
-        if (result != CUDA_SUCCESS) libraries_add((uint64_t)(library));                            \
-        return measured_call_fits(&call, result) ? result : measured_call_refuse(&call);           \
+#define FIRST_USE(name, library, ...)                                                           \
+    do {                                                                                        \
+        if (!take_unused((uint64_t)(library))) return reconcile_after(REAL(name)(__VA_ARGS__)); \
+        struct measured_call call = measured_call_begin(#name, 0);                              \
+        CUresult result = REAL(name)(__VA_ARGS__);                                              \
+        if (result != CUDA_SUCCESS) add_unused((uint64_t)(library));                            \
+        return measured_call_fits(&call, result) ? result : measured_call_refuse(&call);        \
     } while (0)
 
 EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
