@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final
 
 import vgpu
-from adapters import process
-from adapters.kubernetes.client import Client
-from adapters.nvml import Nvml
 from deviceplugin.app import Clocks, Plugin
 from deviceplugin.settings import Settings
+from vgpu.adapters import process
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.nvml import Nvml
 from vgpu.errors import NvmlError
 
 _DRIVER_RETRY_S: Final = 5.0

@@ -6,9 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from adapters.nvml import Gpu
 from deviceplugin import devices
 from deviceplugin.files import LIBRARY_IN_CONTAINER, Files
+from vgpu.adapters.nvml import Gpu
 
 _CONTROL_NODES: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 

@@ -13,8 +13,6 @@ from functools import partial
 from typing import Any, Final
 
 import vgpu
-from adapters.kubernetes.client import Client
-from adapters.kubernetes.reflector import Reflector
 from deviceplugin import cluster as clusters
 from deviceplugin import pods as bound
 from deviceplugin import watermarks
@@ -41,6 +39,8 @@ from deviceplugin.settings import Settings
 from deviceplugin.status import Status
 from deviceplugin.watermarks import Watermarks
 from vgpu import names
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.reflector import Reflector
 
 _SYNC_S: Final = 0.5
 _SOCKETS: Final = {names.SLICE: "slice.sock", names.CARD: "card.sock"}

@@ -6,10 +6,10 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from adapters.kubernetes import client, events
 from deviceplugin import pods
 from deviceplugin.pods import BoundPod, Name
 from vgpu import names
+from vgpu.adapters.kubernetes import client, events
 from vgpu.errors import KubernetesError
 
 COMPONENT: Final = "vgpu-deviceplugin"

@@ -5,8 +5,8 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.nvml import Gpu
 from vgpu import names
+from vgpu.adapters.nvml import Gpu
 
 _SEPARATOR: Final = "::"
 

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
 
-from adapters.nvml import Gpu, Xid
 from deviceplugin.inventory import Inventory
+from vgpu.adapters.nvml import Gpu, Xid
 from vgpu.errors import NvmlError
 
 # https://docs.nvidia.com/deploy/xid-errors/ : graphics engine exception, MMU fault, stopped or reset after an error of

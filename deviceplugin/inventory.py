@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from adapters.nvml import Gpu
 from deviceplugin import devices
 from deviceplugin.devices import NOTHING_HELD, Device, Held
 from vgpu import names
+from vgpu.adapters.nvml import Gpu
 
 MIG: Final = "MIGEnabled"
 

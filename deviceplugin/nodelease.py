@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from adapters.kubernetes import lease
-from adapters.kubernetes.client import Client
 from deviceplugin.presence import DURATION_S
 from vgpu import names
+from vgpu.adapters.kubernetes import lease
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from adapters.nvml import Gpu
 from deviceplugin.inventory import Inventory, State
 from vgpu import summary
+from vgpu.adapters.nvml import Gpu
 from vgpu.device import Card
 from vgpu.errors import KubernetesError
 

@@ -10,7 +10,6 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from adapters.kubernetes.client import Client
 from extender import filter as filter_verb
 from extender import observed, outcomes
 from extender.cluster import Cluster
@@ -19,6 +18,7 @@ from extender.outcomes import Outcome, Pursuits, Sleep
 from extender.reservations import Reservation
 from extender.wire import BindArgs
 from vgpu import assignment, names, reasons
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
 from vgpu.placement import Defaults, Refusal

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Final, Protocol
 
-from adapters.kubernetes import lease
-from adapters.kubernetes.client import Client
 from extender.cluster import Cluster
+from vgpu.adapters.kubernetes import lease
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
 LEASE: Final = "vgpu-extender"

@@ -7,8 +7,8 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from adapters.process import Address, Listening
 from vgpu import names
+from vgpu.adapters.process import Address, Listening
 from vgpu.placement import Defaults
 from vgpu.policy import PackingPolicy
 

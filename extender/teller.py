@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from adapters.kubernetes import events
-from adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes import events
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
 QUEUE: Final = 1_000

@@ -4,14 +4,14 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
-from adapters.kubernetes.client import Client
-from adapters.kubernetes.reflector import Reflector
 from extender import doubts, observed
 from extender.cluster import Cluster
 from extender.observed import Inventory, KubeNode, Lease, Pod
 from extender.teller import Teller
 from extender.waiting import Waiting
 from vgpu import names
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.reflector import Reflector
 
 
 class PodWatch:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from adapters import process
 from simulator import session
 from simulator.ports import PortTaken
 from simulator.processes import PartDied
 from simulator.screen import Lines, Tables
 from simulator.session import Addresses, NotReady, World
 from simulator.settings import Settings
+from vgpu.adapters import process
 
 WAITING = "starting the extender and the webhook"
 

@@ -12,10 +12,10 @@ import uvicorn
 from fastapi import FastAPI
 
 import vgpu
-from adapters import process
-from adapters.kubernetes.client import Client
-from adapters.kubernetes.reflector import Reflector
 from vgpu import names
+from vgpu.adapters import process
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.errors import VgpuError
 from webhook import app, inventory, keeper
 from webhook.inventory import Inventory

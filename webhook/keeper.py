@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol
 
-from adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import VgpuError
 from webhook import authorities, certificates, trust
 from webhook.certificates import Serving

@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from adapters.process import Address, Listening
 from vgpu import aliases, names
+from vgpu.adapters.process import Address, Listening
 
 
 class Settings(Listening):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.kubernetes.client import Client, PatchKind
+from vgpu.adapters.kubernetes.client import Client, PatchKind
 from vgpu.errors import KubernetesError
 from webhook import authorities
 from webhook.certificates import Authority

@@ -9,7 +9,7 @@ from typing import Any, Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from adapters.process import Server
+from vgpu.adapters.process import Server
 
 GRACE_S: Final = 2  # for answers on their way at the end
 

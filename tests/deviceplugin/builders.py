@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from adapters.nvml import Gpu
 from deviceplugin import devices, pods
 from deviceplugin.allocations import Allocation, Holder
 from deviceplugin.pods import BoundPod
 from tests import strategies
 from vgpu import assignment, names, request
+from vgpu.adapters.nvml import Gpu
 from vgpu.assignment import Assignment, Grant
 from vgpu.device import Card
 

@@ -16,15 +16,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from adapters.kubernetes import lease
-from adapters.kubernetes.client import Client
-from adapters.nvml import Gpu, Xid
 from deviceplugin.app import Clocks, Plugin
 from deviceplugin.settings import Settings
 from simulator.api import server
 from tests.deviceplugin.builders import NODE, gpu, manifest
 from tests.deviceplugin.kubelet import Kubelet
 from vgpu import limits, names
+from vgpu.adapters.kubernetes import lease
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.nvml import Gpu, Xid
 from vgpu.errors import KubernetesError
 from vgpu.limits import Limits
 

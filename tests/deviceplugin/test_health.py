@@ -5,10 +5,10 @@ import contextlib
 import time
 from collections import deque
 
-from adapters.nvml import Gpu, Xid
 from deviceplugin.health import Diagnosis, Health
 from deviceplugin.inventory import Inventory
 from tests.deviceplugin.builders import SLICE_MIB, gpu, uuid
+from vgpu.adapters.nvml import Gpu, Xid
 from vgpu.errors import NvmlError
 
 A, B = uuid(0), uuid(1)

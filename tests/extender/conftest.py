@@ -13,8 +13,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from adapters.kubernetes import lease
-from adapters.kubernetes.client import Client
 from extender import watches as watching
 from extender.app import Verbs
 from extender.bind import Binder
@@ -25,6 +23,8 @@ from extender.watches import Watches
 from simulator.api import server
 from tests import strategies
 from vgpu import names
+from vgpu.adapters.kubernetes import lease
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 from vgpu.placement import Defaults
 

@@ -3,11 +3,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.kubernetes import lease
 from extender import leadership
 from extender.leadership import Leadership
 from tests.extender.conftest import World
 from vgpu import names
+from vgpu.adapters.kubernetes import lease
 
 
 class Relists:

@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from adapters.kubernetes import lease, reflector
-from adapters.kubernetes.client import Client, PatchKind
 from simulator.api.cluster import Cluster
+from vgpu.adapters.kubernetes import lease, reflector
+from vgpu.adapters.kubernetes.client import Client, PatchKind
 from vgpu.errors import KubernetesError
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -10,9 +10,9 @@ import pytest
 from aiohttp import test_utils
 from cryptography import x509
 
-from adapters.kubernetes.client import Client
 from tests.webhook import build
 from tests.webhook.fake_api import FakeApi
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 from webhook import authorities, certificates, keeper, trust
 from webhook.keeper import Chain, Files, OwnAuthority

@@ -19,7 +19,7 @@ CARDS = simgpu.make_cards(3, memory_mib=81559, reserved_mib=551)
 SESSION = """
 import json, sys
 from dataclasses import asdict
-from adapters.nvml import Nvml
+from vgpu.adapters.nvml import Nvml
 from vgpu.errors import NvmlError
 nvml = None
 for line in sys.stdin:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
 NOT_FOUND = 404

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from adapters.kubernetes.client import Client
-from adapters.kubernetes.reflector import Reflector
 from simulator.api import server
 from simulator.api.cluster import Cluster
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.errors import KubernetesError
 
 MAPS = "/api/v1/namespaces/default/configmaps"

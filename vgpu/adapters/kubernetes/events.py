@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import Client
 
 MAX_MESSAGE = 1024  # the API server refuses longer ones
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
 PAGE: Final = "500"
