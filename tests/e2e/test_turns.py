@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cli import sight
 from tests.e2e import nodes, wait
 from tests.e2e.cluster import Cluster
 from tests.e2e.space import Space, container, pod
 from vgpu import names
+from vgpu.cli.local import sight
 
 pytestmark = pytest.mark.e2e
 

@@ -142,7 +142,7 @@ def resets() -> Fault:
     return ""
 
 
-VGPU_RUN = (sys.executable, "-m", "cli", "run", "--gpu-mem", "4Gi", "--", sys.executable, str(PROGRAM))
+VGPU_RUN = (sys.executable, "-m", "vgpu.cli", "run", "--gpu-mem", "4Gi", "--", sys.executable, str(PROGRAM))
 PRELOAD = (sys.executable, str(PROGRAM), "preload")
 MODULE = (sys.executable, "-m", "limiter", "--memory", "4GiB", "--", str(PROGRAM))
 PROGRAMS = {"use_small_sizes": use_small_sizes, "use_resets": use_resets}

@@ -53,7 +53,7 @@ def home() -> Iterator[Path]:
 
 
 def vgpu_run(home: Path, seconds: float = 0) -> "subprocess.Popen[str]":
-    command = ["-m", "cli", "run", "--gpu-mem", "1Gi", "--", "/bin/sh", "-c", SAYS, "sh", str(seconds)]
+    command = ["-m", "vgpu.cli", "run", "--gpu-mem", "1Gi", "--", "/bin/sh", "-c", SAYS, "sh", str(seconds)]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "VGPU_STATE_DIR": str(home)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([sys.executable, *command], env=env, text=True, **pipes)

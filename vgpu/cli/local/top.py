@@ -12,8 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from cli import rows, sight, table
-from cli.rows import Look, Row
+from vgpu.cli.local import rows, sight, table
+from vgpu.cli.local.rows import Look, Row
 
 Show = Callable[[list[Row]], None]
 

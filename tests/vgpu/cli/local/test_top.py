@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import GIB, GPU, Make, card_bytes, limits_of
-from tests.cli.test_app import run
+from tests.vgpu.cli.conftest import GIB, GPU, Make, card_bytes, limits_of
+from tests.vgpu.cli.test_app import run
 from vgpu.policy import ComputePolicy
 
 ROOT = Path(__file__).parents[2]
 
 
 def vgpu(home: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "cli", *arguments, "--state", str(home)]
+    return [sys.executable, "-m", "vgpu.cli", *arguments, "--state", str(home)]
 
 
 def test_one_look_as_a_table(home: Path, make: Make) -> None:

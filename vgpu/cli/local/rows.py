@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cli.sight import Sight
 from vgpu import region
+from vgpu.cli.local.sight import Sight
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.region import CardUse, Window
 

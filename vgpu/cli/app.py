@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 
 import vgpu
-from cli import change, sight, spawn, top
 from limiter import launch, ondemand, state
+from vgpu.cli.local import run as child
+from vgpu.cli.local import set_limits, sight, top
 from vgpu.errors import VgpuError
 from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
 
@@ -109,7 +110,9 @@ def build(environment: Mapping[str, str]) -> typer.Typer:
         places = _or_fail("set", lambda: sight.places(environment, state_dir))
         _or_fail(
             "set",
-            lambda: change.rewrite(change.find(places, allocation), gpu_mem, gpu_cores, compute_policy, priority),
+            lambda: set_limits.rewrite(
+                set_limits.find(places, allocation), gpu_mem, gpu_cores, compute_policy, priority
+            ),
         )
 
     return app
@@ -135,8 +138,8 @@ def _limited(
 ) -> int:
     try:
         with limits as limited:
-            return spawn.run(command, limited, keep_arbiter)
-    except spawn.CannotStart as error:
+            return child.run(command, limited, keep_arbiter)
+    except child.CannotStart as error:
         _fail(f"run: {error}", error.code)
 
 

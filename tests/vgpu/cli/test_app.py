@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 import vgpu
-from cli import app
 from vgpu import limits
+from vgpu.cli import app
 from vgpu.policy import ComputePolicy, MemoryPolicy
 
 SAY_LIMITS = (

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cli import table
-from cli.rows import Row
-from tests.cli.conftest import GIB, GPU
+from tests.vgpu.cli.conftest import GIB, GPU
+from vgpu.cli.local import table
+from vgpu.cli.local.rows import Row
 
 FULLEST = Row(
     "a1b2c3d4", "python -m train --very --long", GPU, 999 * GIB, 999 * GIB, "best-effort", 100, 100, 1.0, 1.0, 1.0,

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli import sight
-from cli.rows import Look, rows
-from cli.sight import CannotLook
-from cli.table import table
-from tests.cli.conftest import CARD_AT, GIB, GPU, OTHER, Make, card_bytes
+from tests.vgpu.cli.conftest import CARD_AT, GIB, GPU, OTHER, Make, card_bytes
 from vgpu import region
+from vgpu.cli.local import sight
+from vgpu.cli.local.rows import Look, rows
+from vgpu.cli.local.sight import CannotLook
+from vgpu.cli.local.table import table
 
 
 def test_a_users_command_and_a_pod_are_named(home: Path, make: Make) -> None:

@@ -2,7 +2,7 @@
 
 import os
 
-from cli import app
+from vgpu.cli import app
 
 
 def main() -> None:

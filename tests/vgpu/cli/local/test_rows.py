@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from cli import rows
-from cli.rows import Look
-from cli.sight import Sight
-from tests.cli.conftest import GIB, GPU, MS, OTHER, card_bytes
+from tests.vgpu.cli.conftest import GIB, GPU, MS, OTHER, card_bytes
 from vgpu import region
+from vgpu.cli.local import rows
+from vgpu.cli.local.rows import Look
+from vgpu.cli.local.sight import Sight
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import ComputePolicy
 from vgpu.region import CardUse
