@@ -13,7 +13,7 @@ help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 run: $(VENV)/.run ## The whole control plane on this machine with simulated GPUs, until Ctrl-C
-	@$(BIN)/python -m simulator
+	@$(BIN)/python -m vgpu.simulator
 
 test: $(VENV)/.dev $(SHIM) build/driver/.done ## The fast tests: no root, no cluster, no GPU
 	$(BIN)/python -m pytest

@@ -18,7 +18,6 @@ import pytest
 
 from deviceplugin.app import Clocks, Plugin
 from deviceplugin.settings import Settings
-from simulator.api import server
 from tests.deviceplugin.builders import NODE, gpu, manifest
 from tests.deviceplugin.kubelet import Kubelet
 from vgpu import limits, names
@@ -27,6 +26,7 @@ from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.nvml import Gpu, Xid
 from vgpu.errors import KubernetesError
 from vgpu.limits import Limits
+from vgpu.simulator.api import server
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -20,13 +20,13 @@ from extender.cluster import Cluster
 from extender.teller import Teller
 from extender.waiting import Waiting
 from extender.watches import Watches
-from simulator.api import server
 from tests import strategies
 from vgpu import names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 from vgpu.placement import Defaults
+from vgpu.simulator.api import server
 
 PODS = "/api/v1/namespaces/default/pods"
 

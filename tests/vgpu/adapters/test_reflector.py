@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from simulator.api import server
-from simulator.api.cluster import Cluster
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.errors import KubernetesError
+from vgpu.simulator.api import server
+from vgpu.simulator.api.cluster import Cluster
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -1,0 +1,77 @@
+"""`python -m vgpu.simulator`, which is `make run`: the whole control plane here, until Ctrl-C."""
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from vgpu.adapters import process
+from vgpu.simulator import session
+from vgpu.simulator.ports import PortTaken
+from vgpu.simulator.processes import PartDied
+from vgpu.simulator.screen import Lines, Tables
+from vgpu.simulator.session import Addresses, NotReady, World
+from vgpu.simulator.settings import Settings
+
+WAITING = "starting the extender and the webhook"
+
+
+class _Console(Console):
+    """A console that leaves a broken pipe to us; rich would end the process from where it is."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def main() -> None:
+    """Run until told to stop; exit 2 on bad settings, 1 when something ended that should not have."""
+    settings = process.read_settings(Settings)
+    try:
+        asyncio.run(_run(settings))
+    except (PartDied, NotReady, PortTaken) as error:
+        sys.exit(f"simulator: {error}")
+    except BrokenPipeError:  # nobody reads on; nothing may be written any more, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+async def _run(settings: Settings) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    console = _Console(force_terminal=sys.stdout.isatty())
+    on_terminal = console.is_terminal and not console.is_dumb_terminal
+    screen = Tables(console) if on_terminal else Lines(console)
+    waiting = console.status(WAITING)
+    if on_terminal:
+        waiting.start()
+    else:
+        print(WAITING, file=sys.stderr, flush=True)  # noqa: T201 - the first line of stdout is the extender's address
+
+    def announce(at: Addresses) -> None:
+        waiting.stop()
+        for line in (
+            f"extender    {at.extender}    try: curl {at.extender}/healthz",
+            f"webhook     {at.webhook}",
+            f"Kubernetes  {at.kubernetes}   try: kubectl --server={at.kubernetes} get pods",
+            "Ctrl-C stops everything",
+        ):
+            console.out(line, highlight=False)
+        screen.start()
+
+    with tempfile.TemporaryDirectory(prefix="vgpu-simulator-") as folder:
+        world = World(settings, os.environ, Path(folder), screen, announce, stop)
+        try:
+            await session.run(world, lambda: datetime.now(UTC), lambda: str(uuid.uuid4()))
+        finally:
+            waiting.stop()
+            screen.stop()
+
+
+if __name__ == "__main__":
+    main()

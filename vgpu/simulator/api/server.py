@@ -1,0 +1,30 @@
+"""A cluster that is served over HTTP: what tests and `python -m vgpu.simulator` begin with."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from vgpu.simulator.api import app
+from vgpu.simulator.api import serving as http
+from vgpu.simulator.api.admission import Webhooks
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.store import Store
+
+
+def make_cluster(now: Callable[[], datetime], uid: Callable[[], str]) -> Cluster:
+    """Return an empty cluster that asks the webhooks configured in it; `now` and `uid` make the stamps of objects."""
+    store = Store()
+    return Cluster(store, Webhooks(store), now, uid)
+
+
+@asynccontextmanager
+async def serving(cluster: Cluster, port: int = 0) -> AsyncIterator[str]:
+    """Serve a cluster on the loopback address, and give its URL; port 0 takes a free one.
+
+    At the end watches are let go and the store is closed.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    async with http.serve(app.build(cluster), port, before_end=cluster.store.close) as taken:
+        yield f"http://127.0.0.1:{taken}"

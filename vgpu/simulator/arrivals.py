@@ -1,0 +1,90 @@
+"""Pods that arrive: one of each kind first, so that a watcher sees everything once, then shares that come and go."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from typing import Final
+
+from vgpu import names
+from vgpu.errors import KubernetesError
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.resources import PODS, Json, Target
+from vgpu.simulator.kubelet import RUNS_FOR
+
+NAMESPACE: Final = "default"
+PAUSE_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A pod that somebody will create: its limits, annotations, and for how long it runs (0: for ever)."""
+
+    name: str
+    limits: dict[str, int | str]
+    annotations: dict[str, str] = field(default_factory=dict)
+    runs_s: int = 0
+
+    def manifest(self, name: str = "") -> Json:
+        """Write the manifest a user would."""
+        annotations = self.annotations | ({RUNS_FOR: str(self.runs_s)} if self.runs_s else {})
+        container = {"name": "main", "image": "example/cuda", "resources": {"limits": self.limits}}
+        return {
+            "metadata": {"name": name or self.name, "namespace": NAMESPACE, "annotations": annotations},
+            "spec": {"restartPolicy": "Never", "containers": [container]},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A pod that admission turned away."""
+
+    name: str
+    why: str
+
+
+OF_EACH_KIND: Final = (
+    Wanted("notebook-a", {names.GPU_MEM: 8192, names.GPU_CORES: 30}),
+    Wanted("notebook-b", {names.GPU_MEM: 8192, names.GPU_CORES: 30}),
+    Wanted("inference", {names.GPU_MEM: 20480, names.GPU_CORES: 50}, {names.NODE_POLICY: "spread"}),
+    Wanted("three-cards", {names.GPU_MEM: 18432, names.GPU_CORES: 240, names.GPU: 3}),
+    Wanted("whole-card", {names.GPU: 1}),
+    Wanted("typo", {names.GPU_MEM: "16Gi"}),
+    Wanted("from-volcano", {"volcano.sh/vgpu-memory": 10240, "volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-cores": 20}),
+    Wanted("background", {names.GPU_MEM: 4096}, {names.COMPUTE_POLICY: "best-effort"}),
+    Wanted("too-large", {names.GPU_MEM: 200_000}),
+)
+COME_AND_GO: Final = (
+    Wanted("batch", {names.GPU_MEM: 16384, names.GPU_CORES: 25}, runs_s=30),
+    Wanted("sweep", {names.GPU_MEM: 6144, names.GPU_CORES: 10}, {names.GPU_POLICY: "spread"}, runs_s=45),
+    Wanted("eval", {names.GPU_MEM: 24576, names.GPU_CORES: 60}, runs_s=20),
+)
+
+
+def manifests(count: int) -> Iterator[Json]:
+    """Manifests of `count` pods: one of each kind, then those that come and go."""
+    yield from (wanted.manifest() for wanted in OF_EACH_KIND[:count])
+    for number, wanted in enumerate(islice(cycle(COME_AND_GO), max(0, count - len(OF_EACH_KIND))), 1):
+        yield wanted.manifest(f"{wanted.name}-{number}")
+
+
+class Arrivals:
+    """Creates pods one by one and remembers those that were turned away."""
+
+    def __init__(self, cluster: Cluster, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._cluster = cluster
+        self._sleep = sleep
+        self.refused: list[Refused] = []
+
+    async def run(self, count: int) -> None:
+        """Let `count` pods arrive."""
+        for manifest in manifests(count):
+            await self.create(manifest)
+            await self._sleep(PAUSE_S)
+
+    async def create(self, manifest: Json) -> None:
+        """Create one pod through admission, as kubectl would."""
+        try:
+            await self._cluster.create(Target(PODS, NAMESPACE), manifest)
+        except KubernetesError as error:
+            self.refused.append(Refused(manifest["metadata"]["name"], error.message))

@@ -1,0 +1,117 @@
+"""A simulated node: its kubelet as the API server sees it.
+
+It registers the Node, runs the pods that are bound to it, ends those whose time is over (annotation
+`simulator/runs-for-seconds`), and tells the node's device plugin what is held. As a real node is, it is the last
+guard: a pod without an assignment never starts, and one that does not fit beside the others fails.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from vgpu import placement, request
+from vgpu.device import Node
+from vgpu.errors import KubernetesError
+from vgpu.simulator import holdings, nodes
+from vgpu.simulator.api import pods, resources, stamp
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.resources import PODS, Json, Target
+from vgpu.simulator.plugin import Plugin
+
+ROUND_S: Final = 0.25
+RUNS_FOR: Final = "simulator/runs-for-seconds"
+UNASSIGNED: Final = "CreateContainerConfigError"
+UNFIT: Final = "UnexpectedAdmissionError"
+
+
+class Kubelet:
+    """One node, until cancelled."""
+
+    def __init__(self, cluster: Cluster, node: Node) -> None:
+        self._cluster = cluster
+        self._node = node
+        self.plugin = Plugin(cluster, node)
+
+    async def register(self) -> None:
+        """Create the node's objects, its cards in them."""
+        made = await self._cluster.create(Target(resources.NODES), nodes.node_object(self._node))
+        await self.plugin.register(made["metadata"]["uid"])
+
+    async def run(self) -> None:
+        """Keep the node going."""
+        while not self._cluster.store.closed:
+            version = self._cluster.store.version
+            await self.round()
+            await self._cluster.store.wait(PODS.name, version, ROUND_S)
+
+    async def round(self) -> None:
+        """Bring every pod of the node a step on, and publish what they hold."""
+        for pod in self._mine():
+            await self._sync(pod)
+        await self.plugin.publish(holdings.used(self._node, self._running()))
+        await self.plugin.renew()
+
+    def _mine(self) -> list[Json]:
+        everybody = self._cluster.store.objects(PODS.name)
+        return [pod for pod in everybody if pod["spec"].get("nodeName") == self._node.name]
+
+    def _running(self) -> list[Json]:
+        """The pods that the kubelet holds devices for: from their admission until they are terminal."""
+        return [pod for pod in self._mine() if pod["status"]["phase"] == "Running"]
+
+    async def _sync(self, pod: Json) -> None:
+        now, phase = self._cluster.now(), pod["status"]["phase"]
+        if "deletionTimestamp" in pod["metadata"]:
+            await self._forget(pod)
+        elif phase == "Pending":
+            await self._write(pod, started(pod, self._verdict(pod), now))
+        elif phase == "Running" and is_over(pod, now):
+            await self._write(pod, {**pod["status"], "phase": "Succeeded"})
+
+    def _verdict(self, pod: Json) -> str:
+        """Why the node will not run a pod, as a reason; empty where it will."""
+        if request.parse(pod).request is None:
+            return ""
+        asked, chosen = holdings.wanted(pod), holdings.assigned(pod)
+        if asked is None or chosen is None:
+            return UNASSIGNED
+        return "" if placement.verify(chosen, asked, holdings.state(self._node, self._running())) else UNFIT
+
+    async def _forget(self, pod: Json) -> None:
+        try:
+            await self._cluster.delete(pods.target(pod), {"gracePeriodSeconds": 0})
+        except KubernetesError:
+            return  # somebody else was faster
+
+    async def _write(self, pod: Json, status: Json) -> None:
+        try:
+            await self._cluster.update(
+                pods.target(pod, "status"), {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
+            )
+        except KubernetesError:
+            return  # it is gone, or another of its name stands there: the next round sees
+
+
+def started(pod: Json, refusal: str, now: datetime) -> Json:
+    """Return the status of a pod that the node starts (no refusal), cannot start yet, or refuses for good."""
+    status = {**pod["status"], "startTime": pod["status"].get("startTime", stamp.seconds(now))}
+    if refusal == UNFIT:
+        return {**status, "phase": "Failed", "reason": UNFIT, "message": "the cards do not carry it beside the others"}
+    if refusal:
+        message = "the pod has no assignment that answers its request"
+        return {**status, **_containers(pod, {"waiting": {"reason": refusal, "message": message}})}
+    status |= {"phase": "Running", **_containers(pod, {"running": {"startedAt": status["startTime"]}})}
+    return pods.with_condition(status, "Ready", "True", now=now)
+
+
+def is_over(pod: Json, now: datetime) -> bool:
+    """Whether a pod has run for as long as it wants to; without a wish it runs for ever."""
+    seconds = (pod["metadata"].get("annotations") or {}).get(RUNS_FOR)
+    if seconds is None:
+        return False
+    return now - datetime.fromisoformat(pod["status"]["startTime"]) >= timedelta(seconds=float(seconds))
+
+
+def _containers(pod: Json, state: Json) -> Json:
+    ready = "running" in state
+    named = [container["name"] for container in pod["spec"]["containers"]]
+    return {"containerStatuses": [{"name": name, "ready": ready, "state": state} for name in named]}

@@ -1,0 +1,114 @@
+"""What there is to see: cards with their tenants, pods with where they are or why they wait."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vgpu import quantity, request
+from vgpu.device import Node
+from vgpu.request import ContainerRequest
+from vgpu.simulator import holdings, telling
+from vgpu.simulator.api.pods import TERMINAL
+from vgpu.simulator.api.resources import EVENTS, PODS, Json
+from vgpu.simulator.api.store import Store
+from vgpu.simulator.arrivals import Refused
+
+WEBHOOK_PREFIX: Final = "denied the request: "
+
+
+@dataclass(frozen=True, slots=True)
+class CardRow:
+    """One card: MiB and percent taken of it, by which pods."""
+
+    node: str
+    index: int
+    memory_mib: int
+    used_mib: int
+    cores: int
+    is_whole: bool
+    tenants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodRow:
+    """One pod: what it asks for, its phase, the cards it has, or why it has none."""
+
+    name: str
+    asks: str
+    phase: str
+    where: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Everything at one moment."""
+
+    cards: tuple[CardRow, ...]
+    pods: tuple[PodRow, ...]
+
+
+def look(store: Store, fleet: Iterable[Node], refused: Iterable[Refused]) -> Picture:
+    """Take the picture of a cluster; pods in the order they came, those turned away last."""
+    nodes = {node.name: node for node in fleet}
+    pods = sorted(store.objects(PODS.name), key=lambda pod: (pod["metadata"]["creationTimestamp"], _name(pod)))
+    details = _details(store)
+    rows = [_pod(pod, nodes, details) for pod in pods]
+    turned_away = [PodRow(each.name, "", "Refused", "", each.why.rpartition(WEBHOOK_PREFIX)[2]) for each in refused]
+    cards = [row for node in nodes.values() for row in _cards(node, pods)]
+    return Picture(tuple(cards), (*rows, *turned_away))
+
+
+def asks(pod: Json) -> str:
+    """Say what a pod asks for: `8 GiB, 30 %`, `3 x 6 GiB, 80 %`, `1 whole card`."""
+    wanted = request.parse(pod).request
+    return "; ".join(map(_container, wanted.containers)) if wanted else ""
+
+
+def _container(asked: ContainerRequest) -> str:
+    if asked.whole:
+        return f"{asked.gpus} whole card{'s' if asked.gpus > 1 else ''}"
+    times = f"{asked.gpus} x " if asked.gpus > 1 else ""
+    cores = "" if asked.cores is None else f", {asked.cores} %"
+    return f"{times}{quantity.human_mib(asked.memory_mib)}{cores}"
+
+
+def _pod(pod: Json, nodes: Mapping[str, Node], details: Mapping[str, str]) -> PodRow:
+    phase = "Ending" if "deletionTimestamp" in pod["metadata"] else pod["status"]["phase"]
+    waits = phase == "Pending" and not pod["spec"].get("nodeName")
+    note = details.get(pod["metadata"]["uid"]) or telling.reason(pod) if waits else pod["status"].get("message", "")
+    return PodRow(_name(pod), asks(pod), phase, _where(pod, nodes), note)
+
+
+def _where(pod: Json, nodes: Mapping[str, Node]) -> str:
+    name, chosen = str(pod["spec"].get("nodeName", "")), holdings.assigned(pod)
+    if name not in nodes or chosen is None:
+        return name
+    indexes = sorted(card.index for card in nodes[name].cards if card.uuid in chosen.gpus())
+    return f"{name} {'cards' if len(indexes) > 1 else 'card'} {', '.join(map(str, indexes))}"
+
+
+def _cards(node: Node, pods: Iterable[Json]) -> Iterator[CardRow]:
+    holders = [p for p in pods if p["spec"].get("nodeName") == node.name and p["status"]["phase"] not in TERMINAL]
+    on_card = [(chosen.gpus(), _name(pod)) for pod in holders if (chosen := holdings.assigned(pod)) is not None]
+    for state in holdings.state(node, holders).cards:
+        yield CardRow(
+            node=node.name,
+            index=state.card.index,
+            memory_mib=state.card.memory_mib,
+            used_mib=state.usage.memory_mib,
+            cores=state.usage.cores,
+            is_whole=state.is_held_whole,
+            tenants=tuple(name for gpus, name in on_card if state.card.uuid in gpus),
+        )
+
+
+def _details(store: Store) -> dict[str, str]:
+    """What the extender said last about each pod, by UID: it names every card, where the scheduler only counts."""
+    said = (event for event in store.objects(EVENTS.name) if event["source"]["component"] == "vgpu-extender")
+    return {event["involvedObject"]["uid"]: event["message"] for event in said}
+
+
+def _name(pod: Json) -> str:
+    name: str = pod["metadata"]["name"]
+    return name

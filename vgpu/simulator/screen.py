@@ -1,0 +1,135 @@
+"""Showing a picture to people: a live table on a terminal, lines of what changed elsewhere."""
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from vgpu import quantity
+from vgpu.simulator.picture import CardRow, Picture, PodRow
+
+BAR_WIDTH: Final = 24
+MARGIN: Final = 4  # lines of the terminal that hold neither a card nor a pod
+COLOURS: Final = {"Running": "green", "Pending": "yellow", "Refused": "red", "Failed": "red"}
+
+
+class Screen(Protocol):
+    """Something to show pictures on, between `start` and `stop`."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def show(self, picture: Picture) -> None:
+        """Show how things stand now."""
+
+    def stop(self) -> None:
+        """Leave the screen as others expect it."""
+
+
+class Tables:
+    """A terminal: two tables that stay in place."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+
+    def start(self) -> None:
+        """Begin to draw."""
+        self._live.start()
+
+    def show(self, picture: Picture) -> None:
+        """Draw the picture anew, with as many pods as there is room for."""
+        room = max(5, self._console.height - len(picture.cards) - MARGIN)
+        self._live.update(Group(cards_table(picture.cards), pods_table(picture.pods[-room:])), refresh=True)
+
+    def stop(self) -> None:
+        """Stop drawing; the last picture stays."""
+        self._live.stop()
+
+
+class Lines:
+    """No terminal: a line for each card and pod that changed."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._before = Picture((), ())
+
+    def start(self) -> None:
+        """Nothing to prepare."""
+
+    def show(self, picture: Picture) -> None:
+        """Print what is new since the last picture."""
+        for line in changes(self._before, picture):
+            self._console.out(line, highlight=False)
+        self._before = picture
+
+    def stop(self) -> None:
+        """Nothing to leave."""
+
+
+def changes(before: Picture, after: Picture) -> Iterator[str]:
+    """Say what differs between two pictures, a line each; empty cards are no news at first."""
+    known = {(card.node, card.index): card for card in before.cards}
+    rows = {pod.name: pod for pod in before.pods}
+    for pod in after.pods:
+        if rows.get(pod.name) != pod:
+            yield pod_line(pod)
+    for card in after.cards:
+        old = known.get((card.node, card.index))
+        if card != old and (old is not None or card.tenants):
+            yield card_line(card)
+    for name in rows.keys() - {pod.name for pod in after.pods}:
+        yield f"pod {name}: gone"
+
+
+def pod_line(pod: PodRow) -> str:
+    """Say how a pod stands."""
+    parts = [pod.phase, f"on {pod.where}" if pod.where else "", f"({pod.asks})" if pod.asks else ""]
+    return f"pod {pod.name}: {' '.join(filter(None, parts))}{f': {pod.note}' if pod.note else ''}"
+
+
+def card_line(card: CardRow) -> str:
+    """Say how a card stands."""
+    held = "whole" if card.is_whole else f"{_memory(card)}, {card.cores} %"
+    return f"card {card.node}/{card.index}: {held}: {', '.join(card.tenants) or 'nobody'}"
+
+
+def cards_table(cards: tuple[CardRow, ...]) -> Table:
+    """Draw the cards."""
+    table = _table("node", "card", "memory", "", "cores", last="pods")
+    for card in cards:
+        bar = ProgressBar(card.memory_mib, card.used_mib, width=BAR_WIDTH)
+        held = "whole" if card.is_whole else f"{card.cores} %"
+        table.add_row(card.node, str(card.index), bar, _memory(card), held, _cut(", ".join(card.tenants)))
+    return table
+
+
+def pods_table(pods: tuple[PodRow, ...]) -> Table:
+    """Draw the pods."""
+    table = _table("pod", "asks for", "phase", "where", last="why")
+    for pod in pods:
+        phase = Text(pod.phase, COLOURS.get(pod.phase, "dim"))
+        table.add_row(pod.name, pod.asks, phase, pod.where, _cut(pod.note))
+    return table
+
+
+def _table(*titles: str, last: str) -> Table:
+    """Make a table whose last column gives way where the terminal is narrow."""
+    table = Table(box=None, header_style="dim")
+    for title in titles:
+        table.add_column(title, no_wrap=True)
+    table.add_column(last)
+    return table
+
+
+def _cut(text: str) -> Text:
+    """One line of plain text, cut where it does not fit: what users write is no markup."""
+    return Text(text, no_wrap=True, overflow="ellipsis")
+
+
+def _memory(card: CardRow) -> str:
+    return f"{quantity.human_mib(card.used_mib)} of {quantity.human_mib(card.memory_mib)}"

@@ -1,0 +1,61 @@
+"""What kube-scheduler does without an extender: screen nodes by the extended resources that pods ask for.
+
+NodeResourcesFit, as far as it concerns whole numbers of named resources.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+
+from vgpu import quantity, request
+from vgpu.request import ContainerKind
+from vgpu.simulator.api.pods import TERMINAL
+from vgpu.simulator.api.resources import Json
+
+
+def asked(pod: Json) -> dict[str, int]:
+    """What a pod asks for of each extended resource: the larger of its init phase and its app phase."""
+    sidecars: Counter[str] = Counter()
+    apps: Counter[str] = Counter()
+    largest: dict[str, int] = {}
+    for _, kind, container in request.containers_of(pod):
+        amounts = _extended(container)
+        if kind is ContainerKind.INIT:
+            for name, amount in amounts.items():
+                largest[name] = max(largest.get(name, 0), amount + sidecars[name])
+        else:
+            (sidecars if kind is ContainerKind.SIDECAR else apps).update(amounts)
+    running = sidecars + apps
+    return {name: max(running[name], largest.get(name, 0)) for name in sorted(running.keys() | largest.keys())}
+
+
+def taken(pods: Iterable[Json], node: str) -> dict[str, int]:
+    """What the pods on a node ask for together, those that are over apart."""
+    total: Counter[str] = Counter()
+    for pod in pods:
+        if pod["spec"].get("nodeName") == node and pod["status"]["phase"] not in TERMINAL:
+            total.update(asked(pod))
+    return dict(total)
+
+
+def refusal(node: Json, wanted: Mapping[str, int], already: Mapping[str, int], ignored: AbstractSet[str]) -> str:
+    """Why a node is out of the question, in kube-scheduler's words; empty where it is not."""
+    if node["spec"].get("unschedulable"):
+        return "node(s) were unschedulable"
+    offered = node["status"].get("allocatable") or {}
+    for name, amount in wanted.items():
+        free = (quantity.whole_number(offered.get(name, 0)) or 0) - already.get(name, 0)
+        if name not in ignored and amount > free:
+            return f"Insufficient {name}"
+    return ""
+
+
+def unavailable(refusals: Mapping[str, str]) -> str:
+    """Say why no node is left, counting equal texts, as kube-scheduler's FailedScheduling does."""
+    counted = sorted(f"{count} {text}" for text, count in Counter(refusals.values()).items())
+    return f"0/{len(refusals)} nodes are available: {', '.join(counted)}."
+
+
+def _extended(container: Mapping[str, object]) -> dict[str, int]:
+    amounts = {name: quantity.whole_number(text) for name, text in request.amounts(container).items() if "/" in name}
+    return {name: amount for name, amount in amounts.items() if amount}

@@ -1,0 +1,155 @@
+"""One run of the whole: the API server, the nodes, the real extender and webhook, and pods, until told to stop.
+
+Everything that may end the run is a task of one race: the wish to stop, a part's death, a failure of our own. Whatever
+wins, the parts are stopped first and the API server last, so that they can say goodbye to it.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from vgpu.device import Node
+from vgpu.simulator import installation, nodes, picture, ports, readiness
+from vgpu.simulator.api import server
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.arrivals import Arrivals
+from vgpu.simulator.extension import Extender
+from vgpu.simulator.kubelet import Kubelet
+from vgpu.simulator.processes import Part
+from vgpu.simulator.scheduler import Profile, Scheduler, vgpu_profile
+from vgpu.simulator.screen import Screen
+from vgpu.simulator.settings import DEFAULT_PORT, Settings
+
+READY_S: Final = 60.0
+FRAME_S: Final = 0.25
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+class NotReady(Exception):
+    """The parts did not become ready in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where everything answers, as URLs."""
+
+    extender: str
+    webhook: str
+    kubernetes: str
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a run gets from outside.
+
+    Attributes:
+        settings: what the user wishes.
+        environment: of the parts' processes.
+        folder: for kubeconfig and logs; removed by who made it.
+        screen: where pictures go.
+        announce: told the addresses, once all of them answer.
+        stop: set when the run shall end.
+    """
+
+    settings: Settings
+    environment: Mapping[str, str]
+    folder: Path
+    screen: Screen
+    announce: Callable[[Addresses], None]
+    stop: asyncio.Event
+
+
+async def run(world: World, now: Callable[[], datetime], uid: Callable[[], str]) -> None:
+    """Run until told to stop.
+
+    Raises:
+        PartDied: a part ended by itself.
+        NotReady: they did not begin in time.
+        PortTaken: the port asked for is not to be had.
+    """
+    settings = world.settings
+    extender_port = ports.choose(settings.asked_port, DEFAULT_PORT)
+    webhook_port = ports.free()
+    async with AsyncExitStack() as stack:
+        cluster = server.make_cluster(now, uid)
+        kubernetes = await stack.enter_async_context(server.serving(cluster))
+        at = Addresses(f"http://127.0.0.1:{extender_port}", f"https://127.0.0.1:{webhook_port}", kubernetes)
+        await installation.install(cluster, at.webhook)
+        fleet = nodes.fleet(settings.nodes, settings.cards, settings.memory_gib * 1024, settings.slice_mib)
+        kubelets = [Kubelet(cluster, node) for node in fleet]
+        for kubelet in kubelets:
+            await kubelet.register()
+        parts = await _start(world, at, stack)
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        await _race(
+            world.stop.wait(),
+            *(part.watch() for part in parts),
+            *(kubelet.run() for kubelet in kubelets),
+            _play(world, at, cluster, fleet, session),
+        )
+
+
+async def _start(world: World, at: Addresses, stack: AsyncExitStack) -> list[Part]:
+    """Start the real parts; the stack stops them."""
+    kubeconfig = world.folder / "kubeconfig"
+    installation.write_kubeconfig(kubeconfig, at.kubernetes)
+    parts = []
+    for name, url in (("extender", at.extender), ("webhook", at.webhook)):
+        listen = url.partition("//")[2]
+        flags = ["--kubeconfig", str(kubeconfig), "--listen", listen, "--slice-mib", str(world.settings.slice_mib)]
+        part = await Part.start(name, flags, world.environment, world.folder / f"{name}.log")
+        stack.push_async_callback(part.stop)
+        parts.append(part)
+    return parts
+
+
+async def _play(
+    world: World, at: Addresses, cluster: Cluster, fleet: Sequence[Node], session: aiohttp.ClientSession
+) -> None:
+    """Wait for the parts, then let pods arrive, schedule and show them, for ever."""
+    await _ready(at, cluster, session)
+    world.announce(at)
+    arrivals = Arrivals(cluster)
+    await asyncio.gather(
+        Scheduler(cluster, vgpu_profile(Extender(session, at.extender))).run(),
+        Scheduler(cluster, Profile(DEFAULT_SCHEDULER)).run(),
+        arrivals.run(world.settings.pods),
+        _draw(world.screen, lambda: picture.look(cluster.store, fleet, arrivals.refused)),
+    )
+
+
+async def _ready(at: Addresses, cluster: Cluster, session: aiohttp.ClientSession) -> None:
+    try:
+        async with asyncio.timeout(READY_S):
+            await readiness.extender(session, at.extender)
+            await readiness.webhook(session, at.webhook, cluster)
+    except TimeoutError:
+        raise NotReady(f"the parts are not ready after {READY_S:.0f} s") from None
+
+
+async def _draw(screen: Screen, look: Callable[[], picture.Picture]) -> None:
+    try:
+        while True:
+            screen.show(look())
+            await asyncio.sleep(FRAME_S)
+    finally:
+        screen.show(look())  # how things stood at the end
+
+
+async def _race(*runners: Coroutine[Any, Any, Any]) -> None:
+    """Run all until the first ends, then cancel the others; what the first raised is raised."""
+    tasks = [asyncio.create_task(runner) for runner in runners]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()

@@ -1,0 +1,45 @@
+"""What a scheduler writes about a pod that found no node: the condition, and an event where it is news."""
+
+from vgpu.errors import KubernetesError
+from vgpu.simulator.api import pods, stamp
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.resources import EVENTS, Json, Target
+
+
+async def unscheduled(cluster: Cluster, pod: Json, why: str, *, component: str) -> None:
+    """Tell it; a pod that is gone or has been bound meanwhile needs no telling."""
+    current = cluster.find(pods.target(pod))
+    if current is None or current["spec"].get("nodeName") or why == reason(current):
+        return
+    status = pods.with_condition(
+        current["status"], "PodScheduled", "False", now=cluster.now(), reason="Unschedulable", message=why
+    )
+    metadata = {"uid": pod["metadata"]["uid"]}
+    try:
+        await cluster.update(pods.target(pod, "status"), {"metadata": metadata, "status": status})
+        await cluster.create(Target(EVENTS, pod["metadata"]["namespace"]), _event(cluster, pod, why, component))
+    except KubernetesError:
+        return  # it went away while we wrote
+
+
+def reason(pod: Json) -> str:
+    """Why a pod has no node yet, as its scheduler said last; empty where it never said."""
+    conditions = pod["status"].get("conditions") or ()
+    found = next((c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), None)
+    return str(found.get("message", "")) if found else ""
+
+
+def _event(cluster: Cluster, pod: Json, why: str, component: str) -> Json:
+    time = stamp.seconds(cluster.now())
+    about = {key: pod["metadata"][key] for key in ("namespace", "name", "uid")}
+    return {
+        "metadata": {"generateName": f"{about['name']}."},
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", **about},
+        "reason": "FailedScheduling",
+        "message": why,
+        "type": "Warning",
+        "source": {"component": component},
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "count": 1,
+    }
