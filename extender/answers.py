@@ -8,9 +8,9 @@ changes.
 from collections import OrderedDict
 from typing import Final
 
-from vgpu import placement
 from vgpu.assignment import Assignment
-from vgpu.placement import Refusal
+from vgpu.placement import choose
+from vgpu.placement.choose import Refusal
 from vgpu.policy import PackingPolicy
 from vgpu.request import PodRequest
 from vgpu.share import NodeState
@@ -49,6 +49,6 @@ class Question:
         found = self._known.get(state.name)
         if found is not None and found[0] is state:
             return found[1]
-        answer = placement.place(self._request, state, self._policy)
+        answer = choose.place(self._request, state, self._policy)
         self._known[state.name] = (state, answer)
         return answer

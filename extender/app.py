@@ -16,7 +16,7 @@ from extender.cluster import Cluster
 from extender.teller import Teller
 from extender.watches import Synced
 from extender.wire import MalformedCall
-from vgpu.placement import Defaults
+from vgpu.placement.choose import Defaults
 
 JSON: Final = "application/json"
 NOT_READY: Final = "the first lists of the cluster are not complete"

@@ -21,7 +21,7 @@ from vgpu import assignment, names, reasons
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
-from vgpu.placement import Defaults, Refusal
+from vgpu.placement.choose import Defaults, Refusal
 
 POST_TIMEOUT_S: Final = 3.0  # below kube-scheduler's httpTimeout, so that it hears the settled outcome
 GET_TIMEOUT_S: Final = 1.0

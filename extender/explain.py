@@ -7,7 +7,7 @@ from extender.cluster import Cluster
 from extender.filter import Verdict
 from extender.observed import Pod
 from vgpu import quantity, reasons
-from vgpu.placement import Refusal
+from vgpu.placement.choose import Refusal
 from vgpu.request import ContainerRequest, PodRequest
 from vgpu.share import CardState
 

@@ -7,7 +7,7 @@ from extender.answers import Answer
 from extender.cluster import Cluster
 from extender.observed import Pod
 from vgpu.assignment import Assignment
-from vgpu.placement import Defaults, Refusal
+from vgpu.placement.choose import Defaults, Refusal
 from vgpu.reasons import Reason
 from vgpu.share import NodeState
 

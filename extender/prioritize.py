@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from extender.cluster import Cluster
 from extender.observed import Pod
-from vgpu import placement
-from vgpu.placement import Defaults
+from vgpu.placement import choose
+from vgpu.placement.choose import Defaults
 from vgpu.policy import Wishes
 from vgpu.share import NodeState
 
@@ -15,5 +15,5 @@ def prioritize(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: Defau
     standings = {name: cluster.standing(name) for name in nodes}
     states = [state for state in standings.values() if isinstance(state, NodeState)]
     wishes = pod.parsed.request.wishes if pod.parsed.request else Wishes()
-    scored = placement.scores(placement.rank(states, wishes, defaults))
+    scored = choose.scores(choose.rank(states, wishes, defaults))
     return {name: scored.get(name, 0) for name in nodes}

@@ -9,7 +9,7 @@ from pydantic_settings import SettingsConfigDict
 
 from vgpu import names
 from vgpu.adapters.process import Address, Listening
-from vgpu.placement import Defaults
+from vgpu.placement.choose import Defaults
 from vgpu.policy import PackingPolicy
 
 Policy = Literal["binpack", "spread"]  # of an enum the command line would want the member's name

@@ -15,7 +15,7 @@ from extender import filter as filter_verb
 from extender.cluster import Cluster
 from extender.observed import Pod
 from extender.teller import Teller
-from vgpu.placement import Defaults
+from vgpu.placement.choose import Defaults
 
 PAUSE_S: Final = 0.02
 

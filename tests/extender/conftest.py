@@ -25,7 +25,7 @@ from vgpu import names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
-from vgpu.placement import Defaults
+from vgpu.placement.choose import Defaults
 from vgpu.simulator.api import server
 
 PODS = "/api/v1/namespaces/default/pods"

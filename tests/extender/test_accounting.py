@@ -23,7 +23,7 @@ from tests.extender.conftest import Clock, Leader
 from vgpu import names
 from vgpu.assignment import Assignment
 from vgpu.device import Node
-from vgpu.placement import Defaults
+from vgpu.placement.choose import Defaults
 
 NODE = "n1"
 SLICES = 4

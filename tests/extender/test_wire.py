@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from extender import observed, wire
 from extender.filter import Verdict
-from vgpu.placement import Refusal
+from vgpu.placement.choose import Refusal
 from vgpu.reasons import Reason
 
 POD = {"metadata": {"name": "p"}, "spec": {}}

@@ -8,9 +8,10 @@ guard: a pod without an assignment never starts, and one that does not fit besid
 from datetime import datetime, timedelta
 from typing import Final
 
-from vgpu import placement, request
+from vgpu import request
 from vgpu.device import Node
 from vgpu.errors import KubernetesError
+from vgpu.placement import choose
 from vgpu.simulator import holdings, nodes
 from vgpu.simulator.api import pods, resources, stamp
 from vgpu.simulator.api.cluster import Cluster
@@ -74,7 +75,7 @@ class Kubelet:
         asked, chosen = holdings.wanted(pod), holdings.assigned(pod)
         if asked is None or chosen is None:
             return UNASSIGNED
-        return "" if placement.verify(chosen, asked, holdings.state(self._node, self._running())) else UNFIT
+        return "" if choose.verify(chosen, asked, holdings.state(self._node, self._running())) else UNFIT
 
     async def _forget(self, pod: Json) -> None:
         try:

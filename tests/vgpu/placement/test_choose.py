@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import SLICE_MIB, card, container, node_state, pod, share_pods
-from vgpu import assignment, names, placement, request
+from vgpu import assignment, names, request
 from vgpu.assignment import Assignment, Grant
 from vgpu.device import CardMode
-from vgpu.placement import Defaults, Refusal
+from vgpu.placement import choose
+from vgpu.placement.choose import Defaults, Refusal
 from vgpu.policy import PackingPolicy, Wishes
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
@@ -34,13 +35,13 @@ def put(node: NodeState, chosen: Assignment, wanted: PodRequest) -> NodeState:
 
 
 def placed(obj: dict[str, Any], node: NodeState, policy: PackingPolicy = BINPACK) -> Assignment:
-    chosen = placement.place(asked(obj), node, policy)
+    chosen = choose.place(asked(obj), node, policy)
     assert isinstance(chosen, Assignment), chosen
     return chosen
 
 
 def refused(obj: dict[str, Any], node: NodeState) -> Refusal:
-    answer = placement.place(asked(obj), node, BINPACK)
+    answer = choose.place(asked(obj), node, BINPACK)
     assert isinstance(answer, Refusal), answer
     return answer
 
@@ -140,10 +141,10 @@ def test_no_card_is_ever_over_its_capacity_by_a_count_by_hand(pods: list[dict[st
     held: list[tuple[PodRequest, Assignment]] = []
     for obj in pods:
         wanted = asked(obj)
-        chosen = placement.place(wanted, node, wanted.wishes.gpu_policy or BINPACK)
+        chosen = choose.place(wanted, node, wanted.wishes.gpu_policy or BINPACK)
         if isinstance(chosen, Assignment):
             assert chosen.answers(wanted)
-            assert placement.verify(chosen, wanted, node)
+            assert choose.verify(chosen, wanted, node)
             node = put(node, chosen, wanted)
             held.append((wanted, chosen))
     for state in node.cards:
@@ -165,8 +166,8 @@ def test_no_card_is_ever_over_its_capacity_by_a_count_by_hand(pods: list[dict[st
 def test_init_containers_stand_on_the_anchors_cards_and_equal_questions_get_equal_answers(obj: dict[str, Any]) -> None:
     node = node_state(card(0), card(1), card(2))
     wanted = asked(obj)
-    chosen = placement.place(wanted, node, BINPACK)
-    assert chosen == placement.place(wanted, node, BINPACK)
+    chosen = choose.place(wanted, node, BINPACK)
+    assert chosen == choose.place(wanted, node, BINPACK)
     if isinstance(chosen, Assignment):
         anchor = [grant.gpu for grant in chosen.containers[wanted.anchor.name]]
         for each in wanted.containers:
@@ -180,16 +181,16 @@ def named(name: str, held: int) -> NodeState:
 
 def test_nodes_rank_by_policy_and_equals_in_one_fixed_order() -> None:
     nodes = [named("a", 0), named("b", 5), named("c", 2)]
-    assert placement.rank(nodes, Wishes(), Defaults()) == ["b", "c", "a"]
-    assert placement.rank(nodes, Wishes(node_policy=SPREAD), Defaults()) == ["a", "c", "b"]
-    assert placement.rank(nodes, Wishes(), Defaults(node_policy=SPREAD)) == ["a", "c", "b"]
+    assert choose.rank(nodes, Wishes(), Defaults()) == ["b", "c", "a"]
+    assert choose.rank(nodes, Wishes(node_policy=SPREAD), Defaults()) == ["a", "c", "b"]
+    assert choose.rank(nodes, Wishes(), Defaults(node_policy=SPREAD)) == ["a", "c", "b"]
     equals = [named(f"n{i}", 0) for i in range(10)]
-    assert placement.rank(equals, Wishes(), Defaults()) == placement.rank(equals[::-1], Wishes(), Defaults())
+    assert choose.rank(equals, Wishes(), Defaults()) == choose.rank(equals[::-1], Wishes(), Defaults())
 
 
 @given(st.integers(0, 60))
 def test_exactly_one_node_scores_best_and_none_is_out_of_range(count: int) -> None:
-    scored = placement.scores([f"n{i}" for i in range(count)])
+    scored = choose.scores([f"n{i}" for i in range(count)])
     assert list(scored.values()).count(10) == min(count, 1)
     assert all(0 <= score <= 10 for score in scored.values())
     assert sorted(scored.values(), reverse=True) == list(scored.values())

@@ -1,0 +1,1 @@
+"""Placement: which node and which cards a pod gets. Pure functions of a snapshot."""
