@@ -16,7 +16,7 @@ from extender.cluster import Cluster
 from extender.teller import Teller
 from extender.watches import Synced
 from extender.wire import MalformedCall
-from vgpu.placement.choose import Defaults
+from vgpu.placement.policies import DefaultPolicies
 
 JSON: Final = "application/json"
 NOT_READY: Final = "the first lists of the cluster are not complete"
@@ -31,7 +31,7 @@ class Verbs:
     """The verbs with what they look at: bytes to bytes."""
 
     cluster: Cluster
-    defaults: Defaults
+    defaults: DefaultPolicies
     binder: Binder
     teller: Teller
     watches: Synced

@@ -21,7 +21,8 @@ from vgpu import assignment, names, reasons
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
-from vgpu.placement.choose import Defaults, Refusal
+from vgpu.placement.choose import Refusal
+from vgpu.placement.policies import DefaultPolicies
 
 POST_TIMEOUT_S: Final = 3.0  # below kube-scheduler's httpTimeout, so that it hears the settled outcome
 GET_TIMEOUT_S: Final = 1.0
@@ -40,7 +41,7 @@ class Binder:
     """The extender's one effectful verb. Answers kube-scheduler's `Error` text: empty means bound."""
 
     def __init__(
-        self, client: Client, cluster: Cluster, defaults: Defaults, leader: Leader, sleep: Sleep = asyncio.sleep
+        self, client: Client, cluster: Cluster, defaults: DefaultPolicies, leader: Leader, sleep: Sleep = asyncio.sleep
     ) -> None:
         self._client = client
         self._cluster = cluster

@@ -7,7 +7,8 @@ from extender.answers import Answer
 from extender.cluster import Cluster
 from extender.observed import Pod
 from vgpu.assignment import Assignment
-from vgpu.placement.choose import Defaults, Refusal
+from vgpu.placement.choose import Refusal
+from vgpu.placement.policies import DefaultPolicies
 from vgpu.reasons import Reason
 from vgpu.share import NodeState
 
@@ -20,7 +21,7 @@ class Verdict:
     refused: dict[str, Refusal] = field(default_factory=dict)
 
 
-def filter_nodes(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: Defaults) -> Verdict:
+def filter_nodes(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: DefaultPolicies) -> Verdict:
     """Judge every node; names that are unknown are refused, never an error."""
     verdict = Verdict()
     judgement = _judgement(pod, cluster, defaults)
@@ -33,12 +34,12 @@ def filter_nodes(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: Def
     return verdict
 
 
-def judge(pod: Pod, node: str, cluster: Cluster, defaults: Defaults) -> Answer:
+def judge(pod: Pod, node: str, cluster: Cluster, defaults: DefaultPolicies) -> Answer:
     """Say where on one node a pod would land, or why it cannot. A pod that wants no GPU lands on nothing."""
     return _judgement(pod, cluster, defaults)(node)
 
 
-def _judgement(pod: Pod, cluster: Cluster, defaults: Defaults) -> Callable[[str], Answer]:
+def _judgement(pod: Pod, cluster: Cluster, defaults: DefaultPolicies) -> Callable[[str], Answer]:
     """What holds for every node is settled once: a pod that cannot be read is refused by all."""
     if pod.parsed.problems:
         return lambda _: Refusal(Reason.INVALID_REQUEST)
@@ -47,7 +48,7 @@ def _judgement(pod: Pod, cluster: Cluster, defaults: Defaults) -> Callable[[str]
         return lambda _: Assignment({})
     if not pod.is_admitted(cluster.slice_mib):
         return lambda _: Refusal(Reason.NOT_ADMITTED)
-    question = cluster.answers.to(request, request.wishes.gpu_policy or defaults.gpu_policy)
+    question = cluster.answers.to(request, defaults.gpu_policy_for(request.wishes))
 
     devices = request.devices(cluster.slice_mib)
 

@@ -9,7 +9,7 @@ from pydantic_settings import SettingsConfigDict
 
 from vgpu import names
 from vgpu.adapters.process import Address, Listening
-from vgpu.placement.choose import Defaults
+from vgpu.placement.policies import DefaultPolicies
 from vgpu.policy import PackingPolicy
 
 Policy = Literal["binpack", "spread"]  # of an enum the command line would want the member's name
@@ -44,9 +44,9 @@ class Settings(Listening):
     log_level: str = Field("info", description="debug, info, warning or error")
 
     @property
-    def defaults(self) -> Defaults:
+    def defaults(self) -> DefaultPolicies:
         """The cluster's policies."""
-        return Defaults(PackingPolicy(self.node_policy), PackingPolicy(self.gpu_policy))
+        return DefaultPolicies(PackingPolicy(self.node_policy), PackingPolicy(self.gpu_policy))
 
     @model_validator(mode="after")
     def _is_guarded(self) -> Self:

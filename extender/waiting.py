@@ -15,7 +15,7 @@ from extender import filter as filter_verb
 from extender.cluster import Cluster
 from extender.observed import Pod
 from extender.teller import Teller
-from vgpu.placement.choose import Defaults
+from vgpu.placement.policies import DefaultPolicies
 
 PAUSE_S: Final = 0.02
 
@@ -26,7 +26,7 @@ class Waiting:
     def __init__(
         self,
         cluster: Cluster,
-        defaults: Defaults,
+        defaults: DefaultPolicies,
         teller: Teller,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:

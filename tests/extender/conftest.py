@@ -25,7 +25,7 @@ from vgpu import names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
-from vgpu.placement.choose import Defaults
+from vgpu.placement.policies import DefaultPolicies
 from vgpu.simulator.api import server
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -203,10 +203,12 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
             await add_node(client, name)
         cluster = Cluster(256, clock)
         teller = Teller(client, clock, lambda: datetime.now(UTC))
-        waiting = Waiting(cluster, Defaults(), teller)
+        waiting = Waiting(cluster, DefaultPolicies(), teller)
         watches = watching.watches(client, cluster, waiting, teller, names.NAMESPACE)
         leader = Leader()
-        verbs = Verbs(cluster, Defaults(), Binder(client, cluster, Defaults(), leader, clock.sleep), teller, watches)
+        verbs = Verbs(
+            cluster, DefaultPolicies(), Binder(client, cluster, DefaultPolicies(), leader, clock.sleep), teller, watches
+        )
         tasks = [asyncio.create_task(each.run()) for each in (watches, teller, waiting)]
         await watches.wait()
         yield World(client, cluster, clock, watches, leader, verbs, tasks[0])

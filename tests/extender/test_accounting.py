@@ -23,7 +23,7 @@ from tests.extender.conftest import Clock, Leader
 from vgpu import names
 from vgpu.assignment import Assignment
 from vgpu.device import Node
-from vgpu.placement.choose import Defaults
+from vgpu.placement.policies import DefaultPolicies
 
 NODE = "n1"
 SLICES = 4
@@ -48,7 +48,7 @@ class Accounting(RuleBasedStateMachine):
         self.cluster.upsert_inventories(Inventory(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
         self.cluster.nodes[NODE] = KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1})
         client: Any = None  # only the step that takes is tried here; it speaks to nobody
-        self.binder = Binder(client, self.cluster, Defaults(), Leader())
+        self.binder = Binder(client, self.cluster, DefaultPolicies(), Leader())
         self.truth: dict[str, Pod] = {}
         self.unknown: list[Posted] = []
         self.unseen: deque[tuple[str, Pod]] = deque()

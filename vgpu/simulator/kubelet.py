@@ -11,7 +11,7 @@ from typing import Final
 from vgpu import request
 from vgpu.device import Node
 from vgpu.errors import KubernetesError
-from vgpu.placement import choose
+from vgpu.placement import fit
 from vgpu.simulator import holdings, nodes
 from vgpu.simulator.api import pods, resources, stamp
 from vgpu.simulator.api.cluster import Cluster
@@ -75,7 +75,7 @@ class Kubelet:
         asked, chosen = holdings.wanted(pod), holdings.assigned(pod)
         if asked is None or chosen is None:
             return UNASSIGNED
-        return "" if choose.verify(chosen, asked, holdings.state(self._node, self._running())) else UNFIT
+        return "" if fit.carries(holdings.state(self._node, self._running()), chosen, asked) else UNFIT
 
     async def _forget(self, pod: Json) -> None:
         try:

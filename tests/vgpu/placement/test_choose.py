@@ -11,9 +11,9 @@ from tests.strategies import SLICE_MIB, card, container, node_state, pod, share_
 from vgpu import assignment, names, request
 from vgpu.assignment import Assignment, Grant
 from vgpu.device import CardMode
-from vgpu.placement import choose
-from vgpu.placement.choose import Defaults, Refusal
-from vgpu.policy import PackingPolicy, Wishes
+from vgpu.placement import choose, fit
+from vgpu.placement.choose import Refusal
+from vgpu.policy import PackingPolicy
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
 from vgpu.share import NodeState, Usage
@@ -144,7 +144,7 @@ def test_no_card_is_ever_over_its_capacity_by_a_count_by_hand(pods: list[dict[st
         chosen = choose.place(wanted, node, wanted.wishes.gpu_policy or BINPACK)
         if isinstance(chosen, Assignment):
             assert chosen.answers(wanted)
-            assert choose.verify(chosen, wanted, node)
+            assert fit.carries(node, chosen, wanted)
             node = put(node, chosen, wanted)
             held.append((wanted, chosen))
     for state in node.cards:
@@ -173,24 +173,3 @@ def test_init_containers_stand_on_the_anchors_cards_and_equal_questions_get_equa
         for each in wanted.containers:
             if each.kind is request.ContainerKind.INIT:
                 assert [grant.gpu for grant in chosen.containers[each.name]] == anchor
-
-
-def named(name: str, held: int) -> NodeState:
-    return node_state(card(0, held_slices=held), name=name)
-
-
-def test_nodes_rank_by_policy_and_equals_in_one_fixed_order() -> None:
-    nodes = [named("a", 0), named("b", 5), named("c", 2)]
-    assert choose.rank(nodes, Wishes(), Defaults()) == ["b", "c", "a"]
-    assert choose.rank(nodes, Wishes(node_policy=SPREAD), Defaults()) == ["a", "c", "b"]
-    assert choose.rank(nodes, Wishes(), Defaults(node_policy=SPREAD)) == ["a", "c", "b"]
-    equals = [named(f"n{i}", 0) for i in range(10)]
-    assert choose.rank(equals, Wishes(), Defaults()) == choose.rank(equals[::-1], Wishes(), Defaults())
-
-
-@given(st.integers(0, 60))
-def test_exactly_one_node_scores_best_and_none_is_out_of_range(count: int) -> None:
-    scored = choose.scores([f"n{i}" for i in range(count)])
-    assert list(scored.values()).count(10) == min(count, 1)
-    assert all(0 <= score <= 10 for score in scored.values())
-    assert sorted(scored.values(), reverse=True) == list(scored.values())
