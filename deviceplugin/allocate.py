@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from deviceplugin import devices
+from deviceplugin import device_ids
 from deviceplugin.files import LIBRARY_IN_CONTAINER, Files
 from vgpu.adapters.nvml import Gpu
 
@@ -66,14 +66,14 @@ def prefer(
     IDs that somebody is listed to hold are never chosen, even where the kubelet offers them. Fewer come back where the
     cards have no more; the kubelet then fills up as it likes, and the proof refuses.
     """
-    chosen = sorted(must, key=devices.order)[:size]
+    chosen = sorted(must, key=device_ids.order)[:size]
     free = set(available) - set(must) - set(held)
     for gpu in gpus:
-        room = size // len(gpus) - devices.by_gpu(chosen)[gpu]
-        here = (each for each in free if devices.gpu_of(each) == gpu)
-        chosen += sorted(here, key=devices.order)[: max(0, room)]
+        room = size // len(gpus) - device_ids.by_gpu(chosen)[gpu]
+        here = (each for each in free if device_ids.gpu_of(each) == gpu)
+        chosen += sorted(here, key=device_ids.order)[: max(0, room)]
     if not gpus:
-        chosen += sorted(free, key=devices.order)
+        chosen += sorted(free, key=device_ids.order)
     return chosen[:size]
 
 
@@ -84,7 +84,7 @@ def plan(ids: Iterable[str], gpus: Iterable[Gpu], allocation: str, outfit: Outfi
     container's cgroup keep them open.
     """
     files, library = outfit.files, outfit.library
-    wanted = set(devices.by_gpu(ids))
+    wanted = set(device_ids.by_gpu(ids))
     cards = sorted((gpu for gpu in gpus if gpu.card.uuid in wanted), key=lambda gpu: gpu.card.index)
     uuids = [gpu.card.uuid for gpu in cards] or sorted(wanted)
     mounts = (

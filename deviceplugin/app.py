@@ -22,6 +22,7 @@ from deviceplugin.allocations import Allocations
 from deviceplugin.arbiter import Arbiter
 from deviceplugin.cleaning import Cleaner
 from deviceplugin.cluster import Cluster
+from deviceplugin.devices import DeviceLists
 from deviceplugin.files import Files
 from deviceplugin.health import Diagnosis, Driver, Health
 from deviceplugin.holders import Holders
@@ -104,12 +105,13 @@ class Plugin:
         prover = Prover(
             pods, self._holders, allocations, self._inventory, self._occupancy, cluster, files, self._reports.refused
         )
+        devices = DeviceLists(self._inventory)
         self._streams = {resource: Stream() for resource in names.KUBELET_RESOURCES}
         directory = settings.kubelet_dir / "device-plugins"
         self._servers = {
             resource: Server(
                 directory / "vgpushare" / _SOCKETS[resource],
-                Servicer(resource, self._inventory, admission, prover, stream),
+                Servicer(resource, self._inventory, devices, admission, prover, stream),
             )
             for resource, stream in self._streams.items()
         }

@@ -1,6 +1,6 @@
 """What this node's cards are, how they are and who holds them; and who waits to hear of a change.
 
-Each ListAndWatch stream waits for the next list of its devices, the status for any change.
+The streams to the kubelet and the status of the GPUNode wait here for changes.
 """
 
 import asyncio
@@ -8,17 +8,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from deviceplugin import devices
-from deviceplugin.devices import NOTHING_HELD, Device, Held
-from vgpu import names
+from deviceplugin import device_ids
 from vgpu.adapters.nvml import Gpu
 
 MIG: Final = "MIGEnabled"
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """IDs that containers hold, by the kubelet's word or by ours where it has not yet spoken."""
+
+    slices: frozenset[str] = frozenset()
+    cards: frozenset[str] = frozenset()
+
+    def slices_of(self, gpu: str) -> int:
+        """How many slices of a card are held."""
+        return sum(device_ids.gpu_of(each) == gpu for each in self.slices)
+
+
+NOTHING_HELD: Final = Held()
+
+
+@dataclass(frozen=True, slots=True)
 class State:
-    """Everything that decides what is advertised.
+    """Everything that is known of the cards.
 
     Attributes:
         gpus: every card that has been seen since the start, by index.
@@ -37,7 +50,6 @@ class Inventory:
     def __init__(self, slice_mib: int) -> None:
         self.slice_mib = slice_mib
         self.state = State()
-        self._lists: dict[str, tuple[Device, ...]] = dict.fromkeys(names.KUBELET_RESOURCES, ())
         self._changed = asyncio.Event()
 
     def set_gpus(self, gpus: tuple[Gpu, ...], ailments: Mapping[str, str]) -> None:
@@ -55,10 +67,6 @@ class Inventory:
         """The cards, by index."""
         return self.state.gpus
 
-    def devices(self, resource: str) -> tuple[Device, ...]:
-        """What to advertise of a resource now."""
-        return self._lists[resource]
-
     async def wait(self) -> None:
         """Return when something has changed since the call."""
         await self._changed.wait()
@@ -66,11 +74,6 @@ class Inventory:
     def _update(self, state: State) -> None:
         if state == self.state:
             return
-        before, self.state = self.state, state
-        if (before.gpus, before.ailments) != (state.gpus, state.ailments):  # holders come and go, the lists stay
-            self._lists = {
-                resource: devices.advertised(resource, state.gpus, self.slice_mib, state.ailments)
-                for resource in names.KUBELET_RESOURCES
-            }
+        self.state = state
         self._changed.set()
         self._changed = asyncio.Event()

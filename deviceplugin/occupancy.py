@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from deviceplugin import allocations as records
-from deviceplugin import devices, proof
+from deviceplugin import device_ids, proof
 from deviceplugin.allocations import Allocation, Allocations
-from deviceplugin.devices import Held
 from deviceplugin.guard import Usages
 from deviceplugin.holders import Holders
 from deviceplugin.identity import Listing
-from deviceplugin.inventory import Inventory
+from deviceplugin.inventory import Held, Inventory
 from deviceplugin.pods import BoundPod, Pods
 from deviceplugin.refusal import Refusal
 from vgpu import assignment as codec
@@ -67,8 +66,8 @@ class Occupancy:
     def _stray(self, held: Mapping[str, Mapping[str, frozenset[str]]]) -> Usages:
         """What a pod takes that was deleted by force and still runs: its slices, and at least the card's idleness."""
         mib = self._inventory.slice_mib
-        slices = devices.by_gpu(each for one in held.values() for each in one.get(names.SLICE, ()))
-        cards = devices.by_gpu(each for one in held.values() for each in one.get(names.CARD, ()))
+        slices = device_ids.by_gpu(each for one in held.values() for each in one.get(names.SLICE, ()))
+        cards = device_ids.by_gpu(each for one in held.values() for each in one.get(names.CARD, ()))
         shared = {gpu: Usage(slices=count, memory_mib=count * mib, shares=1) for gpu, count in slices.items()}
         return shared | {gpu: Usage(wholes=1) for gpu in cards}
 

@@ -10,7 +10,7 @@ import grpc
 from deviceplugin.admission import Admission
 from deviceplugin.allocate import Plan
 from deviceplugin.api import deviceplugin_pb2 as api
-from deviceplugin.devices import Device
+from deviceplugin.devices import Device, DeviceLists
 from deviceplugin.inventory import Inventory
 from deviceplugin.prestart import Prover
 from deviceplugin.registration import Stream
@@ -29,10 +29,17 @@ class Servicer:
     """One resource's answers to the kubelet."""
 
     def __init__(
-        self, resource: str, inventory: Inventory, admission: Admission, prover: Prover, stream: Stream
+        self,
+        resource: str,
+        inventory: Inventory,
+        devices: DeviceLists,
+        admission: Admission,
+        prover: Prover,
+        stream: Stream,
     ) -> None:
         self._resource = resource
         self._inventory = inventory
+        self._devices = devices
         self._admission = admission
         self._prover = prover
         self._stream = stream
@@ -47,7 +54,7 @@ class Servicer:
         try:
             sent: tuple[Device, ...] | None = None
             while True:
-                listed = self._inventory.devices(self._resource)
+                listed = self._devices.of(self._resource)
                 if listed == sent:
                     await self._inventory.wait()
                     continue

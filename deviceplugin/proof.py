@@ -6,7 +6,7 @@ What is proven here leads to limits; what is not is refused by name, and never r
 from collections import Counter
 from collections.abc import Sequence
 
-from deviceplugin import devices
+from deviceplugin import device_ids
 from deviceplugin.allocations import Allocation
 from deviceplugin.pods import BoundPod, Want
 from deviceplugin.refusal import Mismatch, Refusal
@@ -56,10 +56,10 @@ def card_mismatch(
         return Refusal(Mismatch.CARD_MISMATCH, f"container {container} holds devices and was assigned none")
     each = 1 if asked.whole else request.slices(asked, slice_mib)
     decided = Counter({grant.gpu: each for grant in grants})
-    if devices.by_gpu(ids) == decided:
+    if device_ids.by_gpu(ids) == decided:
         return None
     return Refusal(
-        Mismatch.CARD_MISMATCH, f"the kubelet gave {_words(devices.by_gpu(ids))}; assigned: {_words(decided)}"
+        Mismatch.CARD_MISMATCH, f"the kubelet gave {_words(device_ids.by_gpu(ids))}; assigned: {_words(decided)}"
     )
 
 

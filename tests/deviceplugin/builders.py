@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from deviceplugin import devices, pods
+from deviceplugin import device_ids, pods
 from deviceplugin.allocations import Allocation, Holder
 from deviceplugin.pods import BoundPod
 from tests import strategies
@@ -27,7 +27,7 @@ def gpu(number: int, memory_mib: int = 2048, *, mig: bool = False) -> Gpu:
 
 
 def slices(number: int, *places: int) -> frozenset[str]:
-    return frozenset(devices.slice_id(uuid(number), place) for place in places)
+    return frozenset(device_ids.slice_id(uuid(number), place) for place in places)
 
 
 def manifest(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin import allocate, devices
+from deviceplugin import allocate, device_ids
 from deviceplugin.allocate import DeviceList, Outfit
 from deviceplugin.files import Files
 from tests.deviceplugin.builders import gpu, slices, uuid
@@ -34,9 +34,9 @@ def test_preferred_ids_are_offered_unheld_and_on_the_cards(
     assert set(chosen) <= offered
     assert not set(chosen) & (taken - insisted)
     assert len(insisted & set(chosen)) == min(len(insisted), size)
-    room = Counter(devices.by_gpu(offered - (taken - insisted)))
-    assert all(devices.by_gpu(chosen)[uuid(n)] == min(each, room[uuid(n)]) for n in cards if each >= len(insisted))
-    assert {devices.gpu_of(one) for one in chosen} <= {uuid(n) for n in cards}
+    room = Counter(device_ids.by_gpu(offered - (taken - insisted)))
+    assert all(device_ids.by_gpu(chosen)[uuid(n)] == min(each, room[uuid(n)]) for n in cards if each >= len(insisted))
+    assert {device_ids.gpu_of(one) for one in chosen} <= {uuid(n) for n in cards}
 
 
 def test_lowest_numbers_come_first() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deviceplugin import allocations, cleaning, occupancy
 from deviceplugin.allocations import Allocations, Holder
-from deviceplugin.devices import Held
+from deviceplugin.inventory import Held
 from tests.deviceplugin.builders import allocation, bound, slices, uuid
 from vgpu import names
 from vgpu.errors import MalformedError

@@ -12,11 +12,10 @@ from deviceplugin.admission import Admission
 from deviceplugin.allocate import Outfit
 from deviceplugin.allocations import Allocation, Allocations, Holder
 from deviceplugin.cleaning import Cleaner
-from deviceplugin.devices import Held
 from deviceplugin.files import Files
 from deviceplugin.holders import Holders
 from deviceplugin.identity import Listing
-from deviceplugin.inventory import Inventory
+from deviceplugin.inventory import Held, Inventory
 from deviceplugin.occupancy import Occupancy
 from deviceplugin.podresources import Holdings
 from deviceplugin.pods import BoundPod, Name, Pods
