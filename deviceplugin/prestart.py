@@ -6,16 +6,17 @@ gets a fresh region and its limits; what is not is refused, and the kubelet show
 
 from collections.abc import Callable, Sequence
 
-from deviceplugin import guard, proof, witness
+from deviceplugin import guard, init_chains, proof, witness
 from deviceplugin.allocations import Allocation, Allocations, Holder
 from deviceplugin.cluster import Fetcher
 from deviceplugin.files import Files
 from deviceplugin.holders import Holders
+from deviceplugin.init_chains import Chain
 from deviceplugin.inventory import Inventory
 from deviceplugin.occupancy import Occupancy
 from deviceplugin.pods import BoundPod, Name, Pods
 from deviceplugin.refusal import Mismatch, Refusal
-from deviceplugin.witness import Chain, Witness
+from deviceplugin.witness import Witness
 from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
 
@@ -57,7 +58,7 @@ class Prover:
         pod = await self._pod(found.key, chains)
         if isinstance(pod, Refusal):
             return pod
-        chain = _chain_of(pod, chains)
+        chain = init_chains.chain_of(pod, chains)
         refusal = await self._first_holder(resource, ids, pod, chain) or self._admit(pod, chain, found.listed)
         if refusal is not None:
             self._report(pod, refusal)
@@ -95,7 +96,7 @@ class Prover:
         assignment = proof.assignment_of(pod)
         if isinstance(assignment, Refusal):
             return assignment
-        pairs = list(zip(chain, proof.members(pod, chain, listed), strict=True))
+        pairs = list(zip(chain, init_chains.members(pod, chain, listed), strict=True))
         refusal = self._mismatch(pod, assignment, pairs) or guard.check(
             self._inventory.gpus(),
             self._inventory.slice_mib,
@@ -129,10 +130,3 @@ class Prover:
             self._files.prepare(allocation.id)
             limits = proof.limits_for(request, asked, assignment.containers[container])
             self._files.write_limits(allocation.id, limits)
-
-
-def _chain_of(pod: BoundPod, chains: Sequence[Chain]) -> Chain:
-    """The pod's own chain; else the newest, whose holder had been guessed wrong."""
-    own = (chain for chain in chains if any(each.holder and each.holder.uid == pod.uid for each in chain))
-    unproven = (chain for chain in chains if not any(each.is_proven for each in chain))
-    return next(own, None) or next(unproven, None) or chains[0]

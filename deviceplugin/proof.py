@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from deviceplugin import device_ids
-from deviceplugin.allocations import Allocation
-from deviceplugin.pods import BoundPod, Want
+from deviceplugin.pods import BoundPod
 from deviceplugin.refusal import Mismatch, Refusal
 from vgpu import assignment as codec
 from vgpu.assignment import Assignment, Grant
@@ -16,7 +15,7 @@ from vgpu.errors import MalformedAssignment
 from vgpu.limits import MAX_CORES, CardLimit, Limits
 from vgpu.policy import ComputePolicy, MemoryPolicy
 from vgpu.quantity import MIB
-from vgpu.request import ContainerKind, ContainerRequest, PodRequest
+from vgpu.request import ContainerRequest, PodRequest
 
 
 def assignment_of(pod: BoundPod) -> Assignment | Refusal:
@@ -63,23 +62,6 @@ def card_mismatch(
     )
 
 
-def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> list[str]:
-    """Name the containers that a chain's allocations of the same IDs are for, in order.
-
-    Only the last can be an app container or a sidecar, and then pod-resources lists it (`listed`); those before it are
-    init containers. Where nothing is listed all are, by name as remembered if the pod was guessed right.
-    """
-    resource, amount = chain[-1].resource, len(chain[-1].ids)
-    inits = _inits_before(pod, resource, listed)
-    if listed is not None:
-        earlier = len(chain) - 1
-        return [*inits[len(inits) - earlier :], listed] if earlier <= len(inits) else [listed] * len(chain)
-    if all(each.holder is not None and each.holder.uid == pod.uid for each in chain):
-        return [each.holder.container for each in chain if each.holder]
-    fitting = [want.container for want in pod.wants if want.container in inits and want.amount == amount]
-    return (fitting + [""] * len(chain))[: len(chain)]
-
-
 def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequence[Grant]) -> Limits:
     """What is enforced on a container: exact MiB and percent per card; a whole card has no limit."""
     wishes = request.wishes
@@ -99,16 +81,6 @@ def _card_limit(grant: Grant) -> CardLimit:
     if grant.whole:
         return CardLimit(grant.gpu, None, MAX_CORES)
     return CardLimit(grant.gpu, grant.memory_mib * MIB, grant.cores or 0)
-
-
-def _inits_before(pod: BoundPod, resource: str, container: str | None) -> list[str]:
-    """Init containers before one, or all."""
-    before: list[Want] = []
-    for want in pod.wants:
-        if want.container == container:
-            break
-        before.append(want)
-    return [want.container for want in before if want.resource == resource and want.kind is ContainerKind.INIT]
 
 
 def _words(counts: Counter[str]) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from deviceplugin.allocations import Allocation, Holder
+from deviceplugin.allocations import Holder
 from deviceplugin.holders import Holders
+from deviceplugin.init_chains import Chain
 from deviceplugin.podresources import Holdings
 from deviceplugin.pods import Name, Pods
 from deviceplugin.refusal import Mismatch, Refusal
@@ -16,8 +17,6 @@ from vgpu.request import ContainerKind
 _LIST_WAIT_S: Final = 10.0  # the kubelet gives PreStartContainer 30
 
 log = logging.getLogger(__name__)
-
-Chain = tuple[Allocation, ...]
 
 
 @dataclass(frozen=True, slots=True)

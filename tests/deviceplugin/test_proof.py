@@ -7,7 +7,7 @@ import pytest
 from deviceplugin import proof
 from deviceplugin.pods import BoundPod
 from deviceplugin.refusal import Mismatch, Refusal
-from tests.deviceplugin.builders import SLICE_MIB, allocation, bound, plain, sidecar, slices, uuid
+from tests.deviceplugin.builders import SLICE_MIB, bound, plain, slices, uuid
 from tests.strategies import container
 from vgpu import names
 from vgpu.assignment import Assignment
@@ -65,22 +65,6 @@ def test_a_whole_card_is_one_id() -> None:
     pod = bound("p", container(gpu=1), gpus=1)
     assert mismatch(pod, frozenset({uuid(1)})) == ""
     assert mismatch(pod, frozenset({uuid(0)}))
-
-
-def test_members_of_a_chain_end_with_the_listed_container() -> None:
-    pod = bound("p", container("app", gpu_mem=512), init=(container("a", gpu_mem=512), container("b", gpu_mem=512)))
-    chain = [allocation(slices(0, 0, 1), sequence=n, chain="c") for n in range(3)]
-    assert proof.members(pod, chain, "app") == ["a", "b", "app"]
-    assert proof.members(pod, chain[:1], "app") == ["app"]
-    assert proof.members(pod, chain[:1], None) == ["a"]
-    remembered = [allocation(slices(0, 0, 1), pod, "b")]
-    assert proof.members(pod, remembered, None) == ["b"]
-
-
-def test_members_of_an_init_container_whose_ids_went_to_a_sidecar() -> None:
-    pod = bound("p", container("app", gpu_mem=512), init=(container("a", gpu_mem=512), sidecar("s", gpu_mem=256)))
-    assert proof.members(pod, [allocation(slices(0, 0, 1))], None) == ["a"]
-    assert proof.members(pod, [allocation(slices(0, 0))], "s") == ["s"]
 
 
 def limits(pod: BoundPod) -> Limits:
