@@ -8,17 +8,18 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from deviceplugin import allocate, proof
+from deviceplugin import allocate
 from deviceplugin.allocate import Outfit, Plan
-from deviceplugin.allocations import Allocation, Allocations, Holder
-from deviceplugin.cluster import Fetcher
 from deviceplugin.holders import Holders
 from deviceplugin.identity import Choice
-from deviceplugin.inventory import Inventory
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.pods import Pods
-from deviceplugin.refusal import Refusal
 from deviceplugin.search import Search
+from vgpu.node import proof
+from vgpu.node.allocations import Allocation, Allocations, Holder
+from vgpu.node.cluster import Fetcher
+from vgpu.node.inventory import Inventory
+from vgpu.node.pods import Pods
+from vgpu.node.refusal import Refusal
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from deviceplugin import device_ids
-from deviceplugin.files import LIBRARY_IN_CONTAINER, Files
 from vgpu.adapters.nvml import Gpu
+from vgpu.node import device_ids
+from vgpu.node.files import LIBRARY_IN_CONTAINER, Files
 
 _CONTROL_NODES: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 

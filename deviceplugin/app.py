@@ -13,35 +13,35 @@ from functools import partial
 from typing import Any, Final
 
 import vgpu
-from deviceplugin import cluster as clusters
-from deviceplugin import pods as bound
-from deviceplugin import watermarks
 from deviceplugin.admission import Admission
 from deviceplugin.allocate import DeviceList, Outfit
-from deviceplugin.allocations import Allocations
-from deviceplugin.arbiter import Arbiter
 from deviceplugin.cleaning import Cleaner
-from deviceplugin.cluster import Cluster
 from deviceplugin.devices import DeviceLists
-from deviceplugin.files import Files
-from deviceplugin.health import Diagnosis, Driver, Health
 from deviceplugin.holders import Holders
-from deviceplugin.inventory import Inventory
-from deviceplugin.nodelease import NodeLease
 from deviceplugin.occupancy import Occupancy
 from deviceplugin.plugin import Server, Servicer
 from deviceplugin.podresources import PodResources
-from deviceplugin.pods import Pods
-from deviceplugin.presence import Presence
 from deviceplugin.prestart import Prover
 from deviceplugin.registration import Registration, Stream
-from deviceplugin.reports import Reports
 from deviceplugin.settings import Settings
-from deviceplugin.status import Status
-from deviceplugin.watermarks import Watermarks
 from vgpu import names
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
+from vgpu.node import cluster as clusters
+from vgpu.node import pods as bound
+from vgpu.node import watermarks
+from vgpu.node.allocations import Allocations
+from vgpu.node.arbiter import Arbiter
+from vgpu.node.cluster import Cluster
+from vgpu.node.files import Files
+from vgpu.node.health import Diagnosis, Driver, Health
+from vgpu.node.inventory import Inventory
+from vgpu.node.nodelease import NodeLease
+from vgpu.node.pods import Pods
+from vgpu.node.presence import Presence
+from vgpu.node.reports import Reports
+from vgpu.node.status import Status
+from vgpu.node.watermarks import Watermarks
 
 _SYNC_S: Final = 0.5
 _SOCKETS: Final = {names.SLICE: "slice.sock", names.CARD: "card.sock"}

@@ -3,10 +3,10 @@
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-from deviceplugin import device_ids
-from deviceplugin.inventory import Inventory, State
 from vgpu import names
 from vgpu.adapters.nvml import Gpu
+from vgpu.node import device_ids
+from vgpu.node.inventory import Inventory, State
 
 
 @dataclass(frozen=True, slots=True)

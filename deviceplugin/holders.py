@@ -15,8 +15,8 @@ from typing import Final, Protocol
 
 from deviceplugin.identity import Listing
 from deviceplugin.podresources import Holdings
-from deviceplugin.pods import Name
 from vgpu.errors import KubeletError
+from vgpu.node.pods import Name
 
 POLL_S: Final = 1.0
 _SETTLE_S: Final = 0.25  # by then the kubelet has written down what Get does not show, as an init container's IDs

@@ -8,7 +8,7 @@ one and marked doubtful; the proof at PreStartContainer decides.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from deviceplugin.pods import BoundPod, Name, Want
+from vgpu.node.pods import BoundPod, Name, Want
 from vgpu.request import ContainerKind
 
 # What pod-resources lists: pod -> container -> resource -> IDs. Init containers are never in it.

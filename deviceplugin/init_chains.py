@@ -6,8 +6,8 @@ GetPreferredAllocation precedes. So one set of IDs may belong to several contain
 
 from collections.abc import Sequence
 
-from deviceplugin.allocations import Allocation
-from deviceplugin.pods import BoundPod, Want
+from vgpu.node.allocations import Allocation
+from vgpu.node.pods import BoundPod, Want
 from vgpu.request import ContainerKind
 
 Chain = tuple[Allocation, ...]

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from deviceplugin import allocations as records
-from deviceplugin import device_ids, proof
-from deviceplugin.allocations import Allocation, Allocations
-from deviceplugin.guard import Usages
 from deviceplugin.holders import Holders
 from deviceplugin.identity import Listing
-from deviceplugin.inventory import Held, Inventory
-from deviceplugin.pods import BoundPod, Pods
-from deviceplugin.refusal import Refusal
 from vgpu import assignment as codec
 from vgpu import names
+from vgpu.node import allocations as records
+from vgpu.node import device_ids, proof
+from vgpu.node.allocations import Allocation, Allocations
+from vgpu.node.guard import Usages
+from vgpu.node.inventory import Held, Inventory
+from vgpu.node.pods import BoundPod, Pods
+from vgpu.node.refusal import Refusal
 from vgpu.share import Usage
 
 _IN_FLIGHT_S = 5.0  # an allocation this young may not be listed yet; where its holder is known, the pod tells

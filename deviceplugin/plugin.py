@@ -11,9 +11,9 @@ from deviceplugin.admission import Admission
 from deviceplugin.allocate import Plan
 from deviceplugin.api import deviceplugin_pb2 as api
 from deviceplugin.devices import Device, DeviceLists
-from deviceplugin.inventory import Inventory
 from deviceplugin.prestart import Prover
 from deviceplugin.registration import Stream
+from vgpu.node.inventory import Inventory
 
 _SERVICE: Final = "v1beta1.DevicePlugin"
 _OPTIONS: Final = [("grpc.max_receive_message_length", -1)]  # GetPreferredAllocation carries every free ID

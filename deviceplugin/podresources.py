@@ -13,9 +13,9 @@ import grpc
 
 from deviceplugin.api import podresources_pb2 as api
 from deviceplugin.identity import Listing
-from deviceplugin.pods import Name
 from vgpu import names
 from vgpu.errors import KubeletError
+from vgpu.node.pods import Name
 
 T = TypeVar("T")
 

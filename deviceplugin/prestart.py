@@ -6,19 +6,20 @@ gets a fresh region and its limits; what is not is refused, and the kubelet show
 
 from collections.abc import Callable, Sequence
 
-from deviceplugin import guard, init_chains, proof, witness
-from deviceplugin.allocations import Allocation, Allocations, Holder
-from deviceplugin.cluster import Fetcher
-from deviceplugin.files import Files
+from deviceplugin import init_chains, witness
 from deviceplugin.holders import Holders
 from deviceplugin.init_chains import Chain
-from deviceplugin.inventory import Inventory
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.pods import BoundPod, Name, Pods
-from deviceplugin.refusal import Mismatch, Refusal
 from deviceplugin.witness import Witness
 from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
+from vgpu.node import guard, proof
+from vgpu.node.allocations import Allocation, Allocations, Holder
+from vgpu.node.cluster import Fetcher
+from vgpu.node.files import Files
+from vgpu.node.inventory import Inventory
+from vgpu.node.pods import BoundPod, Name, Pods
+from vgpu.node.refusal import Mismatch, Refusal
 
 Report = Callable[[BoundPod, Refusal], None]
 

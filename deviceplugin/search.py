@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from deviceplugin import identity
-from deviceplugin.allocations import Allocations
-from deviceplugin.cluster import Fetcher
 from deviceplugin.identity import Choice, Listing
-from deviceplugin.pods import Name, Pods
 from vgpu.errors import KubeletError, KubernetesError
+from vgpu.node.allocations import Allocations
+from vgpu.node.cluster import Fetcher
+from vgpu.node.pods import Name, Pods
 
 DEADLINE_S: Final = 1.0
 _WATCH_LAG_S: Final = 0.05

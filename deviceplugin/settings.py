@@ -7,9 +7,9 @@ from typing import Literal, Self
 from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from deviceplugin.files import LIBRARY
-from deviceplugin.watermarks import Watermark
 from vgpu import names
+from vgpu.node.files import LIBRARY
+from vgpu.node.watermarks import Watermark
 
 _ARBITER = "vgpu-arbiter"
 

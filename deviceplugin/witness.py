@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from deviceplugin.allocations import Holder
 from deviceplugin.holders import Holders
 from deviceplugin.init_chains import Chain
 from deviceplugin.podresources import Holdings
-from deviceplugin.pods import Name, Pods
-from deviceplugin.refusal import Mismatch, Refusal
 from vgpu.errors import KubeletError
+from vgpu.node.allocations import Holder
+from vgpu.node.pods import Name, Pods
+from vgpu.node.refusal import Mismatch, Refusal
 from vgpu.request import ContainerKind
 
 _LIST_WAIT_S: Final = 10.0  # the kubelet gives PreStartContainer 30

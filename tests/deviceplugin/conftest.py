@@ -18,8 +18,8 @@ import pytest
 
 from deviceplugin.app import Clocks, Plugin
 from deviceplugin.settings import Settings
-from tests.deviceplugin.builders import NODE, gpu, manifest
 from tests.deviceplugin.kubelet import Kubelet
+from tests.vgpu.node.builders import NODE, gpu, manifest
 from vgpu import limits, names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client

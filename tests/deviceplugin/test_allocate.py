@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin import allocate, device_ids
+from deviceplugin import allocate
 from deviceplugin.allocate import DeviceList, Outfit
-from deviceplugin.files import Files
-from tests.deviceplugin.builders import gpu, slices, uuid
+from tests.vgpu.node.builders import gpu, slices, uuid
+from vgpu.node import device_ids
+from vgpu.node.files import Files
 
 numbers = st.sets(st.integers(0, 7))
 

@@ -3,11 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin import device_ids, devices
+from deviceplugin import devices
 from deviceplugin.devices import DeviceLists
-from deviceplugin.inventory import Held, Inventory
-from tests.deviceplugin.builders import SLICE_MIB, gpu, slices, uuid
+from tests.vgpu.node.builders import SLICE_MIB, gpu, slices, uuid
 from vgpu import names
+from vgpu.node import device_ids
+from vgpu.node.inventory import Held, Inventory
 
 GPUS = [gpu(n) for n in range(3)]
 

@@ -9,8 +9,8 @@ import pytest
 from deviceplugin.holders import Holders
 from deviceplugin.identity import Listing
 from deviceplugin.podresources import Holdings
-from deviceplugin.pods import Name
 from vgpu import names
+from vgpu.node.pods import Name
 
 IDS = frozenset({"a", "b"})
 

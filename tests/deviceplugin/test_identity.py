@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from deviceplugin import identity
 from deviceplugin.identity import Choice
-from deviceplugin.pods import BoundPod
-from tests.deviceplugin.builders import bound, plain, sidecar, slices
 from tests.strategies import container
+from tests.vgpu.node.builders import bound, plain, sidecar, slices
 from vgpu import names
+from vgpu.node.pods import BoundPod
 
 
 def nobody(_: str, __: str) -> bool:

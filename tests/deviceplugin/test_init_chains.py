@@ -1,8 +1,8 @@
 """Which containers a chain of allocations is for."""
 
 from deviceplugin import init_chains
-from tests.deviceplugin.builders import allocation, bound, sidecar, slices
 from tests.strategies import container
+from tests.vgpu.node.builders import allocation, bound, sidecar, slices
 
 
 def test_members_of_a_chain_end_with_the_listed_container() -> None:

@@ -7,9 +7,9 @@ import grpc
 import pytest
 
 from deviceplugin.registration import Stream
-from tests.deviceplugin.builders import NODE, gpu, uuid
 from tests.deviceplugin.conftest import World
 from tests.strategies import container
+from tests.vgpu.node.builders import NODE, gpu, uuid
 from vgpu import names
 
 

@@ -10,22 +10,22 @@ import pytest
 
 from deviceplugin.admission import Admission
 from deviceplugin.allocate import Outfit
-from deviceplugin.allocations import Allocation, Allocations, Holder
 from deviceplugin.cleaning import Cleaner
-from deviceplugin.files import Files
 from deviceplugin.holders import Holders
 from deviceplugin.identity import Listing
-from deviceplugin.inventory import Held, Inventory
 from deviceplugin.occupancy import Occupancy
 from deviceplugin.podresources import Holdings
-from deviceplugin.pods import BoundPod, Name, Pods
 from deviceplugin.prestart import Prover
-from deviceplugin.refusal import Mismatch, Refusal
 from deviceplugin.search import DEADLINE_S
-from tests.deviceplugin.builders import SLICE_MIB, allocation, bound, gpu, slices, uuid
 from tests.strategies import container
+from tests.vgpu.node.builders import SLICE_MIB, allocation, bound, gpu, slices, uuid
 from vgpu import limits, names
 from vgpu.errors import KubernetesError
+from vgpu.node.allocations import Allocation, Allocations, Holder
+from vgpu.node.files import Files
+from vgpu.node.inventory import Held, Inventory
+from vgpu.node.pods import BoundPod, Name, Pods
+from vgpu.node.refusal import Mismatch, Refusal
 from vgpu.reasons import Reason
 
 IDS = slices(0, 0, 1, 2, 3)

@@ -7,9 +7,9 @@ import grpc
 import msgspec
 import pytest
 
-from tests.deviceplugin.builders import SLICE_MIB, sidecar, uuid
 from tests.deviceplugin.conftest import PODS, World
 from tests.strategies import container
+from tests.vgpu.node.builders import SLICE_MIB, sidecar, uuid
 from vgpu import names, region
 from vgpu.limits import CardLimit
 from vgpu.policy import MemoryPolicy

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from pydantic_settings import CliApp
 
-from deviceplugin.watermarks import Watermark
 from extender.settings import Settings as ExtenderSettings
 from vgpu import __version__, aliases, names
+from vgpu.node.watermarks import Watermark
 from webhook.settings import Settings as WebhookSettings
 
 ROOT = Path(__file__).parents[2]

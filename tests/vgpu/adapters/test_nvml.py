@@ -67,7 +67,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Session]]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
         )
         started.append(process)
         return Session(tmp_path, process)

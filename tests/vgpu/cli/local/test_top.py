@@ -16,7 +16,7 @@ from tests.vgpu.cli.conftest import GIB, GPU, Make, card_bytes, limits_of
 from tests.vgpu.cli.test_app import run
 from vgpu.policy import ComputePolicy
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 
 
 def vgpu(home: Path, *arguments: str) -> list[str]:

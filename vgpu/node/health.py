@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
 
-from deviceplugin.inventory import Inventory
 from vgpu.adapters.nvml import Gpu, Xid
 from vgpu.errors import NvmlError
+from vgpu.node.inventory import Inventory
 
 # https://docs.nvidia.com/deploy/xid-errors/ : graphics engine exception, MMU fault, stopped or reset after an error of
 # the application, preemptive cleanup after an earlier one, video processor exception, context switch time-out.

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from deviceplugin import files
-from deviceplugin.files import DENY, Files
-from tests.deviceplugin.builders import uuid
+from tests.vgpu.node.builders import uuid
 from vgpu import limits, region
 from vgpu.limits import CardLimit, Limits
+from vgpu.node import files
+from vgpu.node.files import DENY, Files
 
-ROOT = Path(files.__file__).parents[1]
+ROOT = Path(files.__file__).parents[2]
 SOME = Limits((CardLimit(uuid(0), 1 << 30, 30),))
 
 
@@ -125,7 +125,7 @@ def test_without_a_size_nothing_is_mounted(made: Files) -> None:
 FULL = """
 import sys
 from pathlib import Path
-from deviceplugin.files import Files
+from vgpu.node.files import Files
 made = Files(Path(sys.argv[1]))
 def more():
     made.allocations.joinpath(str(len(list(made.allocations.iterdir())))).mkdir()

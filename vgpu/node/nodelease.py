@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from deviceplugin.presence import DURATION_S
 from vgpu import names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
+from vgpu.node.presence import DURATION_S
 
 
 class NodeLease:

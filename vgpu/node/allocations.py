@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from deviceplugin.pods import BoundPod, Name
 from vgpu.errors import MalformedError
+from vgpu.node.pods import BoundPod, Name
 
 VERSION: Final = 1
 _RECORD: Final = "record.json"

@@ -6,11 +6,11 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from deviceplugin import pods
-from deviceplugin.pods import BoundPod, Name
 from vgpu import names
 from vgpu.adapters.kubernetes import client, events
 from vgpu.errors import KubernetesError
+from vgpu.node import pods
+from vgpu.node.pods import BoundPod, Name
 
 COMPONENT: Final = "vgpu-deviceplugin"
 NOT_FOUND: Final = 404

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin import guard
-from deviceplugin.guard import Usages
-from deviceplugin.refusal import Mismatch
-from tests.deviceplugin.builders import SLICE_MIB, gpu, uuid
+from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
+from vgpu.node import guard
+from vgpu.node.guard import Usages
+from vgpu.node.refusal import Mismatch
 from vgpu.reasons import Reason
 from vgpu.share import NOTHING, Usage
 

@@ -1,18 +1,16 @@
-"""Records that survive the plugin, and what may be cleaned away."""
+"""Records that survive the plugin."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin import allocations, cleaning, occupancy
-from deviceplugin.allocations import Allocations, Holder
-from deviceplugin.inventory import Held
-from tests.deviceplugin.builders import allocation, bound, slices, uuid
+from tests.vgpu.node.builders import allocation, bound, slices, uuid
 from vgpu import names
 from vgpu.errors import MalformedError
+from vgpu.node import allocations
+from vgpu.node.allocations import Allocations, Holder
 
 POD = bound("p")
 ANY = allocation(slices(0, 1, 2), POD)
@@ -72,37 +70,3 @@ def test_foreign_bytes_are_malformed_and_nothing_worse(data: bytes) -> None:
 def test_other_json_is_malformed(text: bytes) -> None:
     with pytest.raises(MalformedError):
         allocations.decode(text)
-
-
-LISTED = {POD.key: {"main": {names.SLICE: slices(0, 2)}}}
-
-
-@pytest.mark.parametrize(
-    ("uids", "listings", "age", "gone"),
-    [
-        ([], [{}, {}], 601, True),
-        ([], [{}, {}], 599, False),
-        ([POD.uid], [{}, {}], 601, False),
-        ([], [LISTED, {}], 601, False),
-        ([], [{}, LISTED], 601, False),
-        ([], [{("default", "another"): LISTED[POD.key]}] * 2, 601, True),
-    ],
-)
-def test_only_what_is_surely_over_is_removed(uids: list[str], listings: list[dict], age: float, gone: bool) -> None:  # type: ignore[type-arg]
-    assert cleaning.expired([ANY], uids, listings, 1000.0 + age) == ([ANY] if gone else [])
-
-
-def test_what_nobody_is_known_for_goes_when_nobody_holds_it() -> None:
-    unknown = replace(ANY, holder=None)
-    other = {("default", "another"): LISTED[POD.key]}
-    assert cleaning.expired([unknown], [], [{}, {}], 1700.0) == [unknown]
-    assert cleaning.expired([unknown], [], [other, {}], 1700.0) == []
-
-
-def test_held_is_what_is_listed_and_what_living_pods_were_given() -> None:
-    live, over = allocation(slices(1, 0), POD), allocation(slices(1, 1), bound("gone"), sequence=2)
-    young = allocation(slices(1, 2), sequence=3)
-    card = allocation(frozenset({uuid(2)}), POD, sequence=4, resource=names.CARD)
-    every = [live, over, young, card]
-    assert occupancy.held(LISTED, every, [POD], 1004.0) == Held(slices(0, 2) | slices(1, 0, 2), frozenset({uuid(2)}))
-    assert occupancy.held({}, every, [replace(POD, is_over=True)], 1006.0) == Held()

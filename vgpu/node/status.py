@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from deviceplugin.inventory import Inventory, State
 from vgpu import summary
 from vgpu.adapters.nvml import Gpu
 from vgpu.device import Card
 from vgpu.errors import KubernetesError
+from vgpu.node.inventory import Inventory, State
 
 _DEBOUNCE_S: Final = 0.1  # between two writes, and for what comes together to be written together
 _CONFLICTS_S: Final = 60.0

@@ -6,8 +6,8 @@ fit here is not run beside others.
 
 from collections.abc import Iterable, Mapping
 
-from deviceplugin.refusal import Mismatch, Refusal
 from vgpu.adapters.nvml import Gpu
+from vgpu.node.refusal import Mismatch, Refusal
 from vgpu.reasons import Reason
 from vgpu.share import NOTHING, CardState, Usage
 

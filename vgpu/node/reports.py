@@ -8,9 +8,9 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol
 
-from deviceplugin.pods import BoundPod
-from deviceplugin.refusal import Refusal
 from vgpu.errors import KubernetesError
+from vgpu.node.pods import BoundPod
+from vgpu.node.refusal import Refusal
 
 _REMEMBERED: Final = 1000
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from deviceplugin import device_ids
 from vgpu.adapters.nvml import Gpu
+from vgpu.node import device_ids
 
 MIG: Final = "MIGEnabled"
 

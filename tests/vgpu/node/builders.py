@@ -4,14 +4,14 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from deviceplugin import device_ids, pods
-from deviceplugin.allocations import Allocation, Holder
-from deviceplugin.pods import BoundPod
 from tests import strategies
 from vgpu import assignment, names, request
 from vgpu.adapters.nvml import Gpu
 from vgpu.assignment import Assignment, Grant
 from vgpu.device import Card
+from vgpu.node import device_ids, pods
+from vgpu.node.allocations import Allocation, Holder
+from vgpu.node.pods import BoundPod
 
 SLICE_MIB = strategies.SLICE_MIB
 NODE = "n1"

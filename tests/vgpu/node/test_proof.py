@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from deviceplugin import proof
-from deviceplugin.pods import BoundPod
-from deviceplugin.refusal import Mismatch, Refusal
-from tests.deviceplugin.builders import SLICE_MIB, bound, plain, slices, uuid
 from tests.strategies import container
+from tests.vgpu.node.builders import SLICE_MIB, bound, plain, slices, uuid
 from vgpu import names
 from vgpu.assignment import Assignment
 from vgpu.limits import CardLimit, Limits
+from vgpu.node import proof
+from vgpu.node.pods import BoundPod
+from vgpu.node.refusal import Mismatch, Refusal
 from vgpu.policy import ComputePolicy, MemoryPolicy
 
 GIB = 1 << 30

@@ -5,11 +5,11 @@ import contextlib
 import time
 from collections import deque
 
-from deviceplugin.health import Diagnosis, Health
-from deviceplugin.inventory import Inventory
-from tests.deviceplugin.builders import SLICE_MIB, gpu, uuid
+from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
 from vgpu.adapters.nvml import Gpu, Xid
 from vgpu.errors import NvmlError
+from vgpu.node.health import Diagnosis, Health
+from vgpu.node.inventory import Inventory
 
 A, B = uuid(0), uuid(1)
 

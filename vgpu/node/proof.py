@@ -6,13 +6,13 @@ What is proven here leads to limits; what is not is refused by name, and never r
 from collections import Counter
 from collections.abc import Sequence
 
-from deviceplugin import device_ids
-from deviceplugin.pods import BoundPod
-from deviceplugin.refusal import Mismatch, Refusal
 from vgpu import assignment as codec
 from vgpu.assignment import Assignment, Grant
 from vgpu.errors import MalformedAssignment
 from vgpu.limits import MAX_CORES, CardLimit, Limits
+from vgpu.node import device_ids
+from vgpu.node.pods import BoundPod
+from vgpu.node.refusal import Mismatch, Refusal
 from vgpu.policy import ComputePolicy, MemoryPolicy
 from vgpu.quantity import MIB
 from vgpu.request import ContainerRequest, PodRequest
