@@ -18,11 +18,11 @@ from deviceplugin.allocate import DeviceList, Outfit
 from deviceplugin.cleaning import Cleaner
 from deviceplugin.devices import DeviceLists
 from deviceplugin.holders import Holders
+from deviceplugin.kubelet.pod_resources_client import PodResources
+from deviceplugin.kubelet.registration import Registration, Stream
+from deviceplugin.kubelet.server import Server, Servicer
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.plugin import Server, Servicer
-from deviceplugin.podresources import PodResources
 from deviceplugin.prestart import Prover
-from deviceplugin.registration import Registration, Stream
 from deviceplugin.settings import Settings
 from vgpu import names
 from vgpu.adapters.kubernetes.client import Client

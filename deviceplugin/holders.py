@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from deviceplugin.identity import Listing
-from deviceplugin.podresources import Holdings
+from deviceplugin.kubelet.pod_resources_client import Holdings
 from vgpu.errors import KubeletError
 from vgpu.node.pods import Name
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from deviceplugin.holders import Holders
 from deviceplugin.init_chains import Chain
-from deviceplugin.podresources import Holdings
+from deviceplugin.kubelet.pod_resources_client import Holdings
 from vgpu.errors import KubeletError
 from vgpu.node.allocations import Holder
 from vgpu.node.pods import Name, Pods

@@ -8,7 +8,7 @@ import pytest
 
 from deviceplugin.holders import Holders
 from deviceplugin.identity import Listing
-from deviceplugin.podresources import Holdings
+from deviceplugin.kubelet.pod_resources_client import Holdings
 from vgpu import names
 from vgpu.node.pods import Name
 

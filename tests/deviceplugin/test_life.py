@@ -6,7 +6,7 @@ import time
 import grpc
 import pytest
 
-from deviceplugin.registration import Stream
+from deviceplugin.kubelet.registration import Stream
 from tests.deviceplugin.conftest import World
 from tests.strategies import container
 from tests.vgpu.node.builders import NODE, gpu, uuid

@@ -13,8 +13,8 @@ from deviceplugin.allocate import Outfit
 from deviceplugin.cleaning import Cleaner
 from deviceplugin.holders import Holders
 from deviceplugin.identity import Listing
+from deviceplugin.kubelet.pod_resources_client import Holdings
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.podresources import Holdings
 from deviceplugin.prestart import Prover
 from deviceplugin.search import DEADLINE_S
 from tests.strategies import container

@@ -9,10 +9,10 @@ import grpc
 
 from deviceplugin.admission import Admission
 from deviceplugin.allocate import Plan
-from deviceplugin.api import deviceplugin_pb2 as api
 from deviceplugin.devices import Device, DeviceLists
+from deviceplugin.kubelet.api import deviceplugin_pb2 as api
+from deviceplugin.kubelet.registration import Stream
 from deviceplugin.prestart import Prover
-from deviceplugin.registration import Stream
 from vgpu.node.inventory import Inventory
 
 _SERVICE: Final = "v1beta1.DevicePlugin"

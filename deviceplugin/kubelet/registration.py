@@ -15,7 +15,7 @@ from typing import Final
 
 import grpc
 
-from deviceplugin.api import deviceplugin_pb2 as api
+from deviceplugin.kubelet.api import deviceplugin_pb2 as api
 from vgpu.errors import KubeletError
 
 API_VERSION: Final = "v1beta1"

@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 
 import grpc
 
-from deviceplugin.api import podresources_pb2 as api
 from deviceplugin.identity import Listing
+from deviceplugin.kubelet.api import podresources_pb2 as api
 from vgpu import names
 from vgpu.errors import KubeletError
 from vgpu.node.pods import Name
