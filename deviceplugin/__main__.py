@@ -12,13 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import vgpu
-from deviceplugin.app import Clocks, Plugin
-from deviceplugin.settings import Settings
-from vgpu.adapters import process
-from vgpu.adapters.kubernetes.client import Client
-from vgpu.adapters.nvml import Nvml
-from vgpu.errors import NvmlError
+from vgpu.adapters import extras
+
+with extras.needed("cluster", by="deviceplugin"):
+    import vgpu
+    from deviceplugin.app import Clocks, Plugin
+    from deviceplugin.settings import Settings
+    from vgpu.adapters import process
+    from vgpu.adapters.kubernetes.client import Client
+    from vgpu.adapters.nvml import Nvml
+    from vgpu.errors import NvmlError
 
 _DRIVER_RETRY_S: Final = 5.0
 

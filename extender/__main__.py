@@ -8,19 +8,22 @@ import time
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import uvicorn
+from vgpu.adapters import extras
 
-import vgpu
-from extender import watches as watching
-from extender.app import Verbs, app
-from extender.bind import Binder
-from extender.cluster import Cluster
-from extender.leadership import Leadership
-from extender.settings import Settings
-from extender.teller import Teller
-from extender.waiting import Waiting
-from vgpu.adapters import process
-from vgpu.adapters.kubernetes.client import Client
+with extras.needed("cluster", by="extender"):
+    import uvicorn
+
+    import vgpu
+    from extender import watches as watching
+    from extender.app import Verbs, app
+    from extender.bind import Binder
+    from extender.cluster import Cluster
+    from extender.leadership import Leadership
+    from extender.settings import Settings
+    from extender.teller import Teller
+    from extender.waiting import Waiting
+    from vgpu.adapters import process
+    from vgpu.adapters.kubernetes.client import Client
 
 KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and do not retry a POST on one just closed
 GRACE_S: Final = 5  # for calls on their way, and for clients that do not close their idle connections

@@ -8,20 +8,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import uvicorn
-from fastapi import FastAPI
+from vgpu.adapters import extras
 
-import vgpu
-from vgpu import names
-from vgpu.adapters import process
-from vgpu.adapters.kubernetes.client import Client
-from vgpu.adapters.kubernetes.reflector import Reflector
-from vgpu.errors import VgpuError
-from webhook import app, inventory, keeper
-from webhook.inventory import Inventory
-from webhook.keeper import Chain, Files, Keeper, OwnAuthority
-from webhook.rules import Rules
-from webhook.settings import Settings
+with extras.needed("cluster", by="webhook"):
+    import uvicorn
+    from fastapi import FastAPI
+
+    import vgpu
+    from vgpu import names
+    from vgpu.adapters import process
+    from vgpu.adapters.kubernetes.client import Client
+    from vgpu.adapters.kubernetes.reflector import Reflector
+    from vgpu.errors import VgpuError
+    from webhook import app, inventory, keeper
+    from webhook.inventory import Inventory
+    from webhook.keeper import Chain, Files, Keeper, OwnAuthority
+    from webhook.rules import Rules
+    from webhook.settings import Settings
 
 GRACE_S: Final = 5  # for answers on their way when we are told to stop
 KEEP_ALIVE_S: Final = 300  # longer than the API server's 90 s: a connection closed under its POST would fail the call

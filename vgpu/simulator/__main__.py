@@ -9,15 +9,18 @@ import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
+from vgpu.adapters import extras
 
-from vgpu.adapters import process
-from vgpu.simulator import session
-from vgpu.simulator.ports import PortTaken
-from vgpu.simulator.processes import PartDied
-from vgpu.simulator.screen import Lines, Tables
-from vgpu.simulator.session import Addresses, NotReady, World
-from vgpu.simulator.settings import Settings
+with extras.needed("cluster", by="simulator"):
+    from rich.console import Console
+
+    from vgpu.adapters import process
+    from vgpu.simulator import session
+    from vgpu.simulator.ports import PortTaken
+    from vgpu.simulator.processes import PartDied
+    from vgpu.simulator.screen import Lines, Tables
+    from vgpu.simulator.session import Addresses, NotReady, World
+    from vgpu.simulator.settings import Settings
 
 WAITING = "starting the extender and the webhook"
 
