@@ -18,10 +18,10 @@ with extras.needed("cluster", by="extender"):
     from extender.app import Verbs, app
     from extender.bind import Binder
     from extender.cluster import Cluster
+    from extender.event_recorder import Teller
     from extender.leadership import Leadership
     from extender.settings import Settings
-    from extender.teller import Teller
-    from extender.waiting import Waiting
+    from extender.unschedulable import Waiting
     from vgpu.adapters import process
     from vgpu.adapters.kubernetes.client import Client
 

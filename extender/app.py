@@ -8,12 +8,12 @@ from typing import Final
 from fastapi import FastAPI, Request, Response
 
 import vgpu
-from extender import explain, observed, wire
+from extender import explain, objects, wire
 from extender import filter as filter_verb
 from extender import prioritize as prioritize_verb
 from extender.bind import Binder
 from extender.cluster import Cluster
-from extender.teller import Teller
+from extender.event_recorder import Teller
 from extender.watches import Synced
 from extender.wire import MalformedCall
 from vgpu.placement.policies import DefaultPolicies
@@ -39,7 +39,7 @@ class Verbs:
     async def filter(self, body: bytes) -> bytes:
         """Answer `/filter`; where no node fits, the pod's owner is told why."""
         call = wire.call(body)
-        pod = observed.pod(dict(call.pod))
+        pod = objects.pod(dict(call.pod))
         verdict = filter_verb.filter_nodes(pod, call.nodes, self.cluster, self.defaults)
         if verdict.refused and not verdict.fitting:
             self.teller.tell(pod.reference, *explain.why_pending(pod, verdict, self.cluster))
@@ -48,7 +48,7 @@ class Verbs:
     async def prioritize(self, body: bytes) -> bytes:
         """Answer `/prioritize`."""
         call = wire.call(body)
-        pod = observed.pod(dict(call.pod))
+        pod = objects.pod(dict(call.pod))
         return wire.host_priorities(prioritize_verb.prioritize(pod, call.nodes, self.cluster, self.defaults))
 
     async def bind(self, body: bytes) -> bytes:

@@ -10,11 +10,11 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from extender import binding_outcome, objects
 from extender import filter as filter_verb
-from extender import observed, outcomes
+from extender.binding_outcome import Outcome, Pursuits, Sleep
 from extender.cluster import Cluster
-from extender.observed import Pod
-from extender.outcomes import Outcome, Pursuits, Sleep
+from extender.objects import Pod
 from extender.reservations import Reservation
 from extender.wire import BindArgs
 from vgpu import assignment, names, reasons
@@ -114,7 +114,7 @@ class Binder:
         except KubernetesError:
             outcome = Outcome.NOT_BOUND if is_over and failure.status != CONFLICT else Outcome.UNKNOWN
         else:
-            outcome = outcomes.judge(pod, args, chosen, is_over=is_over)
+            outcome = binding_outcome.judge(pod, args, chosen, is_over=is_over)
         if outcome is Outcome.UNKNOWN:
             self._pursuits.start(args, chosen)
         else:
@@ -135,7 +135,7 @@ class Binder:
             if error.status == NOT_FOUND:
                 return None
             raise
-        return observed.pod(msgspec.json.decode(data))
+        return objects.pod(msgspec.json.decode(data))
 
 
 def binding(args: BindArgs, chosen: Assignment) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from extender import doubts, observed
-from extender.answers import Answers
-from extender.observed import Inventory, KubeNode, Lease, Pod
+from extender import doubts, objects
+from extender.objects import Inventory, KubeNode, Lease, Pod
+from extender.placement_cache import Answers
 from extender.reservations import GivenBack, Reservation, Reservations
 from vgpu import assignment, names
 from vgpu.assignment import Assignment
@@ -159,7 +159,7 @@ class Cluster:
 
     def _settle_owners(self) -> None:
         """One UUID on two nodes belongs to the newest GPUNode: a card moves with its node's new object."""
-        in_age = sorted(self.inventories.values(), key=lambda i: (observed.age_key(i.created), i.node.name))
+        in_age = sorted(self.inventories.values(), key=lambda i: (objects.age_key(i.created), i.node.name))
         claims = [(card.uuid, inventory.node.name) for inventory in in_age for card in inventory.node.cards]
         self._owners = dict(claims)
         self.displaced = {}

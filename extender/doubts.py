@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from extender.observed import Pod
+from extender.objects import Pod
 from vgpu.assignment import Assignment
 from vgpu.request import PodRequest
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from extender.cluster import Cluster
 from extender.filter import Verdict
-from extender.observed import Pod
+from extender.objects import Pod
 from vgpu import quantity, reasons
 from vgpu.placement.choose import Refusal
 from vgpu.request import ContainerRequest, PodRequest

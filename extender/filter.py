@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from extender.answers import Answer
 from extender.cluster import Cluster
-from extender.observed import Pod
+from extender.objects import Pod
+from extender.placement_cache import Answer
 from vgpu.assignment import Assignment
 from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies

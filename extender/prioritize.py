@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from extender.cluster import Cluster
-from extender.observed import Pod
+from extender.objects import Pod
 from vgpu.placement import rank
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.policy import Wishes

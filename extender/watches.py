@@ -4,11 +4,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
-from extender import doubts, observed
+from extender import doubts, objects
 from extender.cluster import Cluster
-from extender.observed import Inventory, KubeNode, Lease, Pod
-from extender.teller import Teller
-from extender.waiting import Waiting
+from extender.event_recorder import Teller
+from extender.objects import Inventory, KubeNode, Lease, Pod
+from extender.unschedulable import Waiting
 from vgpu import names
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
@@ -154,8 +154,8 @@ def watches(client: Client, cluster: Cluster, waiting: Waiting, teller: Teller, 
     """Build the reflectors that feed `cluster` and `waiting`, and tell what is odd; our Leases are in `namespace`."""
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     return Watches(
-        pods=Reflector(client, "/api/v1/pods", PodWatch(cluster, waiting, teller), decode=observed.pod_or_none),
-        nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), decode=observed.node),
-        inventories=Reflector(client, names.GPUNODES_PATH, InventoryWatch(cluster, teller), decode=observed.inventory),
-        leases=Reflector(client, leases, LeaseWatch(cluster), decode=observed.lease),
+        pods=Reflector(client, "/api/v1/pods", PodWatch(cluster, waiting, teller), decode=objects.pod_or_none),
+        nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), decode=objects.node),
+        inventories=Reflector(client, names.GPUNODES_PATH, InventoryWatch(cluster, teller), decode=objects.inventory),
+        leases=Reflector(client, leases, LeaseWatch(cluster), decode=objects.lease),
     )

@@ -17,8 +17,8 @@ from extender import watches as watching
 from extender.app import Verbs
 from extender.bind import Binder
 from extender.cluster import Cluster
-from extender.teller import Teller
-from extender.waiting import Waiting
+from extender.event_recorder import Teller
+from extender.unschedulable import Waiting
 from extender.watches import Watches
 from tests import strategies
 from vgpu import names

@@ -13,10 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from extender import observed, outcomes
+from extender import binding_outcome, objects
 from extender.bind import Binder
 from extender.cluster import Cluster
-from extender.observed import Inventory, KubeNode, Lease, Pod
+from extender.objects import Inventory, KubeNode, Lease, Pod
 from extender.wire import BindArgs
 from tests import strategies
 from tests.extender.conftest import Clock, Leader
@@ -73,7 +73,7 @@ class Accounting(RuleBasedStateMachine):
     def create(self, memory: int, whole: bool) -> None:
         self.count += 1
         main = strategies.container(gpu=1) if whole else strategies.container(gpu_mem=memory)
-        pod = observed.pod(strategies.admit(strategies.pod(main, uid=f"u{self.count}")))
+        pod = objects.pod(strategies.admit(strategies.pod(main, uid=f"u{self.count}")))
         self.truth[pod.uid] = pod
         self.cluster.upsert_pod(pod)
 
@@ -93,7 +93,7 @@ class Accounting(RuleBasedStateMachine):
         elif outcome == "refused":
             self.cluster.release(uid, NODE)
         else:
-            ends = self.clock.seconds + outcomes.CARRIED_OUT_S
+            ends = self.clock.seconds + binding_outcome.CARRIED_OUT_S
             self.unknown.append(Posted(pod, chosen, ends, outcome == "late"))
 
     @precondition(lambda self: any(self.may_commit(posted) for posted in self.unknown))
@@ -109,7 +109,7 @@ class Accounting(RuleBasedStateMachine):
         posted = next(posted for posted in self.unknown if posted.ends <= self.clock.seconds)
         self.unknown.remove(posted)
         args = BindArgs(posted.pod.name, posted.pod.namespace, posted.pod.uid, NODE)
-        outcome = outcomes.judge(self.truth.get(posted.pod.uid), args, posted.assignment, is_over=True)
+        outcome = binding_outcome.judge(self.truth.get(posted.pod.uid), args, posted.assignment, is_over=True)
         self.binder._conclude(args, outcome)
 
     @precondition(lambda self: self.truth)

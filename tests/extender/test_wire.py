@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender import observed, wire
+from extender import objects, wire
 from extender.filter import Verdict
 from vgpu.placement.choose import Refusal
 from vgpu.reasons import Reason
@@ -76,6 +76,6 @@ def test_no_users_pod_crashes_the_watch(annotations: dict[str, str], amounts: li
     containers: list[dict[str, Any]] = [
         {"name": f"c{n}", "resources": {"limits": each}} for n, each in enumerate(amounts)
     ]
-    seen = observed.pod({"metadata": {"uid": "u", "annotations": annotations}, "spec": {"containers": containers}})
+    seen = objects.pod({"metadata": {"uid": "u", "annotations": annotations}, "spec": {"containers": containers}})
     assert seen.uid == "u"
     assert seen.assignment is None

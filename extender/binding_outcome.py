@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 from typing import Final
 
-from extender.observed import Pod
+from extender.objects import Pod
 from extender.wire import BindArgs
 from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError

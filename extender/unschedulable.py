@@ -13,8 +13,8 @@ from typing import Final
 from extender import explain
 from extender import filter as filter_verb
 from extender.cluster import Cluster
-from extender.observed import Pod
-from extender.teller import Teller
+from extender.event_recorder import Teller
+from extender.objects import Pod
 from vgpu.placement.policies import DefaultPolicies
 
 PAUSE_S: Final = 0.02
