@@ -20,9 +20,10 @@ with extras.needed("cluster", by="webhook"):
     from vgpu.adapters.kubernetes.client import Client
     from vgpu.adapters.kubernetes.reflector import Reflector
     from vgpu.errors import VgpuError
-    from webhook import app, inventory, keeper
-    from webhook.inventory import Inventory
-    from webhook.keeper import Chain, Files, Keeper, OwnAuthority
+    from webhook import app, cluster_cards
+    from webhook.certificates import renewal
+    from webhook.certificates.renewal import Chain, Files, Keeper, OwnAuthority
+    from webhook.cluster_cards import Inventory
     from webhook.rules import Rules
     from webhook.settings import Settings
 
@@ -48,14 +49,14 @@ async def serve(settings: Settings) -> None:
 
 async def _serve(settings: Settings, client: Client, folder: Path) -> None:
     cards = Inventory()
-    watch = Reflector(client, names.GPUNODES_PATH, cards, decode=inventory.decode)
+    watch = Reflector(client, names.GPUNODES_PATH, cards, decode=cluster_cards.decode)
     chain, certificates = _certificates(settings, client, folder)
     application = app.create(_rules(settings, cards), watch.synced.is_set)
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(watch.run())
-        await keeper.first(certificates)
+        await renewal.first(certificates)
         config = _config(settings, application, chain)
-        keeping = group.create_task(keeper.keep(certificates, chain, _context(config)))
+        keeping = group.create_task(renewal.keep(certificates, chain, _context(config)))
         log.info("listening on https://%s", settings.listen)
         await process.Server(config).serve_until_cancelled()
         watching.cancel()

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from vgpu.errors import MalformedError
-from webhook import certificates
-from webhook.certificates import Authority, Serving
+from webhook.certificates import signing
+from webhook.certificates.signing import Authority, Serving
 
 AUTHORITY_RENEWAL: Final = timedelta(days=90)  # a new authority is added when this much is left of the last
 OVERLAP: Final = timedelta(hours=1)  # from being trusted to signing
@@ -35,7 +35,7 @@ def advance(authorities: Sequence[Authority], now: datetime) -> tuple[Authority,
     """Return the authorities as they should be now: those that ended are gone, and a fresh one stands ready in time."""
     alive = tuple(sorted((a for a in authorities if a.ends > now), key=lambda a: a.created))
     if not alive or alive[-1].ends - now < AUTHORITY_RENEWAL:
-        return (*alive, certificates.new_authority(now))
+        return (*alive, signing.new_authority(now))
     return alive
 
 
@@ -60,7 +60,7 @@ def is_due(serving: Serving | None, authority: Authority, now: datetime) -> bool
 def encode(authorities: Iterable[Authority]) -> dict[str, bytes]:
     """Write the Secret's data: certificates and keys, in PEM, in the same order."""
     listed = tuple(authorities)
-    return {CERTIFICATES_KEY: bundle(listed), KEYS_KEY: b"".join(certificates.key_pem(a.key) for a in listed)}
+    return {CERTIFICATES_KEY: bundle(listed), KEYS_KEY: b"".join(signing.key_pem(a.key) for a in listed)}
 
 
 def decode(data: dict[str, bytes]) -> tuple[Authority, ...]:

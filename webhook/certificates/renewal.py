@@ -15,8 +15,8 @@ from typing import Final, Protocol
 
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import VgpuError
-from webhook import authorities, certificates, trust
-from webhook.certificates import Serving
+from webhook.certificates import ca_objects, ca_rotation, signing
+from webhook.certificates.signing import Serving
 
 PAUSE_S: Final = 15.0
 FIRST_PAUSE_S: Final = 1.0
@@ -57,13 +57,13 @@ class OwnAuthority:
     async def step(self) -> bool:
         """Bring authorities, caBundles and the serving certificate up to date."""
         now = self._now()
-        shared = await trust.shared(self._client, self._namespace, self._secret, now)
-        is_trusted = await self._publish(authorities.bundle(shared))
-        signer = authorities.signer(shared, now)
+        shared = await ca_objects.shared(self._client, self._namespace, self._secret, now)
+        is_trusted = await self._publish(ca_rotation.bundle(shared))
+        signer = ca_rotation.signer(shared, now)
         is_good = self._serving is not None and self._serving.ends > now
-        if not authorities.is_due(self._serving, signer, now) or (is_good and not is_trusted):
+        if not ca_rotation.is_due(self._serving, signer, now) or (is_good and not is_trusted):
             return False
-        serving = certificates.issue(signer, self._names, now)
+        serving = signing.issue(signer, self._names, now)
         self._chain.write(serving)
         self._serving = serving
         log.info("serving a certificate that ends %s", serving.ends.isoformat())
@@ -72,9 +72,9 @@ class OwnAuthority:
     async def _publish(self, bundle: bytes) -> bool:
         """Make the API server trust the bundle; whether it surely does."""
         is_trusted = True
-        for kind in trust.KINDS:
+        for kind in ca_objects.KINDS:
             try:
-                if await trust.publish(self._client, kind, self._configuration, bundle):
+                if await ca_objects.publish(self._client, kind, self._configuration, bundle):
                     log.info("%s %s trusts our authorities now", kind, self._configuration)
             except VgpuError as error:
                 log.warning("%s %s: %s", kind, self._configuration, error)

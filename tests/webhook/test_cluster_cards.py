@@ -2,19 +2,19 @@ import json
 from typing import Any
 
 from vgpu.device import CardMode
-from webhook import inventory
+from webhook import cluster_cards
 
 
-def node(name: str, *cards: dict[str, Any], spec: list[dict[str, Any]] | None = None) -> inventory.GpuNode:
+def node(name: str, *cards: dict[str, Any], spec: list[dict[str, Any]] | None = None) -> cluster_cards.GpuNode:
     obj = {"metadata": {"name": name}, "spec": {"cards": spec or []}, "status": {"cards": list(cards)}}
-    return inventory.decode(json.dumps(obj))
+    return cluster_cards.decode(json.dumps(obj))
 
 
 CARD = {"uuid": "GPU-a", "index": 0, "model": "M", "memoryMiB": 1024, "healthy": True, "numaNode": -1}
 
 
 def test_cards_come_and_go_with_their_nodes() -> None:
-    known = inventory.Inventory()
+    known = cluster_cards.Inventory()
     known.replace([node("n1", CARD), node("n2", CARD | {"uuid": "GPU-b"})])
     assert [card.uuid for card in known.cards()] == ["GPU-a", "GPU-b"]
     known.upsert(node("n1", CARD | {"memoryMiB": 2048}))
@@ -31,4 +31,4 @@ def test_a_mode_that_an_admin_chose_belongs_to_the_card() -> None:
 
 
 def test_a_node_that_has_not_reported_yet_has_no_cards() -> None:
-    assert inventory.decode(b'{"metadata": {"name": "n1"}}').cards() == ()
+    assert cluster_cards.decode(b'{"metadata": {"name": "n1"}}').cards() == ()

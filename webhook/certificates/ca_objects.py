@@ -13,8 +13,8 @@ import msgspec
 
 from vgpu.adapters.kubernetes.client import Client, PatchKind
 from vgpu.errors import KubernetesError
-from webhook import authorities
-from webhook.certificates import Authority
+from webhook.certificates import ca_rotation
+from webhook.certificates.signing import Authority
 
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
@@ -35,8 +35,8 @@ async def shared(client: Client, namespace: str, name: str, now: datetime) -> tu
     """
     for _ in range(ATTEMPTS):
         secret = await _read(client, f"/api/v1/namespaces/{namespace}/secrets/{name}")
-        known = authorities.decode(_data(secret))
-        wanted = authorities.advance(known, now)
+        known = ca_rotation.decode(_data(secret))
+        wanted = ca_rotation.advance(known, now)
         if secret is not None and wanted == known:
             return known
         if await _store(client, namespace, name, secret, wanted):
@@ -94,7 +94,7 @@ def _data(secret: Json | None) -> dict[str, bytes]:
 
 async def _store(client: Client, namespace: str, name: str, secret: Json | None, wanted: tuple[Authority, ...]) -> bool:
     """Create or replace the Secret; False where somebody else was faster."""
-    data = {key: base64.b64encode(value).decode() for key, value in authorities.encode(wanted).items()}
+    data = {key: base64.b64encode(value).decode() for key, value in ca_rotation.encode(wanted).items()}
     path = f"/api/v1/namespaces/{namespace}/secrets"
     try:
         if secret is None:

@@ -14,12 +14,12 @@ from tests.webhook import build
 from tests.webhook.fake_api import FakeApi
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
-from webhook import authorities, certificates, keeper, trust
-from webhook.keeper import Chain, Files, OwnAuthority
+from webhook.certificates import ca_objects, ca_rotation, renewal, signing
+from webhook.certificates.renewal import Chain, Files, OwnAuthority
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SECRET = "/api/v1/namespaces/vgpu-system/secrets/vgpu-webhook-ca"
-CONFIGURATIONS = [f"/apis/admissionregistration.k8s.io/v1/{kind}/vgpu-webhook" for kind in trust.KINDS]
+CONFIGURATIONS = [f"/apis/admissionregistration.k8s.io/v1/{kind}/vgpu-webhook" for kind in ca_objects.KINDS]
 
 
 class Clock:
@@ -97,11 +97,11 @@ async def test_a_rotation_trusts_first_and_signs_later(api: FakeApi, client: Cli
     kept = replica(client, tmp_path / "one", clock)
     await kept.step()
     first = issuer(tmp_path / "one")
-    clock.now = START + certificates.AUTHORITY_LIFE - authorities.AUTHORITY_RENEWAL + timedelta(hours=1)
+    clock.now = START + signing.AUTHORITY_LIFE - ca_rotation.AUTHORITY_RENEWAL + timedelta(hours=1)
     await kept.step()
     assert issuer(tmp_path / "one") == first
     assert [len(bundle) for bundle in bundles(api)] == [2, 2, 2, 2]
-    clock.now += authorities.OVERLAP
+    clock.now += ca_rotation.OVERLAP
     assert await kept.step()
     assert issuer(tmp_path / "one") == bundles(api)[0][1].subject != first
 
@@ -162,9 +162,9 @@ async def test_without_configurations_there_is_still_a_certificate(
 async def test_a_secret_with_something_else_in_it_is_left_as_it_is(
     api: FakeApi, client: Client, tmp_path: Path
 ) -> None:
-    content = {"data": {authorities.CERTIFICATES_KEY: base64.b64encode(b"mine").decode()}}
+    content = {"data": {ca_rotation.CERTIFICATES_KEY: base64.b64encode(b"mine").decode()}}
     api.put(SECRET, content)
-    with pytest.raises(authorities.MalformedAuthorities):
+    with pytest.raises(ca_rotation.MalformedAuthorities):
         await replica(client, tmp_path / "one", Clock()).step()
     assert api.objects[SECRET]["data"] == content["data"]
 
@@ -173,7 +173,7 @@ async def test_an_empty_secret_made_beforehand_is_filled(api: FakeApi, client: C
     api.put(SECRET, {"metadata": {"name": "vgpu-webhook-ca", "labels": {"a": "b"}}})
     assert await replica(client, tmp_path / "one", Clock()).step()
     assert api.objects[SECRET]["metadata"]["labels"] == {"a": "b"}
-    assert len(authorities.decode({k: base64.b64decode(v) for k, v in api.objects[SECRET]["data"].items()})) == 1
+    assert len(ca_rotation.decode({k: base64.b64decode(v) for k, v in api.objects[SECRET]["data"].items()})) == 1
 
 
 async def test_the_first_certificate_is_waited_for() -> None:
@@ -188,14 +188,14 @@ async def test_the_first_certificate_is_waited_for() -> None:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    await keeper.first(Late(), sleep)
+    await renewal.first(Late(), sleep)
     assert len(pauses) == 3
 
 
 async def test_a_live_server_shows_the_new_certificate_to_new_connections(tmp_path: Path) -> None:
     chain = Chain(tmp_path / "crt", tmp_path / "key")
-    authority = certificates.new_authority(datetime.now(UTC))
-    chain.write(certificates.issue(authority, ("localhost",), datetime.now(UTC)))
+    authority = signing.new_authority(datetime.now(UTC))
+    chain.write(signing.issue(authority, ("localhost",), datetime.now(UTC)))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     chain.load(context)
     files = Files(chain)
@@ -206,7 +206,7 @@ async def test_a_live_server_shows_the_new_certificate_to_new_connections(tmp_pa
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
         before = await _shown(server.sockets[0].getsockname()[1])
-        chain.write(certificates.issue(authority, ("localhost",), datetime.now(UTC)))
+        chain.write(signing.issue(authority, ("localhost",), datetime.now(UTC)))
         await _keep_until_loaded(files, chain, context)
         after = await _shown(server.sockets[0].getsockname()[1])
     assert before != after
@@ -229,7 +229,7 @@ class Flaky(Chain):
 
 async def test_what_could_not_be_loaded_is_tried_again_until_it_is(tmp_path: Path) -> None:
     chain = Flaky(tmp_path / "crt", tmp_path / "key")
-    chain.write(certificates.issue(certificates.new_authority(START), ("localhost",), START))
+    chain.write(signing.issue(signing.new_authority(START), ("localhost",), START))
     turns = iter(range(3))
 
     async def sleep(_: float) -> None:
@@ -237,15 +237,15 @@ async def test_what_could_not_be_loaded_is_tried_again_until_it_is(tmp_path: Pat
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await keeper.keep(Files(chain), chain, ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), sleep)
+        await renewal.keep(Files(chain), chain, ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), sleep)
     assert chain.attempts == 2
 
 
 async def test_files_that_do_not_fit_yet_are_tried_again(tmp_path: Path) -> None:
     """Who writes two files is caught between them."""
     chain = Chain(tmp_path / "crt", tmp_path / "key")
-    authority = certificates.new_authority(START)
-    old, new = (certificates.issue(authority, ("localhost",), START) for _ in range(2))
+    authority = signing.new_authority(START)
+    old, new = (signing.issue(authority, ("localhost",), START) for _ in range(2))
     chain.write(old)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     files = Files(chain)
@@ -258,7 +258,7 @@ async def test_files_that_do_not_fit_yet_are_tried_again(tmp_path: Path) -> None
         steps.pop(0)()
 
     with pytest.raises(asyncio.CancelledError):
-        await keeper.keep(files, chain, context, sleep)
+        await renewal.keep(files, chain, context, sleep)
     async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=context) as server:
         assert await _shown(server.sockets[0].getsockname()[1]) == ssl.PEM_cert_to_DER_cert(new.certificate.decode())
 
@@ -271,7 +271,7 @@ async def _keep_until_loaded(files: Files, chain: Chain, context: ssl.SSLContext
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await keeper.keep(files, chain, context, sleep)
+        await renewal.keep(files, chain, context, sleep)
 
 
 async def _shown(port: int) -> bytes:
