@@ -2,7 +2,7 @@
 
 The kubelet speaks of device IDs and never says for which pod. The story of one container:
 
-1. GetPreferredAllocation (`admission`): pod-resources already lists the pod that is being admitted; `identity` finds
+1. GetPreferredAllocation (`admission`): pod-resources already lists the pod that is being admitted; `candidates` finds
    it, and the answer is slices on the cards that the scheduler assigned.
 2. Allocate (`admission`): a directory of the allocation is made and mounted; who it is for is remembered, not trusted.
 3. PreStartContainer (`prestart`): pod-resources now names the holder for certain. `proof` holds the IDs against the

@@ -8,16 +8,16 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from deviceplugin import allocate
-from deviceplugin.allocate import Outfit, Plan
-from deviceplugin.holders import Holders
-from deviceplugin.identity import Choice
+from deviceplugin import responses
+from deviceplugin.candidate_search import Search
+from deviceplugin.candidates import Choice
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.search import Search
+from deviceplugin.pod_resources import Holders
+from deviceplugin.responses import Outfit, Plan
 from vgpu.node import proof
 from vgpu.node.allocations import Allocation, Allocations, Holder
-from vgpu.node.cluster import Fetcher
 from vgpu.node.inventory import Inventory
+from vgpu.node.node_api import Fetcher
 from vgpu.node.pods import Pods
 from vgpu.node.refusal import Refusal
 
@@ -66,7 +66,7 @@ class Admission:
         async with self._holders.admitting() as look:
             choice, listing = await Search(self._pods, self._allocations, self._fetcher, look).find(resource, size)
             held = {each for pod in listing.values() for one in pod.values() for each in one.get(resource, ())}
-            ids = allocate.prefer(available, must, size, _assigned_gpus(choice), held)
+            ids = responses.prefer(available, must, size, _assigned_gpus(choice), held)
             self._preferred[resource] = _Preferred(choice, frozenset(ids))
             _log_choice(resource, size, choice)
             return ids
@@ -82,7 +82,7 @@ class Admission:
         self._last[resource] = allocation
         self._holders.allocated(allocation.holder.key if allocation.holder else None, ids)
         self._occupancy.recount()
-        return allocate.plan(ids, self._inventory.gpus(), allocation.id, self._outfit)
+        return responses.plan(ids, self._inventory.gpus(), allocation.id, self._outfit)
 
     def _record(self, resource: str, ids: frozenset[str]) -> Allocation:
         preferred, last = self._preferred.pop(resource, None), self._last.get(resource)

@@ -14,33 +14,33 @@ from typing import Any, Final
 
 import vgpu
 from deviceplugin.admission import Admission
-from deviceplugin.allocate import DeviceList, Outfit
-from deviceplugin.cleaning import Cleaner
 from deviceplugin.devices import DeviceLists
-from deviceplugin.holders import Holders
+from deviceplugin.garbage_collection import Cleaner
 from deviceplugin.kubelet.pod_resources_client import PodResources
 from deviceplugin.kubelet.registration import Registration, Stream
 from deviceplugin.kubelet.server import Server, Servicer
 from deviceplugin.occupancy import Occupancy
+from deviceplugin.pod_resources import Holders
 from deviceplugin.prestart import Prover
+from deviceplugin.responses import DeviceList, Outfit
 from deviceplugin.settings import Settings
 from vgpu import names
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
-from vgpu.node import cluster as clusters
+from vgpu.node import node_api as clusters
 from vgpu.node import pods as bound
 from vgpu.node import watermarks
 from vgpu.node.allocations import Allocations
 from vgpu.node.arbiter import Arbiter
-from vgpu.node.cluster import Cluster
-from vgpu.node.files import Files
+from vgpu.node.gpunode import Status
 from vgpu.node.health import Diagnosis, Driver, Health
+from vgpu.node.heartbeat import Presence
 from vgpu.node.inventory import Inventory
-from vgpu.node.nodelease import NodeLease
+from vgpu.node.node_api import Cluster
+from vgpu.node.node_lease import NodeLease
 from vgpu.node.pods import Pods
-from vgpu.node.presence import Presence
-from vgpu.node.reports import Reports
-from vgpu.node.status import Status
+from vgpu.node.refusal_reporter import Reports
+from vgpu.node.state_files import Files
 from vgpu.node.watermarks import Watermarks
 
 _SYNC_S: Final = 0.5

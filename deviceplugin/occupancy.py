@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from deviceplugin.holders import Holders
-from deviceplugin.identity import Listing
+from deviceplugin.candidates import Listing
+from deviceplugin.pod_resources import Holders
 from vgpu import assignment as codec
 from vgpu import names
 from vgpu.node import allocations as records

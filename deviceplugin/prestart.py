@@ -6,20 +6,20 @@ gets a fresh region and its limits; what is not is refused, and the kubelet show
 
 from collections.abc import Callable, Sequence
 
-from deviceplugin import init_chains, witness
-from deviceplugin.holders import Holders
+from deviceplugin import holder_lookup, init_chains
+from deviceplugin.holder_lookup import Witness
 from deviceplugin.init_chains import Chain
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.witness import Witness
+from deviceplugin.pod_resources import Holders
 from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
 from vgpu.node import guard, proof
 from vgpu.node.allocations import Allocation, Allocations, Holder
-from vgpu.node.cluster import Fetcher
-from vgpu.node.files import Files
 from vgpu.node.inventory import Inventory
+from vgpu.node.node_api import Fetcher
 from vgpu.node.pods import BoundPod, Name, Pods
 from vgpu.node.refusal import Mismatch, Refusal
+from vgpu.node.state_files import Files
 
 Report = Callable[[BoundPod, Refusal], None]
 
@@ -88,7 +88,7 @@ class Prover:
             other = self._pods.get(each.holder.uid)
             if other is None or other.is_over:
                 continue
-            if witness.look_in(other.key, await self._witness.holdings(other.key), resource, ids):
+            if holder_lookup.look_in(other.key, await self._witness.holdings(other.key), resource, ids):
                 return Refusal(Mismatch.HELD_TWICE, f"pod {other.namespace}/{other.name} holds the same devices")
         return None
 

@@ -1,7 +1,7 @@
 """The kubelet's pod-resources socket: who holds which device IDs.
 
 It allows 100 calls a second for all its clients together; refused ones are repeated here. When List may be called at
-all is the matter of `holders`.
+all is the matter of `deviceplugin.pod_resources`.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 import grpc
 
-from deviceplugin.identity import Listing
+from deviceplugin.candidates import Listing
 from deviceplugin.kubelet.api import podresources_pb2 as api
 from vgpu import names
 from vgpu.errors import KubeletError

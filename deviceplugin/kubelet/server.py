@@ -8,11 +8,11 @@ from typing import Any, Final
 import grpc
 
 from deviceplugin.admission import Admission
-from deviceplugin.allocate import Plan
 from deviceplugin.devices import Device, DeviceLists
 from deviceplugin.kubelet.api import deviceplugin_pb2 as api
 from deviceplugin.kubelet.registration import Stream
 from deviceplugin.prestart import Prover
+from deviceplugin.responses import Plan
 from vgpu.node.inventory import Inventory
 
 _SERVICE: Final = "v1beta1.DevicePlugin"

@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 
 from deviceplugin.admission import Admission
-from deviceplugin.allocate import Outfit
-from deviceplugin.cleaning import Cleaner
-from deviceplugin.holders import Holders
-from deviceplugin.identity import Listing
+from deviceplugin.candidate_search import DEADLINE_S
+from deviceplugin.candidates import Listing
+from deviceplugin.garbage_collection import Cleaner
 from deviceplugin.kubelet.pod_resources_client import Holdings
 from deviceplugin.occupancy import Occupancy
+from deviceplugin.pod_resources import Holders
 from deviceplugin.prestart import Prover
-from deviceplugin.search import DEADLINE_S
+from deviceplugin.responses import Outfit
 from tests.strategies import container
 from tests.vgpu.node.builders import SLICE_MIB, allocation, bound, gpu, slices, uuid
 from vgpu import limits, names
 from vgpu.errors import KubernetesError
 from vgpu.node.allocations import Allocation, Allocations, Holder
-from vgpu.node.files import Files
 from vgpu.node.inventory import Held, Inventory
 from vgpu.node.pods import BoundPod, Name, Pods
 from vgpu.node.refusal import Mismatch, Refusal
+from vgpu.node.state_files import Files
 from vgpu.reasons import Reason
 
 IDS = slices(0, 0, 1, 2, 3)

@@ -5,11 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from deviceplugin import identity
-from deviceplugin.identity import Choice, Listing
+from deviceplugin import candidates
+from deviceplugin.candidates import Choice, Listing
 from vgpu.errors import KubeletError, KubernetesError
 from vgpu.node.allocations import Allocations
-from vgpu.node.cluster import Fetcher
+from vgpu.node.node_api import Fetcher
 from vgpu.node.pods import Name, Pods
 
 DEADLINE_S: Final = 1.0
@@ -54,16 +54,16 @@ class Search:
             await asyncio.sleep(_RETRY_S)
             return False
         pods = self._pods.all()
-        self._best = identity.choose(resource, size, pods, self._listing, self._was_given)
+        self._best = candidates.choose(resource, size, pods, self._listing, self._was_given)
         if self._best is not None and not self._best.is_doubtful:
             return True
-        unsure = self._unsure(identity.strangers(pods, self._listing))
+        unsure = self._unsure(candidates.strangers(pods, self._listing))
         if not unsure:
             await asyncio.sleep(_RETRY_S)
             self._vain_looks += 1
             return self._best is not None or self._vain_looks >= _VAIN_LOOKS
         await self._pods.wait_for_change(_WATCH_LAG_S)
-        await self._fetch(unsure & self._unsure(identity.strangers(self._pods.all(), self._listing)))
+        await self._fetch(unsure & self._unsure(candidates.strangers(self._pods.all(), self._listing)))
         return False
 
     def _unsure(self, strangers: frozenset[Name]) -> frozenset[Name]:

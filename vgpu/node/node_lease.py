@@ -7,7 +7,7 @@ from vgpu import names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
-from vgpu.node.presence import DURATION_S
+from vgpu.node.heartbeat import DURATION_S
 
 
 class NodeLease:

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from deviceplugin.holders import Holders
-from deviceplugin.identity import Listing
+from deviceplugin.candidates import Listing
 from deviceplugin.kubelet.pod_resources_client import Holdings
+from deviceplugin.pod_resources import Holders
 from vgpu import names
 from vgpu.node.pods import Name
 

@@ -1,7 +1,7 @@
 """The Lease is renewed each second, given up at once, and not forgotten when the API server fails."""
 
 from vgpu.errors import KubernetesError
-from vgpu.node.presence import Presence
+from vgpu.node.heartbeat import Presence
 
 
 class Lease:

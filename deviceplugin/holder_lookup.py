@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from deviceplugin.holders import Holders
 from deviceplugin.init_chains import Chain
 from deviceplugin.kubelet.pod_resources_client import Holdings
+from deviceplugin.pod_resources import Holders
 from vgpu.errors import KubeletError
 from vgpu.node.allocations import Holder
 from vgpu.node.pods import Name, Pods

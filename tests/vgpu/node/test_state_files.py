@@ -10,10 +10,10 @@ import pytest
 from tests.vgpu.node.builders import uuid
 from vgpu import limits, region
 from vgpu.limits import CardLimit, Limits
-from vgpu.node import files
-from vgpu.node.files import DENY, Files
+from vgpu.node import state_files
+from vgpu.node.state_files import DENY, Files
 
-ROOT = Path(files.__file__).parents[2]
+ROOT = Path(state_files.__file__).parents[2]
 SOME = Limits((CardLimit(uuid(0), 1 << 30, 30),))
 
 
@@ -114,7 +114,7 @@ MOUNTS = """\
     [("/var/lib/vgpu/regions", False), ("/var/lib/vgpu2", False), ("/srv/x", True), ("/var/lib", True)],
 )
 def test_a_mount_is_made_only_where_others_see_it(path: str, shared: bool) -> None:
-    assert files.is_shared_mount(Path(path), MOUNTS) is shared
+    assert state_files.is_shared_mount(Path(path), MOUNTS) is shared
 
 
 def test_without_a_size_nothing_is_mounted(made: Files) -> None:
@@ -125,7 +125,7 @@ def test_without_a_size_nothing_is_mounted(made: Files) -> None:
 FULL = """
 import sys
 from pathlib import Path
-from vgpu.node.files import Files
+from vgpu.node.state_files import Files
 made = Files(Path(sys.argv[1]))
 def more():
     made.allocations.joinpath(str(len(list(made.allocations.iterdir())))).mkdir()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from deviceplugin import cleaning
+from deviceplugin import garbage_collection
 from tests.vgpu.node.builders import allocation, bound, slices
 from vgpu import names
 
@@ -25,11 +25,11 @@ LISTED = {POD.key: {"main": {names.SLICE: slices(0, 2)}}}
     ],
 )
 def test_only_what_is_surely_over_is_removed(uids: list[str], listings: list[dict], age: float, gone: bool) -> None:  # type: ignore[type-arg]
-    assert cleaning.expired([ANY], uids, listings, 1000.0 + age) == ([ANY] if gone else [])
+    assert garbage_collection.expired([ANY], uids, listings, 1000.0 + age) == ([ANY] if gone else [])
 
 
 def test_what_nobody_is_known_for_goes_when_nobody_holds_it() -> None:
     unknown = replace(ANY, holder=None)
     other = {("default", "another"): LISTED[POD.key]}
-    assert cleaning.expired([unknown], [], [{}, {}], 1700.0) == [unknown]
-    assert cleaning.expired([unknown], [], [other, {}], 1700.0) == []
+    assert garbage_collection.expired([unknown], [], [{}, {}], 1700.0) == [unknown]
+    assert garbage_collection.expired([unknown], [], [other, {}], 1700.0) == []

@@ -5,11 +5,11 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from deviceplugin.holders import Holders, Snapshot
-from deviceplugin.identity import Listing
+from deviceplugin.candidates import Listing
+from deviceplugin.pod_resources import Holders, Snapshot
 from vgpu.node.allocations import Allocation, Allocations
-from vgpu.node.files import Files
 from vgpu.node.pods import Pods
+from vgpu.node.state_files import Files
 
 PERIOD_S: Final = 60.0
 MIN_AGE_S: Final = 600.0

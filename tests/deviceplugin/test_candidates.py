@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin import identity
-from deviceplugin.identity import Choice
+from deviceplugin import candidates
+from deviceplugin.candidates import Choice
 from tests.strategies import container
 from tests.vgpu.node.builders import bound, plain, sidecar, slices
 from vgpu import names
@@ -24,7 +24,7 @@ def listing(*pods: BoundPod, **held: frozenset[str]) -> dict[Any, Any]:
 
 
 def choose(pods: list[BoundPod], listed: dict[Any, Any], size: int = 4, given: Any = nobody) -> Choice | None:
-    return identity.choose(names.SLICE, size, pods, listed, given)
+    return candidates.choose(names.SLICE, size, pods, listed, given)
 
 
 def who(choice: Choice | None) -> tuple[str, str, bool] | None:
@@ -62,7 +62,7 @@ def test_nobody_waits() -> None:
 
 def test_strangers_are_listed_and_not_watched() -> None:
     known, stranger = bound("known"), bound("stranger")
-    assert identity.strangers([known], listing(known, stranger)) == {stranger.key}
+    assert candidates.strangers([known], listing(known, stranger)) == {stranger.key}
 
 
 def test_containers_of_a_pod_come_in_the_kubelets_order() -> None:

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from deviceplugin.identity import Listing
+from deviceplugin.candidates import Listing
 from deviceplugin.kubelet.pod_resources_client import Holdings
 from vgpu.errors import KubeletError
 from vgpu.node.pods import Name

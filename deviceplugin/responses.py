@@ -8,7 +8,7 @@ from typing import Final
 
 from vgpu.adapters.nvml import Gpu
 from vgpu.node import device_ids
-from vgpu.node.files import LIBRARY_IN_CONTAINER, Files
+from vgpu.node.state_files import LIBRARY_IN_CONTAINER, Files
 
 _CONTROL_NODES: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 
