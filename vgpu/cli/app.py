@@ -12,8 +12,8 @@ from rich.console import Console
 
 import vgpu
 from limiter import launch, ondemand, state
+from vgpu.cli.local import allocations, set_limits, top
 from vgpu.cli.local import run as child
-from vgpu.cli.local import set_limits, sight, top
 from vgpu.errors import VgpuError
 from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
 
@@ -92,7 +92,7 @@ def build(environment: Mapping[str, str]) -> typer.Typer:
         Yours, and where you may read them the node's containers. A share that was never measured is a dash: who has
         no limit and no neighbour is not measured.
         """
-        places = _or_fail("top", lambda: sight.places(environment, state_dir))
+        places = _or_fail("top", lambda: allocations.places(environment, state_dir))
         top.run(places, output, 1 if once else looks, refresh, _console(environment))
 
     @app.command("set")
@@ -107,7 +107,7 @@ def build(environment: Mapping[str, str]) -> typer.Typer:
         """Change the limits of what runs already; what is not given stays. In force within two seconds."""
         if gpu_mem is None and gpu_cores is None and compute_policy is None and priority is None:
             _fail("set: nothing to change; give --gpu-mem, --gpu-cores, --compute-policy or --priority", USAGE)
-        places = _or_fail("set", lambda: sight.places(environment, state_dir))
+        places = _or_fail("set", lambda: allocations.places(environment, state_dir))
         _or_fail(
             "set",
             lambda: set_limits.rewrite(

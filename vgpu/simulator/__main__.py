@@ -16,9 +16,9 @@ with extras.needed("cluster", by="simulator"):
 
     from vgpu.adapters import process
     from vgpu.simulator import session
+    from vgpu.simulator.display import Lines, Tables
     from vgpu.simulator.ports import PortTaken
     from vgpu.simulator.processes import PartDied
-    from vgpu.simulator.screen import Lines, Tables
     from vgpu.simulator.session import Addresses, NotReady, World
     from vgpu.simulator.settings import Settings
 

@@ -13,10 +13,10 @@ from vgpu.device import Node
 from vgpu.errors import KubernetesError
 from vgpu.placement import fit
 from vgpu.simulator import holdings, nodes
-from vgpu.simulator.api import pods, resources, stamp
+from vgpu.simulator.api import pods, resources, timestamps
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json, Target
-from vgpu.simulator.plugin import Plugin
+from vgpu.simulator.device_plugin import Plugin
 
 ROUND_S: Final = 0.25
 RUNS_FOR: Final = "simulator/runs-for-seconds"
@@ -94,7 +94,7 @@ class Kubelet:
 
 def started(pod: Json, refusal: str, now: datetime) -> Json:
     """Return the status of a pod that the node starts (no refusal), cannot start yet, or refuses for good."""
-    status = {**pod["status"], "startTime": pod["status"].get("startTime", stamp.seconds(now))}
+    status = {**pod["status"], "startTime": pod["status"].get("startTime", timestamps.seconds(now))}
     if refusal == UNFIT:
         return {**status, "phase": "Failed", "reason": UNFIT, "message": "the cards do not carry it beside the others"}
     if refusal:

@@ -12,12 +12,12 @@ from typing import Final
 
 from vgpu import names
 from vgpu.errors import KubernetesError
-from vgpu.simulator import screening, telling
+from vgpu.simulator import resource_fit, scheduling_status
 from vgpu.simulator.api import pods, resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json
-from vgpu.simulator.extension import Extender, ExtenderError
-from vgpu.simulator.queue import Queue
+from vgpu.simulator.backoff import Queue
+from vgpu.simulator.extender_client import Extender, ExtenderError
 
 ROUND_S: Final = 0.25
 
@@ -40,7 +40,7 @@ class Profile:
 
     def extender_for(self, pod: Json) -> Extender | None:
         """Return the extender where the pod is its business."""
-        return self.extender if screening.asked(pod).keys() & self.managed else None
+        return self.extender if resource_fit.asked(pod).keys() & self.managed else None
 
 
 def vgpu_profile(extender: Extender) -> Profile:
@@ -107,17 +107,17 @@ class Scheduler:
             refusals |= {node: verdict.refused.get(node, "") for node in fitting}
             fitting = list(verdict.fitting)
         if not fitting:
-            return Unschedulable(screening.unavailable(refusals))
+            return Unschedulable(resource_fit.unavailable(refusals))
         return await extender.best(pod, fitting) if extender is not None and len(fitting) > 1 else fitting[0]
 
     def _screen(self, pod: Json) -> dict[str, str]:
         """Why each node is out of the question; empty for those that are not."""
-        wanted, placed = screening.asked(pod), [self._as_assumed(p) for p in self._cluster.store.objects(PODS.name)]
+        wanted, placed = resource_fit.asked(pod), [self._as_assumed(p) for p in self._cluster.store.objects(PODS.name)]
         refusals = {}
         for node in self._cluster.store.objects(resources.NODES.name):
             name = node["metadata"]["name"]
-            taken = screening.taken(placed, name)
-            refusals[name] = screening.refusal(node, wanted, taken, self._profile.ignored)
+            taken = resource_fit.taken(placed, name)
+            refusals[name] = resource_fit.refusal(node, wanted, taken, self._profile.ignored)
         return refusals
 
     def _as_assumed(self, pod: Json) -> Json:
@@ -139,4 +139,4 @@ class Scheduler:
 
     async def _give_up(self, pod: Json, why: str) -> None:
         self._queue.pause(pod["metadata"]["uid"], self._cluster.now())
-        await telling.unscheduled(self._cluster, pod, why, component=self._profile.name)
+        await scheduling_status.unscheduled(self._cluster, pod, why, component=self._profile.name)

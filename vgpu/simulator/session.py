@@ -15,16 +15,16 @@ from typing import Any, Final
 import aiohttp
 
 from vgpu.device import Node
-from vgpu.simulator import installation, nodes, picture, ports, readiness
+from vgpu.simulator import installation, nodes, ports, readiness, view
 from vgpu.simulator.api import server
 from vgpu.simulator.api.cluster import Cluster
-from vgpu.simulator.arrivals import Arrivals
-from vgpu.simulator.extension import Extender
+from vgpu.simulator.display import Screen
+from vgpu.simulator.extender_client import Extender
 from vgpu.simulator.kubelet import Kubelet
 from vgpu.simulator.processes import Part
 from vgpu.simulator.scheduler import Profile, Scheduler, vgpu_profile
-from vgpu.simulator.screen import Screen
 from vgpu.simulator.settings import DEFAULT_PORT, Settings
+from vgpu.simulator.workload import Arrivals
 
 READY_S: Final = 60.0
 FRAME_S: Final = 0.25
@@ -120,7 +120,7 @@ async def _play(
         Scheduler(cluster, vgpu_profile(Extender(session, at.extender))).run(),
         Scheduler(cluster, Profile(DEFAULT_SCHEDULER)).run(),
         arrivals.run(world.settings.pods),
-        _draw(world.screen, lambda: picture.look(cluster.store, fleet, arrivals.refused)),
+        _draw(world.screen, lambda: view.look(cluster.store, fleet, arrivals.refused)),
     )
 
 
@@ -133,7 +133,7 @@ async def _ready(at: Addresses, cluster: Cluster, session: aiohttp.ClientSession
         raise NotReady(f"the parts are not ready after {READY_S:.0f} s") from None
 
 
-async def _draw(screen: Screen, look: Callable[[], picture.Picture]) -> None:
+async def _draw(screen: Screen, look: Callable[[], view.Picture]) -> None:
     try:
         while True:
             screen.show(look())

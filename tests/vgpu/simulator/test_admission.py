@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vgpu.errors import KubernetesError
-from vgpu.simulator.api import admission, resources, serving
+from vgpu.simulator.api import admission, http_server, resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import MUTATING, PODS, VALIDATING, Json, Target
 
@@ -72,7 +72,7 @@ async def webhook(tmp_path: Path) -> AsyncIterator[Webhook]:
     cert, key = certificate(tmp_path)
     made = Webhook("", cert.read_bytes())
     app = Starlette(routes=[Route("/{name}", made.endpoint, methods=["POST"])])
-    async with serving.serve(app, ssl_certfile=cert, ssl_keyfile=key) as port:
+    async with http_server.serve(app, ssl_certfile=cert, ssl_keyfile=key) as port:
         made.url = f"https://127.0.0.1:{port}"
         yield made
 

@@ -16,11 +16,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from vgpu import names
-from vgpu.simulator import telling
-from vgpu.simulator.api import resources, server, serving
+from vgpu.simulator import scheduling_status
+from vgpu.simulator.api import http_server, resources, server
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import EVENTS, PODS, Json, Target
-from vgpu.simulator.extension import Extender, ExtenderError
+from vgpu.simulator.extender_client import Extender, ExtenderError
 from vgpu.simulator.scheduler import Profile, Scheduler, vgpu_profile
 
 NODES = ["n1", "n2", "n3"]
@@ -70,7 +70,7 @@ async def fake(cluster: Cluster) -> FakeExtender:
 @pytest.fixture
 async def extender(fake: FakeExtender) -> AsyncIterator[Extender]:
     app = Starlette(routes=[Route("/{verb}", fake.endpoint, methods=["POST"])])
-    async with serving.serve(app) as port, aiohttp.ClientSession() as session:
+    async with http_server.serve(app) as port, aiohttp.ClientSession() as session:
         yield Extender(session, f"http://127.0.0.1:{port}", timeout_s=1)
 
 
@@ -142,13 +142,13 @@ async def test_a_pod_that_fits_nowhere_is_told_why_and_tried_again(
     pod = await create(cluster, "a")
     why = "0/3 nodes are available: 1 PluginAway: y, 2 CardTooSmall: x."
     async with running(cluster, vgpu_profile(extender)):
-        await until(lambda: telling.reason(cluster.get(pod)) == why)
+        await until(lambda: scheduling_status.reason(cluster.get(pod)) == why)
         await until(lambda: len(fake.calls) > 1)
         events = cluster.store.objects(EVENTS.name)
         assert [(event["reason"], event["message"]) for event in events] == [("FailedScheduling", why)]
         fake.answers.clear()
         await until(lambda: node(cluster, pod))
-    assert telling.reason(cluster.get(pod)) == ""
+    assert scheduling_status.reason(cluster.get(pod)) == ""
 
 
 async def test_a_pod_whose_binding_failed_is_tried_again(
@@ -157,7 +157,7 @@ async def test_a_pod_whose_binding_failed_is_tried_again(
     fake.answers["bind"] = {"Error": "NotLeader: not me"}
     pod = await create(cluster, "a")
     async with running(cluster, vgpu_profile(extender)):
-        await until(lambda: "NotLeader" in telling.reason(cluster.get(pod)))
+        await until(lambda: "NotLeader" in scheduling_status.reason(cluster.get(pod)))
         fake.answers.clear()
         await until(lambda: node(cluster, pod))
 
@@ -173,7 +173,7 @@ async def test_slices_of_pods_being_bound_are_taken(cluster: Cluster, fake: Fake
     fake.answers["bind"] = slowly
     pods = [await create(cluster, name, slices=60) for name in "abcd"]
     async with running(cluster, screening_profile(extender)):
-        await until(lambda: "3 Insufficient" in telling.reason(cluster.get(pods[3])))
+        await until(lambda: "3 Insufficient" in scheduling_status.reason(cluster.get(pods[3])))
         free.set()
         await until(lambda: all(node(cluster, pod) for pod in pods[:3]))
     assert sorted(node(cluster, pod) for pod in pods[:3]) == NODES
@@ -192,8 +192,8 @@ async def test_a_scheduler_without_an_extender_does_not_know_gpu_memory(cluster:
     assert fake.calls == []
     pod = await create(cluster, "a", scheduler="default-scheduler")
     async with running(cluster, Profile("default-scheduler")):
-        await until(lambda: telling.reason(cluster.get(pod)))
-    assert telling.reason(cluster.get(pod)) == "0/3 nodes are available: 3 Insufficient vgpu.io/gpu-mem."
+        await until(lambda: scheduling_status.reason(cluster.get(pod)))
+    assert scheduling_status.reason(cluster.get(pod)) == "0/3 nodes are available: 3 Insufficient vgpu.io/gpu-mem."
 
 
 @pytest.mark.parametrize(

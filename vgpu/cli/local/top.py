@@ -12,8 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from vgpu.cli.local import rows, sight, table
-from vgpu.cli.local.rows import Look, Row
+from vgpu.cli.local import allocations, top_rows, top_table
+from vgpu.cli.local.top_rows import Look, Row
 
 Show = Callable[[list[Row]], None]
 
@@ -43,10 +43,10 @@ def watch(places: Sequence[Path], period_s: float) -> Iterator[list[Row]]:
     """Yield the rows now, and again each period."""
     before = Look()
     while True:
-        sights = [each for place in places for each in sight.look(place)]
+        sights = [each for place in places for each in allocations.look(place)]
         now_ns = time.monotonic_ns()
-        yield rows.rows(sights, before, now_ns)
-        before = rows.look(sights, now_ns)
+        yield top_rows.rows(sights, before, now_ns)
+        before = top_rows.look(sights, now_ns)
         time.sleep(period_s)
 
 
@@ -54,11 +54,11 @@ def watch(places: Sequence[Path], period_s: float) -> Iterator[list[Row]]:
 def _shown(output: Output, console: Console, *, is_live: bool) -> Iterator[Show]:
     if is_live:
         with Live(console=console, screen=True, auto_refresh=False) as live:
-            yield lambda seen: live.update(table.table(seen), refresh=True)
+            yield lambda seen: live.update(top_table.table(seen), refresh=True)
     elif output is Output.JSON:
         yield lambda seen: _print(console, json.dumps([asdict(row) for row in seen]))
     else:
-        yield lambda seen: console.print(table.table(seen))
+        yield lambda seen: console.print(top_table.table(seen))
 
 
 def _print(console: Console, line: str) -> None:

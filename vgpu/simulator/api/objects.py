@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from vgpu.errors import KubernetesError
-from vgpu.simulator.api import pods, stamp
+from vgpu.simulator.api import pods, timestamps
 from vgpu.simulator.api.resources import PODS, Json, Resource
 
 # Names may be longer words of DNS; that they are no paths is what matters here.
@@ -26,7 +26,7 @@ def created(resource: Resource, namespace: str, body: Json, *, uid: str, now: da
     if resource.namespaced:
         _check_namespace(metadata, namespace)
         metadata["namespace"] = namespace
-    metadata |= {"uid": uid, "creationTimestamp": stamp.seconds(now), "generation": 1}
+    metadata |= {"uid": uid, "creationTimestamp": timestamps.seconds(now), "generation": 1}
     metadata.pop("resourceVersion", None)
     obj = {**body, "kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
     if resource.status and (resource.is_custom or resource is PODS):

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from vgpu.errors import KubernetesError
-from vgpu.simulator.api import stamp
+from vgpu.simulator.api import timestamps
 from vgpu.simulator.api.resources import PODS, Json, Target
 
 DEFAULT_GRACE_S: Final = 30
@@ -81,7 +81,7 @@ def grace_s(pod: Json, asked: int | None) -> int:
 
 def deleting(pod: Json, grace: int, *, now: datetime) -> Json:
     """Return the pod as a graceful deletion marks it."""
-    until = stamp.seconds(now + timedelta(seconds=grace))
+    until = timestamps.seconds(now + timedelta(seconds=grace))
     return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": until, "deletionGracePeriodSeconds": grace}}
 
 
@@ -89,7 +89,7 @@ def with_condition(status: Json, kind: str, value: str, *, now: datetime, reason
     """Return a pod's status with one condition set; its time moves only when its value does."""
     conditions = list(status.get("conditions") or [])
     old = next((c for c in conditions if c["type"] == kind), None)
-    since = old["lastTransitionTime"] if old and old["status"] == value else stamp.seconds(now)
+    since = old["lastTransitionTime"] if old and old["status"] == value else timestamps.seconds(now)
     condition = {"type": kind, "status": value, "lastTransitionTime": since}
     condition |= {key: text for key, text in (("reason", reason), ("message", message)) if text}
     return {**status, "conditions": [*(c for c in conditions if c["type"] != kind), condition]}

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 
 from vgpu.simulator.api import app
-from vgpu.simulator.api import serving as http
+from vgpu.simulator.api import http_server as http
 from vgpu.simulator.api.admission import Webhooks
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.store import Store

@@ -7,11 +7,11 @@ from typing import Final
 from vgpu import quantity, request
 from vgpu.device import Node
 from vgpu.request import ContainerRequest
-from vgpu.simulator import holdings, telling
+from vgpu.simulator import holdings, scheduling_status
 from vgpu.simulator.api.pods import TERMINAL
 from vgpu.simulator.api.resources import EVENTS, PODS, Json
 from vgpu.simulator.api.store import Store
-from vgpu.simulator.arrivals import Refused
+from vgpu.simulator.workload import Refused
 
 WEBHOOK_PREFIX: Final = "denied the request: "
 
@@ -76,7 +76,11 @@ def _container(asked: ContainerRequest) -> str:
 def _pod(pod: Json, nodes: Mapping[str, Node], details: Mapping[str, str]) -> PodRow:
     phase = "Ending" if "deletionTimestamp" in pod["metadata"] else pod["status"]["phase"]
     waits = phase == "Pending" and not pod["spec"].get("nodeName")
-    note = details.get(pod["metadata"]["uid"]) or telling.reason(pod) if waits else pod["status"].get("message", "")
+    note = (
+        details.get(pod["metadata"]["uid"]) or scheduling_status.reason(pod)
+        if waits
+        else pod["status"].get("message", "")
+    )
     return PodRow(_name(pod), asks(pod), phase, _where(pod, nodes), note)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from vgpu.cli.local.rows import Row
+from vgpu.cli.local.top_rows import Row
 
 _HEADS: Final = ("CARD", "MEMORY", "ASKED", "1s%", "10s%", "thr%", "WAITS", "MAX", "REF")
 _POLICIES: Final = {"best-effort": "best"}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from vgpu import region
-from vgpu.cli.local.sight import Sight
+from vgpu.cli.local.allocations import Sight
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.region import CardUse, Window
 

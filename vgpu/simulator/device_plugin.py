@@ -7,7 +7,7 @@ from vgpu import names
 from vgpu.device import Node
 from vgpu.share import Usage
 from vgpu.simulator import nodes
-from vgpu.simulator.api import resources, stamp
+from vgpu.simulator.api import resources, timestamps
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import Json, Target
 
@@ -59,7 +59,7 @@ class Plugin:
         spec = {
             "holderIdentity": holder,
             "leaseDurationSeconds": LEASE_DURATION_S,
-            "renewTime": stamp.micros(self._renewed),
+            "renewTime": timestamps.micros(self._renewed),
         }
         if self._cluster.find(self._lease) is None:
             await self._cluster.create(self._lease, {"metadata": {"name": self._lease.name}, "spec": spec})

@@ -5,12 +5,12 @@ from rich.console import Console
 
 from vgpu import assignment, names
 from vgpu.assignment import Assignment, Grant
-from vgpu.simulator import nodes, picture, screen
+from vgpu.simulator import display, nodes, view
 from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json, Target
-from vgpu.simulator.arrivals import OF_EACH_KIND, Arrivals, Refused, manifests
-from vgpu.simulator.picture import CardRow, Picture, PodRow
+from vgpu.simulator.view import CardRow, Picture, PodRow
+from vgpu.simulator.workload import OF_EACH_KIND, Arrivals, Refused, manifests
 
 FLEET = nodes.fleet(1, 2, 80 * 1024, 256)
 FIRST, SECOND = (card.uuid for card in FLEET[0].cards)
@@ -33,7 +33,7 @@ async def test_a_picture_shows_cards_tenants_and_why_others_wait(cluster: Cluste
     said = {"source": {"component": "vgpu-extender"}, "message": "needs 6 GiB on 2 cards; ..."}
     await cluster.create(Target(resources.EVENTS, "default"), {"metadata": {"name": "e"}, **event, **said})
     denied = Refused("typo", 'admission webhook "v" denied the request: 16Gi is no number')
-    seen = picture.look(cluster.store, FLEET, [denied])
+    seen = view.look(cluster.store, FLEET, [denied])
     assert seen.cards == (
         CardRow("node-1", 0, 81920, 8192, 30, is_whole=False, tenants=("share",)),
         CardRow("node-1", 1, 81920, 81920, 100, is_whole=True, tenants=("whole",)),
@@ -49,7 +49,7 @@ async def test_a_picture_shows_cards_tenants_and_why_others_wait(cluster: Cluste
 def rendered(seen: Picture, width: int) -> str:
     console = Console(width=width, height=30, force_terminal=True, color_system=None, record=True)
     with console.capture() as shown:
-        console.print(screen.cards_table(seen.cards), screen.pods_table(seen.pods))
+        console.print(display.cards_table(seen.cards), display.pods_table(seen.pods))
     return shown.get()
 
 
@@ -69,13 +69,13 @@ def test_tables_show_what_matters_at_any_width(width: int) -> None:
 def test_lines_say_what_changed_and_nothing_else() -> None:
     empty = replace(CARD, used_mib=0, cores=0, tenants=())
     first, second = Picture((empty,), ()), Picture((CARD,), (POD,))
-    assert list(screen.changes(Picture((), ()), first)) == []
-    assert list(screen.changes(first, second)) == [
+    assert list(display.changes(Picture((), ()), first)) == []
+    assert list(display.changes(first, second)) == [
         "pod share: Running on node-1 card 0 (8 GiB, 30 %)",
         "card node-1/0: 8 GiB of 80 GiB, 30 %: share",
     ]
-    assert list(screen.changes(second, second)) == []
-    assert list(screen.changes(second, first)) == ["card node-1/0: 0 MiB of 80 GiB, 0 %: nobody", "pod share: gone"]
+    assert list(display.changes(second, second)) == []
+    assert list(display.changes(second, first)) == ["card node-1/0: 0 MiB of 80 GiB, 0 %: nobody", "pod share: gone"]
 
 
 async def test_arrivals_remember_who_was_turned_away(cluster: Cluster) -> None:

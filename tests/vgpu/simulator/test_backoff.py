@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
 from vgpu.simulator.api.resources import Json
-from vgpu.simulator.queue import Queue
+from vgpu.simulator.backoff import Queue
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from vgpu import quantity
-from vgpu.simulator.picture import CardRow, Picture, PodRow
+from vgpu.simulator.view import CardRow, Picture, PodRow
 
 BAR_WIDTH: Final = 24
 MARGIN: Final = 4  # lines of the terminal that hold neither a card nor a pod

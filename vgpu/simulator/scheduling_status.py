@@ -1,7 +1,7 @@
 """What a scheduler writes about a pod that found no node: the condition, and an event where it is news."""
 
 from vgpu.errors import KubernetesError
-from vgpu.simulator.api import pods, stamp
+from vgpu.simulator.api import pods, timestamps
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import EVENTS, Json, Target
 
@@ -30,7 +30,7 @@ def reason(pod: Json) -> str:
 
 
 def _event(cluster: Cluster, pod: Json, why: str, component: str) -> Json:
-    time = stamp.seconds(cluster.now())
+    time = timestamps.seconds(cluster.now())
     about = {key: pod["metadata"][key] for key in ("namespace", "name", "uid")}
     return {
         "metadata": {"generateName": f"{about['name']}."},
