@@ -60,6 +60,6 @@ def preload(
         LimiterError: CUDA is loaded already, limits are in force already, or there is no NVIDIA driver.
         ValueError: an argument cannot be read.
     """
-    from limiter import doors, launch  # noqa: PLC0415 - both need this module whole
+    from limiter import interpose, launch  # noqa: PLC0415 - both need this module whole
 
-    doors.preload(launch.parse(memory, cores, policy, memory_policy, priority), os.environ)
+    interpose.preload(launch.parse(memory, cores, policy, memory_policy, priority), os.environ)

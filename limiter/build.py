@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from importlib import util
 from pathlib import Path
 
-from limiter import ARBITER, LIBRARY, elf, headers, table
+from limiter import ARBITER, LIBRARY, elf, function_list, headers
 
 GLIBC = (2, 17)
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -94,7 +94,7 @@ def _build_arbiter(architecture: str, folder: Path) -> None:
 
 
 def _build_door(architecture: str, soname: str, kind: str, folder: Path) -> None:
-    """Link the libraries without code of `limiter.doors`.
+    """Link the libraries without code of `limiter.interpose`.
 
     The door has NVIDIA's soname, and behind it our library first and the real one second. The other one needs the door
     twice, by its soname and by the name without a version, so that it is known by both.
@@ -121,7 +121,7 @@ def _link_empty(architecture: str, path: Path, soname: str | None = None, needed
 def check_library(library: Path) -> None:
     """Stop unless the library exports exactly the table, needs only the C library, and none newer than ours."""
     seen = elf.read(library.read_bytes())
-    if differing := seen.exports ^ (table.hooked() | {"dlsym", "dlvsym"}):
+    if differing := seen.exports ^ (function_list.hooked() | {"dlsym", "dlvsym"}):
         raise SystemExit(f"{library.name}: exports differ from functions.h: {sorted(differing)}")
     _check_needs(library)
 
@@ -150,7 +150,7 @@ def check_list(listed: Collection[str]) -> None:
 
 def check() -> None:
     """Everything that reads the C code: the list, format, clang-tidy, both architectures' builds, the ELF checks."""
-    check_list(table.read())
+    check_list(function_list.read())
     _run(["clang-format", "--dry-run", "-Werror", *map(str, _c_files())])
     sources = [str(path) for path in _c_files() if path.suffix == ".c"]
     _run(["clang-tidy", "--quiet", f"--config-file={_TIDY_CONFIG}", *sources, "--", *flags(), *_libc_headers()])

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from limiter import LimiterError, library_path, ondemand, state
-from limiter.state import Allocation
+from limiter import LimiterError, library_path, local_arbiter, local_state
+from limiter.local_state import Allocation
 from vgpu import limits, quantity
 from vgpu.limits import ANY_GPU, MAX_CORES, CardLimit, Limits
 from vgpu.policy import ComputePolicy, MemoryPolicy
@@ -68,10 +68,10 @@ def environment(
 
 def allocate(wanted: Limits, env: Mapping[str, str], command: Sequence[str]) -> Allocation:
     """Make the files of a program that is started with `env`, and see to an arbiter. Raises LimiterError."""
-    home = state.place(env)
-    state.ensure(home)
-    allocation = state.add(home, wanted, command)
-    ondemand.await_socket(allocation.folder)
+    home = local_state.place(env)
+    local_state.ensure(home)
+    allocation = local_state.add(home, wanted, command)
+    local_arbiter.await_socket(allocation.folder)
     return allocation
 
 
@@ -85,8 +85,8 @@ def refuse_limited(env: Mapping[str, str]) -> None:
 
 def write_files(wanted: Limits) -> Path:
     """Make a private directory with an allocation's files, for the caller to remove; no arbiter looks at it."""
-    folder = Path(tempfile.mkdtemp(prefix="vgpu-", dir=state.shared_memory()))
-    state.fill(folder, wanted)
+    folder = Path(tempfile.mkdtemp(prefix="vgpu-", dir=local_state.shared_memory()))
+    local_state.fill(folder, wanted)
     return folder
 
 
@@ -99,7 +99,7 @@ def variables(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     return {
         LIMITS_ENV: str(folder / "limits"),
         REGION_ENV: str(folder / "region"),
-        ARBITER_ENV: str(state.socket_of(folder)),
+        ARBITER_ENV: str(local_state.socket_of(folder)),
         PRELOAD_ENV: f"{before}:{library}" if before else library,
     }
 

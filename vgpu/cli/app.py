@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 import vgpu
-from limiter import launch, ondemand, state
+from limiter import launch, local_arbiter, local_state
 from vgpu.cli.local import allocations, set_limits, top
 from vgpu.cli.local import run as child
 from vgpu.errors import VgpuError
@@ -76,7 +76,7 @@ def build(environment: Mapping[str, str]) -> typer.Typer:
             priority=priority or 0,
             command=command,
         )
-        keep_arbiter = partial(ondemand.keep, state.place(environment))
+        keep_arbiter = partial(local_arbiter.keep, local_state.place(environment))
         raise typer.Exit(_or_fail("run", lambda: _limited(command, limits, keep_arbiter)))
 
     @app.command("top")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from limiter import launch, state
+from limiter import launch, local_state
 from vgpu import limits, region
 from vgpu.limits import Limits, uuid_bytes
 
@@ -52,7 +52,7 @@ def write_cards(folder: Path, *rows: bytes) -> None:
 @pytest.fixture
 def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="vgpu-"))
-    state.ensure(folder)
+    local_state.ensure(folder)
     yield folder
     shutil.rmtree(folder)
 
@@ -71,7 +71,7 @@ def make(home: Path) -> Iterator[Make]:
     ) -> Path:
         folder = home / "allocations" / name
         folder.mkdir()
-        state.fill(folder, wanted or launch.parse("8GiB", 30, None))
+        local_state.fill(folder, wanted or launch.parse("8GiB", 30, None))
         write_cards(folder, *rows)
         if command:
             (folder / "command").write_text(command)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from limiter import state
+from limiter import local_state
 from vgpu import limits, region
 from vgpu.errors import MalformedError, VgpuError
 from vgpu.limits import Limits
@@ -45,16 +45,16 @@ class Sight:
 def places(env: Mapping[str, str], chosen: Path | None) -> list[Path]:
     """Return the state directories to look at: the chosen one, or the user's own and the node's. Raises CannotLook."""
     if chosen is not None:
-        if not os.access(chosen / state.ALLOCATIONS, os.R_OK | os.X_OK):
-            raise CannotLook(f"--state: {chosen / state.ALLOCATIONS} cannot be read")
+        if not os.access(chosen / local_state.ALLOCATIONS, os.R_OK | os.X_OK):
+            raise CannotLook(f"--state: {chosen / local_state.ALLOCATIONS} cannot be read")
         return [chosen]
-    return [each for each in (state.place(env), NODE) if _is_trusted(each)]
+    return [each for each in (local_state.place(env), NODE) if _is_trusted(each)]
 
 
 def look(place: Path) -> list[Sight]:
     """Read every allocation below a state directory, in the order of their names."""
     try:
-        folders = [each for each in (place / state.ALLOCATIONS).iterdir() if (each / "limits").exists()]
+        folders = [each for each in (place / local_state.ALLOCATIONS).iterdir() if (each / "limits").exists()]
     except OSError:
         return []
     found = [Sight(folder, _name(folder), read_limits(folder), _cards(folder)) for folder in folders]
@@ -71,9 +71,9 @@ def read_limits(folder: Path) -> Limits | None:
 
 def _is_trusted(place: Path) -> bool:
     """Whether a directory is there, and nobody but its user or root could have put it there."""
-    if not os.access(place / state.ALLOCATIONS, os.R_OK | os.X_OK):
+    if not os.access(place / local_state.ALLOCATIONS, os.R_OK | os.X_OK):
         return False
-    return place == NODE or not state.doubt(place)
+    return place == NODE or not local_state.doubt(place)
 
 
 def _cards(folder: Path) -> tuple[CardUse, ...]:
@@ -84,12 +84,12 @@ def _cards(folder: Path) -> tuple[CardUse, ...]:
 
 
 def _name(folder: Path) -> str:
-    for name, read in ((state.COMMAND, _command), (_RECORD, _holder)):
+    for name, read in ((local_state.COMMAND, _command), (_RECORD, _holder)):
         try:
             text = read(_read(folder / name, _MAX_TEXT))
         except (OSError, ValueError, LookupError, TypeError):
             continue
-        left = "(left) " if name == state.COMMAND and not state.is_owned(folder) else ""
+        left = "(left) " if name == local_state.COMMAND and not local_state.is_owned(folder) else ""
         return left + "".join(each if each.isprintable() else "?" for each in text)
     return "?"
 

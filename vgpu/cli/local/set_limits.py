@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from limiter import launch, state
+from limiter import launch, local_state
 from vgpu import limits, quantity
 from vgpu.errors import MalformedLimits, VgpuError
 from vgpu.limits import CardLimit, Limits
@@ -73,6 +73,6 @@ def _changed_card(card: CardLimit, size: int | None, cores: int | None) -> CardL
 
 def _folders(place: Path) -> Sequence[Path]:
     try:
-        return [*(place / state.ALLOCATIONS).iterdir()]
+        return [*(place / local_state.ALLOCATIONS).iterdir()]
     except OSError:
         return []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import limiter
-from limiter import LimiterError, launch, state
+from limiter import LimiterError, launch, local_state
 from vgpu import limits, region
 
 ROOT = Path(limiter.__file__).parents[1]
@@ -21,8 +21,8 @@ WANTED = launch.parse("64MiB", 30, None)
 HOLD = """
 import os, sys, time
 from pathlib import Path
-from limiter import launch, state
-made = state.add(Path(sys.argv[1]), launch.parse("64MiB", None, None), ["hold", "on & off"])
+from limiter import launch, local_state
+made = local_state.add(Path(sys.argv[1]), launch.parse("64MiB", None, None), ["hold", "on & off"])
 print(made.folder, flush=True)
 if sys.argv[2] == "fork" and os.fork():
     os._exit(0)
@@ -38,7 +38,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def made(home: Path) -> Path:
-    state.ensure(home)
+    local_state.ensure(home)
     return home
 
 
@@ -59,7 +59,7 @@ def holder(home: Path, then: str = "stay") -> tuple["subprocess.Popen[str]", Pat
 
 
 def test_an_allocation_has_what_programs_and_people_read(made: Path) -> None:
-    allocation = state.add(made, WANTED, ["python", "a b.py"])
+    allocation = local_state.add(made, WANTED, ["python", "a b.py"])
     folder = allocation.folder
     assert folder.parent == made / "allocations"
     assert limits.decode((folder / "limits").read_bytes()) == WANTED
@@ -67,7 +67,7 @@ def test_an_allocation_has_what_programs_and_people_read(made: Path) -> None:
     assert (folder / "command").read_text() == "python 'a b.py'"
     assert (folder / "arbiter").is_dir()
     assert {path.stat().st_mode & 0o777 for path in (made, folder)} == {0o700}
-    assert state.is_owned(folder)
+    assert local_state.is_owned(folder)
     allocation.remove()
     assert allocations(made) == set()
 
@@ -78,7 +78,7 @@ def test_what_the_dead_left_goes_and_what_the_living_have_stays(made: Path) -> N
     dead.communicate()
     assert left.exists()
     (made / "fresh" / "half").mkdir()
-    allocation = state.add(made, WANTED, [])
+    allocation = local_state.add(made, WANTED, [])
     try:
         assert allocations(made) == {kept, allocation.folder}
     finally:
@@ -90,15 +90,15 @@ def test_a_fork_keeps_what_its_parent_made(made: Path) -> None:
     """As the workers of a program that limits itself do."""
     parent, folder = holder(made, "fork")
     assert parent.wait() == 0
-    assert state.is_owned(folder)
+    assert local_state.is_owned(folder)
     os.killpg(parent.pid, signal.SIGKILL)
     parent.communicate()  # the fork's end closes the pipe
-    assert not state.is_owned(folder)
+    assert not local_state.is_owned(folder)
 
 
 def test_allocations_are_made_by_many_at_once(made: Path) -> None:
-    found: list[state.Allocation] = []
-    threads = [threading.Thread(target=lambda: found.append(state.add(made, WANTED, []))) for _ in range(16)]
+    found: list[local_state.Allocation] = []
+    threads = [threading.Thread(target=lambda: found.append(local_state.add(made, WANTED, []))) for _ in range(16)]
     for each in threads:
         each.start()
     for each in threads:
@@ -112,19 +112,19 @@ def test_a_directory_that_others_may_write_is_refused(home: Path, mode: int) -> 
     home.mkdir()
     home.chmod(mode)
     with pytest.raises(LimiterError, match="may be written by others"):
-        state.ensure(home)
+        local_state.ensure(home)
 
 
 def test_a_link_to_a_directory_is_refused(home: Path, tmp_path: Path) -> None:
     home.symlink_to(tmp_path)
     with pytest.raises(LimiterError, match="is no directory"):
-        state.ensure(home)
+        local_state.ensure(home)
 
 
 def test_a_file_in_its_place_is_refused(home: Path) -> None:
     home.write_bytes(b"")
     with pytest.raises(LimiterError, match="File exists"):
-        state.ensure(home)
+        local_state.ensure(home)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -132,33 +132,33 @@ def test_a_directory_of_somebody_else_is_refused(home: Path) -> None:
     home.mkdir()
     os.chown(home, 65534, 65534)
     with pytest.raises(LimiterError, match=r"belongs to another user.*VGPU_STATE_DIR"):
-        state.ensure(home)
+        local_state.ensure(home)
 
 
 def test_a_path_too_long_for_sockets_is_refused(home: Path) -> None:
     with pytest.raises(LimiterError, match="too long a path"):
-        state.ensure(home / ("x" * 80))
+        local_state.ensure(home / ("x" * 80))
 
 
 def test_each_user_has_his_own_unless_he_chooses() -> None:
-    assert state.place({}).name == f"vgpu-{os.geteuid()}"
-    assert state.place({"VGPU_STATE_DIR": "/chosen"}) == Path("/chosen")
+    assert local_state.place({}).name == f"vgpu-{os.geteuid()}"
+    assert local_state.place({"VGPU_STATE_DIR": "/chosen"}) == Path("/chosen")
 
 
 def test_a_lock_that_is_never_given_back_is_not_waited_for_without_end(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "_LOCK_WAIT_S", 0.05)
-    with state._locked(made / "lock"), pytest.raises(LimiterError, match="does not go on"):
-        state.add(made, WANTED, [])
+    monkeypatch.setattr(local_state, "_LOCK_WAIT_S", 0.05)
+    with local_state._locked(made / "lock"), pytest.raises(LimiterError, match="does not go on"):
+        local_state.add(made, WANTED, [])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_without_room_nothing_is_left(made: Path) -> None:
     program = (
-        "import os, sys; from pathlib import Path; from limiter import LimiterError, launch, state\n"
-        "home = Path(sys.argv[1]); state.ensure(home); before = len(os.listdir('/proc/self/fd'))\n"
-        "try:\n    state.add(home, launch.parse('1GiB', None, None), [])\n"
+        "import os, sys; from pathlib import Path; from limiter import LimiterError, launch, local_state\n"
+        "home = Path(sys.argv[1]); local_state.ensure(home); before = len(os.listdir('/proc/self/fd'))\n"
+        "try:\n    local_state.add(home, launch.parse('1GiB', None, None), [])\n"
         "except LimiterError as error:\n    print(error)\n"
         "print(os.listdir(home / 'fresh'), len(os.listdir('/proc/self/fd')) - before)"
     )

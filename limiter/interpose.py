@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from limiter import LIBRARY, LimiterError, installed, launch, library_path
-from limiter.state import Allocation
+from limiter.local_state import Allocation
 from vgpu.limits import Limits
 
 _CUDA: Final = "libcuda.so.1"

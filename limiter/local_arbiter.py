@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import limiter
-from limiter import LimiterError, state
+from limiter import LimiterError, local_state
 
 _LOCK: Final = "arbiter.lock"
 _LOG: Final = "arbiter.log"
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 def await_socket(folder: Path) -> bool:
     """Have an arbiter listen for an allocation's programs; whether one does. That none can be had is logged."""
-    home, socket = folder.parents[1], state.socket_of(folder)
+    home, socket = folder.parents[1], local_state.socket_of(folder)
     for within_s in _TRIES_S:
         if not keep(home):
             break
@@ -60,7 +60,7 @@ def keep(home: Path) -> bool:
 
 
 def _start(program: Path, home: Path, lock: int) -> None:
-    command = [str(program), "--idle-exit", str(_IDLE_EXIT_S), str(home / state.ALLOCATIONS)]
+    command = [str(program), "--idle-exit", str(_IDLE_EXIT_S), str(home / local_state.ALLOCATIONS)]
     with (home / _LOG).open("ab") as output:
         if output.tell() > _MAX_LOG:
             output.truncate(0)

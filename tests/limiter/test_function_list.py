@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from limiter import build, headers, table
-from limiter.table import Kind, Status
+from limiter import build, function_list, headers
+from limiter.function_list import Kind, Status
 from tests.limiter.conftest import SOURCES
 
 
@@ -15,11 +15,11 @@ def declared(folder: str) -> set[str]:
 
 
 def test_every_function_of_the_headers_is_listed_and_no_other() -> None:
-    build.check_list(table.read())
+    build.check_list(function_list.read())
 
 
 def test_a_function_of_either_version_that_is_not_listed_stops_the_build() -> None:
-    listed = set(table.read()) - {"cuMemAllocPitch", "nvmlDeviceGetSerial"}
+    listed = set(function_list.read()) - {"cuMemAllocPitch", "nvmlDeviceGetSerial"}
     with pytest.raises(SystemExit) as stop:
         build.check_list(listed)
     for folder in headers.FOLDERS:
@@ -29,7 +29,7 @@ def test_a_function_of_either_version_that_is_not_listed_stops_the_build() -> No
 
 def test_a_function_that_no_header_has_stops_the_build() -> None:
     with pytest.raises(SystemExit, match=r"functions.h lists what no header declares: \['cuMemAlloc_v9'\]"):
-        build.check_list({*table.read(), "cuMemAlloc_v9"})
+        build.check_list({*function_list.read(), "cuMemAlloc_v9"})
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_both_versions_of_the_headers_are_there() -> None:
 def test_a_list_that_contradicts_itself_is_refused(tmp_path: Path, lines: str, message: str) -> None:
     (tmp_path / "functions_x.h").write_text(lines)
     with pytest.raises(ValueError, match=message):
-        table.read(tmp_path)
+        function_list.read(tmp_path)
 
 
 def test_every_word_of_the_list_is_explained_where_it_is_read() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import limiter
-from limiter import launch, ondemand, state
+from limiter import launch, local_arbiter, local_state
 
 ROOT = Path(limiter.__file__).parents[1]
 WANTED = launch.parse("64MiB", 30, None)
@@ -45,7 +45,7 @@ def until(condition: Callable[[], object], within_s: float = 10) -> None:
 @pytest.fixture
 def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="vgpu-"))
-    state.ensure(folder)
+    local_state.ensure(folder)
     yield folder
     for pid in arbiters(folder):
         os.kill(pid, signal.SIGKILL)
@@ -87,15 +87,15 @@ def test_vgpu_run_has_it_started_again(home: Path, ending: signal.Signals) -> No
         (former,) = arbiters(home)
         os.kill(former, ending)
         until(lambda former=former: arbiters(home) not in ([], [former]))
-        until(lambda: all(state.socket_of(folder).exists() for folder in (home / "allocations").iterdir()))
+        until(lambda: all(local_state.socket_of(folder).exists() for folder in (home / "allocations").iterdir()))
     process.terminate()
     process.communicate(timeout=30)
 
 
 def test_it_gives_up_when_nothing_is_left(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ondemand, "_IDLE_EXIT_S", 1)
-    allocation = state.add(home, WANTED, [])
-    assert ondemand.await_socket(allocation.folder)
+    monkeypatch.setattr(local_arbiter, "_IDLE_EXIT_S", 1)
+    allocation = local_state.add(home, WANTED, [])
+    assert local_arbiter.await_socket(allocation.folder)
     time.sleep(2)
     assert len(arbiters(home)) == 1
     allocation.remove()
@@ -104,7 +104,7 @@ def test_it_gives_up_when_nothing_is_left(home: Path, monkeypatch: pytest.Monkey
 
 def test_its_words_are_kept_but_not_for_ever(home: Path) -> None:
     (home / "arbiter.log").write_bytes(b"x" * (2 << 20))
-    assert ondemand.keep(home)
+    assert local_arbiter.keep(home)
     until(lambda: arbiters(home))
     assert (home / "arbiter.log").stat().st_size < 1 << 20
 
@@ -120,8 +120,8 @@ def test_without_one_limits_hold_all_the_same(
 
 def test_one_that_ends_at_once_is_not_tried_for_ever(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limiter, "ARBITER", "__init__.py")
-    allocation = state.add(home, WANTED, [])
+    allocation = local_state.add(home, WANTED, [])
     begun = time.monotonic()
-    assert not ondemand.await_socket(allocation.folder)
+    assert not local_arbiter.await_socket(allocation.folder)
     assert time.monotonic() - begun < 5
     allocation.remove()

@@ -1,7 +1,7 @@
 """Where the limits of programs without Kubernetes lie: a directory for each user, laid out as a node's.
 
     <state>/lock                        held while allocations come and go
-    <state>/arbiter.lock, arbiter.log   the user's arbiter, see `limiter.ondemand`
+    <state>/arbiter.lock, arbiter.log   the user's arbiter, see `limiter.local_arbiter`
     <state>/allocations/<id>/           limits, region, arbiter/; command, for people
     <state>/allocations/<id>/owner      locked while whoever made the allocation lives: the kernel lets go of it
 
