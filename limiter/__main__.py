@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import limiter
+from vgpu.policy import MAX_PRIORITY
 
 
 def main() -> None:
@@ -14,7 +15,9 @@ def main() -> None:
     parser.add_argument("--memory", help="on each card: 4GiB, or MiB as a number; uuid=4GiB,... where they differ")
     parser.add_argument("--cores", type=int, help="percent of each card's time")
     parser.add_argument("--policy", help="fixed, burst or best-effort; default: fixed where cores are given")
-    parser.add_argument("--priority", type=int, default=0, help="0 to 100: who goes first where several wait")
+    parser.add_argument(
+        "--priority", type=int, default=0, help=f"0 to {MAX_PRIORITY}: who goes first where several wait"
+    )
     parser.add_argument("--memory-policy", default="refuse", help="on a full card, within the limit: refuse or spill")
     parser.add_argument("-m", dest="module", action="store_true", help="the script is a module's name")
     parser.add_argument("script")

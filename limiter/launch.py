@@ -10,7 +10,7 @@ from typing import Final
 from limiter import LimiterError, library_path, local_arbiter, local_state
 from limiter.local_state import Allocation
 from vgpu import limits, quantity
-from vgpu.limits import ANY_GPU, MAX_CORES, CardLimit, Limits
+from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import ComputePolicy, MemoryPolicy
 
 LIMITS_ENV: Final = "VGPU_LIMITS_FILE"
@@ -105,7 +105,7 @@ def variables(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _no_cores(policy: ComputePolicy) -> int:
-    return MAX_CORES if policy is ComputePolicy.FIXED else 0
+    return quantity.FULL_CORES if policy is ComputePolicy.FIXED else 0
 
 
 def _card(entry: str, cores: int) -> CardLimit:

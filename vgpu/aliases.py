@@ -14,7 +14,8 @@ from typing import Final
 
 from vgpu import names, quantity
 from vgpu.problem import Problem
-from vgpu.request import FULL_CORES, MAX_GPUS
+from vgpu.quantity import FULL_CORES, WHOLE_PERCENT
+from vgpu.request import MAX_GPUS
 
 GIB_IN_MIB: Final = 1024
 
@@ -126,7 +127,7 @@ class _Reader:
     def ours(self) -> dict[str, str]:
         count = self._number(self._family.count, 1, MAX_GPUS)
         memory = self._number(self._family.memory, 1, quantity.MAX_MIB // self._unit_mib)
-        percentage = self._number(self._family.percentage, 1, FULL_CORES)
+        percentage = self._number(self._family.percentage, 1, WHOLE_PERCENT)
         cores = self._number(self._family.cores, 0, FULL_CORES)
         cards = count or 1
         amounts = {
@@ -139,7 +140,7 @@ class _Reader:
 
     def _rest_of_memory(self, memory: int | None) -> int | None:
         """Cores without memory mean all of each card's memory in these languages, and still a share."""
-        return FULL_CORES if memory is None and self._family.cores in self._asked else None
+        return WHOLE_PERCENT if memory is None and self._family.cores in self._asked else None
 
     def _number(self, name: str, low: int, high: int) -> int | None:
         text = self._asked.get(name)

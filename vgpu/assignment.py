@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vgpu import quantity, share
+from vgpu import quantity
 from vgpu.errors import MalformedAssignment
+from vgpu.quantity import FULL_CORES
 from vgpu.request import ContainerKind, ContainerRequest, PodRequest
 from vgpu.share import NOTHING, Usage
 
@@ -128,7 +129,7 @@ def _grant_usage(
     grant: Grant, request: PodRequest, container: ContainerRequest, slice_mib: int, card_slices: Mapping[str, int]
 ) -> Usage:
     if grant.whole:
-        return Usage(card_slices.get(grant.gpu, 0), grant.memory_mib, share.FULL_CORES, wholes=1)
+        return Usage(card_slices.get(grant.gpu, 0), grant.memory_mib, FULL_CORES, wholes=1)
     slices = request.slices(container, slice_mib)
     return Usage(slices, grant.memory_mib, request.counted_cores(container), shares=1)
 
@@ -163,7 +164,7 @@ def _grant(path: str, value: object) -> Grant:
     if value.get("whole", False) not in (True, False) or not isinstance(value.get("whole", False), bool):
         raise MalformedAssignment(f"{path}.whole must be true or false")
     memory = _integer(f"{path}.mem", value.get("mem"), quantity.MAX_MIB)
-    cores = _integer(f"{path}.cores", value["cores"], share.FULL_CORES) if "cores" in value else None
+    cores = _integer(f"{path}.cores", value["cores"], FULL_CORES) if "cores" in value else None
     return Grant(value["gpu"], memory, cores, value.get("whole", False))
 
 

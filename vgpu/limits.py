@@ -16,10 +16,10 @@ from typing import Final
 
 from vgpu.errors import MalformedLimits
 from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
+from vgpu.quantity import FULL_CORES
 
 VERSION: Final = 1
 MAX_CARDS: Final = 32
-MAX_CORES: Final = 100
 ANY_GPU: Final = "*"  # every card that has no entry of its own
 
 _MAGIC: Final = b"VGPULIMS"
@@ -50,7 +50,7 @@ class CardLimit:
 
     gpu: str
     memory_bytes: int | None
-    cores: int = MAX_CORES
+    cores: int = FULL_CORES
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _encode_slot(limits: Limits, number: int) -> bytes:
 
 def _encode_card(card: CardLimit) -> bytes:
     memory = _UNLIMITED if card.memory_bytes is None else card.memory_bytes
-    if not 0 <= card.cores <= MAX_CORES or not 0 <= memory <= _UNLIMITED:
+    if not 0 <= card.cores <= FULL_CORES or not 0 <= memory <= _UNLIMITED:
         raise ValueError(f"out of range: {card}")
     return _CARD.pack(uuid_bytes(card.gpu), memory, card.cores)
 

@@ -7,6 +7,9 @@ In resources an amount is a whole number, as the API server prints it: `8192`, `
 import re
 from typing import Final
 
+WHOLE_PERCENT: Final = 100  # all of a card's memory, or of its time
+FULL_CORES: Final = WHOLE_PERCENT  # `cores` are percent of one GPU's time
+
 MIB: Final = 1 << 20
 MAX_MIB: Final = 1 << 24  # 16 TiB: beyond any card, and far below where sums could overflow
 

@@ -13,9 +13,9 @@ from typing import Any
 from vgpu import names, policy, quantity
 from vgpu.policy import ComputePolicy, Wishes
 from vgpu.problem import Problem
+from vgpu.quantity import FULL_CORES, WHOLE_PERCENT
 
 MAX_GPUS = 64
-FULL_CORES = 100
 
 Json = Mapping[str, Any]
 
@@ -166,7 +166,7 @@ def _container(path: str, kind: ContainerKind, container: Json, problems: list[P
     reader = _Reader(f"{path}.resources.limits", asked, problems)
     gpus = reader.number(names.GPU, 1, MAX_GPUS)
     memory = reader.number(names.GPU_MEM, 1, quantity.MAX_MIB)
-    percentage = reader.number(names.GPU_MEM_PERCENTAGE, 1, FULL_CORES)
+    percentage = reader.number(names.GPU_MEM_PERCENTAGE, 1, WHOLE_PERCENT)
     cores = reader.number(names.GPU_CORES, 1, FULL_CORES * (gpus or 1))
     reader.check_combination()
     return ContainerRequest(

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vgpu.device import Card
-
-FULL_CORES = 100
+from vgpu.quantity import FULL_CORES
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def _in_mib(pod: Json, percentages: Mapping[str, ContainerRequest], size: int) -
     for _, _, container in request.containers_of(pod):
         asked = percentages.get(str(container.get("name")))
         if asked is not None:
-            per_card = max(1, size * (asked.memory_percentage or 0) // request.FULL_CORES)
+            per_card = max(1, size * (asked.memory_percentage or 0) // quantity.WHOLE_PERCENT)
             total = {names.GPU_MEM: str(per_card * asked.gpus)}
             containers.append(replaced(container, {names.GPU_MEM_PERCENTAGE}, total))
         else:

@@ -16,6 +16,7 @@ from vgpu.cli.local import allocations, set_limits, top
 from vgpu.cli.local import run as child
 from vgpu.errors import VgpuError
 from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
+from vgpu.quantity import FULL_CORES
 
 USAGE: Final = 2
 PIPE_COLUMNS: Final = 160
@@ -25,7 +26,9 @@ T = TypeVar("T")
 Memory = Annotated[
     str | None, typer.Option(metavar="SIZE", help="memory of each card: 4Gi, 512MiB, or MiB as a plain number")
 ]
-Cores = Annotated[int | None, typer.Option(metavar="PERCENT", min=1, max=100, help="percent of each card's time")]
+Cores = Annotated[
+    int | None, typer.Option(metavar="PERCENT", min=1, max=FULL_CORES, help="percent of each card's time")
+]
 Policy = Annotated[
     ComputePolicy | None, typer.Option(help="how the percent are meant; fixed where --gpu-cores is given, else burst")
 ]

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from vgpu import assignment as codec
 from vgpu.assignment import Assignment, Grant
 from vgpu.errors import MalformedAssignment
-from vgpu.limits import MAX_CORES, CardLimit, Limits
+from vgpu.limits import CardLimit, Limits
 from vgpu.node import device_ids
 from vgpu.node.pods import BoundPod
 from vgpu.node.refusal import Mismatch, Refusal
 from vgpu.policy import ComputePolicy, MemoryPolicy
-from vgpu.quantity import MIB
+from vgpu.quantity import FULL_CORES, MIB
 from vgpu.request import ContainerRequest, PodRequest
 
 
@@ -79,7 +79,7 @@ def request_of(request: PodRequest, container: str) -> ContainerRequest | None:
 
 def _card_limit(grant: Grant) -> CardLimit:
     if grant.whole:
-        return CardLimit(grant.gpu, None, MAX_CORES)
+        return CardLimit(grant.gpu, None, FULL_CORES)
     return CardLimit(grant.gpu, grant.memory_mib * MIB, grant.cores or 0)
 
 

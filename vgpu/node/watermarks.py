@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from vgpu.limits import ANY_GPU, uuid_bytes
+from vgpu.quantity import WHOLE_PERCENT
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +26,10 @@ class Watermark:
     low: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.low < self.high <= 100:  # noqa: PLR2004 - percent
-            raise ValueError(f"watermark: 0 <= low < high <= 100 does not hold for low {self.low}, high {self.high}")
+        if not 0 <= self.low < self.high <= WHOLE_PERCENT:
+            raise ValueError(
+                f"watermark: 0 <= low < high <= {WHOLE_PERCENT} does not hold for low {self.low}, high {self.high}"
+            )
 
 
 def decode(raw: msgspec.Raw) -> dict[str, Watermark]:

@@ -6,11 +6,12 @@ Cards are chosen container by container in the kubelet's order; init containers 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from vgpu import reasons, share
+from vgpu import reasons
 from vgpu.assignment import Assignment, Grant
 from vgpu.placement import fit
 from vgpu.placement.policies import COMPARATORS
 from vgpu.policy import PackingPolicy
+from vgpu.quantity import FULL_CORES
 from vgpu.reasons import Reason
 from vgpu.request import ContainerKind, ContainerRequest, PodRequest
 from vgpu.share import CardState, NodeState, Usage
@@ -64,7 +65,7 @@ def _need(request: PodRequest, container: ContainerRequest, slice_mib: int) -> U
 
 def _whole(state: CardState) -> Usage:
     """What holding a card whole takes of it."""
-    return Usage(state.total_slices, state.card.memory_mib, share.FULL_CORES, wholes=1)
+    return Usage(state.total_slices, state.card.memory_mib, FULL_CORES, wholes=1)
 
 
 def _card_order(state: CardState, policy: PackingPolicy) -> tuple[int, int, int]:
