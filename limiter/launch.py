@@ -11,7 +11,7 @@ from limiter import LimiterError, library_path, local_arbiter, local_state
 from limiter.local_state import Allocation
 from vgpu import limits, quantity
 from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import ComputePolicy, MemoryPolicy
+from vgpu.policy import ComputePolicy, MemoryPolicy, default_compute_policy
 
 LIMITS_ENV: Final = "VGPU_LIMITS_FILE"
 REGION_ENV: Final = "VGPU_REGION_FILE"
@@ -28,17 +28,12 @@ def parse(
     priority: int = 0,
 ) -> Limits:
     """Read limits as people write them (`limiter.preload` says how). Raises ValueError."""
-    chosen = ComputePolicy(policy) if policy else default_policy(cores)
+    chosen = ComputePolicy(policy) if policy else default_compute_policy(cores)
     percent = _no_cores(chosen) if cores is None else cores
     cards = tuple(_card(entry.strip(), percent) for entry in (memory or "").split(",") if memory)
     parsed = Limits(cards or (CardLimit(ANY_GPU, None, percent),), chosen, priority, MemoryPolicy(memory_policy))
     limits.encode(parsed)  # refuses what is out of range
     return parsed
-
-
-def default_policy(cores: int | None) -> ComputePolicy:
-    """What is meant where nobody says: a share is a limit; who asks for none takes what is idle."""
-    return ComputePolicy.FIXED if cores else ComputePolicy.BURST
 
 
 @contextlib.contextmanager

@@ -36,6 +36,14 @@ class MemoryPolicy(StrEnum):
     SPILL = "spill"  # served from managed memory, which the driver moves between card and host
 
 
+def default_compute_policy(cores: int | None) -> ComputePolicy:
+    """Return the policy where none is named: a share of the time (`cores`) is a limit; without one, idle time is used.
+
+    `cores` of 0 mean the same as None: no time is set aside.
+    """
+    return ComputePolicy.FIXED if cores else ComputePolicy.BURST
+
+
 @dataclass(frozen=True, slots=True)
 class Selector:
     """Which cards a pod accepts. Empty tuples accept every card.

@@ -6,8 +6,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vgpu import aliases, names, request
-from vgpu.policy import ComputePolicy
+from vgpu import aliases, names, policy, request
 from vgpu.request import ContainerRequest, Json, PodRequest
 from webhook import translate
 from webhook.rules import Rules
@@ -55,8 +54,7 @@ def environment(asked: PodRequest, container: ContainerRequest) -> dict[str, str
     limits = {names.MEMORY_ENV: f"{container.memory_mib}MiB"}
     if container.cores is not None:
         limits[names.CORES_ENV] = str(container.cores)
-    default = ComputePolicy.BURST if container.cores is None else ComputePolicy.FIXED
-    limits[names.COMPUTE_POLICY_ENV] = asked.wishes.compute_policy or default
+    limits[names.COMPUTE_POLICY_ENV] = asked.wishes.compute_policy or policy.default_compute_policy(container.cores)
     if asked.wishes.memory_policy is not None:
         limits[names.MEMORY_POLICY_ENV] = asked.wishes.memory_policy
     return limits

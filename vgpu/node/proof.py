@@ -13,7 +13,7 @@ from vgpu.limits import CardLimit, Limits
 from vgpu.node import device_ids
 from vgpu.node.pods import BoundPod
 from vgpu.node.refusal import Mismatch, Refusal
-from vgpu.policy import ComputePolicy, MemoryPolicy
+from vgpu.policy import ComputePolicy, MemoryPolicy, default_compute_policy
 from vgpu.quantity import FULL_CORES, MIB
 from vgpu.request import ContainerRequest, PodRequest
 
@@ -65,7 +65,7 @@ def card_mismatch(
 def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequence[Grant]) -> Limits:
     """What is enforced on a container: exact MiB and percent per card; a whole card has no limit."""
     wishes = request.wishes
-    policy = wishes.compute_policy or (ComputePolicy.FIXED if container.cores else ComputePolicy.BURST)
+    policy = wishes.compute_policy or default_compute_policy(container.cores)
     if container.whole:
         policy = ComputePolicy.BURST
     memory_policy = wishes.memory_policy or MemoryPolicy.REFUSE

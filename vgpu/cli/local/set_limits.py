@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from limiter import launch, local_state
+from limiter import local_state
 from vgpu import limits, quantity
 from vgpu.errors import MalformedLimits, VgpuError
 from vgpu.limits import CardLimit, Limits
-from vgpu.policy import ComputePolicy
+from vgpu.policy import ComputePolicy, default_compute_policy
 
 
 class CannotChange(VgpuError):
@@ -35,7 +35,7 @@ def changed(
     """
     had_cores = any(card.cores for card in former.cards)
     if policy is None and cores is not None and not had_cores:
-        policy = launch.default_policy(cores)
+        policy = default_compute_policy(cores)
     size = None if memory is None else quantity.size_bytes(memory)
     if memory is not None and size is None:
         raise ValueError(f"--gpu-mem: not an amount of memory: {memory!r}; write `8GiB`, or MiB as a plain number")
