@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from vgpu.adapters.nvml import Gpu
 from vgpu.node.refusal import Mismatch, Refusal
+from vgpu.placement import fit
 from vgpu.reasons import Reason
 from vgpu.share import NOTHING, CardState, Usage
 
@@ -40,15 +41,17 @@ def total(tenants: Iterable[Usages]) -> dict[str, Usage]:
 
 
 def _card(state: CardState, wanted: Usage) -> Refusal | None:
-    name = f"card {state.card.uuid}"
+    reason = fit.usage_refusal(state, wanted)
+    return None if reason is None else Refusal(reason, f"card {state.card.uuid} {_detail(reason, state, wanted)}")
+
+
+def _detail(reason: Reason, state: CardState, wanted: Usage) -> str:
     if state.is_held_whole:
-        return Refusal(Reason.CARD_HELD_WHOLE, f"{name} is held whole by another pod")
-    if wanted.wholes and not state.is_empty:
-        return Refusal(Reason.CARD_IN_USE, f"{name} is shared by {state.usage.shares} containers")
-    if wanted.slices > state.free_slices or (not wanted.wholes and wanted.memory_mib > state.free_mib):
-        asked, free = wanted.memory_mib, state.free_mib
-        return Refusal(Reason.CARD_INSUFFICIENT_MEMORY, f"{name} has {free} MiB free of {asked}")
-    if wanted.cores > state.free_cores:
-        asked, free = wanted.cores, state.free_cores
-        return Refusal(Reason.CARD_INSUFFICIENT_CORES, f"{name} has {free} % free of {asked}")
-    return None
+        return "is held whole by another pod"
+    match reason:
+        case Reason.CARD_IN_USE:
+            return f"is shared by {state.usage.shares} containers"
+        case Reason.CARD_INSUFFICIENT_CORES:
+            return f"has {state.free_cores} % free of {wanted.cores}"
+        case _:
+            return f"has {state.free_mib} MiB free of {wanted.memory_mib}"

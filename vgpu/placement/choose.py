@@ -35,14 +35,17 @@ def place(request: PodRequest, node: NodeState, gpu_policy: PackingPolicy) -> As
     states = {state.card.uuid: state for state in node.cards}
     chosen: dict[str, tuple[Grant, ...]] = {}
     for container in _placing_order(request):
-        need = _need(request, container, node.slice_mib)
-        refused = {uuid: fit.refusal(container, request.wishes.selector, need, state) for uuid, state in states.items()}
+        share = None if container.whole else _share(request, container, node.slice_mib)
+        needs = {uuid: share or _whole(state) for uuid, state in states.items()}
+        refused = {
+            uuid: fit.refusal(container, request.wishes.selector, needs[uuid], state) for uuid, state in states.items()
+        }
         fitting = [states[uuid] for uuid, reason in refused.items() if reason is None]
         if len(fitting) < container.gpus:
             return _node_refusal(container, node, {uuid: why for uuid, why in refused.items() if why is not None})
         fitting.sort(key=lambda state: _card_order(state, gpu_policy))
         for state in fitting[: container.gpus]:
-            states[state.card.uuid] = state.with_usage(_whole(state) if container.whole else need)
+            states[state.card.uuid] = state.with_usage(needs[state.card.uuid])
         chosen[container.name] = tuple(_grant(container, state) for state in fitting[: container.gpus])
     return Assignment({c.name: _own_grants(request, c, chosen) for c in request.containers})
 
@@ -53,8 +56,8 @@ def _placing_order(request: PodRequest) -> list[ContainerRequest]:
     return [c for c in request.containers if c is anchor or not request.shares_anchor_cards(c)]
 
 
-def _need(request: PodRequest, container: ContainerRequest, slice_mib: int) -> Usage:
-    """What a container's share takes of a card; the anchor's is the most of its own and the init containers' phases."""
+def _share(request: PodRequest, container: ContainerRequest, slice_mib: int) -> Usage:
+    """Return what a container's share takes of a card; for the anchor, the most that it or an init container needs."""
     need = Usage(shares=1)
     for other in request.containers:
         if other is container or (container is request.anchor and other.kind is ContainerKind.INIT):
@@ -64,7 +67,7 @@ def _need(request: PodRequest, container: ContainerRequest, slice_mib: int) -> U
 
 
 def _whole(state: CardState) -> Usage:
-    """What holding a card whole takes of it."""
+    """Return what holding a card whole takes of it."""
     return Usage(state.total_slices, state.card.memory_mib, FULL_CORES, wholes=1)
 
 

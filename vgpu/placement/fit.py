@@ -1,4 +1,4 @@
-"""Does a container fit a card, and does an assignment fit a node?"""
+"""Does a share, a whole card or an assignment fit? The one rule of placement, the node's guard and the simulator."""
 
 from vgpu import assignment as codec
 from vgpu.assignment import Assignment
@@ -14,32 +14,31 @@ def refusal(container: ContainerRequest, selector: Selector, need: Usage, state:
 
     `need` is what the container takes of the card, `selector` which cards its pod accepts.
     """
-    return (
-        selector.refusal(state.card)
-        or _card_refusal(container, state)
-        or (_whole_refusal(state) if container.whole else _share_refusal(state, need))
-    )
+    return selector.refusal(state.card) or _card_refusal(container, state) or usage_refusal(state, need)
+
+
+def usage_refusal(state: CardState, need: Usage) -> Reason | None:
+    """Return why a card has no room for `need` beside what is taken of it, or None where it has.
+
+    A card is held whole by one container alone; shares fit as long as slices, MiB and percent of time are left.
+    """
+    if need.wholes:
+        return None if state.is_empty and (need.wholes, need.shares) == (1, 0) else Reason.CARD_IN_USE
+    if state.is_held_whole:
+        return Reason.CARD_HELD_WHOLE
+    if need.slices > state.free_slices or need.memory_mib > state.free_mib:
+        return Reason.CARD_INSUFFICIENT_MEMORY
+    return Reason.CARD_INSUFFICIENT_CORES if need.cores > state.free_cores else None
 
 
 def carries(node: NodeState, assignment: Assignment, request: PodRequest) -> bool:
-    """Whether a node can carry an assignment that was chosen earlier."""
+    """Whether a node has room for an assignment that was chosen earlier."""
     states = {state.card.uuid: state for state in node.cards}
     if not assignment.gpus() <= states.keys():
         return False
     totals = {uuid: state.total_slices for uuid, state in states.items()}
     needs = codec.usage(assignment, request, node.slice_mib, totals)
-    return all(_carries(states[uuid], need) for uuid, need in needs.items())
-
-
-def _carries(state: CardState, need: Usage) -> bool:
-    if need.wholes:
-        return state.is_empty and need.wholes == 1 and not need.shares
-    return (
-        need.slices <= state.free_slices
-        and need.memory_mib <= state.free_mib
-        and need.cores <= state.free_cores
-        and not state.is_held_whole
-    )
+    return all(usage_refusal(states[uuid], need) is None for uuid, need in needs.items())
 
 
 def _card_refusal(container: ContainerRequest, state: CardState) -> Reason | None:
@@ -54,15 +53,3 @@ def _card_refusal(container: ContainerRequest, state: CardState) -> Reason | Non
     if not card.healthy:
         return Reason.CARD_UNHEALTHY
     return Reason.CARD_CORDONED if card.cordoned else None
-
-
-def _whole_refusal(state: CardState) -> Reason | None:
-    return None if state.is_empty else Reason.CARD_IN_USE
-
-
-def _share_refusal(state: CardState, need: Usage) -> Reason | None:
-    if state.is_held_whole:
-        return Reason.CARD_HELD_WHOLE
-    if need.slices > state.free_slices or need.memory_mib > state.free_mib:
-        return Reason.CARD_INSUFFICIENT_MEMORY
-    return Reason.CARD_INSUFFICIENT_CORES if need.cores > state.free_cores else None
