@@ -4,16 +4,15 @@ from collections.abc import Callable, Iterable, Mapping
 
 from deviceplugin.candidates import Listing
 from deviceplugin.pod_resources import Holders
-from vgpu import assignment as codec
-from vgpu import names
+from vgpu import names, usage
 from vgpu.node import allocations as records
 from vgpu.node import device_ids, proof
 from vgpu.node.allocations import Allocation, Allocations
-from vgpu.node.guard import Usages
 from vgpu.node.inventory import Held, Inventory
 from vgpu.node.pods import BoundPod, Pods
 from vgpu.node.refusal import Refusal
 from vgpu.share import Usage
+from vgpu.usage import Usages
 
 _IN_FLIGHT_S = 5.0  # an allocation this young may not be listed yet; where its holder is known, the pod tells
 
@@ -54,9 +53,7 @@ class Occupancy:
         request = pod.parsed.request
         if isinstance(assignment, Refusal) or request is None:
             return {}
-        slice_mib = self._inventory.slice_mib
-        whole = {gpu.card.uuid: gpu.card.slices(slice_mib) for gpu in self._inventory.gpus()}
-        return codec.usage(assignment, request, slice_mib, whole)
+        return usage.on_node(self._inventory.node(), [(request, assignment)])
 
     def _listing(self) -> Listing:
         """What was listed last, less those who have ended since: the next listing may be a second away."""

@@ -42,7 +42,7 @@ def judge(pod: Pod | None, args: BindArgs, chosen: Assignment, *, is_over: bool)
     if pod is None or pod.uid != args.pod_uid:
         return Outcome.NOT_BOUND
     if pod.node:
-        is_ours = pod.node == args.node and (pod.assignment or Assignment({})) == chosen
+        is_ours = pod.node == args.node and pod.assignment == chosen
         return Outcome.BOUND if is_ours else Outcome.NOT_BOUND
     return Outcome.NOT_BOUND if is_over else Outcome.UNKNOWN
 

@@ -18,12 +18,12 @@ from extender import doubts, objects
 from extender.objects import Inventory, KubeNode, Lease, Pod
 from extender.placement_cache import Answers
 from extender.reservations import GivenBack, Reservation, Reservations
-from vgpu import assignment, names
+from vgpu import names, usage
 from vgpu.assignment import Assignment
 from vgpu.device import Card
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
-from vgpu.share import CardState, NodeState, Usage
+from vgpu.share import NodeState
 
 REMEMBERED_GONE: Final = 10_000
 HELD_LAG_S: Final = 5.0  # what a pod gave back may stand in the plugin's report of held slices for so long
@@ -149,9 +149,7 @@ class Cluster:
         held = None if pod is None or pod.is_over else trusted(pod)
         inventory = self.inventories.get(pod.node) if pod else None
         if pod is not None and held is not None and inventory is not None and inventory.node.slice_mib:
-            totals = {card.uuid: card.slices(inventory.node.slice_mib) for card in inventory.node.cards}
-            taken = assignment.usage(held[1], held[0], inventory.node.slice_mib, totals)
-            self._given_back.note(pod.node, self.clock() + HELD_LAG_S, taken)
+            self._given_back.note(pod.node, self.clock() + HELD_LAG_S, usage.on_node(inventory.node, [held]))
 
     def _drop_reservations(self, uid: str) -> None:
         for node in self._reserved.nodes_of(uid):
@@ -170,14 +168,9 @@ class Cluster:
 
     def _derive(self, inventory: Inventory) -> NodeState:
         node = inventory.node
-        taken: defaultdict[str, Usage] = defaultdict(Usage)
-        totals = {card.uuid: card.slices(node.slice_mib) for card in node.cards}
-        for request, chosen in self._holders(node.name):
-            for uuid, used in assignment.usage(chosen, request, node.slice_mib, totals).items():
-                taken[uuid] += used
+        taken = usage.on_node(node, self._holders(node.name))
         cards = (self._given_back.correct(node.name, self._owned(card, node.name)) for card in node.cards)
-        states = tuple(CardState(card, node.slice_mib, taken[card.uuid]) for card in cards)
-        return NodeState(node.name, node.slice_mib, states, self._devices(node.name, node.slice_mib))
+        return NodeState.of(replace(node, cards=tuple(cards)), taken, self._devices(node.name, node.slice_mib))
 
     def _devices(self, node: str, slice_mib: int) -> dict[str, int]:
         """What the kubelet counts for the node's pods, whether their assignments can be trusted or not."""
@@ -208,6 +201,4 @@ def trusted(pod: Pod) -> tuple[PodRequest, Assignment] | None:
     Whatever such a pod really holds on its node is in the slices that the device plugin reports as held.
     """
     request, chosen = pod.parsed.request, pod.assignment
-    if not pod.node or request is None or chosen is None or doubts.of_assignment(pod):
-        return None
-    return request, chosen
+    return (request, chosen) if pod.node and request is not None and isinstance(chosen, Assignment) else None

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from extender.objects import Pod
-from vgpu.assignment import Assignment
-from vgpu.request import PodRequest
+from vgpu.trust import Distrust
 
 UNTRUSTED: Final = "AssignmentNotTrusted"
 DUPLICATE: Final = "DuplicateUUID"
@@ -13,21 +12,8 @@ DUPLICATE: Final = "DuplicateUUID"
 
 def of_assignment(pod: Pod) -> str:
     """Why a bound pod's assignment counts nothing; empty where it counts, or where none is wanted."""
-    if not pod.node or pod.is_over:
-        return ""
-    if pod.parsed.problems:
-        return f"its request is not valid: {pod.parsed.problems[0]}"
-    if pod.assignment_error:
-        return f"its assignment cannot be read: {pod.assignment_error}"
-    return _of_grants(pod.assignment, pod.parsed.request)
-
-
-def _of_grants(chosen: Assignment | None, request: PodRequest | None) -> str:
-    if request is None:
-        return "it has an assignment and asks for nothing" if chosen else ""
-    if chosen is None:
-        return "it has no assignment"
-    return "" if chosen.answers(request) else "its assignment grants something else than it asks for"
+    is_bound = pod.node and not pod.is_over
+    return pod.assignment.detail if is_bound and isinstance(pod.assignment, Distrust) else ""
 
 
 def of_cards(displaced: Mapping[str, str]) -> str:

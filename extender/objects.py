@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from vgpu import assignment, names, quantity, request
+from vgpu import names, quantity, request, trust
 from vgpu.assignment import Assignment
 from vgpu.device import Card, CardMode, Node
-from vgpu.errors import MalformedAssignment
 from vgpu.request import Parsed
+from vgpu.trust import Distrust
 
 Json = dict[str, Any]
 _DOMAIN = f"{names.DOMAIN}/".encode()
@@ -31,8 +31,7 @@ class Pod:
         is_over: it is terminal: it holds nothing any more.
         parsed: what it asks for, with everything wrong about it.
         admitted: for each container name and kubelet resource, the amount that stands in its limits.
-        assignment: what its annotation says, or None where there is none or it cannot be read.
-        assignment_error: why it cannot be read.
+        assignment: what its annotation grants, or why that is not trusted.
         is_unschedulable: kube-scheduler found no node for it, the last time it looked.
     """
 
@@ -43,8 +42,7 @@ class Pod:
     is_over: bool
     parsed: Parsed
     admitted: dict[tuple[str, str], int]
-    assignment: Assignment | None = None
-    assignment_error: str = ""
+    assignment: Assignment | Distrust = trust.NOTHING_ASSIGNED
     is_unschedulable: bool = False
 
     @property
@@ -113,19 +111,18 @@ def pod_or_none(raw: msgspec.Raw) -> Pod | None:
 def pod(obj: Json) -> Pod:
     """Read a pod's JSON."""
     metadata = obj.get("metadata") or {}
-    text = (metadata.get("annotations") or {}).get(names.ASSIGNMENT)
-    chosen, error = _assignment(text)
+    annotations = metadata.get("annotations") or {}
     status = obj.get("status") or {}
+    parsed = request.parse(obj)
     return Pod(
         uid=metadata.get("uid", ""),
         namespace=metadata.get("namespace", ""),
         name=metadata.get("name", ""),
         node=(obj.get("spec") or {}).get("nodeName") or "",
         is_over=status.get("phase") in _TERMINAL,
-        parsed=request.parse(obj),
+        parsed=parsed,
         admitted=_admitted(obj),
-        assignment=chosen,
-        assignment_error=error,
+        assignment=trust.judge(parsed, annotations.get(names.ASSIGNMENT, "")),
         is_unschedulable=any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ()),
     )
 
@@ -169,15 +166,6 @@ def age_key(created: str) -> datetime:
         return datetime.fromisoformat(created)
     except ValueError:
         return datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-
-
-def _assignment(text: str | None) -> tuple[Assignment | None, str]:
-    if text is None:
-        return None, ""
-    try:
-        return assignment.decode(text), ""
-    except MalformedAssignment as error:
-        return None, str(error)
 
 
 def _admitted(obj: Json) -> dict[tuple[str, str], int]:

@@ -7,16 +7,14 @@ Unknown keys are refused: a newer writer raises `v`.
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from vgpu import quantity
 from vgpu.errors import MalformedAssignment
 from vgpu.quantity import FULL_CORES
-from vgpu.request import ContainerKind, ContainerRequest, PodRequest
-from vgpu.share import NOTHING, Usage
+from vgpu.request import ContainerRequest, PodRequest
 
 VERSION: Final = 1
 MAX_BYTES: Final = 1 << 18  # Kubernetes' own limit for all annotations of an object
@@ -83,55 +81,6 @@ def decode(text: str) -> Assignment:
     if not isinstance(value["containers"], dict):
         raise MalformedAssignment("containers must be an object")
     return Assignment({name: _grants(name, grants) for name, grants in value["containers"].items()})
-
-
-def usage(
-    assignment: Assignment, request: PodRequest, slice_mib: int, card_slices: Mapping[str, int]
-) -> dict[str, Usage]:
-    """What the pod takes of each card: the larger of each init container's phase and the app containers' phase.
-
-    Sidecars run in every phase. `card_slices` gives the slices of each card, for those held whole.
-    """
-    phases: list[dict[str, Usage]] = []
-    lasting: dict[str, Usage] = defaultdict(lambda: NOTHING)
-    final: dict[str, Usage] = defaultdict(lambda: NOTHING)
-    for container in request.containers:
-        taken = {
-            grant.gpu: _grant_usage(grant, request, container, slice_mib, card_slices)
-            for grant in assignment.containers.get(container.name, ())
-        }
-        match container.kind:
-            case ContainerKind.INIT:
-                phases.append(taken)
-            case ContainerKind.SIDECAR:
-                _add(lasting, taken)
-            case ContainerKind.APP:
-                _add(final, taken)
-    cards = {card for phase in (*phases, final, lasting) for card in phase}
-    return {
-        card: lasting[card] + _largest(phase.get(card, NOTHING) for phase in (*phases, final)) for card in sorted(cards)
-    }
-
-
-def _largest(usages: Any) -> Usage:
-    largest = NOTHING
-    for each in usages:
-        largest |= each
-    return largest
-
-
-def _add(total: dict[str, Usage], more: Mapping[str, Usage]) -> None:
-    for card, taken in more.items():
-        total[card] += taken
-
-
-def _grant_usage(
-    grant: Grant, request: PodRequest, container: ContainerRequest, slice_mib: int, card_slices: Mapping[str, int]
-) -> Usage:
-    if grant.whole:
-        return Usage(card_slices.get(grant.gpu, 0), grant.memory_mib, FULL_CORES, wholes=1)
-    slices = request.slices(container, slice_mib)
-    return Usage(slices, grant.memory_mib, request.counted_cores(container), shares=1)
 
 
 def _grants_answer(grants: tuple[Grant, ...], container: ContainerRequest) -> bool:

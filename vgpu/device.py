@@ -57,6 +57,10 @@ class Node:
     cards: tuple[Card, ...] = field(default=())
     plugin_version: str = ""
 
+    def card_slices(self) -> dict[str, int]:
+        """Return how many slices each card is cut into, by UUID."""
+        return {card.uuid: card.slices(self.slice_mib) for card in self.cards}
+
     def card(self, uuid: str) -> Card | None:
         """Return the card with this UUID, or None."""
         return next((card for card in self.cards if card.uuid == uuid), None)

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
-from vgpu.device import Card
+from vgpu.device import Card, Node
 from vgpu.quantity import FULL_CORES
 
 
@@ -120,6 +121,17 @@ class NodeState:
     slice_mib: int
     cards: tuple[CardState, ...]
     devices: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, node: Node, taken: Mapping[str, Usage], devices: Mapping[str, int]) -> Self:
+        """Return the state of a node whose cards have these usages, by UUID."""
+        cards = (CardState(card, node.slice_mib, taken.get(card.uuid, NOTHING)) for card in node.cards)
+        return cls(node.name, node.slice_mib, tuple(cards), devices)
+
+    @property
+    def card_slices(self) -> dict[str, int]:
+        """How many slices each card is cut into, by UUID."""
+        return {state.card.uuid: state.total_slices for state in self.cards}
 
     @property
     def free_slices(self) -> int:

@@ -158,7 +158,7 @@ class Accounting(RuleBasedStateMachine):
         held += [(posted.assignment, posted.pod) for posted in self.unknown if self.may_commit(posted)]
         slices = {"GPU-0": 0}
         for chosen, _ in held:
-            assert chosen is not None
+            assert isinstance(chosen, Assignment)
             for (grant,) in chosen.containers.values():
                 slices[grant.gpu] += SLICES if grant.whole else -(-grant.memory_mib // 256)
         assert max(slices.values()) <= SLICES

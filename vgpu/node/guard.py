@@ -4,40 +4,31 @@ Two extender replicas at a change of leader, a stale watch or a hand-made Bindin
 fit here is not run beside others.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from vgpu import usage
 from vgpu.adapters.nvml import Gpu
 from vgpu.node.refusal import Mismatch, Refusal
 from vgpu.placement import fit
 from vgpu.reasons import Reason
 from vgpu.share import NOTHING, CardState, Usage
-
-Usages = Mapping[str, Usage]  # by the card's UUID
+from vgpu.usage import Usages
 
 
 def check(gpus: Iterable[Gpu], slice_mib: int, tenants: Iterable[Usages], wanted: Usages) -> Refusal | None:
     """Whether one more pod fits beside the tenants; the first card where it does not tells why."""
     known = {gpu.card.uuid: gpu for gpu in gpus}
-    taken = total(tenants)
-    for uuid, usage in sorted(wanted.items()):
+    taken = usage.total(tenants)
+    for uuid, need in sorted(wanted.items()):
         gpu = known.get(uuid)
         if gpu is None:
             return Refusal(Mismatch.CARD_MISMATCH, f"this node has no card {uuid}")
         if gpu.mig_enabled:
             return Refusal(Mismatch.MIG_ENABLED, f"card {uuid} is divided by MIG")
-        refusal = _card(CardState(gpu.card, slice_mib, taken.get(uuid, NOTHING)), usage)
+        refusal = _card(CardState(gpu.card, slice_mib, taken.get(uuid, NOTHING)), need)
         if refusal is not None:
             return refusal
     return None
-
-
-def total(tenants: Iterable[Usages]) -> dict[str, Usage]:
-    """Add up what tenants take, card by card."""
-    taken: dict[str, Usage] = {}
-    for tenant in tenants:
-        for uuid, usage in tenant.items():
-            taken[uuid] = taken.get(uuid, NOTHING) + usage
-    return taken
 
 
 def _card(state: CardState, wanted: Usage) -> Refusal | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from vgpu.adapters.nvml import Gpu
+from vgpu.device import Node
 from vgpu.node import device_ids
 
 MIG: Final = "MIGEnabled"
@@ -62,6 +63,10 @@ class Inventory:
     def set_held(self, held: Held) -> None:
         """Take what containers hold now."""
         self._update(replace(self.state, held=held))
+
+    def node(self) -> Node:
+        """Return the cards as the domain's node; its name does not matter here and is empty."""
+        return Node("", self.slice_mib, tuple(gpu.card for gpu in self.state.gpus))
 
     def gpus(self) -> tuple[Gpu, ...]:
         """The cards, by index."""

@@ -6,9 +6,8 @@ What is proven here leads to limits; what is not is refused by name, and never r
 from collections import Counter
 from collections.abc import Sequence
 
-from vgpu import assignment as codec
+from vgpu import trust
 from vgpu.assignment import Assignment, Grant
-from vgpu.errors import MalformedAssignment
 from vgpu.limits import CardLimit, Limits
 from vgpu.node import device_ids
 from vgpu.node.pods import BoundPod
@@ -16,33 +15,17 @@ from vgpu.node.refusal import Mismatch, Refusal
 from vgpu.policy import ComputePolicy, MemoryPolicy, default_compute_policy
 from vgpu.quantity import FULL_CORES, MIB
 from vgpu.request import ContainerRequest, PodRequest
+from vgpu.trust import Distrust
 
 
 def assignment_of(pod: BoundPod) -> Assignment | Refusal:
-    """The decision on a pod, trusted for what the pod asks and nothing else."""
-    request = request_in(pod)
-    if isinstance(request, Refusal):
-        return request
-    if not pod.assignment:
-        return Refusal(Mismatch.NO_ASSIGNMENT, "the pod was not bound by our scheduler")
-    try:
-        assignment = codec.decode(pod.assignment)
-    except MalformedAssignment as error:
-        return Refusal(Mismatch.MALFORMED_ASSIGNMENT, str(error))
-    if not assignment.answers(request):
-        return Refusal(Mismatch.FOREIGN_ASSIGNMENT, "the assignment is not for what the pod asks")
-    return assignment
-
-
-def request_in(pod: BoundPod) -> PodRequest | Refusal:
-    """What a pod asks for, if it may ask at all and can be read."""
+    """Return a pod's assignment where it can be trusted, else why the pod may not start."""
     if pod.is_mirror:
-        return Refusal(Mismatch.STATIC_POD, "nobody schedules static pods, so no card is theirs")
-    if pod.parsed.problems:
-        return Refusal(Mismatch.INVALID_REQUEST, str(pod.parsed.problems[0]))
-    if pod.parsed.request is None:
+        return Refusal(Mismatch.STATIC_POD, "static pods are not scheduled, so no card was assigned")
+    if pod.parsed.request is None and not pod.parsed.problems:
         return Refusal(Mismatch.NOT_ADMITTED, "the pod asks for devices, but for no GPU memory and no GPU")
-    return pod.parsed.request
+    assignment = trust.judge(pod.parsed, pod.assignment)
+    return Refusal(assignment.reason, assignment.detail) if isinstance(assignment, Distrust) else assignment
 
 
 def card_mismatch(

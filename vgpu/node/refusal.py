@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from vgpu.reasons import Reason
+from vgpu.trust import DistrustReason
 
 
 class Mismatch(StrEnum):
@@ -14,10 +15,6 @@ class Mismatch(StrEnum):
     HELD_TWICE = "HeldTwice"
     STATIC_POD = "StaticPod"
     NOT_ADMITTED = "NotAdmitted"
-    INVALID_REQUEST = "InvalidRequest"
-    NO_ASSIGNMENT = "NoAssignment"
-    MALFORMED_ASSIGNMENT = "MalformedAssignment"
-    FOREIGN_ASSIGNMENT = "ForeignAssignment"
     CARD_MISMATCH = "CardMismatch"
     FILES_FAILED = "FilesFailed"
     MIG_ENABLED = "MIGEnabled"
@@ -28,11 +25,11 @@ class Refusal:
     """A container's refusal.
 
     Attributes:
-        reason: ours, or one of placement's.
+        reason: a code of the node, of an assignment that is not trusted, or of placement.
         detail: what a person needs to act on it.
     """
 
-    reason: Mismatch | Reason
+    reason: Mismatch | DistrustReason | Reason
     detail: str
 
     @property

@@ -1,6 +1,6 @@
 """Does a share, a whole card or an assignment fit? The one rule of placement, the node's guard and the simulator."""
 
-from vgpu import assignment as codec
+from vgpu import usage
 from vgpu.assignment import Assignment
 from vgpu.device import CardMode
 from vgpu.policy import Selector
@@ -36,8 +36,7 @@ def carries(node: NodeState, assignment: Assignment, request: PodRequest) -> boo
     states = {state.card.uuid: state for state in node.cards}
     if not assignment.gpus() <= states.keys():
         return False
-    totals = {uuid: state.total_slices for uuid, state in states.items()}
-    needs = codec.usage(assignment, request, node.slice_mib, totals)
+    needs = usage.of_pod(assignment, request, node.slice_mib, node.card_slices)
     return all(usage_refusal(states[uuid], need) is None for uuid, need in needs.items())
 
 

@@ -12,7 +12,7 @@ from vgpu import request
 from vgpu.device import Node
 from vgpu.errors import KubernetesError
 from vgpu.placement import fit
-from vgpu.simulator import holdings, nodes
+from vgpu.simulator import card_usage, nodes
 from vgpu.simulator.api import pods, resources, timestamps
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json, Target
@@ -48,7 +48,7 @@ class Kubelet:
         """Bring every pod of the node a step on, and publish what they hold."""
         for pod in self._mine():
             await self._sync(pod)
-        await self.plugin.publish(holdings.used(self._node, self._running()))
+        await self.plugin.publish(card_usage.used(self._node, self._running()))
         await self.plugin.renew()
 
     def _mine(self) -> list[Json]:
@@ -72,10 +72,11 @@ class Kubelet:
         """Why the node will not run a pod, as a reason; empty where it will."""
         if request.parse(pod).request is None:
             return ""
-        asked, chosen = holdings.wanted(pod), holdings.assigned(pod)
-        if asked is None or chosen is None:
+        held = card_usage.granted(pod)
+        if held is None:
             return UNASSIGNED
-        return "" if fit.carries(holdings.state(self._node, self._running()), chosen, asked) else UNFIT
+        asked, chosen = held
+        return "" if fit.carries(card_usage.state(self._node, self._running()), chosen, asked) else UNFIT
 
     async def _forget(self, pod: Json) -> None:
         try:

@@ -7,7 +7,7 @@ from typing import Final
 from vgpu import quantity, request
 from vgpu.device import Node
 from vgpu.request import ContainerRequest
-from vgpu.simulator import holdings, scheduling_status
+from vgpu.simulator import card_usage, scheduling_status
 from vgpu.simulator.api.pods import TERMINAL
 from vgpu.simulator.api.resources import EVENTS, PODS, Json
 from vgpu.simulator.api.store import Store
@@ -85,17 +85,17 @@ def _pod(pod: Json, nodes: Mapping[str, Node], details: Mapping[str, str]) -> Po
 
 
 def _where(pod: Json, nodes: Mapping[str, Node]) -> str:
-    name, chosen = str(pod["spec"].get("nodeName", "")), holdings.assigned(pod)
-    if name not in nodes or chosen is None:
+    name, gpus = str(pod["spec"].get("nodeName", "")), card_usage.gpus(pod)
+    if name not in nodes or not gpus:
         return name
-    indexes = sorted(card.index for card in nodes[name].cards if card.uuid in chosen.gpus())
+    indexes = sorted(card.index for card in nodes[name].cards if card.uuid in gpus)
     return f"{name} {'cards' if len(indexes) > 1 else 'card'} {', '.join(map(str, indexes))}"
 
 
 def _cards(node: Node, pods: Iterable[Json]) -> Iterator[CardRow]:
     holders = [p for p in pods if p["spec"].get("nodeName") == node.name and p["status"]["phase"] not in TERMINAL]
-    on_card = [(chosen.gpus(), _name(pod)) for pod in holders if (chosen := holdings.assigned(pod)) is not None]
-    for state in holdings.state(node, holders).cards:
+    on_card = [(card_usage.gpus(pod), _name(pod)) for pod in holders]
+    for state in card_usage.state(node, holders).cards:
         yield CardRow(
             node=node.name,
             index=state.card.index,

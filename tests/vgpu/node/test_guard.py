@@ -4,11 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
+from vgpu import usage
 from vgpu.node import guard
-from vgpu.node.guard import Usages
 from vgpu.node.refusal import Mismatch
 from vgpu.reasons import Reason
 from vgpu.share import NOTHING, Usage
+from vgpu.usage import Usages
 
 GPUS = [gpu(0), gpu(1)]
 
@@ -35,7 +36,7 @@ def test_whatever_comes_what_runs_fits(arrivals: list[Usages]) -> None:
     for wanted in arrivals:
         if guard.check(GPUS, SLICE_MIB, running, wanted) is None:
             running.append(wanted)
-    for taken in guard.total(running).values():
+    for taken in usage.total(running).values():
         assert taken.slices <= 8
         assert taken.memory_mib <= 2048
         assert taken.cores <= 100
@@ -44,14 +45,14 @@ def test_whatever_comes_what_runs_fits(arrivals: list[Usages]) -> None:
 
 @given(st.lists(pods, max_size=6), pods)
 def test_nothing_that_fits_is_refused(arrivals: list[Usages], wanted: Usages) -> None:
-    running = [each for each in arrivals if all(not usage.wholes for usage in each.values())]
-    after = guard.total([*running, wanted])
+    running = [each for each in arrivals if all(not need.wholes for need in each.values())]
+    after = usage.total([*running, wanted])
     fits = all(
         after[card].slices <= 8
         and after[card].memory_mib <= 2048
         and after[card].cores <= 100
-        and (not usage.wholes or (after[card].wholes, after[card].shares) == (1, 0))
-        for card, usage in wanted.items()
+        and (not need.wholes or (after[card].wholes, after[card].shares) == (1, 0))
+        for card, need in wanted.items()
     )
     assert (guard.check(GPUS, SLICE_MIB, running, wanted) is None) == fits
 

@@ -13,6 +13,7 @@ from vgpu.node import proof
 from vgpu.node.pods import BoundPod
 from vgpu.node.refusal import Mismatch, Refusal
 from vgpu.policy import ComputePolicy, MemoryPolicy
+from vgpu.trust import DistrustReason
 
 GIB = 1 << 30
 
@@ -25,21 +26,21 @@ def why(pod: BoundPod) -> str:
 def test_an_assignment_is_trusted_for_what_the_pod_asks() -> None:
     assert why(bound("p")) == ""
     other = bound("q", container(gpu_mem=512))
-    assert why(replace(bound("p"), assignment=other.assignment)) == Mismatch.FOREIGN_ASSIGNMENT
+    assert why(replace(bound("p"), assignment=other.assignment)) == DistrustReason.FOREIGN_ASSIGNMENT
 
 
 @pytest.mark.parametrize(
     ("pod", "reason"),
     [
-        (bound("p", gpus=None), Mismatch.NO_ASSIGNMENT),
-        (replace(bound("p"), assignment="{}"), Mismatch.MALFORMED_ASSIGNMENT),
+        (bound("p", gpus=None), DistrustReason.NO_ASSIGNMENT),
+        (replace(bound("p"), assignment="{}"), DistrustReason.MALFORMED_ASSIGNMENT),
         (replace(bound("p"), is_mirror=True), Mismatch.STATIC_POD),
         (plain("p"), Mismatch.NOT_ADMITTED),
-        (bound("p", container(gpu_mem=1024), annotations={names.COMPUTE_POLICY: "x"}), Mismatch.INVALID_REQUEST),
+        (bound("p", container(gpu_mem=1024), annotations={names.COMPUTE_POLICY: "x"}), DistrustReason.INVALID_REQUEST),
     ],
     ids=str,
 )
-def test_what_nobody_decided_is_refused_by_name(pod: BoundPod, reason: Mismatch) -> None:
+def test_what_nobody_decided_is_refused_by_name(pod: BoundPod, reason: Mismatch | DistrustReason) -> None:
     assert why(pod) == reason
 
 

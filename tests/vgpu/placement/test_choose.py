@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import SLICE_MIB, card, container, node_state, pod, share_pods
-from vgpu import assignment, names, request
+from vgpu import names, request, usage
 from vgpu.assignment import Assignment, Grant
 from vgpu.device import CardMode
 from vgpu.placement import choose, fit
@@ -29,8 +29,7 @@ def asked(obj: dict[str, Any]) -> PodRequest:
 
 
 def put(node: NodeState, chosen: Assignment, wanted: PodRequest) -> NodeState:
-    totals = {state.card.uuid: state.total_slices for state in node.cards}
-    used = assignment.usage(chosen, wanted, node.slice_mib, totals)
+    used = usage.of_pod(chosen, wanted, node.slice_mib, node.card_slices)
     return replace(node, cards=tuple(s.with_usage(used.get(s.card.uuid, Usage())) for s in node.cards))
 
 
