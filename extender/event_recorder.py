@@ -1,6 +1,7 @@
-"""Tells owners why their pods wait, and what else is amiss: Events, written apart from the verbs, never in their way.
+"""Records Kubernetes Events: why pods wait, and which objects are wrong. Events are posted apart from the verbs.
 
-One Event per object and sentence, and no more than one per object in a while; a queue that is full drops the oldest.
+A message about an object is recorded once until another message about it comes, and at most one message per object in
+15 seconds. The queue drops its oldest Event where it is full.
 """
 
 import asyncio
@@ -15,51 +16,51 @@ from vgpu.adapters.kubernetes import events
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
-QUEUE: Final = 1_000
-REMEMBERED: Final = 10_000
-QUIET_S: Final = 15.0
+QUEUE_SIZE: Final = 1_000
+MAX_OBJECTS: Final = 10_000  # of which the last message is remembered
+MIN_INTERVAL_S: Final = 15.0
 COMPONENT: Final = "vgpu-extender"
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    sentence: str
+class _Recorded:
+    message: str
     at: float
 
 
-class Teller:
-    """Takes sentences at any rate, and posts the new ones. `clock` is monotonic, `now` the wall clock."""
+class EventRecorder:
+    """Takes messages at any rate, and posts the new ones. `clock` is monotonic, `now` the wall clock."""
 
     def __init__(self, client: Client, clock: Callable[[], float], now: Callable[[], datetime]) -> None:
         self._client = client
         self._clock = clock
         self._now = now
-        self._told: OrderedDict[str, _Told] = OrderedDict()
-        self._queue: asyncio.Queue[tuple[Mapping[str, str], str, str]] = asyncio.Queue(QUEUE)
+        self._last: OrderedDict[str, _Recorded] = OrderedDict()
+        self._queue: asyncio.Queue[tuple[Mapping[str, str], str, str]] = asyncio.Queue(QUEUE_SIZE)
 
-    def tell(self, about: Mapping[str, str], reason: str, sentence: str) -> None:
-        """Queue a sentence about an object (its reference), unless it, or something, was told of it just now."""
+    def record(self, about: Mapping[str, str], reason: str, message: str) -> None:
+        """Queue an Event about an object (its reference), unless the rules above suppress it."""
         uid = about["uid"]
-        last = self._told.get(uid)
-        if last is not None and (last.sentence == sentence or self._clock() - last.at < QUIET_S):
+        last = self._last.get(uid)
+        if last is not None and (last.message == message or self._clock() - last.at < MIN_INTERVAL_S):
             return
-        self._told[uid] = _Told(sentence, self._clock())
-        self._told.move_to_end(uid)
-        if len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
+        self._last[uid] = _Recorded(message, self._clock())
+        self._last.move_to_end(uid)
+        if len(self._last) > MAX_OBJECTS:
+            self._last.popitem(last=False)
         if self._queue.full():
             self._queue.get_nowait()
-        self._queue.put_nowait((about, reason, sentence))
+        self._queue.put_nowait((about, reason, message))
 
     async def run(self) -> None:
-        """Post what is queued until cancelled."""
+        """Post queued Events until cancelled; an Event that the API server refuses is logged and dropped."""
         while True:
-            about, reason, sentence = await self._queue.get()
+            about, reason, message = await self._queue.get()
             try:
                 await events.post(
-                    self._client, about, reason=reason, message=sentence, component=COMPONENT, now=self._now()
+                    self._client, about, reason=reason, message=message, component=COMPONENT, now=self._now()
                 )
             except KubernetesError as error:
-                log.warning("an Event about %s %s was lost: %s", about["kind"], about["name"], error)
+                log.warning("an Event about %s %s was dropped: %s", about["kind"], about["name"], error)

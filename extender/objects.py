@@ -79,8 +79,8 @@ class KubeNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
-    """A GPUNode: the domain's node, and when the object was made (the newest wins where two claim one card)."""
+class GpuNode:
+    """A GPUNode: the domain's node, and when the object was created (of two that report a card, the newer has it)."""
 
     node: Node
     uid: str
@@ -135,13 +135,13 @@ def node(raw: msgspec.Raw) -> KubeNode:
     return KubeNode(obj["metadata"]["name"], amounts)
 
 
-def inventory(raw: msgspec.Raw) -> Inventory:
+def gpunode(raw: msgspec.Raw) -> GpuNode:
     """Read a GPUNode; its spec says what an admin wants of each card."""
     obj: Json = msgspec.json.decode(raw)
     metadata, status = obj["metadata"], obj.get("status") or {}
     wanted = {entry.get("uuid"): entry for entry in (obj.get("spec") or {}).get("cards") or ()}
     cards = tuple(_card(entry, wanted.get(entry["uuid"]) or {}) for entry in status.get("cards") or ())
-    return Inventory(
+    return GpuNode(
         node=Node(metadata["name"], status.get("sliceMiB") or 0, cards, status.get("pluginVersion") or ""),
         uid=metadata.get("uid", ""),
         created=metadata.get("creationTimestamp", ""),

@@ -1,54 +1,53 @@
-"""Remembers where a request would land on a node, for as long as nothing changed there.
+"""Caches where a request would be placed on each node, for as long as the node's state is unchanged.
 
-A crowd of equal pods asks the same question of every node, and each of them changes one node only. An answer is
-good for the very object it was computed from: `Cluster.state` makes a new one whenever anything on the node
-changes.
+A crowd of equal pods asks about every node, and each binding changes one node only. A cached placement is valid for the
+very `NodeState` object that it was computed from: `Cluster.state` makes a new object whenever the node changes.
 """
 
 from collections import OrderedDict
 from typing import Final
 
-from vgpu.assignment import Assignment
+from extender.verdict import Placement
 from vgpu.placement import choose
-from vgpu.placement.choose import Refusal
 from vgpu.policy import PackingPolicy
 from vgpu.request import PodRequest
 from vgpu.share import NodeState
 
-QUESTIONS: Final = 64
-
-Answer = Assignment | Refusal
+MAX_REQUESTS: Final = 64
 
 
-class Answers:
-    """The latest questions, each with its answers by node."""
+class PlacementCache:
+    """The placements of the most recent requests, by node."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[PodRequest, PackingPolicy], dict[str, tuple[NodeState, Answer]]] = OrderedDict()
+        self._placements: OrderedDict[tuple[PodRequest, PackingPolicy], dict[str, tuple[NodeState, Placement]]]
+        self._placements = OrderedDict()
 
-    def to(self, request: PodRequest, policy: PackingPolicy) -> "Question":
-        """Take up a question; of more than 64 the one not asked for longest is forgotten."""
+    def for_request(self, request: PodRequest, policy: PackingPolicy) -> "RequestPlacements":
+        """Return a request's placements; beyond 64 requests the least recently used one is evicted."""
         key = (request, policy)
-        known = self._known.setdefault(key, {})
-        self._known.move_to_end(key)
-        if len(self._known) > QUESTIONS:
-            self._known.popitem(last=False)
-        return Question(request, policy, known)
+        placements = self._placements.setdefault(key, {})
+        self._placements.move_to_end(key)
+        if len(self._placements) > MAX_REQUESTS:
+            self._placements.popitem(last=False)
+        return RequestPlacements(request, policy, placements)
 
 
-class Question:
-    """One request under one policy, asked of any number of nodes."""
+class RequestPlacements:
+    """One request's placements under one policy."""
 
-    def __init__(self, request: PodRequest, policy: PackingPolicy, known: dict[str, tuple[NodeState, Answer]]) -> None:
+    def __init__(
+        self, request: PodRequest, policy: PackingPolicy, placements: dict[str, tuple[NodeState, Placement]]
+    ) -> None:
         self._request = request
         self._policy = policy
-        self._known = known
+        self._placements = placements
 
-    def ask(self, state: NodeState) -> Answer:
-        """Where the request would land on this node as it is now, or why it cannot."""
-        found = self._known.get(state.name)
-        if found is not None and found[0] is state:
-            return found[1]
-        answer = choose.place(self._request, state, self._policy)
-        self._known[state.name] = (state, answer)
-        return answer
+    def on(self, state: NodeState) -> Placement:
+        """Return where the request is placed on a node in this state, or why it cannot be."""
+        cached = self._placements.get(state.name)
+        if cached is not None and cached[0] is state:
+            return cached[1]
+        placement = choose.place(self._request, state, self._policy)
+        self._placements[state.name] = (state, placement)
+        return placement

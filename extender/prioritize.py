@@ -1,4 +1,4 @@
-"""Prioritize: exactly one node gets the best score, so that nothing outvotes the packing policy."""
+"""Prioritize: exactly one node gets the best score, so that no other plugin's score outvotes the packing policy."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,8 @@ from vgpu.share import NodeState
 
 
 def prioritize(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: DefaultPolicies) -> dict[str, int]:
-    """Score every node asked about, 0 to 10; a node that cannot be used now scores 0."""
-    standings = {name: cluster.standing(name) for name in nodes}
-    states = [state for state in standings.values() if isinstance(state, NodeState)]
+    """Return a score from 0 to 10 for every node named; a node that cannot be used now scores 0."""
+    usable = [state for name in nodes if isinstance(state := cluster.usable_state(name), NodeState)]
     wishes = pod.parsed.request.wishes if pod.parsed.request else Wishes()
-    scored = rank.scores(rank.rank(states, defaults.node_policy_for(wishes)))
-    return {name: scored.get(name, 0) for name in nodes}
+    scores = rank.scores(rank.rank(usable, defaults.node_policy_for(wishes)))
+    return {name: scores.get(name, 0) for name in nodes}

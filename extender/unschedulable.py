@@ -1,9 +1,8 @@
-"""Explains pods that kube-scheduler refused before it asked us.
+"""Explains pods that kube-scheduler refused without asking this extender.
 
-Where its own checks leave no node, `/filter` is never called, and the pod's owner reads only what they say, such as
-`Insufficient vgpu.io/slice` in a cluster whose scheduler does not leave our resources to us. So a pod that the watch
-shows as unschedulable is judged here, and its owner told card by card. One at a time, with a pause: explaining a crowd
-must not slow the verbs.
+Where kube-scheduler's own checks leave no node, it never calls `/filter`, and the pod's owner sees only a text such as
+`Insufficient vgpu.io/slice`. So pods that the watch shows as unschedulable are filtered here, and an Event names every
+card. One pod at a time, with a pause after each: explaining a crowd of pods must not slow the verbs.
 """
 
 import asyncio
@@ -11,52 +10,51 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from extender import explain
-from extender import filter as filter_verb
 from extender.cluster import Cluster
-from extender.event_recorder import Teller
+from extender.event_recorder import EventRecorder
+from extender.filter import Filter
 from extender.objects import Pod
-from vgpu.placement.policies import DefaultPolicies
 
 PAUSE_S: Final = 0.02
 
 
-class Waiting:
-    """Takes pods as the watch shows them, and tells the owners of those that wait."""
+class UnschedulablePods:
+    """Takes pods as the watch shows them, and records why the unschedulable ones wait."""
 
     def __init__(
         self,
         cluster: Cluster,
-        defaults: DefaultPolicies,
-        teller: Teller,
+        node_filter: Filter,
+        recorder: EventRecorder,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._cluster = cluster
-        self._defaults = defaults
-        self._teller = teller
+        self._filter = node_filter
+        self._recorder = recorder
         self._sleep = sleep
-        self._noted: dict[str, None] = {}
-        self._any = asyncio.Event()
+        self._queue: dict[str, None] = {}
+        self._is_queued = asyncio.Event()
 
-    def note(self, pod: Pod) -> None:
-        """Keep a pod in mind if kube-scheduler found no node for it."""
+    def add(self, pod: Pod) -> None:
+        """Queue a pod for an explanation where kube-scheduler found no node for it."""
         if pod.is_unschedulable and not pod.node and not pod.is_over:
-            self._noted[pod.uid] = None
-            self._any.set()
+            self._queue[pod.uid] = None
+            self._is_queued.set()
 
     async def run(self) -> None:
-        """Explain what is noted, until cancelled."""
+        """Explain queued pods until cancelled."""
         while True:
-            await self._any.wait()
-            self._explain(next(iter(self._noted)))
-            if not self._noted:
-                self._any.clear()
+            await self._is_queued.wait()
+            self._explain(next(iter(self._queue)))
+            if not self._queue:
+                self._is_queued.clear()
             await self._sleep(PAUSE_S)
 
     def _explain(self, uid: str) -> None:
-        del self._noted[uid]
-        pod = self._cluster.pods.get(uid)
+        del self._queue[uid]
+        pod = self._cluster.objects.pods.get(uid)
         if pod is None or pod.node or (pod.parsed.request is None and not pod.parsed.problems):
             return
-        verdict = filter_verb.filter_nodes(pod, list(self._cluster.inventories), self._cluster, self._defaults)
+        verdict = self._filter.nodes(pod, list(self._cluster.objects.gpunodes))
         if verdict.refused and not verdict.fitting:
-            self._teller.tell(pod.reference, *explain.why_pending(pod, verdict, self._cluster))
+            self._recorder.record(pod.reference, *explain.why_pending(pod, verdict, self._cluster))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from extender.filter import Verdict
+from extender.verdict import Verdict
 from vgpu import reasons
 from vgpu.errors import MalformedError
 

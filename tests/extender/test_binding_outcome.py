@@ -21,7 +21,7 @@ async def bind_unknown(world: World) -> dict[str, Any]:
 
 async def test_the_cards_stay_taken_until_the_pod_could_be_read(world: World) -> None:
     await bind_unknown(world)
-    world.clock.seconds += binding_outcome.CARRIED_OUT_S + 600
+    world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S + 600
     await asyncio.sleep(0.05)
     assert world.used_slices() == [4, 0]
     world.client.reads_fail = False
@@ -32,7 +32,7 @@ async def test_the_cards_stay_taken_until_the_pod_could_be_read(world: World) ->
 async def test_nobody_is_asked_before_it_must_be_over(world: World) -> None:
     await bind_unknown(world)
     world.client.reads_fail = False
-    world.clock.seconds += binding_outcome.CARRIED_OUT_S - 1
+    world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S - 1
     await asyncio.sleep(0.05)
     assert world.used_slices() == [4, 0]
 
@@ -43,10 +43,10 @@ async def test_a_binding_carried_out_late_is_counted_though_the_watch_lags(world
     world.stop_watching()
     posted = world.client.lost[-1]
     await world.client.post(*posted)
-    world.clock.seconds += binding_outcome.CARRIED_OUT_S
+    world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S
     await asyncio.sleep(0.05)
     world.clock.seconds += 3600
-    assert not world.cluster.pods[pod["metadata"]["uid"]].node
+    assert not world.cluster.objects.pods[pod["metadata"]["uid"]].node
     assert world.used_slices() == [4, 0]
 
 
@@ -73,7 +73,7 @@ async def test_a_refused_retry_does_not_free_what_the_first_may_still_take(world
     assert "TimeoutError" in await world.bind(pod)
     assert "Forbidden" in await world.bind(pod)
     assert world.used_slices() == [4, 0]
-    world.clock.seconds += binding_outcome.CARRIED_OUT_S
+    world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S
     await world.until(lambda: world.used_slices() == [0, 0])
 
 
@@ -81,7 +81,7 @@ async def test_a_retry_starts_the_waiting_again(world: World) -> None:
     pod = await world.create_pod()
     world.client.faults = [("before", LOST), ("before", LOST)]
     await world.bind(pod)
-    world.clock.seconds += binding_outcome.CARRIED_OUT_S - 1
+    world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S - 1
     await world.bind(pod)
     world.clock.seconds += 2
     await asyncio.sleep(0.05)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender import objects, wire
-from extender.filter import Verdict
+from extender.verdict import Verdict
 from vgpu import trust
 from vgpu.placement.choose import Refusal
 from vgpu.reasons import Reason
