@@ -15,14 +15,14 @@ from typing import Any, Final
 import vgpu
 from deviceplugin.admission import Admission
 from deviceplugin.devices import DeviceLists
-from deviceplugin.garbage_collection import Cleaner
-from deviceplugin.kubelet.pod_resources_client import PodResources
+from deviceplugin.garbage_collection import GarbageCollector
+from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
 from deviceplugin.kubelet.registration import Registration, Stream
 from deviceplugin.kubelet.server import Server, Servicer
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.pod_resources import Holders
+from deviceplugin.pod_resources import PodResources
 from deviceplugin.prestart import Prover
-from deviceplugin.responses import DeviceList, Outfit
+from deviceplugin.responses import DeviceList, Injection
 from deviceplugin.settings import Settings
 from vgpu import names
 from vgpu.adapters.kubernetes.client import Client
@@ -32,15 +32,15 @@ from vgpu.node import pods as bound
 from vgpu.node import watermarks
 from vgpu.node.allocations import Allocations
 from vgpu.node.arbiter import Arbiter
-from vgpu.node.gpunode import Status
+from vgpu.node.gpunode import GpuNodePublisher
 from vgpu.node.health import Diagnosis, Driver, Health
-from vgpu.node.heartbeat import Presence
+from vgpu.node.heartbeat import Heartbeat
 from vgpu.node.inventory import Inventory
-from vgpu.node.node_api import Cluster
+from vgpu.node.node_api import NodeApi
 from vgpu.node.node_lease import NodeLease
 from vgpu.node.pods import Pods
-from vgpu.node.refusal_reporter import Reports
-from vgpu.node.state_files import Files
+from vgpu.node.refusal_reporter import RefusalReporter
+from vgpu.node.state_files import StateFiles
 from vgpu.node.watermarks import Watermarks
 
 _SYNC_S: Final = 0.5
@@ -71,19 +71,19 @@ class Plugin:
 
     def __init__(self, settings: Settings, driver: Driver, client: Client, clocks: Clocks) -> None:
         """Build everything; raises OSError where the state directory or the library cannot be used."""
-        files = Files(settings.state_dir)
+        files = StateFiles(settings.state_dir)
         library = files.install_library(settings.library_path())
         regions = "a tmpfs" if files.mount_regions(settings.regions_mib) else "a directory"
         log.info("library %s, regions in %s", library, regions)
-        outfit = Outfit(files, library, DeviceList(settings.device_list), settings.cdi_kind)
+        injection = Injection(files, library, DeviceList(settings.device_list), settings.cdi_kind)
         allocations = Allocations(files.allocations)
-        self._source = PodResources(settings.kubelet_dir / "pod-resources" / "kubelet.sock")
-        self._holders = Holders(self._source, clocks.monotonic)
+        self._source = PodResourcesClient(settings.kubelet_dir / "pod-resources" / "kubelet.sock")
+        self._pod_resources = PodResources(self._source, clocks.monotonic)
         self._inventory = Inventory(settings.slice_mib)
         pods = Pods(self._released)
-        self._occupancy = Occupancy(pods, self._holders, allocations, self._inventory, clocks.wall)
-        cluster = Cluster(client, settings.node_name, clocks.now)
-        self._reports = Reports(cluster)
+        self._occupancy = Occupancy(pods, self._pod_resources, allocations, self._inventory, clocks.wall)
+        cluster = NodeApi(client, settings.node_name, clocks.now)
+        self._reports = RefusalReporter(cluster)
         self._watch = Reflector(
             client,
             clusters.pods_path(),
@@ -93,17 +93,24 @@ class Plugin:
         )
         admission = Admission(
             pods,
-            self._holders,
+            self._pod_resources,
             allocations,
             self._inventory,
             self._occupancy,
             cluster,
-            outfit,
+            injection,
             wall_clock=clocks.wall,
             new_id=clocks.new_id,
         )
         prover = Prover(
-            pods, self._holders, allocations, self._inventory, self._occupancy, cluster, files, self._reports.refused
+            pods,
+            self._pod_resources,
+            allocations,
+            self._inventory,
+            self._occupancy,
+            cluster,
+            files,
+            self._reports.refused,
         )
         devices = DeviceLists(self._inventory)
         self._streams = {resource: Stream() for resource in names.KUBELET_RESOURCES}
@@ -126,9 +133,9 @@ class Plugin:
             poll_s=settings.health_period,
             clock=clocks.monotonic,
         )
-        self._status = Status(cluster, self._inventory, vgpu.__version__, clocks.monotonic)
+        self._status = GpuNodePublisher(cluster, self._inventory, vgpu.__version__, clocks.monotonic)
         lease = NodeLease(client, settings.namespace, settings.node_name, clocks.now)
-        self._presence = Presence(lease, self._is_registered, clocks.monotonic)
+        self._presence = Heartbeat(lease, self._is_registered, clocks.monotonic)
         self._arbiter = Arbiter(settings.arbiter_path(), files.watermarks, files.allocations, clocks.monotonic)
         self._watermarks = Reflector(
             client,
@@ -138,8 +145,8 @@ class Plugin:
             decode=watermarks.decode,
         )
         self._has_turns = settings.turns
-        self._cleaner = Cleaner(
-            pods, self._holders, allocations, files, library, synced=self._watch.synced, wall_clock=clocks.wall
+        self._cleaner = GarbageCollector(
+            pods, self._pod_resources, allocations, files, library, synced=self._watch.synced, wall_clock=clocks.wall
         )
 
     async def run(self) -> None:
@@ -156,7 +163,7 @@ class Plugin:
                 self._occupancy.recount()
                 for registration in self._registrations:
                     start(registration.run())
-                start(self._holders.run(lambda _: self._occupancy.recount()))
+                start(self._pod_resources.run(lambda _: self._occupancy.recount()))
                 start(self._health.poll())
                 start(self._health.listen())
                 start(self._status.run())
@@ -181,7 +188,7 @@ class Plugin:
     def _released(self) -> None:
         """Give free what a pod had at once: another may be bound to its card within milliseconds."""
         self._occupancy.recount()
-        self._holders.poke()
+        self._pod_resources.refresh_soon()
 
     def _is_registered(self) -> bool:
         return all(stream.is_live for stream in self._streams.values())

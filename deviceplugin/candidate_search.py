@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from deviceplugin import candidates
-from deviceplugin.candidates import Choice, Listing
+from deviceplugin.candidates import Candidate, Listing
 from vgpu.errors import KubeletError, KubernetesError
 from vgpu.node.allocations import Allocations
-from vgpu.node.node_api import Fetcher
-from vgpu.node.pods import Name, Pods
+from vgpu.node.node_api import PodReader
+from vgpu.node.pods import PodKey, Pods
 
 DEADLINE_S: Final = 1.0
 _WATCH_LAG_S: Final = 0.05
@@ -22,20 +22,20 @@ log = logging.getLogger(__name__)
 Look = Callable[[], Awaitable[Listing]]
 
 
-class Search:
+class CandidateSearch:
     """One search. `look` lists pod-resources, as only the admission may."""
 
-    def __init__(self, pods: Pods, allocations: Allocations, fetcher: Fetcher, look: Look) -> None:
+    def __init__(self, pods: Pods, allocations: Allocations, reader: PodReader, look: Look) -> None:
         self._pods = pods
-        self._was_given = allocations.was_given
-        self._fetcher = fetcher
+        self._was_allocated = allocations.was_allocated
+        self._reader = reader
         self._look = look
-        self._fetched: set[Name] = set()
-        self._best: Choice | None = None
+        self._fetched: set[PodKey] = set()
+        self._best: Candidate | None = None
         self._listing: Listing = {}
         self._vain_looks = 0
 
-    async def find(self, resource: str, size: int) -> tuple[Choice | None, Listing]:
+    async def find(self, resource: str, size: int) -> tuple[Candidate | None, Listing]:
         """The best choice that can be had in time, and what was listed last."""
         try:
             async with asyncio.timeout(DEADLINE_S):
@@ -54,28 +54,28 @@ class Search:
             await asyncio.sleep(_RETRY_S)
             return False
         pods = self._pods.all()
-        self._best = candidates.choose(resource, size, pods, self._listing, self._was_given)
+        self._best = candidates.choose(resource, size, pods, self._listing, self._was_allocated)
         if self._best is not None and not self._best.is_doubtful:
             return True
-        unsure = self._unsure(candidates.strangers(pods, self._listing))
+        unsure = self._unsure(candidates.unknown_pods(pods, self._listing))
         if not unsure:
             await asyncio.sleep(_RETRY_S)
             self._vain_looks += 1
             return self._best is not None or self._vain_looks >= _VAIN_LOOKS
         await self._pods.wait_for_change(_WATCH_LAG_S)
-        await self._fetch(unsure & self._unsure(candidates.strangers(self._pods.all(), self._listing)))
+        await self._fetch(unsure & self._unsure(candidates.unknown_pods(self._pods.all(), self._listing)))
         return False
 
-    def _unsure(self, strangers: frozenset[Name]) -> frozenset[Name]:
+    def _unsure(self, unknown_pods: frozenset[PodKey]) -> frozenset[PodKey]:
         """Pods of which the API server may know more than our watch does."""
         admitted = {self._best.pod.key} if self._best and self._best.pod.is_admitted else set()
-        return (strangers | admitted) - self._fetched
+        return (unknown_pods | admitted) - self._fetched
 
-    async def _fetch(self, keys: frozenset[Name]) -> None:
+    async def _fetch(self, keys: frozenset[PodKey]) -> None:
         for key in sorted(keys):
             self._fetched.add(key)
             try:
-                pod = await self._fetcher.pod(key)
+                pod = await self._reader.pod(key)
             except KubernetesError as error:
                 log.warning("pod %s/%s: %s", *key, error)
                 continue

@@ -28,13 +28,13 @@ class DeviceLists:
     def of(self, resource: str) -> tuple[Device, ...]:
         """Return the devices to advertise of a resource now."""
         state = self._inventory.state
-        if (state.gpus, state.ailments) != (self._listed.gpus, self._listed.ailments):
+        if (state.gpus, state.faults) != (self._listed.gpus, self._listed.faults):
             self._listed, self._lists = state, self._derive(state)
         return self._lists[resource]
 
     def _derive(self, state: State) -> dict[str, tuple[Device, ...]]:
         return {
-            resource: advertised(resource, state.gpus, self._inventory.slice_mib, state.ailments)
+            resource: advertised(resource, state.gpus, self._inventory.slice_mib, state.faults)
             for resource in names.KUBELET_RESOURCES
         }
 

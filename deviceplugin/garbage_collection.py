@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from deviceplugin.candidates import Listing
-from deviceplugin.pod_resources import Holders, Snapshot
+from deviceplugin.pod_resources import PodResources, Snapshot
 from vgpu.node.allocations import Allocation, Allocations
 from vgpu.node.pods import Pods
-from vgpu.node.state_files import Files
+from vgpu.node.state_files import StateFiles
 
 PERIOD_S: Final = 60.0
 MIN_AGE_S: Final = 600.0
@@ -44,15 +44,15 @@ def _is_held(allocation: Allocation, listing: Listing) -> bool:
     )
 
 
-class Cleaner:
+class GarbageCollector:
     """Removes what has expired, every minute."""
 
     def __init__(
         self,
         pods: Pods,
-        holders: Holders,
+        holders: PodResources,
         allocations: Allocations,
-        files: Files,
+        files: StateFiles,
         library: str,
         *,
         synced: asyncio.Event,
@@ -60,7 +60,7 @@ class Cleaner:
     ) -> None:
         """Nothing is removed before `synced` says that the watch knows every pod; `library` always stays."""
         self._pods = pods
-        self._holders = holders
+        self._pod_resources = holders
         self._allocations = allocations
         self._files = files
         self._library = library
@@ -76,7 +76,7 @@ class Cleaner:
 
     def clean(self) -> None:
         """Clean once; the first call only looks."""
-        earlier, self._earlier = self._earlier, self._holders.snapshot
+        earlier, self._earlier = self._earlier, self._pod_resources.snapshot
         if not self._synced.is_set() or not 0 < earlier.number < self._earlier.number:
             return
         uids = {pod.uid for pod in self._pods.all()}

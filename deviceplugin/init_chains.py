@@ -7,7 +7,7 @@ GetPreferredAllocation precedes. So one set of IDs may belong to several contain
 from collections.abc import Sequence
 
 from vgpu.node.allocations import Allocation
-from vgpu.node.pods import BoundPod, Want
+from vgpu.node.pods import BoundPod, DeviceRequest
 from vgpu.request import ContainerKind
 
 Chain = tuple[Allocation, ...]
@@ -33,14 +33,14 @@ def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> l
         return [*inits[len(inits) - earlier :], listed] if earlier <= len(inits) else [listed] * len(chain)
     if all(each.holder is not None and each.holder.uid == pod.uid for each in chain):
         return [each.holder.container for each in chain if each.holder]
-    fitting = [want.container for want in pod.wants if want.container in inits and want.amount == amount]
+    fitting = [want.container for want in pod.device_requests if want.container in inits and want.amount == amount]
     return (fitting + [""] * len(chain))[: len(chain)]
 
 
 def _inits_before(pod: BoundPod, resource: str, container: str | None) -> list[str]:
     """Init containers before one, or all."""
-    before: list[Want] = []
-    for want in pod.wants:
+    before: list[DeviceRequest] = []
+    for want in pod.device_requests:
         if want.container == container:
             break
         before.append(want)

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from deviceplugin.candidates import Listing
-from deviceplugin.pod_resources import Holders
+from deviceplugin.pod_resources import PodResources
 from vgpu import names, usage
 from vgpu.node import allocations as records
 from vgpu.node import device_ids, proof
 from vgpu.node.allocations import Allocation, Allocations
-from vgpu.node.inventory import Held, Inventory
+from vgpu.node.inventory import HeldDevices, Inventory
 from vgpu.node.pods import BoundPod, Pods
 from vgpu.node.refusal import Refusal
 from vgpu.share import Usage
@@ -23,14 +23,14 @@ class Occupancy:
     def __init__(
         self,
         pods: Pods,
-        holders: Holders,
+        holders: PodResources,
         allocations: Allocations,
         inventory: Inventory,
         wall_clock: Callable[[], float],
     ) -> None:
         """`wall_clock` gives seconds since 1970, as records carry them."""
         self._pods = pods
-        self._holders = holders
+        self._pod_resources = holders
         self._allocations = allocations
         self._inventory = inventory
         self._wall_clock = wall_clock
@@ -57,7 +57,7 @@ class Occupancy:
 
     def _listing(self) -> Listing:
         """What was listed last, less those who have ended since: the next listing may be a second away."""
-        listing = self._holders.snapshot.listing
+        listing = self._pod_resources.snapshot.listing
         return {key: held for key, held in listing.items() if not self._pods.has_ended(key)}
 
     def _stray(self, held: Mapping[str, Mapping[str, frozenset[str]]]) -> Usages:
@@ -69,7 +69,7 @@ class Occupancy:
         return shared | {gpu: Usage(wholes=1) for gpu in cards}
 
 
-def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[BoundPod], now: float) -> Held:
+def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[BoundPod], now: float) -> HeldDevices:
     """IDs that the kubelet lists as held, and those given to pods that it does not list: init containers never are."""
     every = list(allocations)
     ours = {each.id: each for each in records.live(every, pods)}
@@ -77,7 +77,7 @@ def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[Bou
     ids = {resource: _listed(listing, resource) for resource in names.KUBELET_RESOURCES}
     for each in ours.values():
         ids[each.resource] = ids[each.resource] | each.ids
-    return Held(ids[names.SLICE], ids[names.CARD])
+    return HeldDevices(ids[names.SLICE], ids[names.CARD])
 
 
 def _listed(listing: Listing, resource: str) -> frozenset[str]:

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from deviceplugin.candidates import Listing
 from deviceplugin.kubelet.pod_resources_client import Holdings
 from vgpu.errors import KubeletError
-from vgpu.node.pods import Name
+from vgpu.node.pods import PodKey
 
 POLL_S: Final = 1.0
 _SETTLE_S: Final = 0.25  # by then the kubelet has written down what Get does not show, as an init container's IDs
@@ -33,7 +33,7 @@ class Source(Protocol):
     async def list(self) -> Listing:
         """Everything the kubelet lists."""
 
-    async def get(self, key: Name) -> Holdings:
+    async def get(self, key: PodKey) -> Holdings:
         """One pod's holdings."""
 
 
@@ -41,7 +41,7 @@ class Source(Protocol):
 class _Written:
     """What the kubelet will write down: these IDs for some container of this pod."""
 
-    key: Name
+    key: PodKey
     ids: frozenset[str]
 
 
@@ -54,7 +54,7 @@ class Snapshot:
     number: int = 0
 
 
-class Holders:
+class PodResources:
     """The last listing, kept fresh by `run` while no container is being admitted."""
 
     def __init__(self, source: Source, clock: Callable[[], float]) -> None:
@@ -81,19 +81,19 @@ class Holders:
             finally:
                 self._busy_until, self._awaited = self._clock() + _STUCK_S, None
 
-    def allocated(self, key: Name | None, ids: frozenset[str]) -> None:
+    def allocated(self, key: PodKey | None, ids: frozenset[str]) -> None:
         """Say that Allocate has been answered with these IDs, for a container of this pod where it is known."""
         self._busy_until, self._ask_at = self._clock() + _SETTLE_S, self._clock() + _QUIET_POLL_S
         self._awaited = _Written(key, ids) if key else None
 
-    def poke(self) -> None:
+    def refresh_soon(self) -> None:
         """List soon: something has been released."""
         self._poked.set()
 
     async def fresh(self, timeout: float) -> Snapshot:
         """Return a listing that was asked for after this call, or the last one when the time is over."""
         now = self._clock()
-        self.poke()
+        self.refresh_soon()
         try:
             async with asyncio.timeout(timeout), self._listed:
                 await self._listed.wait_for(lambda: self.snapshot.started >= now)
@@ -101,7 +101,7 @@ class Holders:
             log.warning("the kubelet has not listed its pods for %.0f s", timeout)
         return self.snapshot
 
-    async def get(self, key: Name) -> Holdings:
+    async def get(self, key: PodKey) -> Holdings:
         """One pod's holdings, by Get: safe at any time. Raises KubeletError."""
         return await self._source.get(key)
 

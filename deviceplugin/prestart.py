@@ -7,19 +7,19 @@ gets a fresh region and its limits; what is not is refused, and the kubelet show
 from collections.abc import Callable, Sequence
 
 from deviceplugin import holder_lookup, init_chains
-from deviceplugin.holder_lookup import Witness
+from deviceplugin.holder_lookup import HolderLookup
 from deviceplugin.init_chains import Chain
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.pod_resources import Holders
+from deviceplugin.pod_resources import PodResources
 from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
 from vgpu.node import guard, proof
 from vgpu.node.allocations import Allocation, Allocations, Holder
 from vgpu.node.inventory import Inventory
-from vgpu.node.node_api import Fetcher
-from vgpu.node.pods import BoundPod, Name, Pods
-from vgpu.node.refusal import Mismatch, Refusal
-from vgpu.node.state_files import Files
+from vgpu.node.node_api import PodReader
+from vgpu.node.pods import BoundPod, PodKey, Pods
+from vgpu.node.refusal import NodeReason, Refusal
+from vgpu.node.state_files import StateFiles
 
 Report = Callable[[BoundPod, Refusal], None]
 
@@ -30,21 +30,21 @@ class Prover:
     def __init__(
         self,
         pods: Pods,
-        holders: Holders,
+        holders: PodResources,
         allocations: Allocations,
         inventory: Inventory,
         occupancy: Occupancy,
-        fetcher: Fetcher,
-        files: Files,
+        reader: PodReader,
+        files: StateFiles,
         report: Report,
     ) -> None:
         """`report` is told of every refusal whose pod is known; it must not block."""
         self._pods = pods
-        self._witness = Witness(pods, holders)
+        self._holders = HolderLookup(pods, holders)
         self._allocations = allocations
         self._inventory = inventory
         self._occupancy = occupancy
-        self._fetcher = fetcher
+        self._reader = reader
         self._files = files
         self._report = report
 
@@ -52,8 +52,8 @@ class Prover:
         """Make everything ready for the container that holds these IDs; or say why it may not start."""
         chains = self._allocations.chains(resource, ids)
         if not chains:
-            return Refusal(Mismatch.ALLOCATION_LOST, "this node has no record of these devices; delete the pod")
-        found = await self._witness.find(resource, ids, chains)
+            return Refusal(NodeReason.ALLOCATION_LOST, "this node has no record of these devices; delete the pod")
+        found = await self._holders.find(resource, ids, chains)
         if isinstance(found, Refusal):
             return found
         pod = await self._pod(found.key, chains)
@@ -65,18 +65,18 @@ class Prover:
             self._report(pod, refusal)
         return refusal
 
-    async def _pod(self, key: Name, chains: Sequence[Chain]) -> BoundPod | Refusal:
+    async def _pod(self, key: PodKey, chains: Sequence[Chain]) -> BoundPod | Refusal:
         """The pod of a name. Where the name has stood for another, or our watch may lag, a quorum read settles it."""
         named = self._pods.named(key)
         uids = {each.holder.uid for chain in chains for each in chain if each.holder and each.holder.key == key}
         if len(named) == 1 and uids == {named[0].uid}:
             return named[0]
         try:
-            pod = await self._fetcher.pod(key)
+            pod = await self._reader.pod(key)
         except KubernetesError as error:
-            return Refusal(Mismatch.HOLDER_UNKNOWN, f"pod {key[1]} cannot be read: {error}")
+            return Refusal(NodeReason.HOLDER_UNKNOWN, f"pod {key[1]} cannot be read: {error}")
         if pod is None:
-            return Refusal(Mismatch.HOLDER_UNKNOWN, f"pod {key[1]} is not bound to this node")
+            return Refusal(NodeReason.HOLDER_UNKNOWN, f"pod {key[1]} is not bound to this node")
         self._pods.upsert(pod)
         return pod
 
@@ -88,8 +88,8 @@ class Prover:
             other = self._pods.get(each.holder.uid)
             if other is None or other.is_over:
                 continue
-            if holder_lookup.look_in(other.key, await self._witness.holdings(other.key), resource, ids):
-                return Refusal(Mismatch.HELD_TWICE, f"pod {other.namespace}/{other.name} holds the same devices")
+            if holder_lookup.find_in(other.key, await self._holders.holdings(other.key), resource, ids):
+                return Refusal(NodeReason.HELD_TWICE, f"pod {other.namespace}/{other.name} holds the same devices")
         return None
 
     def _admit(self, pod: BoundPod, chain: Chain, listed: str | None) -> Refusal | None:
@@ -108,10 +108,10 @@ class Prover:
             return refusal
         try:
             for allocation, container in pairs:
-                self._allocations.settle(allocation, Holder.of(pod, container), proven=True)
+                self._allocations.set_holder(allocation, Holder.of(pod, container), proven=True)
                 self._write(pod, assignment, allocation, container)
         except OSError as error:
-            return Refusal(Mismatch.FILES_FAILED, str(error))
+            return Refusal(NodeReason.FILES_FAILED, str(error))
         return None
 
     def _mismatch(

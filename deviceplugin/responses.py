@@ -8,7 +8,7 @@ from typing import Final
 
 from vgpu.adapters.nvml import Gpu
 from vgpu.node import device_ids
-from vgpu.node.state_files import LIBRARY_IN_CONTAINER, Files
+from vgpu.node.state_files import LIBRARY_IN_CONTAINER, StateFiles
 
 _CONTROL_NODES: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 
@@ -30,7 +30,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ContainerResponse:
     """Everything that Allocate answers for one container."""
 
     envs: dict[str, str]
@@ -40,7 +40,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Outfit:
+class Injection:
     """What every container of this node is given by.
 
     Attributes:
@@ -51,7 +51,7 @@ class Outfit:
         dev: where device nodes are.
     """
 
-    files: Files
+    files: StateFiles
     library: str
     mode: DeviceList = DeviceList.ENVVAR
     cdi_kind: str = "nvidia.com/gpu"
@@ -77,13 +77,13 @@ def prefer(
     return chosen[:size]
 
 
-def plan(ids: Iterable[str], gpus: Iterable[Gpu], allocation: str, outfit: Outfit) -> Plan:
+def plan(ids: Iterable[str], gpus: Iterable[Gpu], allocation: str, injection: Injection) -> ContainerResponse:
     """Say what a container with these IDs gets: its cards, its files, the library.
 
     Device nodes that exist are handed over beside NVIDIA_VISIBLE_DEVICES, so that the kubelet's own updates of the
     container's cgroup keep them open.
     """
-    files, library = outfit.files, outfit.library
+    files, library = injection.files, injection.library
     wanted = set(device_ids.by_gpu(ids))
     cards = sorted((gpu for gpu in gpus if gpu.card.uuid in wanted), key=lambda gpu: gpu.card.index)
     uuids = [gpu.card.uuid for gpu in cards] or sorted(wanted)
@@ -94,10 +94,10 @@ def plan(ids: Iterable[str], gpus: Iterable[Gpu], allocation: str, outfit: Outfi
         Mount(LIBRARY_IN_CONTAINER, files.library(library)),
         Mount("/etc/ld.so.preload", files.preload(library)),
     )
-    if outfit.mode is DeviceList.CDI:
-        return Plan(
-            {"NVIDIA_VISIBLE_DEVICES": "void"}, mounts, (), tuple(f"{outfit.cdi_kind}={uuid}" for uuid in uuids)
+    if injection.mode is DeviceList.CDI:
+        return ContainerResponse(
+            {"NVIDIA_VISIBLE_DEVICES": "void"}, mounts, (), tuple(f"{injection.cdi_kind}={uuid}" for uuid in uuids)
         )
     nodes = [*(f"nvidia{gpu.minor}" for gpu in cards), *_CONTROL_NODES]
-    existing = tuple(str(outfit.dev / node) for node in nodes if (outfit.dev / node).exists())
-    return Plan({"NVIDIA_VISIBLE_DEVICES": ",".join(uuids)}, mounts, existing, ())
+    existing = tuple(str(injection.dev / node) for node in nodes if (injection.dev / node).exists())
+    return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": ",".join(uuids)}, mounts, existing, ())

@@ -15,7 +15,7 @@ from deviceplugin.candidates import Listing
 from deviceplugin.kubelet.api import podresources_pb2 as api
 from vgpu import names
 from vgpu.errors import KubeletError
-from vgpu.node.pods import Name
+from vgpu.node.pods import PodKey
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _OPTIONS: Final = [
 Holdings = dict[str, dict[str, frozenset[str]]]  # container -> resource -> IDs
 
 
-class PodResources:
+class PodResourcesClient:
     """Client of one kubelet; it reconnects by itself after the kubelet's restart."""
 
     def __init__(self, socket: Path) -> None:
@@ -52,7 +52,7 @@ class PodResources:
         answer = await _patiently(lambda: self._list(api.ListPodResourcesRequest(), timeout=_TIMEOUT_S))
         return {(pod.namespace, pod.name): _holdings(pod) for pod in answer.pod_resources}
 
-    async def get(self, key: Name) -> Holdings:
+    async def get(self, key: PodKey) -> Holdings:
         """One pod's holdings; empty where the kubelet knows no such pod. Raises KubeletError."""
         request = api.GetPodResourcesRequest(pod_namespace=key[0], pod_name=key[1])
         try:

@@ -12,7 +12,7 @@ from deviceplugin.devices import Device, DeviceLists
 from deviceplugin.kubelet.api import deviceplugin_pb2 as api
 from deviceplugin.kubelet.registration import Stream
 from deviceplugin.prestart import Prover
-from deviceplugin.responses import Plan
+from deviceplugin.responses import ContainerResponse
 from vgpu.node.inventory import Inventory
 
 _SERVICE: Final = "v1beta1.DevicePlugin"
@@ -143,7 +143,7 @@ def _device(device: Device) -> api.Device:
     return api.Device(ID=device.id, health=_HEALTH[device.healthy])
 
 
-def _answer(plan: Plan) -> api.ContainerAllocateResponse:
+def _answer(plan: ContainerResponse) -> api.ContainerAllocateResponse:
     return api.ContainerAllocateResponse(
         envs=plan.envs,
         mounts=[

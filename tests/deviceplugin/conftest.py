@@ -42,7 +42,7 @@ class Driver:
     def gpus(self) -> tuple[Gpu, ...]:
         return tuple(self.cards)
 
-    def ailment(self, uuid: str) -> str:
+    def fault(self, uuid: str) -> str:
         return self.ill.get(uuid, "")
 
     def subscribe(self, uuid: str) -> bool:

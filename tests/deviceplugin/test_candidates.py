@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deviceplugin import candidates
-from deviceplugin.candidates import Choice
+from deviceplugin.candidates import Candidate
 from tests.strategies import container
 from tests.vgpu.node.builders import bound, plain, sidecar, slices
 from vgpu import names
@@ -23,12 +23,12 @@ def listing(*pods: BoundPod, **held: frozenset[str]) -> dict[Any, Any]:
     return {pod.key: {"main": {names.SLICE: held.get(pod.name, frozenset())}} for pod in pods}
 
 
-def choose(pods: list[BoundPod], listed: dict[Any, Any], size: int = 4, given: Any = nobody) -> Choice | None:
+def choose(pods: list[BoundPod], listed: dict[Any, Any], size: int = 4, given: Any = nobody) -> Candidate | None:
     return candidates.choose(names.SLICE, size, pods, listed, given)
 
 
-def who(choice: Choice | None) -> tuple[str, str, bool] | None:
-    return choice and (choice.pod.name, choice.want.container, choice.is_doubtful)
+def who(choice: Candidate | None) -> tuple[str, str, bool] | None:
+    return choice and (choice.pod.name, choice.device_request.container, choice.is_doubtful)
 
 
 def test_the_one_listed_pod_that_holds_nothing_is_being_admitted() -> None:
@@ -46,7 +46,7 @@ def test_admitted_pods_come_only_when_nobody_else_waits() -> None:
 
 def test_of_two_that_wait_the_right_size_wins_then_the_first_to_come_and_it_is_doubtful() -> None:
     small, first, second = (bound(name, order=n) for n, name in enumerate(("small", "first", "second")))
-    small = replace(small, wants=(replace(small.wants[0], amount=1),))
+    small = replace(small, device_requests=(replace(small.device_requests[0], amount=1),))
     assert who(choose([second, small, first], listing(small, second, first))) == ("first", "main", True)
 
 
@@ -62,7 +62,7 @@ def test_nobody_waits() -> None:
 
 def test_strangers_are_listed_and_not_watched() -> None:
     known, stranger = bound("known"), bound("stranger")
-    assert candidates.strangers([known], listing(known, stranger)) == {stranger.key}
+    assert candidates.unknown_pods([known], listing(known, stranger)) == {stranger.key}
 
 
 def test_containers_of_a_pod_come_in_the_kubelets_order() -> None:
@@ -75,14 +75,14 @@ def test_containers_of_a_pod_come_in_the_kubelets_order() -> None:
     given: set[str] = set()
     held: dict[str, dict[str, frozenset[str]]] = {}
     seen = []
-    for _ in pod.wants:
+    for _ in pod.device_requests:
         choice = choose([pod], {pod.key: held}, given=lambda _, name: name in given)
         assert choice is not None
-        seen.append(choice.want.container)
-        if choice.want.container == "init":
+        seen.append(choice.device_request.container)
+        if choice.device_request.container == "init":
             given.add("init")
         else:
-            held[choice.want.container] = {names.SLICE: slices(0, len(seen))}
+            held[choice.device_request.container] = {names.SLICE: slices(0, len(seen))}
     assert seen == ["side", "init", "one", "two"]
     assert choose([pod], {pod.key: held}, given=lambda _, name: name in given) is None
 

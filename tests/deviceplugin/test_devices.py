@@ -8,7 +8,7 @@ from deviceplugin.devices import DeviceLists
 from tests.vgpu.node.builders import SLICE_MIB, gpu, slices, uuid
 from vgpu import names
 from vgpu.node import device_ids
-from vgpu.node.inventory import Held, Inventory
+from vgpu.node.inventory import HeldDevices, Inventory
 
 GPUS = [gpu(n) for n in range(3)]
 
@@ -40,7 +40,7 @@ def test_lists_follow_cards_and_health_and_stay_while_only_holders_change() -> N
     healthy = lists.of(names.SLICE)
     assert len(healthy) == 8
     assert [each.id for each in lists.of(names.CARD)] == [uuid(0)]
-    inventory.set_held(Held(slices(0, 1)))
+    inventory.set_held(HeldDevices(slices(0, 1)))
     assert lists.of(names.SLICE) is healthy
     inventory.set_gpus((gpu(0),), {uuid(0): "GpuIsLost"})
     assert not any(each.healthy for each in lists.of(names.SLICE))

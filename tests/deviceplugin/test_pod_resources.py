@@ -8,9 +8,9 @@ import pytest
 
 from deviceplugin.candidates import Listing
 from deviceplugin.kubelet.pod_resources_client import Holdings
-from deviceplugin.pod_resources import Holders
+from deviceplugin.pod_resources import PodResources
 from vgpu import names
-from vgpu.node.pods import Name
+from vgpu.node.pods import PodKey
 
 IDS = frozenset({"a", "b"})
 
@@ -32,7 +32,7 @@ class Source:
         self.at_once -= 1
         return {("ns", str(self.lists)): {}}
 
-    async def get(self, key: Name) -> Holdings:
+    async def get(self, key: PodKey) -> Holdings:
         assert key == ("ns", "p")
         self.gets += 1
         return self.written
@@ -44,8 +44,8 @@ async def source() -> Source:
 
 
 @pytest.fixture
-async def holders(source: Source) -> AsyncIterator[Holders]:
-    made = Holders(source, asyncio.get_running_loop().time)
+async def pod_resources(source: Source) -> AsyncIterator[PodResources]:
+    made = PodResources(source, asyncio.get_running_loop().time)
     task = asyncio.create_task(made.run(lambda _: None))
     await made.fresh(1)
     yield made
@@ -54,30 +54,34 @@ async def holders(source: Source) -> AsyncIterator[Holders]:
         await task
 
 
-async def test_fresh_is_from_after_the_question(holders: Holders) -> None:
-    before = holders.snapshot
-    after = await holders.fresh(1)
+async def test_fresh_is_from_after_the_question(pod_resources: PodResources) -> None:
+    before = pod_resources.snapshot
+    after = await pod_resources.fresh(1)
     assert after.number > before.number
     assert after.started > before.started
 
 
-async def test_no_list_between_the_preference_and_the_end_of_allocate(holders: Holders, source: Source) -> None:
-    async with holders.admitting() as look:
+async def test_no_list_between_the_preference_and_the_end_of_allocate(
+    pod_resources: PodResources, source: Source
+) -> None:
+    async with pod_resources.admitting() as look:
         await look()
-        holders.poke()
+        pod_resources.refresh_soon()
     listed = source.lists
-    assert (await holders.fresh(0.1)).number == holders.snapshot.number
+    assert (await pod_resources.fresh(0.1)).number == pod_resources.snapshot.number
     assert source.lists == listed
-    holders.allocated(None, IDS)
-    assert (await holders.fresh(0.1)).number == holders.snapshot.number
-    assert (await holders.fresh(1)).listing
+    pod_resources.allocated(None, IDS)
+    assert (await pod_resources.fresh(0.1)).number == pod_resources.snapshot.number
+    assert (await pod_resources.fresh(1)).listing
     assert source.lists > listed
 
 
-async def test_a_list_follows_as_soon_as_the_kubelet_shows_what_it_was_given(holders: Holders, source: Source) -> None:
-    async with holders.admitting():
-        holders.poke()
-    holders.allocated(("ns", "p"), IDS)
+async def test_a_list_follows_as_soon_as_the_kubelet_shows_what_it_was_given(
+    pod_resources: PodResources, source: Source
+) -> None:
+    async with pod_resources.admitting():
+        pod_resources.refresh_soon()
+    pod_resources.allocated(("ns", "p"), IDS)
     listed = source.lists
     await asyncio.sleep(0.05)
     source.written = {"main": {names.SLICE: frozenset({"another"})}}
@@ -89,14 +93,14 @@ async def test_a_list_follows_as_soon_as_the_kubelet_shows_what_it_was_given(hol
     assert source.gets <= 5, "pod-resources has a limit on calls, and GetPreferredAllocation lives by it"
 
 
-async def test_a_look_while_admitting_serves_those_who_wait(holders: Holders) -> None:
-    async with holders.admitting() as look:
-        waiting = asyncio.create_task(holders.fresh(1))
+async def test_a_look_while_admitting_serves_those_who_wait(pod_resources: PodResources) -> None:
+    async with pod_resources.admitting() as look:
+        waiting = asyncio.create_task(pod_resources.fresh(1))
         await asyncio.sleep(0)
         await look()
-    assert (await waiting).listing == holders.snapshot.listing
+    assert (await waiting).listing == pod_resources.snapshot.listing
 
 
-async def test_get_never_waits(holders: Holders) -> None:
-    async with holders.admitting():
-        assert await holders.get(("ns", "p")) == {}
+async def test_get_never_waits(pod_resources: PodResources) -> None:
+    async with pod_resources.admitting():
+        assert await pod_resources.get(("ns", "p")) == {}

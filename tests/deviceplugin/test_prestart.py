@@ -11,21 +11,21 @@ import pytest
 from deviceplugin.admission import Admission
 from deviceplugin.candidate_search import DEADLINE_S
 from deviceplugin.candidates import Listing
-from deviceplugin.garbage_collection import Cleaner
+from deviceplugin.garbage_collection import GarbageCollector
 from deviceplugin.kubelet.pod_resources_client import Holdings
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.pod_resources import Holders
+from deviceplugin.pod_resources import PodResources
 from deviceplugin.prestart import Prover
-from deviceplugin.responses import Outfit
+from deviceplugin.responses import Injection
 from tests.strategies import container
 from tests.vgpu.node.builders import SLICE_MIB, allocation, bound, gpu, slices, uuid
 from vgpu import limits, names
 from vgpu.errors import KubernetesError
 from vgpu.node.allocations import Allocation, Allocations, Holder
-from vgpu.node.inventory import Held, Inventory
-from vgpu.node.pods import BoundPod, Name, Pods
-from vgpu.node.refusal import Mismatch, Refusal
-from vgpu.node.state_files import Files
+from vgpu.node.inventory import HeldDevices, Inventory
+from vgpu.node.pods import BoundPod, PodKey, Pods
+from vgpu.node.refusal import NodeReason, Refusal
+from vgpu.node.state_files import StateFiles
 from vgpu.reasons import Reason
 
 IDS = slices(0, 0, 1, 2, 3)
@@ -35,14 +35,14 @@ IDS = slices(0, 0, 1, 2, 3)
 class Kubelet:
     """Pod-resources that list what the test says."""
 
-    held: dict[Name, Holdings] = field(default_factory=dict)
+    held: dict[PodKey, Holdings] = field(default_factory=dict)
     lists: int = 0
 
     async def list(self) -> Listing:
         self.lists += 1
         return dict(self.held)
 
-    async def get(self, key: Name) -> Holdings:
+    async def get(self, key: PodKey) -> Holdings:
         return self.held.get(key, {})
 
 
@@ -50,11 +50,11 @@ class Kubelet:
 class Server:
     """An API server that knows the pods given."""
 
-    pods: dict[Name, BoundPod] = field(default_factory=dict)
-    fetched: list[Name] = field(default_factory=list)
+    pods: dict[PodKey, BoundPod] = field(default_factory=dict)
+    fetched: list[PodKey] = field(default_factory=list)
     fails: bool = False
 
-    async def pod(self, key: Name) -> BoundPod | None:
+    async def pod(self, key: PodKey) -> BoundPod | None:
         self.fetched.append(key)
         if self.fails:
             raise KubernetesError(0, "Timeout", "")
@@ -67,18 +67,18 @@ class Node:
     def __init__(self, state: Path) -> None:
         self.now = 0.0
         self.kubelet, self.server = Kubelet(), Server()
-        self.pods, self.files = Pods(), Files(state)
+        self.pods, self.files = Pods(), StateFiles(state)
         self.allocations = Allocations(self.files.allocations)
-        self.holders = Holders(self.kubelet, lambda: self.now)
+        self.pod_resources = PodResources(self.kubelet, lambda: self.now)
         self.inventory = Inventory(SLICE_MIB)
         self.inventory.set_gpus((gpu(0), gpu(1)), {})
         self.reported: list[tuple[str, str]] = []
-        self.occupancy = Occupancy(self.pods, self.holders, self.allocations, self.inventory, lambda: self.now)
-        shared = (self.pods, self.holders, self.allocations, self.inventory, self.occupancy, self.server)
+        self.occupancy = Occupancy(self.pods, self.pod_resources, self.allocations, self.inventory, lambda: self.now)
+        shared = (self.pods, self.pod_resources, self.allocations, self.inventory, self.occupancy, self.server)
         numbers = iter(range(1000))
         self.admission = Admission(
             *shared,
-            Outfit(self.files, "l"),
+            Injection(self.files, "l"),
             wall_clock=lambda: self.now,
             new_id=lambda: f"new{next(numbers)}",
         )
@@ -139,7 +139,7 @@ async def test_a_wrong_guess_is_put_right_by_the_listing(node: Node, share: Any)
     made = node.give(IDS, guessed, is_doubtful=True)
     node.hold(guessed, slices(1, 0, 1, 2, 3))
     node.kubelet.held[true.key] = {"main": {names.SLICE: IDS}}
-    running = asyncio.create_task(node.holders.run(lambda _: None))
+    running = asyncio.create_task(node.pod_resources.run(lambda _: None))
     assert await node.prove() == ""
     running.cancel()
     assert node.enforced(made) == [(uuid(0), 20)]
@@ -154,7 +154,7 @@ async def test_an_init_containers_wrong_guess_is_put_right_by_who_got_its_ids(no
     node.server.pods[true.key] = true
     made = node.give(IDS, guessed, is_doubtful=True)
     node.hold(true, slices(0, 0, 1))
-    running = asyncio.create_task(node.holders.run(lambda _: None))
+    running = asyncio.create_task(node.pod_resources.run(lambda _: None))
     assert await node.prove() == ""
     running.cancel()
     assert node.enforced(made) == [(uuid(0), 7)]
@@ -168,7 +168,7 @@ async def test_without_the_api_server_a_doubt_stays_and_nothing_runs(node: Node,
     made = node.give(IDS, guessed)
     node.hold(guessed, IDS)
     node.server.fails = True
-    assert await node.prove() == Mismatch.HOLDER_UNKNOWN
+    assert await node.prove() == NodeReason.HOLDER_UNKNOWN
     assert node.enforced(made) == []
 
 
@@ -193,7 +193,7 @@ async def test_a_full_file_system_is_a_reason_that_heals(node: Node, share: Any)
     for path in node.files.regions.iterdir():
         path.unlink()
     node.files.regions.rmdir()
-    assert await node.prove() == Mismatch.FILES_FAILED
+    assert await node.prove() == NodeReason.FILES_FAILED
     assert node.reported == [(pod.uid, "FilesFailed")]
     node.files.regions.mkdir()
     assert await node.prove() == ""
@@ -205,7 +205,7 @@ async def test_lists_wait_from_the_preference_until_allocate_is_surely_over(node
     node.kubelet.held[pod.key] = {}
     ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)), [], 4)
     listed = node.kubelet.lists
-    running = asyncio.create_task(node.holders.run(lambda _: None))
+    running = asyncio.create_task(node.pod_resources.run(lambda _: None))
     await asyncio.sleep(0.03)
     node.admission.allocate(names.SLICE, frozenset(ids))
     await asyncio.sleep(0.03)
@@ -245,8 +245,8 @@ async def test_cleaning_takes_two_looks_and_a_watch_that_knows(node: Node, share
     node.files.regions.joinpath(".crashed.x").touch()
     synced = asyncio.Event()
     node.now = 1000.0 + 601
-    cleaner = Cleaner(
-        node.pods, node.holders, node.allocations, node.files, library, synced=synced, wall_clock=lambda: node.now
+    cleaner = GarbageCollector(
+        node.pods, node.pod_resources, node.allocations, node.files, library, synced=synced, wall_clock=lambda: node.now
     )
 
     await look(node)
@@ -268,8 +268,8 @@ async def test_cleaning_takes_two_looks_and_a_watch_that_knows(node: Node, share
 async def look(node: Node) -> None:
     """Have pod-resources listed once."""
     node.now += 1
-    running = asyncio.create_task(node.holders.run(lambda _: None))
-    await node.holders.fresh(1)
+    running = asyncio.create_task(node.pod_resources.run(lambda _: None))
+    await node.pod_resources.fresh(1)
     running.cancel()
 
 
@@ -280,16 +280,16 @@ async def test_a_pod_that_is_over_gives_its_card_free_before_the_next_listing(no
     node.hold(pod, IDS)
     await look(node)
     node.occupancy.recount()
-    assert node.inventory.state.held == Held(IDS)
+    assert node.inventory.state.held == HeldDevices(IDS)
     node.pods.upsert(replace(pod, is_over=True))
     node.occupancy.recount()
-    assert node.inventory.state.held == Held()
+    assert node.inventory.state.held == HeldDevices()
     node.pods.delete(replace(pod, is_over=True))
     node.occupancy.recount()
-    assert node.inventory.state.held == Held()
+    assert node.inventory.state.held == HeldDevices()
     node.pods.upsert(bound("p", uid="next"))
     node.occupancy.recount()
-    assert node.inventory.state.held == Held(IDS), "the name stands for somebody who runs"
+    assert node.inventory.state.held == HeldDevices(IDS), "the name stands for somebody who runs"
 
 
 async def test_who_was_deleted_by_force_still_counts(node: Node) -> None:

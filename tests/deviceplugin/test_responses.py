@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deviceplugin import responses
-from deviceplugin.responses import DeviceList, Outfit
+from deviceplugin.responses import DeviceList, Injection
 from tests.vgpu.node.builders import gpu, slices, uuid
 from vgpu.node import device_ids
-from vgpu.node.state_files import Files
+from vgpu.node.state_files import StateFiles
 
 numbers = st.sets(st.integers(0, 7))
 
@@ -50,24 +50,24 @@ def test_without_an_assignment_anything_free_is_answered() -> None:
 
 
 @pytest.fixture
-def outfit(tmp_path: Path) -> Outfit:
+def injection(tmp_path: Path) -> Injection:
     dev = tmp_path / "dev"
     dev.mkdir()
     for node in ("nvidia1", "nvidiactl", "nvidia-uvm"):
         dev.joinpath(node).touch()
-    return Outfit(Files(tmp_path / "state"), "abc", dev=dev)
+    return Injection(StateFiles(tmp_path / "state"), "abc", dev=dev)
 
 
-def test_cards_are_named_by_index_and_nodes_that_exist_are_handed_over(outfit: Outfit) -> None:
+def test_cards_are_named_by_index_and_nodes_that_exist_are_handed_over(injection: Injection) -> None:
     gpus = [gpu(0), gpu(1), gpu(2)]
-    plan = responses.plan(slices(2, 0) | slices(1, 5), gpus, "id", outfit)
+    plan = responses.plan(slices(2, 0) | slices(1, 5), gpus, "id", injection)
     assert plan.envs == {"NVIDIA_VISIBLE_DEVICES": f"{uuid(1)},{uuid(2)}"}
     assert [Path(node).name for node in plan.nodes] == ["nvidia1", "nvidiactl", "nvidia-uvm"]
     assert plan.cdi == ()
 
 
-def test_every_container_gets_the_limiter_and_only_the_region_to_write(outfit: Outfit) -> None:
-    plan = responses.plan(slices(0, 0), [gpu(0)], "id", outfit)
+def test_every_container_gets_the_limiter_and_only_the_region_to_write(injection: Injection) -> None:
+    plan = responses.plan(slices(0, 0), [gpu(0)], "id", injection)
     assert {mount.container_path: mount.read_only for mount in plan.mounts} == {
         "/run/vgpu/limits": True,
         "/run/vgpu/region": False,
@@ -77,8 +77,8 @@ def test_every_container_gets_the_limiter_and_only_the_region_to_write(outfit: O
     }
 
 
-def test_cdi_names_the_cards_and_keeps_the_old_hook_off(outfit: Outfit) -> None:
-    by_name = Outfit(outfit.files, "abc", DeviceList.CDI, "nvidia.com/gpu", outfit.dev)
+def test_cdi_names_the_cards_and_keeps_the_old_hook_off(injection: Injection) -> None:
+    by_name = Injection(injection.files, "abc", DeviceList.CDI, "nvidia.com/gpu", injection.dev)
     plan = responses.plan({uuid(1)}, [gpu(1)], "id", by_name)
     assert plan.cdi == (f"nvidia.com/gpu={uuid(1)}",)
     assert plan.envs == {"NVIDIA_VISIBLE_DEVICES": "void"}

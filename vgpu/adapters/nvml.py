@@ -92,7 +92,7 @@ class Nvml:
             handles = list(_handles())
             return tuple(_gpu(index, handle, handles) for index, handle in handles)
 
-    def ailment(self, gpu: str) -> str:
+    def fault(self, gpu: str) -> str:
         """What is wrong with a card now, in one word; empty where it answers and asks for no repair."""
         with self._asking:
             try:

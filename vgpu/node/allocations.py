@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from vgpu.errors import MalformedError
-from vgpu.node.pods import BoundPod, Name
+from vgpu.node.pods import BoundPod, PodKey
 
 VERSION: Final = 1
 _RECORD: Final = "record.json"
@@ -34,7 +34,7 @@ class Holder:
         return cls(pod.uid, pod.namespace, pod.name, container)
 
     @property
-    def key(self) -> Name:
+    def key(self) -> PodKey:
         """Namespace and name of the pod."""
         return self.namespace, self.name
 
@@ -91,7 +91,7 @@ class Allocations:
         self.directory(allocation.id).mkdir(mode=0o700)
         self._keep(allocation)
 
-    def settle(self, allocation: Allocation, holder: Holder, *, proven: bool) -> Allocation:
+    def set_holder(self, allocation: Allocation, holder: Holder, *, proven: bool) -> Allocation:
         """Note whom an allocation is really for."""
         settled = replace(allocation, holder=holder, is_doubtful=False, is_proven=proven)
         if settled != allocation:
@@ -116,7 +116,7 @@ class Allocations:
         newest_first = sorted(grouped.values(), key=lambda chain: -chain[-1].sequence)
         return tuple(map(tuple, newest_first))
 
-    def was_given(self, uid: str, container: str) -> bool:
+    def was_allocated(self, uid: str, container: str) -> bool:
         """Whether a container has an allocation by our own reckoning."""
         return any(each.holder and (each.holder.uid, each.holder.container) == (uid, container) for each in self.all())
 

@@ -19,7 +19,7 @@ _RETRY_S: Final = 2.0
 log = logging.getLogger(__name__)
 
 
-class Publisher(Protocol):
+class GpuNodeApi(Protocol):
     """The API server, or a stand-in."""
 
     async def publish(self, status: dict[str, Any]) -> None:
@@ -52,14 +52,14 @@ def conflicts_of(gpus: Iterable[Gpu], others: Iterable[Mapping[str, Any]]) -> li
 
 
 def _as_seen(card: Card, state: State) -> Card:
-    healthy = not state.ailments.get(card.uuid)
+    healthy = not state.faults.get(card.uuid)
     return replace(
         card, healthy=healthy, held_slices=state.held.slices_of(card.uuid), held_whole=card.uuid in state.held.cards
     )
 
 
 def _card(gpu: Gpu, state: State) -> dict[str, Any]:
-    card, reason = gpu.card, state.ailments.get(gpu.card.uuid, "")
+    card, reason = gpu.card, state.faults.get(gpu.card.uuid, "")
     return {
         "uuid": card.uuid,
         "index": card.index,
@@ -75,10 +75,10 @@ def _card(gpu: Gpu, state: State) -> dict[str, Any]:
     }
 
 
-class Status:
+class GpuNodePublisher:
     """Keeps the GPUNode true."""
 
-    def __init__(self, publisher: Publisher, inventory: Inventory, version: str, clock: Callable[[], float]) -> None:
+    def __init__(self, publisher: GpuNodeApi, inventory: Inventory, version: str, clock: Callable[[], float]) -> None:
         """`clock` gives seconds that never go back."""
         self._publisher = publisher
         self._inventory = inventory

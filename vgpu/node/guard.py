@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from vgpu import usage
 from vgpu.adapters.nvml import Gpu
-from vgpu.node.refusal import Mismatch, Refusal
+from vgpu.node.refusal import NodeReason, Refusal
 from vgpu.placement import fit
 from vgpu.reasons import Reason
 from vgpu.share import NOTHING, CardState, Usage
@@ -22,9 +22,9 @@ def check(gpus: Iterable[Gpu], slice_mib: int, tenants: Iterable[Usages], wanted
     for uuid, need in sorted(wanted.items()):
         gpu = known.get(uuid)
         if gpu is None:
-            return Refusal(Mismatch.CARD_MISMATCH, f"this node has no card {uuid}")
+            return Refusal(NodeReason.CARD_MISMATCH, f"this node has no card {uuid}")
         if gpu.mig_enabled:
-            return Refusal(Mismatch.MIG_ENABLED, f"card {uuid} is divided by MIG")
+            return Refusal(NodeReason.MIG_ENABLED, f"card {uuid} is divided by MIG")
         refusal = _card(CardState(gpu.card, slice_mib, taken.get(uuid, NOTHING)), need)
         if refusal is not None:
             return refusal

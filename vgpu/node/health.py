@@ -28,7 +28,7 @@ class Driver(Protocol):
     def gpus(self) -> tuple[Gpu, ...]:
         """Every card that answers."""
 
-    def ailment(self, gpu: str) -> str:
+    def fault(self, gpu: str) -> str:
         """What is wrong with a card, empty for nothing."""
 
     def subscribe(self, gpu: str) -> bool:
@@ -58,14 +58,14 @@ class Diagnosis:
         """Take in what every card answered: empty for healthy."""
         self._polled = dict(answers)
 
-    def ailments(self, now: float) -> dict[str, str]:
+    def faults(self, now: float) -> dict[str, str]:
         """Each ill card's reason: what NVML says now, else the XID whose quarantine is not over."""
         recent = {gpu: f"Xid{code}" for gpu, (code, at) in self._xids.items() if now - at < self._quarantine_s}
         return recent | {gpu: word for gpu, word in self._polled.items() if word}
 
 
 class Health:
-    """Keeps the inventory's cards and their ailments true."""
+    """Keeps the inventory's cards and their faults up to date."""
 
     def __init__(
         self, driver: Driver, inventory: Inventory, diagnosis: Diagnosis, *, poll_s: float, clock: Callable[[], float]
@@ -112,12 +112,12 @@ class Health:
     def _examine(self, gpus: list[str]) -> dict[str, str]:
         for gpu in gpus:
             self._driver.subscribe(gpu)
-        return {gpu: self._driver.ailment(gpu) for gpu in gpus}
+        return {gpu: self._driver.fault(gpu) for gpu in gpus}
 
     def _tell(self, gpus: tuple[Gpu, ...]) -> None:
-        before = self._inventory.state.ailments
-        self._inventory.set_gpus(gpus, self._diagnosis.ailments(self._clock()))
-        after = self._inventory.state.ailments
+        before = self._inventory.state.faults
+        self._inventory.set_gpus(gpus, self._diagnosis.faults(self._clock()))
+        after = self._inventory.state.faults
         for gpu in sorted(before.keys() | after.keys()):
             if before.get(gpu) != after.get(gpu):
                 log.info("card %s: %s", gpu, after.get(gpu) or "healthy again")

@@ -29,7 +29,7 @@ class Lease(Protocol):
         """Say that we are not."""
 
 
-class Presence:
+class Heartbeat:
     """Renews or gives up the Lease as the kubelet's attention comes and goes."""
 
     def __init__(self, lease: Lease, is_registered: Callable[[], bool], clock: Callable[[], float]) -> None:

@@ -16,7 +16,7 @@ MIG: Final = "MIGEnabled"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldDevices:
     """IDs that containers hold, by the kubelet's word or by ours where it has not yet spoken."""
 
     slices: frozenset[str] = frozenset()
@@ -27,7 +27,7 @@ class Held:
         return sum(device_ids.gpu_of(each) == gpu for each in self.slices)
 
 
-NOTHING_HELD: Final = Held()
+NOTHING_HELD: Final = HeldDevices()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class State:
 
     Attributes:
         gpus: every card that has been seen since the start, by index.
-        ailments: why a card is not handed out, by UUID.
+        faults: why a card is not handed out, by UUID.
         held: IDs that containers hold.
     """
 
     gpus: tuple[Gpu, ...] = ()
-    ailments: Mapping[str, str] = field(default_factory=dict)
-    held: Held = NOTHING_HELD
+    faults: Mapping[str, str] = field(default_factory=dict)
+    held: HeldDevices = NOTHING_HELD
 
 
 class Inventory:
@@ -53,14 +53,14 @@ class Inventory:
         self.state = State()
         self._changed = asyncio.Event()
 
-    def set_gpus(self, gpus: tuple[Gpu, ...], ailments: Mapping[str, str]) -> None:
-        """Take what NVML says. A card that no longer answers stays, with its last data and its ailment."""
+    def set_gpus(self, gpus: tuple[Gpu, ...], faults: Mapping[str, str]) -> None:
+        """Take what NVML says. A card that no longer answers stays, with its last data and its fault."""
         known = {gpu.card.uuid: gpu for gpu in self.state.gpus} | {gpu.card.uuid: gpu for gpu in gpus}
         ordered = tuple(sorted(known.values(), key=lambda gpu: gpu.card.index))
-        reasons = {gpu.card.uuid: MIG for gpu in ordered if gpu.mig_enabled} | dict(ailments)
-        self._update(replace(self.state, gpus=ordered, ailments=reasons))
+        reasons = {gpu.card.uuid: MIG for gpu in ordered if gpu.mig_enabled} | dict(faults)
+        self._update(replace(self.state, gpus=ordered, faults=reasons))
 
-    def set_held(self, held: Held) -> None:
+    def set_held(self, held: HeldDevices) -> None:
         """Take what containers hold now."""
         self._update(replace(self.state, held=held))
 

@@ -10,20 +10,20 @@ from vgpu import names
 from vgpu.adapters.kubernetes import client, events
 from vgpu.errors import KubernetesError
 from vgpu.node import pods
-from vgpu.node.pods import BoundPod, Name
+from vgpu.node.pods import BoundPod, PodKey
 
 COMPONENT: Final = "vgpu-deviceplugin"
 NOT_FOUND: Final = 404
 
 
-class Fetcher(Protocol):
+class PodReader(Protocol):
     """Who can read one pod past the watch."""
 
-    async def pod(self, key: Name) -> BoundPod | None:
+    async def pod(self, key: PodKey) -> BoundPod | None:
         """The pod of that name, if it is bound here."""
 
 
-class Cluster:
+class NodeApi:
     """This node's side of the API server. Errors are KubernetesError."""
 
     def __init__(self, api: client.Client, node: str, clock: Callable[[], datetime]) -> None:
@@ -31,7 +31,7 @@ class Cluster:
         self._node = node
         self._clock = clock
 
-    async def pod(self, key: Name) -> BoundPod | None:
+    async def pod(self, key: PodKey) -> BoundPod | None:
         """Read a pod as it is now (a quorum read); None where there is none, or it is bound elsewhere."""
         try:
             raw = await self._api.get(_pod_path(*key), timeout=1)

@@ -17,11 +17,11 @@ _TERMINAL = frozenset({"Succeeded", "Failed"})
 _NOTHING_ASKED = Parsed(None)
 _REMEMBERED = 1000
 
-Name = tuple[str, str]  # namespace, name
+PodKey = tuple[str, str]  # namespace, name
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class DeviceRequest:
     """One container's demand as the kubelet sees it: so many IDs of one resource."""
 
     container: str
@@ -51,7 +51,7 @@ class BoundPod:
     uid: str
     namespace: str
     name: str
-    wants: tuple[Want, ...] = ()
+    device_requests: tuple[DeviceRequest, ...] = ()
     parsed: Parsed = _NOTHING_ASKED
     assignment: str = ""
     is_admitted: bool = False
@@ -61,7 +61,7 @@ class BoundPod:
     order: int = 0
 
     @property
-    def key(self) -> Name:
+    def key(self) -> PodKey:
         """Namespace and name, which is all that pod-resources tells."""
         return self.namespace, self.name
 
@@ -75,7 +75,7 @@ def decode(raw: bytes | msgspec.Raw) -> BoundPod:
         uid=metadata["uid"],
         namespace=metadata["namespace"],
         name=metadata["name"],
-        wants=tuple(_wants(pod)),
+        device_requests=tuple(_wants(pod)),
         parsed=requests.parse(pod),
         assignment=annotations.get(names.ASSIGNMENT, ""),
         is_admitted="startTime" in status,
@@ -85,13 +85,13 @@ def decode(raw: bytes | msgspec.Raw) -> BoundPod:
     )
 
 
-def _wants(pod: Mapping[str, Any]) -> Iterator[Want]:
+def _wants(pod: Mapping[str, Any]) -> Iterator[DeviceRequest]:
     for _, kind, container in requests.containers_of(pod):
         asked = requests.amounts(container)
         for resource in names.KUBELET_RESOURCES:
             amount = quantity.whole_number(asked.get(resource, "0"))
             if amount:
-                yield Want(container["name"], kind, resource, amount)
+                yield DeviceRequest(container["name"], kind, resource, amount)
 
 
 class Pods:
@@ -100,7 +100,7 @@ class Pods:
     def __init__(self, on_release: Callable[[], None] = lambda: None) -> None:
         """`on_release` is called when a pod that asked for cards is over or gone."""
         self._by_uid: dict[str, BoundPod] = {}
-        self._ended: dict[Name, None] = {}
+        self._ended: dict[PodKey, None] = {}
         self._arrivals = 0
         self._changed = asyncio.Condition()
         self._on_release = on_release
@@ -111,7 +111,7 @@ class Pods:
         before, self._by_uid = self._by_uid, {}
         for pod in objects:
             self._keep(pod, before.get(pod.uid))
-        if any(pod.wants for uid, pod in before.items() if uid not in self._by_uid):
+        if any(pod.device_requests for uid, pod in before.items() if uid not in self._by_uid):
             self._on_release()
         self._wake()
 
@@ -119,14 +119,14 @@ class Pods:
         """Take one that is new or changed."""
         known = self._by_uid.get(pod.uid)
         self._keep(pod, known)
-        if pod.is_over and pod.wants and not (known and known.is_over):
+        if pod.is_over and pod.device_requests and not (known and known.is_over):
             self._on_release()
         self._wake()
 
     def delete(self, pod: BoundPod) -> None:
         """Forget one."""
         self._by_uid.pop(pod.uid, None)
-        if pod.wants:
+        if pod.device_requests:
             self._on_release()
         self._wake()
 
@@ -138,11 +138,11 @@ class Pods:
         """The pod with this UID."""
         return self._by_uid.get(uid)
 
-    def named(self, key: Name) -> tuple[BoundPod, ...]:
+    def named(self, key: PodKey) -> tuple[BoundPod, ...]:
         """Every pod of that name: more than one while a recreated pod's forerunner has not gone."""
         return tuple(pod for pod in self.all() if pod.key == key)
 
-    def has_ended(self, key: Name) -> bool:
+    def has_ended(self, key: PodKey) -> bool:
         """Whether the last pod of that name was over when it was seen last.
 
         A pod that goes the ordinary way is over before it is gone; one that was deleted by force may still run.

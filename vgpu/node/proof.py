@@ -11,7 +11,7 @@ from vgpu.assignment import Assignment, Grant
 from vgpu.limits import CardLimit, Limits
 from vgpu.node import device_ids
 from vgpu.node.pods import BoundPod
-from vgpu.node.refusal import Mismatch, Refusal
+from vgpu.node.refusal import NodeReason, Refusal
 from vgpu.policy import ComputePolicy, MemoryPolicy, default_compute_policy
 from vgpu.quantity import FULL_CORES, MIB
 from vgpu.request import ContainerRequest, PodRequest
@@ -21,9 +21,9 @@ from vgpu.trust import Distrust
 def assignment_of(pod: BoundPod) -> Assignment | Refusal:
     """Return a pod's assignment where it can be trusted, else why the pod may not start."""
     if pod.is_mirror:
-        return Refusal(Mismatch.STATIC_POD, "static pods are not scheduled, so no card was assigned")
+        return Refusal(NodeReason.STATIC_POD, "static pods are not scheduled, so no card was assigned")
     if pod.parsed.request is None and not pod.parsed.problems:
-        return Refusal(Mismatch.NOT_ADMITTED, "the pod asks for devices, but for no GPU memory and no GPU")
+        return Refusal(NodeReason.NOT_ADMITTED, "the pod asks for devices, but for no GPU memory and no GPU")
     assignment = trust.judge(pod.parsed, pod.assignment)
     return Refusal(assignment.reason, assignment.detail) if isinstance(assignment, Distrust) else assignment
 
@@ -35,13 +35,13 @@ def card_mismatch(
     asked = request_of(request, container)
     grants = assignment.containers.get(container)
     if asked is None or grants is None:
-        return Refusal(Mismatch.CARD_MISMATCH, f"container {container} holds devices and was assigned none")
+        return Refusal(NodeReason.CARD_MISMATCH, f"container {container} holds devices and was assigned none")
     each = 1 if asked.whole else request.slices(asked, slice_mib)
     decided = Counter({grant.gpu: each for grant in grants})
     if device_ids.by_gpu(ids) == decided:
         return None
     return Refusal(
-        Mismatch.CARD_MISMATCH, f"the kubelet gave {_words(device_ids.by_gpu(ids))}; assigned: {_words(decided)}"
+        NodeReason.CARD_MISMATCH, f"the kubelet gave {_words(device_ids.by_gpu(ids))}; assigned: {_words(decided)}"
     )
 
 

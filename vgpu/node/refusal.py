@@ -7,7 +7,7 @@ from vgpu.reasons import Reason
 from vgpu.trust import DistrustReason
 
 
-class Mismatch(StrEnum):
+class NodeReason(StrEnum):
     """What can be wrong between the kubelet's IDs and what was decided for the pod."""
 
     ALLOCATION_LOST = "AllocationLost"
@@ -29,7 +29,7 @@ class Refusal:
         detail: what a person needs to act on it.
     """
 
-    reason: Mismatch | DistrustReason | Reason
+    reason: NodeReason | DistrustReason | Reason
     detail: str
 
     @property
@@ -38,7 +38,7 @@ class Refusal:
 
         A pod that was not decided for at all is not meant: another would come the same way, again and again.
         """
-        return self.reason in (Mismatch.CARD_MISMATCH, Mismatch.HELD_TWICE)
+        return self.reason in (NodeReason.CARD_MISMATCH, NodeReason.HELD_TWICE)
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}"

@@ -27,7 +27,7 @@ class Authority(Protocol):
         """End a pod."""
 
 
-class Reports:
+class RefusalReporter:
     """Tells the API server of refusals, in the background."""
 
     def __init__(self, authority: Authority) -> None:

@@ -26,7 +26,7 @@ LIBRARY_IN_CONTAINER: Final = f"/usr/local/vgpu/{LIBRARY}"
 DENY: Final = Limits(cards=())  # a card without an entry may not be used at all
 
 
-class Files:
+class StateFiles:
     """Everything below the state directory that is mounted into containers."""
 
     def __init__(self, state: Path) -> None:

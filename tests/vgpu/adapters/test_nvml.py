@@ -107,7 +107,7 @@ def test_mig_is_seen(nvml: Session) -> None:
 
 
 def test_a_lost_card_says_so_and_recovers(nvml: Session) -> None:
-    ask = f"nvml.ailment({CARDS[1].uuid!r})"
+    ask = f"nvml.fault({CARDS[1].uuid!r})"
     assert nvml(ask) == ""
     nvml.change(healthy=False)
     assert nvml(ask) == "GpuIsLost"
@@ -117,7 +117,7 @@ def test_a_lost_card_says_so_and_recovers(nvml: Session) -> None:
 
 
 def test_a_card_that_is_not_there_is_not_found(nvml: Session) -> None:
-    assert nvml("nvml.ailment('GPU-00000000-0000-0000-0000-000000000000')") == "NotFound"
+    assert nvml("nvml.fault('GPU-00000000-0000-0000-0000-000000000000')") == "NotFound"
     assert nvml("nvml.subscribe('GPU-00000000-0000-0000-0000-000000000000')") is False
 
 

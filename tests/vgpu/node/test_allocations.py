@@ -24,7 +24,7 @@ def kept(tmp_path: Path) -> Allocations:
 def test_records_survive(kept: Allocations) -> None:
     kept.add(ANY)
     kept.add(allocation(frozenset({uuid(1)}), sequence=2, resource=names.CARD))
-    kept.settle(ANY, Holder.of(POD, "other"), proven=True)
+    kept.set_holder(ANY, Holder.of(POD, "other"), proven=True)
     again = Allocations(kept.root)
     assert again.all() == kept.all()
     assert again.all()[0].holder == Holder.of(POD, "other")
@@ -51,9 +51,9 @@ def test_chains_are_of_exactly_these_ids_newest_first(kept: Allocations) -> None
 
 def test_init_containers_are_remembered_by_the_pods_uid(kept: Allocations) -> None:
     kept.add(ANY)
-    assert kept.was_given(POD.uid, "main")
-    assert not kept.was_given("another", "main")
-    assert not kept.was_given(POD.uid, "other")
+    assert kept.was_allocated(POD.uid, "main")
+    assert not kept.was_allocated("another", "main")
+    assert not kept.was_allocated(POD.uid, "other")
 
 
 @given(

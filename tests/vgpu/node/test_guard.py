@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
 from vgpu import usage
 from vgpu.node import guard
-from vgpu.node.refusal import Mismatch
+from vgpu.node.refusal import NodeReason
 from vgpu.reasons import Reason
 from vgpu.share import NOTHING, Usage
 from vgpu.usage import Usages
@@ -68,6 +68,6 @@ def test_each_refusal_has_its_name() -> None:
     assert reason([{a: share(256, 60)}], {a: share(256, 41)}) == Reason.CARD_INSUFFICIENT_CORES
     assert reason([{a: WHOLE}], {a: share(1)}) == Reason.CARD_HELD_WHOLE
     assert reason([{a: share(1)}], {a: WHOLE}) == Reason.CARD_IN_USE
-    assert reason([], {uuid(1): share(1)}) == Mismatch.MIG_ENABLED
-    assert reason([], {uuid(9): share(1)}) == Mismatch.CARD_MISMATCH
+    assert reason([], {uuid(1): share(1)}) == NodeReason.MIG_ENABLED
+    assert reason([], {uuid(9): share(1)}) == NodeReason.CARD_MISMATCH
     assert reason([], {a: NOTHING}) == ""

@@ -17,36 +17,36 @@ A, B = uuid(0), uuid(1)
 def test_an_xid_takes_a_card_out_until_its_quarantine_is_over() -> None:
     diagnosis = Diagnosis(60)
     diagnosis.xid(Xid(A, 79), [A, B], now=100)
-    assert diagnosis.ailments(159) == {A: "Xid79"}
-    assert diagnosis.ailments(160) == {}
+    assert diagnosis.faults(159) == {A: "Xid79"}
+    assert diagnosis.faults(160) == {}
 
 
 def test_another_xid_begins_the_quarantine_again() -> None:
     diagnosis = Diagnosis(60)
     diagnosis.xid(Xid(A, 48), [A, B], now=100)
     diagnosis.xid(Xid(A, 79), [A, B], now=150)
-    assert diagnosis.ailments(205) == {A: "Xid79"}
+    assert diagnosis.faults(205) == {A: "Xid79"}
 
 
 def test_errors_of_the_application_are_not_the_cards() -> None:
     diagnosis = Diagnosis(60)
     for code in (13, 31, 43, 45, 68, 109):
         diagnosis.xid(Xid(A, code), [A, B], now=100)
-    assert diagnosis.ailments(101) == {}
+    assert diagnosis.faults(101) == {}
 
 
 def test_an_xid_of_no_card_is_every_cards() -> None:
     diagnosis = Diagnosis(60)
     diagnosis.xid(Xid(None, 79), [A, B], now=100)
-    assert diagnosis.ailments(101) == {A: "Xid79", B: "Xid79"}
+    assert diagnosis.faults(101) == {A: "Xid79", B: "Xid79"}
 
 
 def test_what_nvml_says_counts_while_it_says_it() -> None:
     diagnosis = Diagnosis(60)
     diagnosis.polled({A: "GpuIsLost", B: ""})
-    assert diagnosis.ailments(0) == {A: "GpuIsLost"}
+    assert diagnosis.faults(0) == {A: "GpuIsLost"}
     diagnosis.polled({A: "", B: ""})
-    assert diagnosis.ailments(0) == {}
+    assert diagnosis.faults(0) == {}
 
 
 class Driver:
@@ -64,7 +64,7 @@ class Driver:
             raise NvmlError(999, "Unknown Error")
         return tuple(self.cards)
 
-    def ailment(self, gpu: str) -> str:
+    def fault(self, gpu: str) -> str:
         return self.ill.get(gpu, "")
 
     def subscribe(self, gpu: str) -> bool:
@@ -85,19 +85,19 @@ async def test_a_lost_card_stays_in_the_list_unhealthy_and_comes_back() -> None:
     driver.ill[A] = "GpuIsLost"
     await health.check()
     assert [each.card.uuid for each in inventory.gpus()] == [A, B]
-    assert dict(inventory.state.ailments) == {A: "GpuIsLost"}
+    assert dict(inventory.state.faults) == {A: "GpuIsLost"}
     driver.cards.append(lost)
     driver.ill.clear()
     await health.check()
-    assert dict(inventory.state.ailments) == {}
+    assert dict(inventory.state.faults) == {}
     assert [each.card.index for each in inventory.gpus()] == [0, 1]
 
 
-async def test_mig_is_an_ailment() -> None:
+async def test_mig_is_a_fault() -> None:
     driver, inventory = Driver(), Inventory(SLICE_MIB)
     driver.cards = [gpu(0, mig=True)]
     await Health(driver, inventory, Diagnosis(60), poll_s=1, clock=lambda: 0.0).check()
-    assert dict(inventory.state.ailments) == {A: "MIGEnabled"}
+    assert dict(inventory.state.faults) == {A: "MIGEnabled"}
 
 
 async def test_polling_and_listening_keep_on_while_the_driver_fails() -> None:
@@ -106,9 +106,9 @@ async def test_polling_and_listening_keep_on_while_the_driver_fails() -> None:
     await health.check()
     tasks = [asyncio.create_task(health.poll()), asyncio.create_task(health.listen())]
 
-    async def until(ailments: dict[str, str]) -> None:
+    async def until(faults: dict[str, str]) -> None:
         async with asyncio.timeout(5):
-            while dict(inventory.state.ailments) != ailments:
+            while dict(inventory.state.faults) != faults:
                 await inventory.wait()
 
     driver.broken = True

@@ -1,7 +1,7 @@
 """The Lease is renewed each second, given up at once, and not forgotten when the API server fails."""
 
 from vgpu.errors import KubernetesError
-from vgpu.node.heartbeat import Presence
+from vgpu.node.heartbeat import Heartbeat
 
 
 class Lease:
@@ -30,7 +30,7 @@ class Node:
         self.lease = Lease()
         self.now = 0.0
         self.registered = False
-        self.presence = Presence(self.lease, lambda: self.registered, lambda: self.now)
+        self.presence = Heartbeat(self.lease, lambda: self.registered, lambda: self.now)
 
     async def after(self, seconds: float) -> list[str]:
         self.now += seconds

@@ -11,7 +11,7 @@ from vgpu.assignment import Assignment
 from vgpu.limits import CardLimit, Limits
 from vgpu.node import proof
 from vgpu.node.pods import BoundPod
-from vgpu.node.refusal import Mismatch, Refusal
+from vgpu.node.refusal import NodeReason, Refusal
 from vgpu.policy import ComputePolicy, MemoryPolicy
 from vgpu.trust import DistrustReason
 
@@ -34,13 +34,13 @@ def test_an_assignment_is_trusted_for_what_the_pod_asks() -> None:
     [
         (bound("p", gpus=None), DistrustReason.NO_ASSIGNMENT),
         (replace(bound("p"), assignment="{}"), DistrustReason.MALFORMED_ASSIGNMENT),
-        (replace(bound("p"), is_mirror=True), Mismatch.STATIC_POD),
-        (plain("p"), Mismatch.NOT_ADMITTED),
+        (replace(bound("p"), is_mirror=True), NodeReason.STATIC_POD),
+        (plain("p"), NodeReason.NOT_ADMITTED),
         (bound("p", container(gpu_mem=1024), annotations={names.COMPUTE_POLICY: "x"}), DistrustReason.INVALID_REQUEST),
     ],
     ids=str,
 )
-def test_what_nobody_decided_is_refused_by_name(pod: BoundPod, reason: Mismatch | DistrustReason) -> None:
+def test_what_nobody_decided_is_refused_by_name(pod: BoundPod, reason: NodeReason | DistrustReason) -> None:
     assert why(pod) == reason
 
 

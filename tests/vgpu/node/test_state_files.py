@@ -11,21 +11,21 @@ from tests.vgpu.node.builders import uuid
 from vgpu import limits, region
 from vgpu.limits import CardLimit, Limits
 from vgpu.node import state_files
-from vgpu.node.state_files import DENY, Files
+from vgpu.node.state_files import DENY, StateFiles
 
 ROOT = Path(state_files.__file__).parents[2]
 SOME = Limits((CardLimit(uuid(0), 1 << 30, 30),))
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Files:
-    made = Files(tmp_path)
+def made(tmp_path: Path) -> StateFiles:
+    made = StateFiles(tmp_path)
     made.allocations.joinpath("a").mkdir()
     made.prepare("a")
     return made
 
 
-def test_a_new_allocation_denies_all_and_has_a_fresh_region(made: Files) -> None:
+def test_a_new_allocation_denies_all_and_has_a_fresh_region(made: StateFiles) -> None:
     assert limits.decode(made.limits("a").read_bytes()) == DENY
     data = made.region("a").read_bytes()
     assert region.decode(data).cards == ()
@@ -36,13 +36,13 @@ def test_a_new_allocation_denies_all_and_has_a_fresh_region(made: Files) -> None
     assert made.allocations.joinpath("a", "region").resolve() == made.region("a")
 
 
-def test_limits_change_in_place(made: Files) -> None:
+def test_limits_change_in_place(made: StateFiles) -> None:
     with made.limits("a").open("rb") as mounted:
         made.write_limits("a", SOME)
         assert limits.decode(mounted.read()) == SOME
 
 
-def test_a_rewrite_leaves_the_last_limits_in_the_other_slot(made: Files) -> None:
+def test_a_rewrite_leaves_the_last_limits_in_the_other_slot(made: StateFiles) -> None:
     made.write_limits("a", SOME)
     made.write_limits("a", Limits((), priority=9))
     data = made.limits("a").read_bytes()
@@ -53,7 +53,7 @@ def test_a_rewrite_leaves_the_last_limits_in_the_other_slot(made: Files) -> None
     assert limits.decode(bytes(torn)) == SOME
 
 
-def test_a_restart_keeps_the_limits_and_renews_the_region(made: Files) -> None:
+def test_a_restart_keeps_the_limits_and_renews_the_region(made: StateFiles) -> None:
     made.write_limits("a", SOME)
     with made.region("a").open("r+b") as running:
         running.write(b"x" * 100)
@@ -66,19 +66,19 @@ def test_a_restart_keeps_the_limits_and_renews_the_region(made: Files) -> None:
 
 
 @pytest.mark.parametrize("bytes_left", [b"", b"torn", bytes(limits.SIZE)])
-def test_limits_that_cannot_be_read_are_replaced(made: Files, bytes_left: bytes) -> None:
+def test_limits_that_cannot_be_read_are_replaced(made: StateFiles, bytes_left: bytes) -> None:
     made.limits("a").write_bytes(bytes_left)
     made.write_limits("a", SOME)
     assert limits.decode(made.limits("a").read_bytes()) == SOME
 
 
-def test_files_lost_with_a_tmpfs_come_back(made: Files) -> None:
+def test_files_lost_with_a_tmpfs_come_back(made: StateFiles) -> None:
     made.region("a").unlink()
     made.prepare("a")
     assert made.region("a").stat().st_size == region.SIZE
 
 
-def test_removing_leaves_nothing(made: Files) -> None:
+def test_removing_leaves_nothing(made: StateFiles) -> None:
     made.remove("a")
     assert not list(made.allocations.iterdir())
     assert not list(made.regions.iterdir())
@@ -86,7 +86,7 @@ def test_removing_leaves_nothing(made: Files) -> None:
 
 
 def test_a_library_is_installed_by_its_content_and_never_changed(tmp_path: Path) -> None:
-    made, source = Files(tmp_path / "state"), tmp_path / "lib.so"
+    made, source = StateFiles(tmp_path / "state"), tmp_path / "lib.so"
     source.write_bytes(b"one")
     first = made.install_library(source)
     inode = made.library(first).stat().st_ino
@@ -117,7 +117,7 @@ def test_a_mount_is_made_only_where_others_see_it(path: str, shared: bool) -> No
     assert state_files.is_shared_mount(Path(path), MOUNTS) is shared
 
 
-def test_without_a_size_nothing_is_mounted(made: Files) -> None:
+def test_without_a_size_nothing_is_mounted(made: StateFiles) -> None:
     assert made.mount_regions(0) is False
     assert not os.path.ismount(made.regions)
 
@@ -125,8 +125,8 @@ def test_without_a_size_nothing_is_mounted(made: Files) -> None:
 FULL = """
 import sys
 from pathlib import Path
-from vgpu.node.state_files import Files
-made = Files(Path(sys.argv[1]))
+from vgpu.node.state_files import StateFiles
+made = StateFiles(Path(sys.argv[1]))
 def more():
     made.allocations.joinpath(str(len(list(made.allocations.iterdir())))).mkdir()
     made.refresh_region(str(len(list(made.allocations.iterdir()))))
