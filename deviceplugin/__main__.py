@@ -16,7 +16,8 @@ from vgpu.adapters import extras
 
 with extras.needed("cluster", by="deviceplugin"):
     import vgpu
-    from deviceplugin.app import Clocks, Plugin
+    from deviceplugin import app
+    from deviceplugin.app import Clocks
     from deviceplugin.settings import Settings
     from vgpu.adapters import process
     from vgpu.adapters.kubernetes.client import Client
@@ -45,7 +46,7 @@ async def serve(settings: Settings) -> None:
     with await _driver() as driver:
         log.info("driver %s", driver.driver_version())
         async with await Client.connect(kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}") as client:
-            await Plugin(settings, driver, client, clocks).run()
+            await app.build(settings, driver, client, clocks).run()
 
 
 @contextmanager

@@ -1,41 +1,44 @@
-"""The plugin put together: what runs beside what, and in which order it starts and stops.
+"""Builds the plugin and runs it: what runs beside what, and in which order it starts and stops.
 
-At the start the watch is given half a second before the kubelet may ask; after a restart of the kubelet nothing comes
-before registering.
+At the start the watch of the pods gets half a second before the kubelet may ask; after a restart of the kubelet,
+registering comes first.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import vgpu
-from deviceplugin.admission import Admission
+from deviceplugin.allocate import Allocator, Recorder
 from deviceplugin.devices import DeviceLists
 from deviceplugin.garbage_collection import GarbageCollector
+from deviceplugin.holder_lookup import HolderLookup
+from deviceplugin.kubelet.messages import ContainerResponse
 from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
 from deviceplugin.kubelet.registration import Registration, Stream
-from deviceplugin.kubelet.server import Server, Servicer
+from deviceplugin.kubelet.server import Server, Service
 from deviceplugin.occupancy import Occupancy
 from deviceplugin.pod_resources import PodResources
+from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
 from deviceplugin.responses import DeviceList, Injection
 from deviceplugin.settings import Settings
 from vgpu import names
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
-from vgpu.node import node_api as clusters
+from vgpu.node import node_api, watermarks
 from vgpu.node import pods as bound
-from vgpu.node import watermarks
-from vgpu.node.allocations import Allocations
+from vgpu.node.allocations import Allocation, Allocations
 from vgpu.node.arbiter import Arbiter
 from vgpu.node.gpunode import GpuNodePublisher
 from vgpu.node.health import Diagnosis, Driver, Health
 from vgpu.node.heartbeat import Heartbeat
 from vgpu.node.inventory import Inventory
+from vgpu.node.limits_writer import LimitsWriter
 from vgpu.node.node_api import NodeApi
 from vgpu.node.node_lease import NodeLease
 from vgpu.node.pods import Pods
@@ -48,16 +51,18 @@ _SOCKETS: Final = {names.SLICE: "slice.sock", names.CARD: "card.sock"}
 
 log = logging.getLogger(__name__)
 
+Run = Callable[[], Coroutine[Any, Any, None]]
+
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Time and chance, as the outside gives them.
+    """Time and randomness, which only `__main__` reads.
 
     Attributes:
         monotonic: seconds that never go back.
         wall: seconds since 1970.
-        now: the time of day, with its zone.
-        new_id: names that never come twice.
+        now: date and time with the time zone.
+        new_id: returns a name that never repeats.
     """
 
     monotonic: Callable[[], float]
@@ -66,133 +71,226 @@ class Clocks:
     new_id: Callable[[], str]
 
 
-class Plugin:
-    """One node's plugin."""
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What the plugin knows about its node, shared by all of its parts."""
 
-    def __init__(self, settings: Settings, driver: Driver, client: Client, clocks: Clocks) -> None:
-        """Build everything; raises OSError where the state directory or the library cannot be used."""
-        files = StateFiles(settings.state_dir)
-        library = files.install_library(settings.library_path())
-        regions = "a tmpfs" if files.mount_regions(settings.regions_mib) else "a directory"
-        log.info("library %s, regions in %s", library, regions)
-        injection = Injection(files, library, DeviceList(settings.device_list), settings.cdi_kind)
-        allocations = Allocations(files.allocations)
-        self._source = PodResourcesClient(settings.kubelet_dir / "pod-resources" / "kubelet.sock")
-        self._pod_resources = PodResources(self._source, clocks.monotonic)
-        self._inventory = Inventory(settings.slice_mib)
-        pods = Pods(self._released)
-        self._occupancy = Occupancy(pods, self._pod_resources, allocations, self._inventory, clocks.wall)
-        cluster = NodeApi(client, settings.node_name, clocks.now)
-        self._reports = RefusalReporter(cluster)
-        self._watch = Reflector(
-            client,
-            clusters.pods_path(),
-            pods,
-            params={"fieldSelector": f"spec.nodeName={settings.node_name}"},
-            decode=bound.decode,
-        )
-        admission = Admission(
-            pods,
-            self._pod_resources,
-            allocations,
-            self._inventory,
-            self._occupancy,
-            cluster,
-            injection,
-            wall_clock=clocks.wall,
-            new_id=clocks.new_id,
-        )
-        prover = Prover(
-            pods,
-            self._pod_resources,
-            allocations,
-            self._inventory,
-            self._occupancy,
-            cluster,
-            files,
-            self._reports.refused,
-        )
-        devices = DeviceLists(self._inventory)
-        self._streams = {resource: Stream() for resource in names.KUBELET_RESOURCES}
-        directory = settings.kubelet_dir / "device-plugins"
-        self._servers = {
-            resource: Server(
-                directory / "vgpushare" / _SOCKETS[resource],
-                Servicer(resource, self._inventory, devices, admission, prover, stream),
-            )
-            for resource, stream in self._streams.items()
-        }
-        self._registrations = [
-            Registration(directory, resource, f"vgpushare/{_SOCKETS[resource]}", self._streams[resource], server.ensure)
-            for resource, server in self._servers.items()
-        ]
-        self._health = Health(
-            driver,
-            self._inventory,
-            Diagnosis(settings.xid_quarantine),
-            poll_s=settings.health_period,
-            clock=clocks.monotonic,
-        )
-        self._status = GpuNodePublisher(cluster, self._inventory, vgpu.__version__, clocks.monotonic)
-        lease = NodeLease(client, settings.namespace, settings.node_name, clocks.now)
-        self._presence = Heartbeat(lease, self._is_registered, clocks.monotonic)
-        self._arbiter = Arbiter(settings.arbiter_path(), files.watermarks, files.allocations, clocks.monotonic)
-        self._watermarks = Reflector(
-            client,
-            names.GPUNODES_PATH,
-            Watermarks(files.watermarks, settings.watermark),
-            params={"fieldSelector": f"metadata.name={settings.node_name}"},
-            decode=watermarks.decode,
-        )
-        self._has_turns = settings.turns
-        self._cleaner = GarbageCollector(
-            pods, self._pod_resources, allocations, files, library, synced=self._watch.synced, wall_clock=clocks.wall
-        )
+    files: StateFiles
+    allocations: Allocations
+    inventory: Inventory
+    pods: Pods
+    client: PodResourcesClient
+    pod_resources: PodResources
+    occupancy: Occupancy
+    api: NodeApi
+
+    def released(self) -> None:
+        """Free at once what an ended pod held: the next pod may be bound to its card within milliseconds."""
+        self.occupancy.recount()
+        self.pod_resources.refresh_soon()
+
+    def allocated(self, allocation: Allocation) -> None:
+        """Count what Allocate has just given."""
+        self.pod_resources.allocated(allocation.holder.key if allocation.holder else None, allocation.ids)
+        self.occupancy.recount()
+
+
+@dataclass(frozen=True, slots=True)
+class Verbs:
+    """The kubelet's three questions."""
+
+    preferred: PreferredAllocation
+    allocator: Allocator
+    prover: Prover
+
+    async def prefer(self, resource: str, available: Collection[str], must: Collection[str], size: int) -> list[str]:
+        """Answer GetPreferredAllocation."""
+        return await self.preferred.prefer(resource, available, must, size)
+
+    def allocate(self, resource: str, ids: frozenset[str]) -> ContainerResponse:
+        """Answer Allocate."""
+        return self.allocator.allocate(resource, ids)
+
+    async def prove(self, resource: str, ids: frozenset[str]) -> object | None:
+        """Answer PreStartContainer."""
+        return await self.prover.prove(resource, ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One resource's socket, and its registration with the kubelet."""
+
+    stream: Stream
+    server: Server
+    registration: Registration
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One node's plugin.
+
+    Attributes:
+        node: what it knows.
+        health: of the cards; checked once before anything else.
+        watch: of the pods that are bound to the node.
+        endpoints: one for each resource.
+        heartbeat: the node's Lease.
+        reporter: of refusals.
+        early: what runs from the start on.
+        late: what runs once the watch has had its time.
+    """
+
+    node: Node
+    health: Health
+    watch: Reflector
+    endpoints: tuple[Endpoint, ...]
+    heartbeat: Heartbeat
+    reporter: RefusalReporter
+    early: tuple[Run, ...]
+    late: tuple[Run, ...]
 
     async def run(self) -> None:
-        """Serve until cancelled; then give the Lease up first, so that nothing more is bound here."""
-        await self._health.check()
+        """Serve until cancelled; then release the Lease first, so that nothing more is bound here."""
+        await self.health.check()
         try:
             async with asyncio.TaskGroup() as group:
-                start = partial(_start, group)
-                if self._has_turns:
-                    start(self._watermarks.run())
-                    start(self._arbiter.run())
-                start(self._watch.run())
+                for run in self.early:
+                    group.create_task(run())
                 await self._wait_for_watch()
-                self._occupancy.recount()
-                for registration in self._registrations:
-                    start(registration.run())
-                start(self._pod_resources.run(lambda _: self._occupancy.recount()))
-                start(self._health.poll())
-                start(self._health.listen())
-                start(self._status.run())
-                start(self._presence.run())
-                start(self._cleaner.run())
+                self.node.occupancy.recount()
+                for run in (*(endpoint.registration.run for endpoint in self.endpoints), *self.late):
+                    group.create_task(run())
         finally:
             await self._stop()
 
     async def _stop(self) -> None:
-        await self._presence.leave()
-        await asyncio.gather(*(server.stop() for server in self._servers.values()))
-        await self._reports.drain()
-        await self._source.close()
+        await self.heartbeat.stop()
+        await asyncio.gather(*(endpoint.server.stop() for endpoint in self.endpoints))
+        await self.reporter.drain()
+        await self.node.client.close()
 
     async def _wait_for_watch(self) -> None:
         try:
             async with asyncio.timeout(_SYNC_S):
-                await self._watch.synced.wait()
+                await self.watch.synced.wait()
         except TimeoutError:
             log.warning("the pods of this node are not known yet; registering all the same")
 
-    def _released(self) -> None:
-        """Give free what a pod had at once: another may be bound to its card within milliseconds."""
-        self._occupancy.recount()
-        self._pod_resources.refresh_soon()
 
-    def _is_registered(self) -> bool:
-        return all(stream.is_live for stream in self._streams.values())
+def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) -> Plugin:
+    """Build a plugin. Raises OSError where the state directory or the library cannot be used."""
+    files = StateFiles(settings.state_dir)
+    library = _install(files, settings)
+    node = _node(settings, files, client, clocks)
+    watch = _watch_of_pods(settings, client, node.pods)
+    reporter = RefusalReporter(node.api)
+    verbs = _verbs(settings, node, library, reporter, clocks)
+    devices = DeviceLists(node.inventory)
+    endpoints = tuple(_endpoint(settings, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
+    heartbeat = _heartbeat(settings, client, endpoints, clocks)
+    health = _health(settings, node, driver, clocks)
+    collector = GarbageCollector(
+        node.pods,
+        node.pod_resources,
+        node.allocations,
+        files,
+        library,
+        synced=watch.synced,
+        wall_clock=clocks.wall,
+    )
+    publisher = GpuNodePublisher(node.api, node.inventory, vgpu.__version__, clocks.monotonic)
+    return Plugin(
+        node=node,
+        health=health,
+        watch=watch,
+        endpoints=endpoints,
+        heartbeat=heartbeat,
+        reporter=reporter,
+        early=(*_turns(settings, client, files, clocks), watch.run),
+        late=(
+            lambda: node.pod_resources.run(node.occupancy.recount),
+            health.poll,
+            health.listen,
+            publisher.run,
+            heartbeat.run,
+            collector.run,
+        ),
+    )
 
 
-def _start(group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
-    group.create_task(work)
+def _install(files: StateFiles, settings: Settings) -> str:
+    """Install the limiter and mount the regions; returns the library's name."""
+    library = files.install_library(settings.library_path())
+    regions = "a tmpfs" if files.mount_regions(settings.regions_mib) else "a directory"
+    log.info("library %s, regions in %s", library, regions)
+    return library
+
+
+def _node(settings: Settings, files: StateFiles, client: Client, clocks: Clocks) -> Node:
+    pod_resources_client = PodResourcesClient(settings.kubelet_dir / "pod-resources" / "kubelet.sock")
+    pod_resources = PodResources(pod_resources_client, clocks.monotonic)
+    allocations = Allocations(files.allocations)
+    inventory = Inventory(settings.slice_mib)
+    pods = Pods()
+    node = Node(
+        files=files,
+        allocations=allocations,
+        inventory=inventory,
+        pods=pods,
+        client=pod_resources_client,
+        pod_resources=pod_resources,
+        occupancy=Occupancy(pods, pod_resources, allocations, inventory, clocks.wall),
+        api=NodeApi(client, settings.node_name, clocks.now),
+    )
+    pods.on_release = node.released
+    return node
+
+
+def _watch_of_pods(settings: Settings, client: Client, pods: Pods) -> Reflector:
+    params = {"fieldSelector": f"spec.nodeName={settings.node_name}"}
+    return Reflector(client, node_api.pods_path(), pods, params=params, decode=bound.decode)
+
+
+def _verbs(settings: Settings, node: Node, library: str, reporter: RefusalReporter, clocks: Clocks) -> Verbs:
+    injection = Injection(node.files, library, DeviceList(settings.device_list), settings.cdi_kind)
+    preferred = PreferredAllocation(node.pods, node.allocations, node.api, node.pod_resources)
+    recorder = Recorder(node.pods, node.allocations, clocks.new_id, clocks.wall)
+    holders = HolderLookup(node.pods, node.allocations, node.api, node.pod_resources)
+    writer = LimitsWriter(node.allocations, node.files)
+    return Verbs(
+        preferred,
+        Allocator(preferred, recorder, node.inventory, injection, node.allocated),
+        Prover(holders, node.inventory, node.occupancy, writer, reporter.refused),
+    )
+
+
+def _endpoint(settings: Settings, resource: str, devices: DeviceLists, verbs: Verbs) -> Endpoint:
+    directory, socket = settings.kubelet_dir / "device-plugins", Path("vgpushare") / _SOCKETS[resource]
+    stream = Stream()
+    server = Server(directory / socket, Service(resource, devices, verbs, stream))
+    return Endpoint(stream, server, Registration(directory, resource, str(socket), stream, server.ensure))
+
+
+def _heartbeat(settings: Settings, client: Client, endpoints: Collection[Endpoint], clocks: Clocks) -> Heartbeat:
+    lease = NodeLease(client, settings.namespace, settings.node_name, clocks.now)
+    return Heartbeat(lease, lambda: all(each.stream.is_live for each in endpoints), clocks.monotonic)
+
+
+def _health(settings: Settings, node: Node, driver: Driver, clocks: Clocks) -> Health:
+    diagnosis = Diagnosis(settings.xid_quarantine)
+    return Health(driver, node.inventory, diagnosis, poll_s=settings.health_period, clock=clocks.monotonic)
+
+
+def _turns(settings: Settings, client: Client, files: StateFiles, clocks: Clocks) -> tuple[Run, ...]:
+    """Return what gives containers turns on a card: the arbiter, and the watch of its watermarks."""
+    if not settings.turns:
+        return ()
+    arbiter = Arbiter(settings.arbiter_path(), files.watermarks, files.allocations, clocks.monotonic)
+    watch = Reflector(
+        client,
+        names.GPUNODES_PATH,
+        Watermarks(files.watermarks, settings.watermark),
+        params={"fieldSelector": f"metadata.name={settings.node_name}"},
+        decode=watermarks.decode,
+    )
+    return watch.run, arbiter.run

@@ -1,4 +1,4 @@
-"""Finding out whom the kubelet is admitting, in the time it waits: look, and where that does not settle it, ask."""
+"""Searches for the container that the kubelet is admitting, within one second: list, wait for the watch, then GET."""
 
 import asyncio
 import logging
@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from deviceplugin import candidates
-from deviceplugin.candidates import Candidate, Listing
+from deviceplugin.candidates import Candidate
+from deviceplugin.kubelet.messages import Listing
 from vgpu.errors import KubeletError, KubernetesError
 from vgpu.node.allocations import Allocations
 from vgpu.node.node_api import PodReader
@@ -15,40 +16,40 @@ from vgpu.node.pods import PodKey, Pods
 DEADLINE_S: Final = 1.0
 _WATCH_LAG_S: Final = 0.05
 _RETRY_S: Final = 0.005
-_VAIN_LOOKS: Final = 10  # with nothing left to ask: the pod was deleted while it was being admitted
+_MAX_VAIN_LISTS: Final = 10  # lists without a candidate and without a pod to read: the pod was deleted meanwhile
 
 log = logging.getLogger(__name__)
 
-Look = Callable[[], Awaitable[Listing]]
+List = Callable[[], Awaitable[Listing]]
 
 
 class CandidateSearch:
-    """One search. `look` lists pod-resources, as only the admission may."""
+    """One search. `list_pods` lists pod-resources, which only GetPreferredAllocation may do at this moment."""
 
-    def __init__(self, pods: Pods, allocations: Allocations, reader: PodReader, look: Look) -> None:
+    def __init__(self, pods: Pods, allocations: Allocations, reader: PodReader, list_pods: List) -> None:
         self._pods = pods
         self._was_allocated = allocations.was_allocated
         self._reader = reader
-        self._look = look
+        self._list_pods = list_pods
         self._fetched: set[PodKey] = set()
         self._best: Candidate | None = None
         self._listing: Listing = {}
-        self._vain_looks = 0
+        self._vain_lists = 0
 
     async def find(self, resource: str, size: int) -> tuple[Candidate | None, Listing]:
-        """The best choice that can be had in time, and what was listed last."""
+        """Return the best candidate that can be found in time, and the last listing."""
         try:
             async with asyncio.timeout(DEADLINE_S):
                 while not await self._is_found(resource, size):
                     pass
         except TimeoutError:
-            log.warning("found out in %.0f s: %s", DEADLINE_S, self._best)
+            log.warning("the search for the admitted container took %.0f s; best candidate: %s", DEADLINE_S, self._best)
         return self._best, self._listing
 
     async def _is_found(self, resource: str, size: int) -> bool:
-        """Look once, and where that does not settle it, do what may help before the next look."""
+        """List once; where that leaves a doubt, wait for the watch and read the pods that it has not shown."""
         try:
-            self._listing = await self._look()
+            self._listing = await self._list_pods()
         except KubeletError as error:
             log.debug("pod-resources: %s", error)
             await asyncio.sleep(_RETRY_S)
@@ -60,16 +61,16 @@ class CandidateSearch:
         unsure = self._unsure(candidates.unknown_pods(pods, self._listing))
         if not unsure:
             await asyncio.sleep(_RETRY_S)
-            self._vain_looks += 1
-            return self._best is not None or self._vain_looks >= _VAIN_LOOKS
+            self._vain_lists += 1
+            return self._best is not None or self._vain_lists >= _MAX_VAIN_LISTS
         await self._pods.wait_for_change(_WATCH_LAG_S)
         await self._fetch(unsure & self._unsure(candidates.unknown_pods(self._pods.all(), self._listing)))
         return False
 
-    def _unsure(self, unknown_pods: frozenset[PodKey]) -> frozenset[PodKey]:
-        """Pods of which the API server may know more than our watch does."""
+    def _unsure(self, unknown: frozenset[PodKey]) -> frozenset[PodKey]:
+        """Return the pods of which the API server may know more than the watch has shown."""
         admitted = {self._best.pod.key} if self._best and self._best.pod.is_admitted else set()
-        return (unknown_pods | admitted) - self._fetched
+        return (unknown | admitted) - self._fetched
 
     async def _fetch(self, keys: frozenset[PodKey]) -> None:
         for key in sorted(keys):

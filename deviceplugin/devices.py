@@ -1,20 +1,12 @@
 """The device lists that ListAndWatch sends to the kubelet: derived from the cards and their health."""
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
 
+from deviceplugin.kubelet.messages import Device
 from vgpu import names
 from vgpu.adapters.nvml import Gpu
 from vgpu.node import device_ids
 from vgpu.node.inventory import Inventory, State
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """One device of a list."""
-
-    id: str
-    healthy: bool
 
 
 class DeviceLists:
@@ -32,6 +24,10 @@ class DeviceLists:
             self._listed, self._lists = state, self._derive(state)
         return self._lists[resource]
 
+    async def wait(self) -> None:
+        """Return when the inventory has changed since the call."""
+        await self._inventory.wait()
+
     def _derive(self, state: State) -> dict[str, tuple[Device, ...]]:
         return {
             resource: advertised(resource, state.gpus, self._inventory.slice_mib, state.faults)
@@ -39,15 +35,15 @@ class DeviceLists:
         }
 
 
-def advertised(resource: str, gpus: Iterable[Gpu], slice_mib: int, sick: Container[str]) -> tuple[Device, ...]:
-    """Return every device of a resource, unhealthy where its card is.
+def advertised(resource: str, gpus: Iterable[Gpu], slice_mib: int, unhealthy: Container[str]) -> tuple[Device, ...]:
+    """Return every device of a resource; a device is unhealthy where its card is in `unhealthy`.
 
     Devices that containers hold stay in the list as they are: docs/adr/0008.
     """
     if resource == names.CARD:
-        return tuple(Device(gpu.card.uuid, gpu.card.uuid not in sick) for gpu in gpus)
+        return tuple(Device(gpu.card.uuid, gpu.card.uuid not in unhealthy) for gpu in gpus)
     return tuple(
-        Device(device_ids.slice_id(gpu.card.uuid, number), gpu.card.uuid not in sick)
+        Device(device_ids.slice_id(gpu.card.uuid, number), gpu.card.uuid not in unhealthy)
         for gpu in gpus
         for number in range(gpu.card.slices(slice_mib))
     )

@@ -1,8 +1,9 @@
-"""Who is on this node's cards, from three witnesses: the kubelet's listing, our own records, the watch."""
+"""What containers hold of this node's cards: from the kubelet's listing, the records of allocations, and the watch."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from typing import Final
 
-from deviceplugin.candidates import Listing
+from deviceplugin.kubelet.messages import Holdings, Listing
 from deviceplugin.pod_resources import PodResources
 from vgpu import names, usage
 from vgpu.node import allocations as records
@@ -14,41 +15,41 @@ from vgpu.node.refusal import Refusal
 from vgpu.share import Usage
 from vgpu.usage import Usages
 
-_IN_FLIGHT_S = 5.0  # an allocation this young may not be listed yet; where its holder is known, the pod tells
+_IN_FLIGHT_S: Final = 5.0  # a younger allocation without a known holder counts as held: it may not be listed yet
 
 
 class Occupancy:
-    """Keeps the inventory's held IDs true, and names the tenants that count at the guard."""
+    """Keeps the inventory's held devices up to date, and gives the guard what each tenant takes."""
 
     def __init__(
         self,
         pods: Pods,
-        holders: PodResources,
+        pod_resources: PodResources,
         allocations: Allocations,
         inventory: Inventory,
         wall_clock: Callable[[], float],
     ) -> None:
-        """`wall_clock` gives seconds since 1970, as records carry them."""
+        """`wall_clock` gives seconds since 1970, as in the records of allocations."""
         self._pods = pods
-        self._pod_resources = holders
+        self._pod_resources = pod_resources
         self._allocations = allocations
         self._inventory = inventory
         self._wall_clock = wall_clock
 
     def recount(self) -> None:
-        """Tell the inventory what is held now."""
+        """Update the inventory's held devices."""
         allocations, pods, now = self._allocations.all(), self._pods.all(), self._wall_clock()
         self._inventory.set_held(held(self._listing(), allocations, pods, now))
 
     def tenants(self, *, but: str) -> list[Usages]:
-        """What each proven pod takes, `but` the one with that UID; and who is listed and not in the API any more."""
+        """Return what each proven pod takes, except the pod with UID `but`, and each listed pod that the API lacks."""
         proven = {each.holder.uid for each in self._allocations.all() if each.is_proven and each.holder}
         pods = (self._pods.get(uid) for uid in sorted(proven - {but}))
-        proven_usages = [self.usage(pod) for pod in pods if pod is not None and not pod.is_over]
-        return proven_usages + [self._stray(held) for key, held in self._listing().items() if not self._pods.named(key)]
+        usages = [self.usage(pod) for pod in pods if pod is not None and not pod.is_over]
+        return usages + [self._orphan(held) for key, held in self._listing().items() if not self._pods.named(key)]
 
     def usage(self, pod: BoundPod) -> Usages:
-        """What a pod takes of each card by its assignment; nothing where it has none to trust."""
+        """Return what a pod takes of each card by its assignment; nothing where that is not trusted."""
         assignment = proof.assignment_of(pod)
         request = pod.parsed.request
         if isinstance(assignment, Refusal) or request is None:
@@ -56,12 +57,12 @@ class Occupancy:
         return usage.on_node(self._inventory.node(), [(request, assignment)])
 
     def _listing(self) -> Listing:
-        """What was listed last, less those who have ended since: the next listing may be a second away."""
+        """Return the last listing without the pods that have ended since: the next listing may be a second away."""
         listing = self._pod_resources.snapshot.listing
         return {key: held for key, held in listing.items() if not self._pods.has_ended(key)}
 
-    def _stray(self, held: Mapping[str, Mapping[str, frozenset[str]]]) -> Usages:
-        """What a pod takes that was deleted by force and still runs: its slices, and at least the card's idleness."""
+    def _orphan(self, held: Holdings) -> Usages:
+        """Return what a pod takes that was deleted by force and still runs: its slices, or whole cards."""
         mib = self._inventory.slice_mib
         slices = device_ids.by_gpu(each for one in held.values() for each in one.get(names.SLICE, ()))
         cards = device_ids.by_gpu(each for one in held.values() for each in one.get(names.CARD, ()))
@@ -70,7 +71,7 @@ class Occupancy:
 
 
 def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[BoundPod], now: float) -> HeldDevices:
-    """IDs that the kubelet lists as held, and those given to pods that it does not list: init containers never are."""
+    """Return the IDs that the kubelet lists, and those of records that it does not list, such as init containers'."""
     every = list(allocations)
     ours = {each.id: each for each in records.live(every, pods)}
     ours |= {each.id: each for each in every if each.holder is None and now - each.created < _IN_FLIGHT_S}

@@ -1,8 +1,8 @@
-"""When pod-resources may be listed, and what its last word was.
+"""The last listing of pod-resources, and the times at which a new one may be asked for.
 
 While an Allocate is in flight and another pod has just ended, a List makes the kubelet forget the IDs in flight and
-hand them out twice (a Get does not; reproduced on 1.36). So lists go one at a time, and none between our answer to
-GetPreferredAllocation and the moment when the kubelet has written down what Allocate gave: when Get shows it.
+hand them out twice (a Get does not; reproduced on 1.36). So Lists are serialized, and none is sent between the answer
+to GetPreferredAllocation and the moment when the kubelet has recorded what Allocate gave, which a Get shows.
 """
 
 import asyncio
@@ -13,33 +13,32 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from deviceplugin.candidates import Listing
-from deviceplugin.kubelet.pod_resources_client import Holdings
+from deviceplugin.kubelet.messages import Holdings, Listing
 from vgpu.errors import KubeletError
 from vgpu.node.pods import PodKey
 
-POLL_S: Final = 1.0
-_SETTLE_S: Final = 0.25  # by then the kubelet has written down what Get does not show, as an init container's IDs
-_ASK_S: Final = 0.05  # between two Gets: pod-resources answers 100 calls a second, of all its clients and all kinds
-_STUCK_S: Final = 2.0  # an Allocate that has not followed by then is not coming
-_QUIET_POLL_S: Final = 0.01
+LIST_PERIOD_S: Final = 1.0
+_RECORDED_S: Final = 0.25  # by then the kubelet has recorded what Get does not show, such as an init container's IDs
+_GET_PERIOD_S: Final = 0.05  # pod-resources answers 100 calls a second for all clients and calls together
+_ALLOCATE_TIMEOUT_S: Final = 2.0  # later no Allocate follows a GetPreferredAllocation any more
+_POLL_S: Final = 0.01
 
 log = logging.getLogger(__name__)
 
 
-class Source(Protocol):
-    """Pod-resources, or a stand-in."""
+class Client(Protocol):
+    """A client of the kubelet's pod-resources."""
 
     async def list(self) -> Listing:
-        """Everything the kubelet lists."""
+        """Return everything that the kubelet lists. Raises KubeletError."""
 
     async def get(self, key: PodKey) -> Holdings:
-        """One pod's holdings."""
+        """Return what one pod holds. Raises KubeletError."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """What the kubelet will write down: these IDs for some container of this pod."""
+class _InFlight:
+    """What the kubelet will record: these IDs for a container of this pod."""
 
     key: PodKey
     ids: frozenset[str]
@@ -47,7 +46,7 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One listing. `started` is when it was asked for, by the loop's clock; `number` counts them from 1, 0 is none."""
+    """A listing. `started` is when it was asked for, by the clock; `number` counts from 1, and 0 is no listing yet."""
 
     listing: Listing = field(default_factory=dict)
     started: float = -math.inf
@@ -55,43 +54,43 @@ class Snapshot:
 
 
 class PodResources:
-    """The last listing, kept fresh by `run` while no container is being admitted."""
+    """The last listing, renewed by `run` while no container is being admitted."""
 
-    def __init__(self, source: Source, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds that never go back."""
-        self._source = source
+    def __init__(self, client: Client, clock: Callable[[], float]) -> None:
+        """`clock` is monotonic, in seconds."""
+        self._client = client
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._busy_until = 0.0
-        self._awaited: _Written | None = None
-        self._ask_at = 0.0
-        self._poked = asyncio.Event()
+        self._blocked_until = 0.0
+        self._in_flight: _InFlight | None = None
+        self._get_at = 0.0
+        self._wanted = asyncio.Event()
         self._listed = asyncio.Condition()
         self.snapshot = Snapshot()
 
     @asynccontextmanager
     async def admitting(self) -> AsyncIterator[Callable[[], Awaitable[Listing]]]:
-        """Hold the floor while GetPreferredAllocation is answered; other lists wait until Allocate is through.
+        """Block other Lists while GetPreferredAllocation is answered, and until the Allocate after it is recorded.
 
-        Gives the one way to list meanwhile.
+        Yields the only function that may list meanwhile.
         """
         async with self._lock:
             try:
-                yield self._look
+                yield self._list
             finally:
-                self._busy_until, self._awaited = self._clock() + _STUCK_S, None
+                self._blocked_until, self._in_flight = self._clock() + _ALLOCATE_TIMEOUT_S, None
 
     def allocated(self, key: PodKey | None, ids: frozenset[str]) -> None:
-        """Say that Allocate has been answered with these IDs, for a container of this pod where it is known."""
-        self._busy_until, self._ask_at = self._clock() + _SETTLE_S, self._clock() + _QUIET_POLL_S
-        self._awaited = _Written(key, ids) if key else None
+        """Note that Allocate was answered with these IDs; `key` is the container's pod, None where it is not known."""
+        self._blocked_until, self._get_at = self._clock() + _RECORDED_S, self._clock() + _POLL_S
+        self._in_flight = _InFlight(key, ids) if key else None
 
     def refresh_soon(self) -> None:
-        """List soon: something has been released."""
-        self._poked.set()
+        """List as soon as that is allowed: a pod has released its devices."""
+        self._wanted.set()
 
     async def fresh(self, timeout: float) -> Snapshot:
-        """Return a listing that was asked for after this call, or the last one when the time is over."""
+        """Return a listing that was asked for after this call, or the last one after `timeout` seconds."""
         now = self._clock()
         self.refresh_soon()
         try:
@@ -102,47 +101,47 @@ class PodResources:
         return self.snapshot
 
     async def get(self, key: PodKey) -> Holdings:
-        """One pod's holdings, by Get: safe at any time. Raises KubeletError."""
-        return await self._source.get(key)
+        """Return what one pod holds, by Get, which is allowed at any time. Raises KubeletError."""
+        return await self._client.get(key)
 
-    async def run(self, on_listed: Callable[[Snapshot], None]) -> None:
-        """List each second, and at once when poked, for ever."""
+    async def run(self, on_listed: Callable[[], None]) -> None:
+        """List each second, and as soon as allowed after `refresh_soon`, until cancelled."""
         while True:
-            self._poked.clear()
+            self._wanted.clear()
             try:
                 await self._refresh()
-                on_listed(self.snapshot)
+                on_listed()
             except KubeletError as error:
                 log.debug("pod-resources: %s", error)
             try:
-                async with asyncio.timeout(POLL_S):
-                    await self._poked.wait()
+                async with asyncio.timeout(LIST_PERIOD_S):
+                    await self._wanted.wait()
             except TimeoutError:
                 continue
 
     async def _refresh(self) -> None:
         while True:
             async with self._lock:
-                if self._clock() >= self._busy_until or await self._is_written():
-                    await self._look()
+                if self._clock() >= self._blocked_until or await self._is_recorded():
+                    await self._list()
                     return
-            await asyncio.sleep(_QUIET_POLL_S)
+            await asyncio.sleep(_POLL_S)
 
-    async def _is_written(self) -> bool:
-        """Whether the kubelet shows what it was given last."""
-        awaited = self._awaited
-        if awaited is None or self._clock() < self._ask_at:
+    async def _is_recorded(self) -> bool:
+        """Return whether a Get shows the IDs in flight; asks at most every 50 ms."""
+        in_flight = self._in_flight
+        if in_flight is None or self._clock() < self._get_at:
             return False
-        self._ask_at = self._clock() + _ASK_S
+        self._get_at = self._clock() + _GET_PERIOD_S
         try:
-            containers = (await self._source.get(awaited.key)).values()
+            containers = (await self._client.get(in_flight.key)).values()
         except KubeletError:
             return False
-        return awaited is self._awaited and any(awaited.ids in held.values() for held in containers)
+        return in_flight is self._in_flight and any(in_flight.ids in held.values() for held in containers)
 
-    async def _look(self) -> Listing:
+    async def _list(self) -> Listing:
         started = self._clock()
-        listing = await self._source.list()
+        listing = await self._client.list()
         async with self._listed:
             self.snapshot = Snapshot(listing, started, self.snapshot.number + 1)
             self._listed.notify_all()

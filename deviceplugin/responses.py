@@ -1,4 +1,4 @@
-"""What to answer to the kubelet: which IDs to prefer, and what a container is given with its IDs. Pure."""
+"""What to answer to the kubelet: which device IDs to prefer, and what a container gets with its IDs. Pure."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from deviceplugin.kubelet.messages import ContainerResponse, Mount
 from vgpu.adapters.nvml import Gpu
 from vgpu.node import device_ids
 from vgpu.node.state_files import LIBRARY_IN_CONTAINER, StateFiles
@@ -21,31 +22,12 @@ class DeviceList(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
-    """A host path to show in the container."""
-
-    container_path: str
-    host_path: Path
-    read_only: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerResponse:
-    """Everything that Allocate answers for one container."""
-
-    envs: dict[str, str]
-    mounts: tuple[Mount, ...]
-    nodes: tuple[str, ...]
-    cdi: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Injection:
-    """What every container of this node is given by.
+    """How this node hands cards and files to its containers.
 
     Attributes:
-        files: the state directory's.
-        library: the installed limiter.
+        files: the state directory.
+        library: name of the installed limiter.
         mode: how the cards are named to the container runtime.
         cdi_kind: vendor and class of the cards' CDI names.
         dev: where device nodes are.
@@ -58,13 +40,14 @@ class Injection:
     dev: Path = Path("/dev")
 
 
-def prefer(
+def preferred_ids(
     available: Collection[str], must: Collection[str], size: int, gpus: Sequence[str], held: Collection[str]
 ) -> list[str]:
-    """Choose `size` IDs: what the kubelet insists on, then an equal part of each of `gpus`, lowest numbers first.
+    """Choose `size` IDs: first those that the kubelet demands (`must`), then an equal part of each of `gpus`.
 
-    IDs that somebody is listed to hold are never chosen, even where the kubelet offers them. Fewer come back where the
-    cards have no more; the kubelet then fills up as it likes, and the proof refuses.
+    On each card the lowest numbers come first. IDs that a container holds are never chosen, even where the kubelet
+    offers them. The list is shorter where the cards have no more; the kubelet then adds any others, and the proof at
+    PreStartContainer refuses the container.
     """
     chosen = sorted(must, key=device_ids.order)[:size]
     free = set(available) - set(must) - set(held)
@@ -77,27 +60,32 @@ def prefer(
     return chosen[:size]
 
 
-def plan(ids: Iterable[str], gpus: Iterable[Gpu], allocation: str, injection: Injection) -> ContainerResponse:
-    """Say what a container with these IDs gets: its cards, its files, the library.
+def container_response(
+    ids: Iterable[str], gpus: Iterable[Gpu], allocation: str, injection: Injection
+) -> ContainerResponse:
+    """Return what a container with these IDs gets: its cards, the allocation's files, the library.
 
-    Device nodes that exist are handed over beside NVIDIA_VISIBLE_DEVICES, so that the kubelet's own updates of the
-    container's cgroup keep them open.
+    Existing device nodes are passed beside NVIDIA_VISIBLE_DEVICES, so that they stay open when the kubelet updates the
+    container's cgroup.
     """
-    files, library = injection.files, injection.library
     wanted = set(device_ids.by_gpu(ids))
     cards = sorted((gpu for gpu in gpus if gpu.card.uuid in wanted), key=lambda gpu: gpu.card.index)
     uuids = [gpu.card.uuid for gpu in cards] or sorted(wanted)
-    mounts = (
+    mounts = _mounts(allocation, injection)
+    if injection.mode is DeviceList.CDI:
+        cdi_devices = tuple(f"{injection.cdi_kind}={uuid}" for uuid in uuids)
+        return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": "void"}, mounts, (), cdi_devices)
+    nodes = [*(f"nvidia{gpu.minor}" for gpu in cards), *_CONTROL_NODES]
+    existing = tuple(str(injection.dev / node) for node in nodes if (injection.dev / node).exists())
+    return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": ",".join(uuids)}, mounts, existing, ())
+
+
+def _mounts(allocation: str, injection: Injection) -> tuple[Mount, ...]:
+    files, library = injection.files, injection.library
+    return (
         Mount("/run/vgpu/limits", files.limits(allocation)),
         Mount("/run/vgpu/region", files.region(allocation), read_only=False),
         Mount("/run/vgpu/arbiter", files.arbiter(allocation)),
         Mount(LIBRARY_IN_CONTAINER, files.library(library)),
         Mount("/etc/ld.so.preload", files.preload(library)),
     )
-    if injection.mode is DeviceList.CDI:
-        return ContainerResponse(
-            {"NVIDIA_VISIBLE_DEVICES": "void"}, mounts, (), tuple(f"{injection.cdi_kind}={uuid}" for uuid in uuids)
-        )
-    nodes = [*(f"nvidia{gpu.minor}" for gpu in cards), *_CONTROL_NODES]
-    existing = tuple(str(injection.dev / node) for node in nodes if (injection.dev / node).exists())
-    return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": ",".join(uuids)}, mounts, existing, ())

@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 
 import grpc
 
-from deviceplugin.candidates import Listing
 from deviceplugin.kubelet.api import podresources_pb2 as api
+from deviceplugin.kubelet.messages import Holdings, Listing
 from vgpu import names
 from vgpu.errors import KubeletError
 from vgpu.node.pods import PodKey
@@ -27,8 +27,6 @@ _OPTIONS: Final = [
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 200),
 ]
-
-Holdings = dict[str, dict[str, frozenset[str]]]  # container -> resource -> IDs
 
 
 class PodResourcesClient:

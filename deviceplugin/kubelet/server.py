@@ -1,19 +1,15 @@
-"""The DevicePlugin service: a server on a socket for each resource, between the kubelet's messages and our words."""
+"""The kubelet's DevicePlugin service: a gRPC server for each resource, which translates the calls to the `Verbs`."""
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import grpc
 
-from deviceplugin.admission import Admission
-from deviceplugin.devices import Device, DeviceLists
 from deviceplugin.kubelet.api import deviceplugin_pb2 as api
+from deviceplugin.kubelet.messages import ContainerResponse, Device
 from deviceplugin.kubelet.registration import Stream
-from deviceplugin.prestart import Prover
-from deviceplugin.responses import ContainerResponse
-from vgpu.node.inventory import Inventory
 
 _SERVICE: Final = "v1beta1.DevicePlugin"
 _OPTIONS: Final = [("grpc.max_receive_message_length", -1)]  # GetPreferredAllocation carries every free ID
@@ -25,23 +21,36 @@ log = logging.getLogger(__name__)
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-class Servicer:
-    """One resource's answers to the kubelet."""
+class Devices(Protocol):
+    """The device lists of this node."""
 
-    def __init__(
-        self,
-        resource: str,
-        inventory: Inventory,
-        devices: DeviceLists,
-        admission: Admission,
-        prover: Prover,
-        stream: Stream,
-    ) -> None:
+    def of(self, resource: str) -> tuple[Device, ...]:
+        """Return the devices of a resource now."""
+
+    async def wait(self) -> None:
+        """Return when a list may have changed since the call."""
+
+
+class Verbs(Protocol):
+    """The decisions behind the service's calls."""
+
+    async def prefer(self, resource: str, available: Collection[str], must: Collection[str], size: int) -> list[str]:
+        """Answer GetPreferredAllocation: the IDs to prefer."""
+
+    def allocate(self, resource: str, ids: frozenset[str]) -> ContainerResponse:
+        """Answer Allocate."""
+
+    async def prove(self, resource: str, ids: frozenset[str]) -> object | None:
+        """Answer PreStartContainer: None, or a refusal whose text the kubelet shows."""
+
+
+class Service:
+    """The calls of one resource."""
+
+    def __init__(self, resource: str, devices: Devices, verbs: Verbs, stream: Stream) -> None:
         self._resource = resource
-        self._inventory = inventory
         self._devices = devices
-        self._admission = admission
-        self._prover = prover
+        self._verbs = verbs
         self._stream = stream
 
     async def options(self, _: api.Empty, __: Context) -> api.DevicePluginOptions:
@@ -49,14 +58,14 @@ class Servicer:
         return api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
 
     async def list_and_watch(self, _: api.Empty, __: Context) -> AsyncIterator[api.ListAndWatchResponse]:
-        """ListAndWatch: the list now and after each change, until the kubelet goes."""
+        """ListAndWatch: the list now and after each change, until the kubelet ends the stream."""
         self._stream.begin()
         try:
             sent: tuple[Device, ...] | None = None
             while True:
                 listed = self._devices.of(self._resource)
                 if listed == sent:
-                    await self._inventory.wait()
+                    await self._devices.wait()
                     continue
                 yield api.ListAndWatchResponse(devices=[_device(each) for each in listed])
                 sent = listed
@@ -66,7 +75,7 @@ class Servicer:
     async def prefer(self, request: api.PreferredAllocationRequest, _: Context) -> api.PreferredAllocationResponse:
         """GetPreferredAllocation."""
         answers = [
-            await self._admission.prefer(
+            await self._verbs.prefer(
                 self._resource, each.available_deviceIDs, each.must_include_deviceIDs, each.allocation_size
             )
             for each in request.container_requests
@@ -76,14 +85,14 @@ class Servicer:
 
     async def allocate(self, request: api.AllocateRequest, _: Context) -> api.AllocateResponse:
         """Allocate."""
-        plans = [
-            self._admission.allocate(self._resource, frozenset(each.devices_ids)) for each in request.container_requests
+        answers = [
+            self._verbs.allocate(self._resource, frozenset(each.devices_ids)) for each in request.container_requests
         ]
-        return api.AllocateResponse(container_responses=[_answer(plan) for plan in plans])
+        return api.AllocateResponse(container_responses=[_response(answer) for answer in answers])
 
     async def prestart(self, request: api.PreStartContainerRequest, context: Context) -> api.PreStartContainerResponse:
         """PreStartContainer; a refusal becomes the text that `kubectl describe pod` shows."""
-        refusal = await self._prover.prove(self._resource, frozenset(request.devices_ids))
+        refusal = await self._verbs.prove(self._resource, frozenset(request.devices_ids))
         if refusal is not None:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
         return api.PreStartContainerResponse()
@@ -92,9 +101,9 @@ class Servicer:
 class Server:
     """Serves one resource on a socket in a directory of its own below the kubelet's."""
 
-    def __init__(self, socket: Path, servicer: Servicer) -> None:
+    def __init__(self, socket: Path, service: Service) -> None:
         self._socket = socket
-        self._servicer = servicer
+        self._service = service
         self._server: grpc.aio.Server | None = None
 
     async def ensure(self) -> None:
@@ -105,7 +114,7 @@ class Server:
         self._socket.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
         self._socket.unlink(missing_ok=True)
         server = grpc.aio.server(options=_OPTIONS)
-        server.add_generic_rpc_handlers((_handlers(self._servicer),))
+        server.add_generic_rpc_handlers((_handlers(self._service),))
         server.add_insecure_port(f"unix:{self._socket}")
         await server.start()
         self._server = server
@@ -117,14 +126,14 @@ class Server:
             self._server = None
 
 
-def _handlers(servicer: Servicer) -> grpc.GenericRpcHandler:
+def _handlers(service: Service) -> grpc.GenericRpcHandler:
     methods: dict[str, Any] = {
-        "GetDevicePluginOptions": _unary(servicer.options, api.Empty.FromString),
-        "GetPreferredAllocation": _unary(servicer.prefer, api.PreferredAllocationRequest.FromString),
-        "Allocate": _unary(servicer.allocate, api.AllocateRequest.FromString),
-        "PreStartContainer": _unary(servicer.prestart, api.PreStartContainerRequest.FromString),
+        "GetDevicePluginOptions": _unary(service.options, api.Empty.FromString),
+        "GetPreferredAllocation": _unary(service.prefer, api.PreferredAllocationRequest.FromString),
+        "Allocate": _unary(service.allocate, api.AllocateRequest.FromString),
+        "PreStartContainer": _unary(service.prestart, api.PreStartContainerRequest.FromString),
         "ListAndWatch": grpc.unary_stream_rpc_method_handler(
-            servicer.list_and_watch, request_deserializer=api.Empty.FromString, response_serializer=_serialize
+            service.list_and_watch, request_deserializer=api.Empty.FromString, response_serializer=_serialize
         ),
     }
     return grpc.method_handlers_generic_handler(_SERVICE, methods)
@@ -143,13 +152,13 @@ def _device(device: Device) -> api.Device:
     return api.Device(ID=device.id, health=_HEALTH[device.healthy])
 
 
-def _answer(plan: ContainerResponse) -> api.ContainerAllocateResponse:
+def _response(answer: ContainerResponse) -> api.ContainerAllocateResponse:
     return api.ContainerAllocateResponse(
-        envs=plan.envs,
+        envs=answer.envs,
         mounts=[
             api.Mount(container_path=each.container_path, host_path=str(each.host_path), read_only=each.read_only)
-            for each in plan.mounts
+            for each in answer.mounts
         ],
-        devices=[api.DeviceSpec(container_path=node, host_path=node, permissions="rw") for node in plan.nodes],
-        cdi_devices=[api.CDIDevice(name=name) for name in plan.cdi],
+        devices=[api.DeviceSpec(container_path=node, host_path=node, permissions="rw") for node in answer.device_nodes],
+        cdi_devices=[api.CDIDevice(name=name) for name in answer.cdi_devices],
     )

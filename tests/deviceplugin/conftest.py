@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from deviceplugin.app import Clocks, Plugin
+from deviceplugin import app
+from deviceplugin.app import Clocks
 from deviceplugin.settings import Settings
 from tests.deviceplugin.kubelet import Kubelet
 from tests.vgpu.node.builders import NODE, gpu, manifest
@@ -73,7 +74,7 @@ class World:
         clocks = Clocks(
             time.monotonic, lambda: time.time() + self.clock_s, lambda: datetime.now(UTC), lambda: str(uuid.uuid4())
         )
-        self.plugins.append(asyncio.create_task(Plugin(self.settings, self.driver, self.client, clocks).run()))
+        self.plugins.append(asyncio.create_task(app.build(self.settings, self.driver, self.client, clocks).run()))
 
     async def stop_plugin(self) -> None:
         plugin = self.plugins.pop()

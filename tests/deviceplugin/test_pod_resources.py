@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from deviceplugin.candidates import Listing
-from deviceplugin.kubelet.pod_resources_client import Holdings
+from deviceplugin.kubelet.messages import Holdings, Listing
 from deviceplugin.pod_resources import PodResources
 from vgpu import names
 from vgpu.node.pods import PodKey
@@ -46,7 +45,7 @@ async def source() -> Source:
 @pytest.fixture
 async def pod_resources(source: Source) -> AsyncIterator[PodResources]:
     made = PodResources(source, asyncio.get_running_loop().time)
-    task = asyncio.create_task(made.run(lambda _: None))
+    task = asyncio.create_task(made.run(lambda: None))
     await made.fresh(1)
     yield made
     task.cancel()

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from deviceplugin.admission import Admission
+from deviceplugin.allocate import Allocator, Recorder
 from deviceplugin.candidate_search import DEADLINE_S
-from deviceplugin.candidates import Listing
 from deviceplugin.garbage_collection import GarbageCollector
-from deviceplugin.kubelet.pod_resources_client import Holdings
+from deviceplugin.holder_lookup import HolderLookup
+from deviceplugin.kubelet.messages import Holdings, Listing
 from deviceplugin.occupancy import Occupancy
 from deviceplugin.pod_resources import PodResources
+from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
 from deviceplugin.responses import Injection
 from tests.strategies import container
@@ -23,6 +24,7 @@ from vgpu import limits, names
 from vgpu.errors import KubernetesError
 from vgpu.node.allocations import Allocation, Allocations, Holder
 from vgpu.node.inventory import HeldDevices, Inventory
+from vgpu.node.limits_writer import LimitsWriter
 from vgpu.node.pods import BoundPod, PodKey, Pods
 from vgpu.node.refusal import NodeReason, Refusal
 from vgpu.node.state_files import StateFiles
@@ -74,15 +76,18 @@ class Node:
         self.inventory.set_gpus((gpu(0), gpu(1)), {})
         self.reported: list[tuple[str, str]] = []
         self.occupancy = Occupancy(self.pods, self.pod_resources, self.allocations, self.inventory, lambda: self.now)
-        shared = (self.pods, self.pod_resources, self.allocations, self.inventory, self.occupancy, self.server)
         numbers = iter(range(1000))
-        self.admission = Admission(
-            *shared,
-            Injection(self.files, "l"),
-            wall_clock=lambda: self.now,
-            new_id=lambda: f"new{next(numbers)}",
-        )
-        self.prover = Prover(*shared, self.files, self._report)
+        recorder = Recorder(self.pods, self.allocations, lambda: f"new{next(numbers)}", lambda: self.now)
+        self.preferred = PreferredAllocation(self.pods, self.allocations, self.server, self.pod_resources)
+        injection = Injection(self.files, "l")
+        self.allocator = Allocator(self.preferred, recorder, self.inventory, injection, self._allocated)
+        holders = HolderLookup(self.pods, self.allocations, self.server, self.pod_resources)
+        writer = LimitsWriter(self.allocations, self.files)
+        self.prover = Prover(holders, self.inventory, self.occupancy, writer, self._report)
+
+    def _allocated(self, made: Allocation) -> None:
+        self.pod_resources.allocated(made.holder.key if made.holder else None, made.ids)
+        self.occupancy.recount()
 
     def give(self, ids: frozenset[str], pod: BoundPod | None, **more: Any) -> Allocation:
         made = allocation(ids, pod, sequence=self.allocations.next_sequence(), **more)
@@ -139,7 +144,7 @@ async def test_a_wrong_guess_is_put_right_by_the_listing(node: Node, share: Any)
     made = node.give(IDS, guessed, is_doubtful=True)
     node.hold(guessed, slices(1, 0, 1, 2, 3))
     node.kubelet.held[true.key] = {"main": {names.SLICE: IDS}}
-    running = asyncio.create_task(node.pod_resources.run(lambda _: None))
+    running = asyncio.create_task(node.pod_resources.run(lambda: None))
     assert await node.prove() == ""
     running.cancel()
     assert node.enforced(made) == [(uuid(0), 20)]
@@ -154,7 +159,7 @@ async def test_an_init_containers_wrong_guess_is_put_right_by_who_got_its_ids(no
     node.server.pods[true.key] = true
     made = node.give(IDS, guessed, is_doubtful=True)
     node.hold(true, slices(0, 0, 1))
-    running = asyncio.create_task(node.pod_resources.run(lambda _: None))
+    running = asyncio.create_task(node.pod_resources.run(lambda: None))
     assert await node.prove() == ""
     running.cancel()
     assert node.enforced(made) == [(uuid(0), 7)]
@@ -203,11 +208,11 @@ async def test_lists_wait_from_the_preference_until_allocate_is_surely_over(node
     pod = share("p", 10)
     node.pods.upsert(pod)
     node.kubelet.held[pod.key] = {}
-    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)), [], 4)
+    ids = await node.preferred.prefer(names.SLICE, slices(0, *range(8)), [], 4)
     listed = node.kubelet.lists
-    running = asyncio.create_task(node.pod_resources.run(lambda _: None))
+    running = asyncio.create_task(node.pod_resources.run(lambda: None))
     await asyncio.sleep(0.03)
-    node.admission.allocate(names.SLICE, frozenset(ids))
+    node.allocator.allocate(names.SLICE, frozenset(ids))
     await asyncio.sleep(0.03)
     assert node.kubelet.lists == listed
     node.now += 0.3
@@ -220,7 +225,7 @@ async def test_a_lagging_watch_is_helped_by_a_read(node: Node, share: Any) -> No
     pod = share("p", 10, gpus=1)
     node.server.pods[pod.key] = pod
     node.kubelet.held[pod.key] = {}
-    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)) | slices(1, *range(8)), [], 4)
+    ids = await node.preferred.prefer(names.SLICE, slices(0, *range(8)) | slices(1, *range(8)), [], 4)
     assert frozenset(ids) == slices(1, 0, 1, 2, 3)
     assert node.server.fetched == [pod.key]
 
@@ -231,7 +236,7 @@ async def test_a_pod_that_was_admitted_before_is_read_again_before_it_is_believe
     node.pods.upsert(replace(old, is_admitted=True))
     node.server.pods[new.key] = new
     node.kubelet.held[new.key] = {}
-    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)) | slices(1, *range(8)), [], 4)
+    ids = await node.preferred.prefer(names.SLICE, slices(0, *range(8)) | slices(1, *range(8)), [], 4)
     assert frozenset(ids) == slices(1, 0, 1, 2, 3)
 
 
@@ -250,15 +255,15 @@ async def test_cleaning_takes_two_looks_and_a_watch_that_knows(node: Node, share
     )
 
     await look(node)
-    cleaner.clean()
+    cleaner.collect()
     await look(node)
-    cleaner.clean()
+    cleaner.collect()
     assert node.allocations.all() == (old, kept)
     synced.set()
-    cleaner.clean()
+    cleaner.collect()
     assert node.allocations.all() == (old, kept), "the same look twice is one look"
     await look(node)
-    cleaner.clean()
+    cleaner.collect()
     assert node.allocations.all() == (kept,)
     assert [path.name for path in node.files.allocations.iterdir()] == [kept.id]
     assert [path.name for path in node.files.regions.iterdir()] == [kept.id]
@@ -268,7 +273,7 @@ async def test_cleaning_takes_two_looks_and_a_watch_that_knows(node: Node, share
 async def look(node: Node) -> None:
     """Have pod-resources listed once."""
     node.now += 1
-    running = asyncio.create_task(node.pod_resources.run(lambda _: None))
+    running = asyncio.create_task(node.pod_resources.run(lambda: None))
     await node.pod_resources.fresh(1)
     running.cancel()
 
@@ -312,7 +317,7 @@ async def test_a_pod_deleted_while_it_is_admitted_holds_nobody_up(node: Node, sh
     """The kubelet still lists it, and neither the watch nor the API server knows it."""
     node.kubelet.held[share("gone", 10).key] = {"main": {}}
     started = asyncio.get_running_loop().time()
-    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)), [], 4)
+    ids = await node.preferred.prefer(names.SLICE, slices(0, *range(8)), [], 4)
     assert len(ids) == 4
     assert asyncio.get_running_loop().time() - started < DEADLINE_S / 2
     assert node.server.fetched == [share("gone", 10).key]

@@ -30,7 +30,7 @@ def test_preferred_ids_are_offered_unheld_and_on_the_cards(
     insisted = slices(cards[0], *must)
     offered = slices(0, *free[0]) | slices(1, *free[1]) | insisted
     size = each * len(cards)
-    chosen = responses.prefer(offered, insisted, size, [uuid(n) for n in cards], taken)
+    chosen = responses.preferred_ids(offered, insisted, size, [uuid(n) for n in cards], taken)
     assert len(chosen) == len(set(chosen)) <= size
     assert set(chosen) <= offered
     assert not set(chosen) & (taken - insisted)
@@ -41,12 +41,12 @@ def test_preferred_ids_are_offered_unheld_and_on_the_cards(
 
 
 def test_lowest_numbers_come_first() -> None:
-    chosen = responses.prefer(slices(0, 7, 10, 9, 2), [], 3, [uuid(0)], [])
+    chosen = responses.preferred_ids(slices(0, 7, 10, 9, 2), [], 3, [uuid(0)], [])
     assert chosen == [f"{uuid(0)}::{n}" for n in (2, 7, 9)]
 
 
 def test_without_an_assignment_anything_free_is_answered() -> None:
-    assert responses.prefer(slices(0, 1, 2, 3), [], 2, [], slices(0, 1)) == [f"{uuid(0)}::{n}" for n in (2, 3)]
+    assert responses.preferred_ids(slices(0, 1, 2, 3), [], 2, [], slices(0, 1)) == [f"{uuid(0)}::{n}" for n in (2, 3)]
 
 
 @pytest.fixture
@@ -60,15 +60,15 @@ def injection(tmp_path: Path) -> Injection:
 
 def test_cards_are_named_by_index_and_nodes_that_exist_are_handed_over(injection: Injection) -> None:
     gpus = [gpu(0), gpu(1), gpu(2)]
-    plan = responses.plan(slices(2, 0) | slices(1, 5), gpus, "id", injection)
-    assert plan.envs == {"NVIDIA_VISIBLE_DEVICES": f"{uuid(1)},{uuid(2)}"}
-    assert [Path(node).name for node in plan.nodes] == ["nvidia1", "nvidiactl", "nvidia-uvm"]
-    assert plan.cdi == ()
+    answer = responses.container_response(slices(2, 0) | slices(1, 5), gpus, "id", injection)
+    assert answer.envs == {"NVIDIA_VISIBLE_DEVICES": f"{uuid(1)},{uuid(2)}"}
+    assert [Path(node).name for node in answer.device_nodes] == ["nvidia1", "nvidiactl", "nvidia-uvm"]
+    assert answer.cdi_devices == ()
 
 
 def test_every_container_gets_the_limiter_and_only_the_region_to_write(injection: Injection) -> None:
-    plan = responses.plan(slices(0, 0), [gpu(0)], "id", injection)
-    assert {mount.container_path: mount.read_only for mount in plan.mounts} == {
+    answer = responses.container_response(slices(0, 0), [gpu(0)], "id", injection)
+    assert {mount.container_path: mount.read_only for mount in answer.mounts} == {
         "/run/vgpu/limits": True,
         "/run/vgpu/region": False,
         "/run/vgpu/arbiter": True,
@@ -79,7 +79,7 @@ def test_every_container_gets_the_limiter_and_only_the_region_to_write(injection
 
 def test_cdi_names_the_cards_and_keeps_the_old_hook_off(injection: Injection) -> None:
     by_name = Injection(injection.files, "abc", DeviceList.CDI, "nvidia.com/gpu", injection.dev)
-    plan = responses.plan({uuid(1)}, [gpu(1)], "id", by_name)
-    assert plan.cdi == (f"nvidia.com/gpu={uuid(1)}",)
-    assert plan.envs == {"NVIDIA_VISIBLE_DEVICES": "void"}
-    assert plan.nodes == ()
+    answer = responses.container_response({uuid(1)}, [gpu(1)], "id", by_name)
+    assert answer.cdi_devices == (f"nvidia.com/gpu={uuid(1)}",)
+    assert answer.envs == {"NVIDIA_VISIBLE_DEVICES": "void"}
+    assert answer.device_nodes == ()

@@ -54,7 +54,7 @@ class Heartbeat:
             self._wanted, self._due = present, now + PERIOD_S
             await self._write(present=present)
 
-    async def leave(self) -> None:
+    async def stop(self) -> None:
         """Give the Lease up for good."""
         await self._write(present=False)
 

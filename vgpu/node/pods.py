@@ -97,13 +97,13 @@ def _wants(pod: Mapping[str, Any]) -> Iterator[DeviceRequest]:
 class Pods:
     """The reflector's handler: every pod of the node by UID, in the order of arrival."""
 
-    def __init__(self, on_release: Callable[[], None] = lambda: None) -> None:
-        """`on_release` is called when a pod that asked for cards is over or gone."""
+    def __init__(self) -> None:
+        """`on_release` may be set: it is called when a pod that asked for devices is terminal or gone."""
+        self.on_release: Callable[[], None] = lambda: None
         self._by_uid: dict[str, BoundPod] = {}
         self._ended: dict[PodKey, None] = {}
         self._arrivals = 0
         self._changed = asyncio.Condition()
-        self._on_release = on_release
         self._wakers: set[asyncio.Task[None]] = set()
 
     def replace(self, objects: list[BoundPod]) -> None:
@@ -112,7 +112,7 @@ class Pods:
         for pod in objects:
             self._keep(pod, before.get(pod.uid))
         if any(pod.device_requests for uid, pod in before.items() if uid not in self._by_uid):
-            self._on_release()
+            self.on_release()
         self._wake()
 
     def upsert(self, pod: BoundPod) -> None:
@@ -120,14 +120,14 @@ class Pods:
         known = self._by_uid.get(pod.uid)
         self._keep(pod, known)
         if pod.is_over and pod.device_requests and not (known and known.is_over):
-            self._on_release()
+            self.on_release()
         self._wake()
 
     def delete(self, pod: BoundPod) -> None:
         """Forget one."""
         self._by_uid.pop(pod.uid, None)
         if pod.device_requests:
-            self._on_release()
+            self.on_release()
         self._wake()
 
     def all(self) -> tuple[BoundPod, ...]:
