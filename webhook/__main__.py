@@ -22,8 +22,8 @@ with extras.needed("cluster", by="webhook"):
     from vgpu.errors import VgpuError
     from webhook import app, cluster_cards
     from webhook.certificates import renewal
-    from webhook.certificates.renewal import Chain, Files, Keeper, OwnAuthority
-    from webhook.cluster_cards import Inventory
+    from webhook.certificates.renewal import CertificateSource, KeyPairFiles, MountedFiles, OwnCa
+    from webhook.cluster_cards import ClusterCards
     from webhook.rules import Rules
     from webhook.settings import Settings
 
@@ -48,39 +48,39 @@ async def serve(settings: Settings) -> None:
 
 
 async def _serve(settings: Settings, client: Client, folder: Path) -> None:
-    cards = Inventory()
+    cards = ClusterCards()
     watch = Reflector(client, names.GPUNODES_PATH, cards, decode=cluster_cards.decode)
-    chain, certificates = _certificates(settings, client, folder)
+    key_pair, certificates = _certificates(settings, client, folder)
     application = app.create(_rules(settings, cards), watch.synced.is_set)
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(watch.run())
-        await renewal.first(certificates)
-        config = _config(settings, application, chain)
-        keeping = group.create_task(renewal.keep(certificates, chain, _context(config)))
+        await renewal.wait_for_certificate(certificates)
+        config = _config(settings, application, key_pair)
+        keeping = group.create_task(renewal.renew_forever(certificates, key_pair, _context(config)))
         log.info("listening on https://%s", settings.listen)
         await process.Server(config).serve_until_cancelled()
         watching.cancel()
         keeping.cancel()
 
 
-def _certificates(settings: Settings, client: Client, folder: Path) -> tuple[Chain, Keeper]:
+def _certificates(settings: Settings, client: Client, folder: Path) -> tuple[KeyPairFiles, CertificateSource]:
     if settings.certificates == "files":
-        chain = Chain(settings.tls_cert, settings.tls_key)
-        return chain, Files(chain)
-    chain = Chain(folder / "tls.crt", folder / "tls.key")
-    own = OwnAuthority(
+        key_pair = KeyPairFiles(settings.tls_cert, settings.tls_key)
+        return key_pair, MountedFiles(key_pair)
+    key_pair = KeyPairFiles(folder / "tls.crt", folder / "tls.key")
+    own = OwnCa(
         client,
         namespace=settings.namespace,
         secret=settings.secret,
         configuration=settings.configuration,
         names=settings.serving_names,
-        chain=chain,
+        key_pair=key_pair,
         now=_now,
     )
-    return chain, own
+    return key_pair, own
 
 
-def _rules(settings: Settings, cards: Inventory) -> Rules:
+def _rules(settings: Settings, cards: ClusterCards) -> Rules:
     return Rules(
         cards=cards.cards,
         slice_mib=settings.slice_mib,
@@ -89,7 +89,7 @@ def _rules(settings: Settings, cards: Inventory) -> Rules:
     )
 
 
-def _config(settings: Settings, application: FastAPI, chain: Chain) -> uvicorn.Config:
+def _config(settings: Settings, application: FastAPI, key_pair: KeyPairFiles) -> uvicorn.Config:
     config = uvicorn.Config(
         application,
         host=settings.host,
@@ -99,8 +99,8 @@ def _config(settings: Settings, application: FastAPI, chain: Chain) -> uvicorn.C
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
-        ssl_certfile=chain.certificate,
-        ssl_keyfile=chain.key,
+        ssl_certfile=key_pair.certificate,
+        ssl_keyfile=key_pair.key,
     )
     config.load()
     return config

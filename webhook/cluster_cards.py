@@ -7,16 +7,16 @@ import msgspec
 from vgpu.device import Card, CardMode
 
 
-class _Wish(msgspec.Struct):
+class _CardSpec(msgspec.Struct):
     uuid: str
     mode: CardMode = CardMode.SHARED
 
 
 class _Spec(msgspec.Struct):
-    cards: list[_Wish] = []
+    cards: list[_CardSpec] = []
 
 
-class _Seen(msgspec.Struct):
+class _CardStatus(msgspec.Struct):
     uuid: str
     index: int = 0
     model: str = ""
@@ -24,7 +24,7 @@ class _Seen(msgspec.Struct):
 
 
 class _Status(msgspec.Struct):
-    cards: list[_Seen] = []
+    cards: list[_CardStatus] = []
 
 
 class _Metadata(msgspec.Struct):
@@ -50,7 +50,7 @@ class GpuNode(msgspec.Struct):
 decode = msgspec.json.Decoder(GpuNode).decode
 
 
-class Inventory:
+class ClusterCards:
     """The cards of all nodes. It is a reflector's handler."""
 
     def __init__(self) -> None:

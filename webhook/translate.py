@@ -15,7 +15,7 @@ from webhook.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
+class TranslatedPod:
     """A pod in our own names.
 
     Attributes:
@@ -29,7 +29,7 @@ class Translated:
     problems: tuple[Problem, ...] = ()
 
 
-def translate(pod: Json, rules: Rules) -> Translated:
+def translate(pod: Json, rules: Rules) -> TranslatedPod:
     """Say a pod in our own names and in MiB."""
     found = [
         (container, aliases.translate(f"{path}.resources.limits", request.amounts(container), rules.gpushare_unit_mib))
@@ -39,13 +39,13 @@ def translate(pod: Json, rules: Rules) -> Translated:
     parsed = request.parse(ours)
     problems = (*(problem for _, said in found for problem in said.problems), *parsed.problems)
     if parsed.request is None or problems:
-        return Translated(pod, None, problems)
+        return TranslatedPod(pod, None, problems)
     percentages = {c.name: c for c in parsed.request.containers if c.memory_percentage is not None}
     if not percentages:
-        return Translated(ours, parsed.request)
+        return TranslatedPod(ours, parsed.request)
     size = card_size(rules.cards(), parsed.request.wishes.selector)
     if isinstance(size, str):
-        return Translated(pod, None, _unresolved(pod, percentages.keys(), size))
+        return TranslatedPod(pod, None, _unresolved(pod, percentages.keys(), size))
     return _parsed(with_containers(ours, _in_mib(ours, percentages, size)))
 
 
@@ -98,9 +98,9 @@ def _in_mib(pod: Json, percentages: Mapping[str, ContainerRequest], size: int) -
     return containers
 
 
-def _parsed(pod: Json) -> Translated:
+def _parsed(pod: Json) -> TranslatedPod:
     parsed = request.parse(pod)
-    return Translated(pod, None if parsed.problems else parsed.request, parsed.problems)
+    return TranslatedPod(pod, None if parsed.problems else parsed.request, parsed.problems)
 
 
 def _unresolved(pod: Json, containers: Iterable[str], why: str) -> tuple[Problem, ...]:

@@ -75,7 +75,7 @@ def _annotation(name: str) -> str:
     return f"metadata.annotations[{name}]"
 
 
-def _kubelet_resources(translated: translate.Translated, slice_mib: int) -> Iterator[Problem]:
+def _kubelet_resources(translated: translate.TranslatedPod, slice_mib: int) -> Iterator[Problem]:
     """Slices and cards are ours to add: each GPU container has exactly what its request comes to."""
     asked = translated.asked
     containers = {c.name: c for c in asked.containers} if asked else {}

@@ -14,7 +14,7 @@ CARD = {"uuid": "GPU-a", "index": 0, "model": "M", "memoryMiB": 1024, "healthy":
 
 
 def test_cards_come_and_go_with_their_nodes() -> None:
-    known = cluster_cards.Inventory()
+    known = cluster_cards.ClusterCards()
     known.replace([node("n1", CARD), node("n2", CARD | {"uuid": "GPU-b"})])
     assert [card.uuid for card in known.cards()] == ["GPU-a", "GPU-b"]
     known.upsert(node("n1", CARD | {"memoryMiB": 2048}))

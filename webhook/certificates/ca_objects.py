@@ -26,7 +26,7 @@ KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfiguration
 Json = dict[str, Any]
 
 
-async def shared(client: Client, namespace: str, name: str, now: datetime) -> tuple[Authority, ...]:
+async def shared_authorities(client: Client, namespace: str, name: str, now: datetime) -> tuple[Authority, ...]:
     """Return the authorities that all replicas share, brought up to date in the Secret.
 
     Raises:
@@ -36,7 +36,7 @@ async def shared(client: Client, namespace: str, name: str, now: datetime) -> tu
     for _ in range(ATTEMPTS):
         secret = await _read(client, f"/api/v1/namespaces/{namespace}/secrets/{name}")
         known = ca_rotation.decode(_data(secret))
-        wanted = ca_rotation.advance(known, now)
+        wanted = ca_rotation.rotate(known, now)
         if secret is not None and wanted == known:
             return known
         if await _store(client, namespace, name, secret, wanted):
@@ -44,7 +44,7 @@ async def shared(client: Client, namespace: str, name: str, now: datetime) -> tu
     raise KubernetesError(CONFLICT, "Conflict", f"Secret {namespace}/{name} changes faster than it can be read")
 
 
-async def publish(client: Client, kind: str, name: str, bundle: bytes) -> bool:
+async def publish_bundle(client: Client, kind: str, name: str, bundle: bytes) -> bool:
     """Put the bundle into every webhook of a configuration; whether anything had to be changed.
 
     Raises:

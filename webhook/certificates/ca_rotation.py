@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from vgpu.errors import MalformedError
 from webhook.certificates import signing
-from webhook.certificates.signing import Authority, Serving
+from webhook.certificates.signing import Authority, ServingCertificate
 
 AUTHORITY_RENEWAL: Final = timedelta(days=90)  # a new authority is added when this much is left of the last
 OVERLAP: Final = timedelta(hours=1)  # from being trusted to signing
@@ -31,7 +31,7 @@ class MalformedAuthorities(MalformedError):
     """The Secret's content is not what `encode` writes."""
 
 
-def advance(authorities: Sequence[Authority], now: datetime) -> tuple[Authority, ...]:
+def rotate(authorities: Sequence[Authority], now: datetime) -> tuple[Authority, ...]:
     """Return the authorities as they should be now: those that ended are gone, and a fresh one stands ready in time."""
     alive = tuple(sorted((a for a in authorities if a.ends > now), key=lambda a: a.created))
     if not alive or alive[-1].ends - now < AUTHORITY_RENEWAL:
@@ -50,7 +50,7 @@ def bundle(authorities: Iterable[Authority]) -> bytes:
     return b"".join(a.certificate.public_bytes(serialization.Encoding.PEM) for a in authorities)
 
 
-def is_due(serving: Serving | None, authority: Authority, now: datetime) -> bool:
+def is_due(serving: ServingCertificate | None, authority: Authority, now: datetime) -> bool:
     """Whether a new serving certificate is to be signed."""
     if serving is None or serving.issuer != authority.certificate:
         return True

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import VgpuError
 from webhook.certificates import ca_objects, ca_rotation, signing
-from webhook.certificates.signing import Serving
+from webhook.certificates.signing import ServingCertificate
 
 PAUSE_S: Final = 15.0
 FIRST_PAUSE_S: Final = 1.0
@@ -24,14 +24,14 @@ FIRST_PAUSE_S: Final = 1.0
 log = logging.getLogger(__name__)
 
 
-class Keeper(Protocol):
+class CertificateSource(Protocol):
     """Who keeps the certificate in the two files."""
 
     async def step(self) -> bool:
         """Do what is due; whether the files have changed."""
 
 
-class OwnAuthority:
+class OwnCa:
     """Signs certificates of its own and makes the API server trust them."""
 
     def __init__(
@@ -42,7 +42,7 @@ class OwnAuthority:
         secret: str,
         configuration: str,
         names: tuple[str, ...],
-        chain: "Chain",
+        key_pair: "KeyPairFiles",
         now: Callable[[], datetime],
     ) -> None:
         self._client = client
@@ -50,21 +50,21 @@ class OwnAuthority:
         self._secret = secret
         self._configuration = configuration
         self._names = names
-        self._chain = chain
+        self._key_pair = key_pair
         self._now = now
-        self._serving: Serving | None = None
+        self._serving: ServingCertificate | None = None
 
     async def step(self) -> bool:
         """Bring authorities, caBundles and the serving certificate up to date."""
         now = self._now()
-        shared = await ca_objects.shared(self._client, self._namespace, self._secret, now)
+        shared = await ca_objects.shared_authorities(self._client, self._namespace, self._secret, now)
         is_trusted = await self._publish(ca_rotation.bundle(shared))
         signer = ca_rotation.signer(shared, now)
         is_good = self._serving is not None and self._serving.ends > now
         if not ca_rotation.is_due(self._serving, signer, now) or (is_good and not is_trusted):
             return False
         serving = signing.issue(signer, self._names, now)
-        self._chain.write(serving)
+        self._key_pair.write(serving)
         self._serving = serving
         log.info("serving a certificate that ends %s", serving.ends.isoformat())
         return True
@@ -74,7 +74,7 @@ class OwnAuthority:
         is_trusted = True
         for kind in ca_objects.KINDS:
             try:
-                if await ca_objects.publish(self._client, kind, self._configuration, bundle):
+                if await ca_objects.publish_bundle(self._client, kind, self._configuration, bundle):
                     log.info("%s %s trusts our authorities now", kind, self._configuration)
             except VgpuError as error:
                 log.warning("%s %s: %s", kind, self._configuration, error)
@@ -82,28 +82,28 @@ class OwnAuthority:
         return is_trusted
 
 
-class Files:
+class MountedFiles:
     """Watches files that somebody else keeps, by content: a mounted Secret changes behind a symbolic link."""
 
-    def __init__(self, chain: "Chain") -> None:
-        self._chain = chain
+    def __init__(self, key_pair: "KeyPairFiles") -> None:
+        self._key_pair = key_pair
         self._seen = b""
 
     async def step(self) -> bool:
         """Notice whether the files have changed."""
-        found = self._chain.digest()
+        found = self._key_pair.digest()
         changed, self._seen = found != self._seen, found
         return changed
 
 
-class Chain:
+class KeyPairFiles:
     """The two files that OpenSSL reads a certificate and its key from."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self.certificate = certificate
         self.key = key
 
-    def write(self, serving: Serving) -> None:
+    def write(self, serving: ServingCertificate) -> None:
         """Replace both files; the folder is private to us."""
         self.key.write_bytes(serving.key)
         self.certificate.write_bytes(serving.certificate)
@@ -117,11 +117,13 @@ class Chain:
         context.load_cert_chain(self.certificate, self.key)
 
 
-async def first(keeper: Keeper, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+async def wait_for_certificate(
+    source: CertificateSource, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> None:
     """Wait until there is a certificate to serve."""
     while True:
         try:
-            await keeper.step()
+            await source.step()
         except (VgpuError, OSError) as error:
             log.warning("no certificate yet: %s; again in %.0f s", error, FIRST_PAUSE_S)
             await sleep(FIRST_PAUSE_S)
@@ -129,9 +131,9 @@ async def first(keeper: Keeper, sleep: Callable[[float], Awaitable[None]] = asyn
             return
 
 
-async def keep(
-    keeper: Keeper,
-    chain: Chain,
+async def renew_forever(
+    source: CertificateSource,
+    key_pair: KeyPairFiles,
     context: ssl.SSLContext,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
@@ -140,9 +142,9 @@ async def keep(
     while True:
         await sleep(PAUSE_S)
         try:
-            is_stale = await keeper.step() or is_stale
+            is_stale = await source.step() or is_stale
             if is_stale:
-                chain.load(context)
+                key_pair.load(context)
                 is_stale = False
         except (VgpuError, OSError, ssl.SSLError) as error:
             log.warning("certificates: %s; again in %.0f s", error, PAUSE_S)

@@ -36,7 +36,7 @@ class Authority:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServingCertificate:
     """A serving certificate with its key, in PEM, and what decides about its renewal."""
 
     certificate: bytes
@@ -60,7 +60,7 @@ def new_authority(now: datetime) -> Authority:
     return Authority(certificate, key)
 
 
-def issue(authority: Authority, names: Sequence[str], now: datetime) -> Serving:
+def issue(authority: Authority, names: Sequence[str], now: datetime) -> ServingCertificate:
     """Sign a serving certificate for these DNS names and addresses."""
     key = ec.generate_private_key(ec.SECP256R1())
     ends = min(now + SERVING_LIFE, authority.ends)
@@ -75,7 +75,7 @@ def issue(authority: Authority, names: Sequence[str], now: datetime) -> Serving:
         .sign(authority.key, hashes.SHA256())
     )
     pem = certificate.public_bytes(serialization.Encoding.PEM)
-    return Serving(pem, key_pem(key), certificate.not_valid_after_utc, authority.certificate)
+    return ServingCertificate(pem, key_pem(key), certificate.not_valid_after_utc, authority.certificate)
 
 
 def _builder(

@@ -15,7 +15,7 @@ from tests.webhook.fake_api import FakeApi
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 from webhook.certificates import ca_objects, ca_rotation, renewal, signing
-from webhook.certificates.renewal import Chain, Files, OwnAuthority
+from webhook.certificates.renewal import KeyPairFiles, MountedFiles, OwnCa
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SECRET = "/api/v1/namespaces/vgpu-system/secrets/vgpu-webhook-ca"
@@ -46,15 +46,15 @@ async def client(api: FakeApi, tmp_path: Path) -> AsyncIterator[Client]:
             yield found
 
 
-def replica(client: Client, folder: Path, clock: Clock) -> OwnAuthority:
+def replica(client: Client, folder: Path, clock: Clock) -> OwnCa:
     folder.mkdir(exist_ok=True)
-    return OwnAuthority(
+    return OwnCa(
         client,
         namespace="vgpu-system",
         secret="vgpu-webhook-ca",
         configuration="vgpu-webhook",
         names=("vgpu-webhook.vgpu-system.svc",),
-        chain=Chain(folder / "crt", folder / "key"),
+        key_pair=KeyPairFiles(folder / "crt", folder / "key"),
         now=clock,
     )
 
@@ -188,17 +188,17 @@ async def test_the_first_certificate_is_waited_for() -> None:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    await renewal.first(Late(), sleep)
+    await renewal.wait_for_certificate(Late(), sleep)
     assert len(pauses) == 3
 
 
 async def test_a_live_server_shows_the_new_certificate_to_new_connections(tmp_path: Path) -> None:
-    chain = Chain(tmp_path / "crt", tmp_path / "key")
+    key_pair = KeyPairFiles(tmp_path / "crt", tmp_path / "key")
     authority = signing.new_authority(datetime.now(UTC))
-    chain.write(signing.issue(authority, ("localhost",), datetime.now(UTC)))
+    key_pair.write(signing.issue(authority, ("localhost",), datetime.now(UTC)))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    chain.load(context)
-    files = Files(chain)
+    key_pair.load(context)
+    files = MountedFiles(key_pair)
     await files.step()
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -206,14 +206,14 @@ async def test_a_live_server_shows_the_new_certificate_to_new_connections(tmp_pa
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
         before = await _shown(server.sockets[0].getsockname()[1])
-        chain.write(signing.issue(authority, ("localhost",), datetime.now(UTC)))
-        await _keep_until_loaded(files, chain, context)
+        key_pair.write(signing.issue(authority, ("localhost",), datetime.now(UTC)))
+        await _keep_until_loaded(files, key_pair, context)
         after = await _shown(server.sockets[0].getsockname()[1])
     assert before != after
-    assert after == ssl.PEM_cert_to_DER_cert(chain.certificate.read_text())
+    assert after == ssl.PEM_cert_to_DER_cert(key_pair.certificate.read_text())
 
 
-class Flaky(Chain):
+class Flaky(KeyPairFiles):
     """Fails to load once, though nothing is wrong with the files."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
@@ -228,8 +228,8 @@ class Flaky(Chain):
 
 
 async def test_what_could_not_be_loaded_is_tried_again_until_it_is(tmp_path: Path) -> None:
-    chain = Flaky(tmp_path / "crt", tmp_path / "key")
-    chain.write(signing.issue(signing.new_authority(START), ("localhost",), START))
+    key_pair = Flaky(tmp_path / "crt", tmp_path / "key")
+    key_pair.write(signing.issue(signing.new_authority(START), ("localhost",), START))
     turns = iter(range(3))
 
     async def sleep(_: float) -> None:
@@ -237,20 +237,25 @@ async def test_what_could_not_be_loaded_is_tried_again_until_it_is(tmp_path: Pat
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await renewal.keep(Files(chain), chain, ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), sleep)
-    assert chain.attempts == 2
+        await renewal.renew_forever(
+            MountedFiles(key_pair), key_pair, ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), sleep
+        )
+    assert key_pair.attempts == 2
 
 
 async def test_files_that_do_not_fit_yet_are_tried_again(tmp_path: Path) -> None:
     """Who writes two files is caught between them."""
-    chain = Chain(tmp_path / "crt", tmp_path / "key")
+    key_pair = KeyPairFiles(tmp_path / "crt", tmp_path / "key")
     authority = signing.new_authority(START)
     old, new = (signing.issue(authority, ("localhost",), START) for _ in range(2))
-    chain.write(old)
+    key_pair.write(old)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    files = Files(chain)
+    files = MountedFiles(key_pair)
     await files.step()
-    steps: list[Any] = [lambda: chain.key.write_bytes(new.key), lambda: chain.certificate.write_bytes(new.certificate)]
+    steps: list[Any] = [
+        lambda: key_pair.key.write_bytes(new.key),
+        lambda: key_pair.certificate.write_bytes(new.certificate),
+    ]
 
     async def sleep(_: float) -> None:
         if not steps:
@@ -258,12 +263,12 @@ async def test_files_that_do_not_fit_yet_are_tried_again(tmp_path: Path) -> None
         steps.pop(0)()
 
     with pytest.raises(asyncio.CancelledError):
-        await renewal.keep(files, chain, context, sleep)
+        await renewal.renew_forever(files, key_pair, context, sleep)
     async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=context) as server:
         assert await _shown(server.sockets[0].getsockname()[1]) == ssl.PEM_cert_to_DER_cert(new.certificate.decode())
 
 
-async def _keep_until_loaded(files: Files, chain: Chain, context: ssl.SSLContext) -> None:
+async def _keep_until_loaded(files: MountedFiles, key_pair: KeyPairFiles, context: ssl.SSLContext) -> None:
     turns = iter([None])
 
     async def sleep(_: float) -> None:
@@ -271,7 +276,7 @@ async def _keep_until_loaded(files: Files, chain: Chain, context: ssl.SSLContext
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await renewal.keep(files, chain, context, sleep)
+        await renewal.renew_forever(files, key_pair, context, sleep)
 
 
 async def _shown(port: int) -> bytes:

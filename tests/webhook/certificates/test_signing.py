@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.certificates import ca_rotation, signing
-from webhook.certificates.signing import Authority, Serving
+from webhook.certificates.signing import Authority, ServingCertificate
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("vgpu-webhook.vgpu-system.svc", "127.0.0.1")
 
 
-def is_trusted(serving: Serving, bundle: bytes, now: datetime) -> bool:
+def is_trusted(serving: ServingCertificate, bundle: bytes, now: datetime) -> bool:
     """What an API server with this caBundle says."""
     store = verification.Store(x509.load_pem_x509_certificates(bundle))
     verifier = verification.PolicyBuilder().store(store).time(now).build_server_verifier(x509.DNSName(NAMES[0]))
@@ -46,31 +46,31 @@ def test_openssl_takes_it_and_an_address_is_an_address(tmp_path: Path) -> None:
 
 
 def test_the_first_authority_signs_at_once() -> None:
-    (first,) = ca_rotation.advance((), NOW)
+    (first,) = ca_rotation.rotate((), NOW)
     assert ca_rotation.signer((first,), NOW) is first
-    assert ca_rotation.advance((first,), NOW) == (first,)
+    assert ca_rotation.rotate((first,), NOW) == (first,)
 
 
 def test_the_next_authority_is_trusted_before_it_signs() -> None:
-    (first,) = ca_rotation.advance((), NOW)
+    (first,) = ca_rotation.rotate((), NOW)
     later = first.ends - ca_rotation.AUTHORITY_RENEWAL + timedelta(seconds=1)
-    both = ca_rotation.advance((first,), later)
+    both = ca_rotation.rotate((first,), later)
     assert both[0] is first
     assert len(both) == 2
     assert ca_rotation.signer(both, later) is first
     assert ca_rotation.signer(both, later + ca_rotation.OVERLAP) is both[1]
-    assert ca_rotation.advance(both, later + ca_rotation.OVERLAP) == both
+    assert ca_rotation.rotate(both, later + ca_rotation.OVERLAP) == both
 
 
 def test_an_authority_that_ended_is_forgotten() -> None:
-    (first,) = ca_rotation.advance((), NOW)
-    both = ca_rotation.advance((first,), first.ends - timedelta(days=80))
-    assert ca_rotation.advance(both, first.ends) == both[1:]
+    (first,) = ca_rotation.rotate((), NOW)
+    both = ca_rotation.rotate((first,), first.ends - timedelta(days=80))
+    assert ca_rotation.rotate(both, first.ends) == both[1:]
 
 
 def test_all_are_gone_after_a_long_sleep_and_it_begins_anew() -> None:
-    (first,) = ca_rotation.advance((), NOW)
-    (fresh,) = ca_rotation.advance((first,), first.ends + timedelta(days=500))
+    (first,) = ca_rotation.rotate((), NOW)
+    (fresh,) = ca_rotation.rotate((first,), first.ends + timedelta(days=500))
     assert fresh != first
 
 
@@ -119,12 +119,12 @@ def test_a_secret_that_somebody_else_wrote_is_called_so(damage: str) -> None:
 def test_whatever_the_pauses_who_was_served_stays_trusted(hours: list[int]) -> None:
     """Replicas wake at odd times for years: what is served is in date and signed by somebody trusted for an hour."""
     now = NOW
-    known: tuple[Authority, ...] = ca_rotation.advance((), now)
-    serving: Serving | None = None
+    known: tuple[Authority, ...] = ca_rotation.rotate((), now)
+    serving: ServingCertificate | None = None
     for pause in hours:
         now += timedelta(hours=pause)
         before = known
-        known = ca_rotation.advance(known, now)
+        known = ca_rotation.rotate(known, now)
         signer = ca_rotation.signer(known, now)
         if ca_rotation.is_due(serving, signer, now):
             serving = signing.issue(signer, NAMES, now)
