@@ -46,7 +46,7 @@ class Filter:
             return lambda _: Assignment({})
         if not pod.is_admitted(self._cluster.slice_mib):
             return lambda _: Refusal(Reason.NOT_ADMITTED)
-        placements = self._cache.for_request(request, self._defaults.gpu_policy_for(request.wishes))
+        placements = self._cache.for_request(request, self._defaults.gpu_policy_for(request.options))
         devices = request.devices(self._cluster.slice_mib)
 
         def placement_on(name: str) -> Placement:

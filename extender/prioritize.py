@@ -6,13 +6,13 @@ from extender.cluster import Cluster
 from extender.objects import Pod
 from vgpu.placement import rank
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.policy import Wishes
+from vgpu.policy import PodOptions
 from vgpu.share import NodeState
 
 
 def prioritize(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: DefaultPolicies) -> dict[str, int]:
     """Return a score from 0 to 10 for every node named; a node that cannot be used now scores 0."""
     usable = [state for name in nodes if isinstance(state := cluster.usable_state(name), NodeState)]
-    wishes = pod.parsed.request.wishes if pod.parsed.request else Wishes()
-    scores = rank.scores(rank.rank(usable, defaults.node_policy_for(wishes)))
+    options = pod.parsed.request.options if pod.parsed.request else PodOptions()
+    scores = rank.scores(rank.rank(usable, defaults.node_policy_for(options)))
     return {name: scores.get(name, 0) for name in nodes}

@@ -40,14 +40,14 @@ class Family:
     count_alone: bool = False
     scheduler: str = ""
 
-    def marks(self) -> frozenset[str]:
+    def marker_names(self) -> frozenset[str]:
         """Return the names that show that a container speaks this family's language."""
         own = {self.memory, self.percentage, self.cores} | ({self.count} if self.count_alone else set())
         return frozenset(own - {""})
 
     def all_names(self) -> frozenset[str]:
         """Return every name of this family, the count too."""
-        return self.marks() | ({self.count} - {""})
+        return self.marker_names() | ({self.count} - {""})
 
 
 GPUSHARE: Final = Family(memory="aliyun.com/gpu-mem")
@@ -67,7 +67,7 @@ VOLCANO: Final = Family(
     scheduler="volcano",
 )
 FAMILIES: Final = (GPUSHARE, HAMI, VOLCANO)
-MARKS: Final = frozenset().union(*(family.marks() for family in FAMILIES))
+MARKER_NAMES: Final = frozenset().union(*(family.marker_names() for family in FAMILIES))
 SCHEDULERS: Final = frozenset(family.scheduler for family in FAMILIES) - {""}
 
 
@@ -86,30 +86,30 @@ class Translation:
     problems: tuple[Problem, ...] = ()
 
 
-NOTHING: Final = Translation()
+NOT_TRANSLATED: Final = Translation()
 
 
 def translate(path: str, asked: Mapping[str, str], gpushare_unit_mib: int = GIB_IN_MIB) -> Translation:
     """Translate one container's amounts; `path` is where they stand, `gpushare_unit_mib` the MiB of gpushare's unit."""
-    spoken = [family for family in FAMILIES if family.marks() & asked.keys()]
-    if not spoken:
-        return NOTHING
-    mixed = _mixed(path, asked, spoken)
+    families = [family for family in FAMILIES if family.marker_names() & asked.keys()]
+    if not families:
+        return NOT_TRANSLATED
+    mixed = _mixed(path, asked, families)
     if mixed:
         return Translation(problems=mixed)
-    family = spoken[0]
+    family = families[0]
     reader = _Reader(path, asked, family, gpushare_unit_mib if family is GPUSHARE else 1)
     ours = reader.ours()
     removed = family.all_names() & asked.keys()
     return Translation(problems=tuple(reader.problems)) if reader.problems else Translation(ours, removed)
 
 
-def _mixed(path: str, asked: Mapping[str, str], spoken: Iterable[Family]) -> tuple[Problem, ...]:
+def _mixed(path: str, asked: Mapping[str, str], families: Iterable[Family]) -> tuple[Problem, ...]:
     """Two languages in one container have no common meaning."""
-    first, *others = spoken
-    other_names = {name for family in others for name in family.marks()} | set(names.USER_RESOURCES)
+    first, *others = families
+    other_names = {name for family in others for name in family.marker_names()} | set(names.USER_RESOURCES)
     return tuple(
-        Problem(f"{path}[{name}]", asked[name], f"cannot stand beside {min(first.marks() & asked.keys())}")
+        Problem(f"{path}[{name}]", asked[name], f"cannot stand beside {min(first.marker_names() & asked.keys())}")
         for name in sorted(other_names & asked.keys())
     )
 
@@ -133,12 +133,12 @@ class _Reader:
         amounts = {
             names.GPU: count,
             names.GPU_MEM: memory and memory * self._unit_mib * cards,
-            names.GPU_MEM_PERCENTAGE: percentage or self._rest_of_memory(memory),
+            names.GPU_MEM_PERCENTAGE: percentage or self._all_memory(memory),
             names.GPU_CORES: cores and cores * cards,
         }
         return {name: str(amount) for name, amount in amounts.items() if amount}
 
-    def _rest_of_memory(self, memory: int | None) -> int | None:
+    def _all_memory(self, memory: int | None) -> int | None:
         """Cores without memory mean all of each card's memory in these languages, and still a share."""
         return WHOLE_PERCENT if memory is None and self._family.cores in self._asked else None
 

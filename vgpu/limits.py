@@ -156,6 +156,6 @@ def _read_slot(data: bytes, slot: int) -> Limits:
     if count > MAX_CARDS or policy >= len(_POLICIES) or memory >= len(_MEMORY_POLICIES):
         raise MalformedLimits(f"{count} cards, policies {policy} and {memory}")
     first = _offset(slot) + _SLOT.size
-    entries = (_CARD.unpack_from(data, first + place * _CARD.size) for place in range(count))
+    entries = (_CARD.unpack_from(data, first + index * _CARD.size) for index in range(count))
     cards = tuple(CardLimit(uuid_text(u), None if m == _UNLIMITED else m, cores) for u, m, cores in entries)
     return Limits(cards, _POLICIES[policy], priority, _MEMORY_POLICIES[memory])

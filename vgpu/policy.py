@@ -45,7 +45,7 @@ def default_compute_policy(cores: int | None) -> ComputePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
+class CardSelector:
     """Which cards a pod accepts. Empty tuples accept every card.
 
     A model matches where the wish is contained in the card's model, ignoring case: `H100` matches
@@ -70,7 +70,7 @@ class Selector:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class PodOptions:
     """Everything a pod may say by annotation; None leaves the choice to the cluster's defaults."""
 
     node_policy: PackingPolicy | None = None
@@ -78,26 +78,26 @@ class Wishes:
     compute_policy: ComputePolicy | None = None
     memory_policy: MemoryPolicy | None = None
     priority: int = 0
-    selector: Selector = Selector()
+    selector: CardSelector = CardSelector()
 
 
-def parse(annotations: Mapping[str, str]) -> tuple[Wishes, list[Problem]]:
+def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
     """Read a pod's annotations; what cannot be read is reported, and stands at its default in the wishes."""
     problems: list[Problem] = []
-    wishes = Wishes(
+    options = PodOptions(
         node_policy=_choice(PackingPolicy, names.NODE_POLICY, annotations, problems),
         gpu_policy=_choice(PackingPolicy, names.GPU_POLICY, annotations, problems),
         compute_policy=_choice(ComputePolicy, names.COMPUTE_POLICY, annotations, problems),
         memory_policy=_choice(MemoryPolicy, names.MEMORY_POLICY, annotations, problems),
         priority=_priority(annotations, problems),
-        selector=Selector(
+        selector=CardSelector(
             use_models=_words(names.USE_GPU_MODEL, annotations, problems, fold=True),
             avoid_models=_words(names.AVOID_GPU_MODEL, annotations, problems, fold=True),
             use_uuids=_words(names.USE_GPU_UUID, annotations, problems),
             avoid_uuids=_words(names.AVOID_GPU_UUID, annotations, problems),
         ),
     )
-    return wishes, problems
+    return options, problems
 
 
 def _field(name: str) -> str:

@@ -20,8 +20,8 @@ from vgpu.limits import uuid_text
 VERSION: Final = 1
 MAX_CARDS: Final = 32
 MAX_PROCESSES: Final = 1024
-_MAX_SHARES: Final = 512
-_SHARE_SIZE: Final = 48
+_MAX_POOL_EXPORTS: Final = 512
+_POOL_EXPORT_SIZE: Final = 48
 
 _MAGIC: Final = b"VGPUREGN"
 _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
@@ -31,7 +31,7 @@ _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
 SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
 SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
-SIZE: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE + _MAX_SHARES * _SHARE_SIZE
+SIZE: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE + _MAX_POOL_EXPORTS * _POOL_EXPORT_SIZE
 _UNLIMITED: Final = 2**64 - 1
 _NS_PER_MS: Final = 1_000_000
 
@@ -139,10 +139,10 @@ def decode(data: bytes) -> Region:
     magic, version, size, slots, cards, _, _, recoveries, reaped, timeouts = _HEADER.unpack_from(data)
     if (magic, version, size, slots, cards) != (_MAGIC, VERSION, SIZE, MAX_PROCESSES, MAX_CARDS):
         raise MalformedRegion(f"magic {magic!r}, version {version}, {size} bytes, {slots} slots, {cards} cards")
-    rows = [_CARD.unpack_from(data, _CARDS_AT + place * _CARD.size) for place in range(MAX_CARDS)]
-    names = {place: uuid_text(row[0]) for place, row in enumerate(rows) if row[5]}
+    entries = [_CARD.unpack_from(data, _CARDS_AT + index * _CARD.size) for index in range(MAX_CARDS)]
+    names = {index: uuid_text(row[0]) for index, row in enumerate(entries) if row[5]}
     return Region(
-        cards=tuple(_card(row) for row in rows if row[5]),
+        cards=tuple(_card(row) for row in entries if row[5]),
         processes=tuple(_processes(data, names)),
         recoveries=recoveries,
         reaped=reaped,
@@ -150,7 +150,7 @@ def decode(data: bytes) -> Region:
     )
 
 
-def lately(card: CardUse, window: Window, now_ns: int) -> float:
+def recent_share(card: CardUse, window: Window, now_ns: int) -> float:
     """Return the share of the card's time, 0 to 1, that a container had over a `window` of `card` at `now_ns`.
 
     `now_ns` is CLOCK_MONOTONIC (`time.monotonic_ns`) on the container's machine. A window that is longer than the last
@@ -184,4 +184,4 @@ def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:
 
 def _by_card(data: bytes, offset: int, names: dict[int, str]) -> tuple[tuple[str, int], ...]:
     amounts = _USED.unpack_from(data, offset)
-    return tuple((name, amounts[place]) for place, name in names.items() if amounts[place])
+    return tuple((name, amounts[index]) for index, name in names.items() if amounts[index])

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from vgpu import names, policy, quantity
-from vgpu.policy import ComputePolicy, Wishes
+from vgpu.policy import ComputePolicy, PodOptions
 from vgpu.problem import Problem
 from vgpu.quantity import FULL_CORES, WHOLE_PERCENT
 
@@ -56,7 +56,7 @@ class PodRequest:
     """What a pod asks for: its GPU containers in the kubelet's order (init containers first), and its wishes."""
 
     containers: tuple[ContainerRequest, ...]
-    wishes: Wishes = field(default_factory=Wishes)
+    options: PodOptions = field(default_factory=PodOptions)
 
     @property
     def anchor(self) -> ContainerRequest:
@@ -76,7 +76,7 @@ class PodRequest:
         """Percent of a card's time that the container is accounted: whole cards all of it, best-effort nothing."""
         if container.whole:
             return FULL_CORES
-        if self.wishes.compute_policy is ComputePolicy.BEST_EFFORT:
+        if self.options.compute_policy is ComputePolicy.BEST_EFFORT:
             return 0
         return container.cores or 0
 
@@ -133,11 +133,11 @@ def parse(pod: Json) -> Parsed:
         if asked is not None:
             containers.append(asked)
     annotations = pod.get("metadata", {}).get("annotations") or {}
-    wishes, wrong = policy.parse(annotations)
+    options, wrong = policy.parse(annotations)
     problems += wrong
     if not containers:
         return Parsed(None, tuple(problems))
-    request = PodRequest(tuple(containers), wishes)
+    request = PodRequest(tuple(containers), options)
     problems += _anchor_problems(request)
     return Parsed(request, tuple(problems))
 

@@ -55,7 +55,7 @@ class Usage:
         )
 
 
-NOTHING = Usage()
+NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class CardState:
 
     card: Card
     slice_mib: int
-    usage: Usage = NOTHING
+    usage: Usage = NO_USAGE
 
     @property
     def total_slices(self) -> int:
@@ -125,7 +125,7 @@ class NodeState:
     @classmethod
     def of(cls, node: Node, taken: Mapping[str, Usage], devices: Mapping[str, int]) -> Self:
         """Return the state of a node whose cards have these usages, by UUID."""
-        cards = (CardState(card, node.slice_mib, taken.get(card.uuid, NOTHING)) for card in node.cards)
+        cards = (CardState(card, node.slice_mib, taken.get(card.uuid, NO_USAGE)) for card in node.cards)
         return cls(node.name, node.slice_mib, tuple(cards), devices)
 
     @property

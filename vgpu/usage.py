@@ -7,7 +7,7 @@ from vgpu.assignment import Assignment, Grant
 from vgpu.device import Node
 from vgpu.quantity import FULL_CORES
 from vgpu.request import ContainerKind, ContainerRequest, PodRequest
-from vgpu.share import NOTHING, Usage
+from vgpu.share import NO_USAGE, Usage
 
 Usages = Mapping[str, Usage]  # by the card's UUID
 
@@ -37,7 +37,7 @@ def of_pod(
     phases.append(total(apps))
     always = total(sidecars)
     cards = {card for phase in (*phases, always) for card in phase}
-    return {card: always.get(card, NOTHING) + _largest(card, phases) for card in sorted(cards)}
+    return {card: always.get(card, NO_USAGE) + _largest(card, phases) for card in sorted(cards)}
 
 
 def on_node(node: Node, pods: Iterable[tuple[PodRequest, Assignment]]) -> dict[str, Usage]:
@@ -48,7 +48,7 @@ def on_node(node: Node, pods: Iterable[tuple[PodRequest, Assignment]]) -> dict[s
 
 def total(usages: Iterable[Usages]) -> dict[str, Usage]:
     """Add up usages card by card."""
-    taken: defaultdict[str, Usage] = defaultdict(lambda: NOTHING)
+    taken: defaultdict[str, Usage] = defaultdict(lambda: NO_USAGE)
     for each in usages:
         for card, usage in each.items():
             taken[card] += usage
@@ -56,9 +56,9 @@ def total(usages: Iterable[Usages]) -> dict[str, Usage]:
 
 
 def _largest(card: str, phases: Iterable[Usages]) -> Usage:
-    largest = NOTHING
+    largest = NO_USAGE
     for phase in phases:
-        largest |= phase.get(card, NOTHING)
+        largest |= phase.get(card, NO_USAGE)
     return largest
 
 

@@ -54,9 +54,9 @@ def environment(asked: PodRequest, container: ContainerRequest) -> dict[str, str
     limits = {names.MEMORY_ENV: f"{container.memory_mib}MiB"}
     if container.cores is not None:
         limits[names.CORES_ENV] = str(container.cores)
-    limits[names.COMPUTE_POLICY_ENV] = asked.wishes.compute_policy or policy.default_compute_policy(container.cores)
-    if asked.wishes.memory_policy is not None:
-        limits[names.MEMORY_POLICY_ENV] = asked.wishes.memory_policy
+    limits[names.COMPUTE_POLICY_ENV] = asked.options.compute_policy or policy.default_compute_policy(container.cores)
+    if asked.options.memory_policy is not None:
+        limits[names.MEMORY_POLICY_ENV] = asked.options.memory_policy
     return limits
 
 

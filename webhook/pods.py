@@ -31,7 +31,7 @@ def wants_gpu(pod: Json) -> bool:
 
 def asks(container: Json) -> bool:
     """Whether this container names a resource of ours or one that we translate."""
-    return any(name.startswith(_PREFIX) or name in aliases.MARKS for name in request.amounts(container))
+    return any(name.startswith(_PREFIX) or name in aliases.MARKER_NAMES for name in request.amounts(container))
 
 
 def every_container(pod: Json) -> Iterator[tuple[str, Json]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from vgpu import aliases, names, quantity, request
 from vgpu.device import Card, CardMode
-from vgpu.policy import Selector
+from vgpu.policy import CardSelector
 from vgpu.problem import Problem
 from vgpu.request import ContainerRequest, Json, PodRequest
 from webhook.rules import Rules
@@ -43,7 +43,7 @@ def translate(pod: Json, rules: Rules) -> TranslatedPod:
     percentages = {c.name: c for c in parsed.request.containers if c.memory_percentage is not None}
     if not percentages:
         return TranslatedPod(ours, parsed.request)
-    size = card_size(rules.cards(), parsed.request.wishes.selector)
+    size = card_size(rules.cards(), parsed.request.options.selector)
     if isinstance(size, str):
         return TranslatedPod(pod, None, _unresolved(pod, percentages.keys(), size))
     return _parsed(with_containers(ours, _in_mib(ours, percentages, size)))
@@ -72,7 +72,7 @@ def replaced(container: Json, removed: Iterable[str], added: Mapping[str, str]) 
     return {**container, "resources": {**resources, **both}}
 
 
-def card_size(cards: Iterable[Card], selector: Selector) -> int | str:
+def card_size(cards: Iterable[Card], selector: CardSelector) -> int | str:
     """MiB of every card that a share with these wishes may land on, or why there is no such figure."""
     open_cards = [card for card in cards if card.mode is CardMode.SHARED and selector.refusal(card) is None]
     sizes = sorted({card.memory_mib for card in open_cards})

@@ -93,11 +93,11 @@ def test_wishes() -> None:
     annotations |= {names.MEMORY_POLICY: "spill"}
     parsed = request.parse(pod(container(gpu_mem=1, gpu_cores=10), annotations=annotations))
     assert parsed.request is not None
-    wishes = parsed.request.wishes
-    assert wishes.node_policy is PackingPolicy.SPREAD
-    assert wishes.compute_policy is ComputePolicy.BEST_EFFORT
-    assert wishes.memory_policy is MemoryPolicy.SPILL
-    assert wishes.selector.use_models == ("h100", "a100")
+    options = parsed.request.options
+    assert options.node_policy is PackingPolicy.SPREAD
+    assert options.compute_policy is ComputePolicy.BEST_EFFORT
+    assert options.memory_policy is MemoryPolicy.SPILL
+    assert options.selector.use_models == ("h100", "a100")
     assert parsed.request.counted_cores(parsed.request.containers[0]) == 0
 
 

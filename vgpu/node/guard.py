@@ -11,7 +11,7 @@ from vgpu.adapters.nvml import Gpu
 from vgpu.node.refusal import NodeReason, Refusal
 from vgpu.placement import fit
 from vgpu.reasons import Reason
-from vgpu.share import NOTHING, CardState, Usage
+from vgpu.share import NO_USAGE, CardState, Usage
 from vgpu.usage import Usages
 
 
@@ -25,7 +25,7 @@ def check(gpus: Iterable[Gpu], slice_mib: int, tenants: Iterable[Usages], wanted
             return Refusal(NodeReason.CARD_MISMATCH, f"this node has no card {uuid}")
         if gpu.mig_enabled:
             return Refusal(NodeReason.MIG_ENABLED, f"card {uuid} is divided by MIG")
-        refusal = _card(CardState(gpu.card, slice_mib, taken.get(uuid, NOTHING)), need)
+        refusal = _card(CardState(gpu.card, slice_mib, taken.get(uuid, NO_USAGE)), need)
         if refusal is not None:
             return refusal
     return None

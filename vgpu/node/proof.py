@@ -47,12 +47,12 @@ def card_mismatch(
 
 def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequence[Grant]) -> Limits:
     """What is enforced on a container: exact MiB and percent per card; a whole card has no limit."""
-    wishes = request.wishes
-    policy = wishes.compute_policy or default_compute_policy(container.cores)
+    options = request.options
+    policy = options.compute_policy or default_compute_policy(container.cores)
     if container.whole:
         policy = ComputePolicy.BURST
-    memory_policy = wishes.memory_policy or MemoryPolicy.REFUSE
-    return Limits(tuple(map(_card_limit, grants)), policy, wishes.priority, memory_policy)
+    memory_policy = options.memory_policy or MemoryPolicy.REFUSE
+    return Limits(tuple(map(_card_limit, grants)), policy, options.priority, memory_policy)
 
 
 def request_of(request: PodRequest, container: str) -> ContainerRequest | None:

@@ -38,7 +38,7 @@ def place(request: PodRequest, node: NodeState, gpu_policy: PackingPolicy) -> As
         share = None if container.whole else _share(request, container, node.slice_mib)
         needs = {uuid: share or _whole(state) for uuid, state in states.items()}
         refused = {
-            uuid: fit.refusal(container, request.wishes.selector, needs[uuid], state) for uuid, state in states.items()
+            uuid: fit.refusal(container, request.options.selector, needs[uuid], state) for uuid, state in states.items()
         }
         fitting = [states[uuid] for uuid, reason in refused.items() if reason is None]
         if len(fitting) < container.gpus:

@@ -3,13 +3,13 @@
 from vgpu import usage
 from vgpu.assignment import Assignment
 from vgpu.device import CardMode
-from vgpu.policy import Selector
+from vgpu.policy import CardSelector
 from vgpu.reasons import Reason
 from vgpu.request import ContainerRequest, PodRequest
 from vgpu.share import CardState, NodeState, Usage
 
 
-def refusal(container: ContainerRequest, selector: Selector, need: Usage, state: CardState) -> Reason | None:
+def refusal(container: ContainerRequest, selector: CardSelector, need: Usage, state: CardState) -> Reason | None:
     """Return why a container cannot use a card, or None where it can.
 
     `need` is what the container takes of the card, `selector` which cards its pod accepts.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu.policy import PackingPolicy, Wishes
+from vgpu.policy import PackingPolicy, PodOptions
 from vgpu.share import CardState, NodeState
 
 
@@ -23,13 +23,13 @@ class DefaultPolicies:
     node_policy: PackingPolicy = PackingPolicy.BINPACK
     gpu_policy: PackingPolicy = PackingPolicy.BINPACK
 
-    def node_policy_for(self, wishes: Wishes) -> PackingPolicy:
+    def node_policy_for(self, options: PodOptions) -> PackingPolicy:
         """Return the policy that chooses a pod's node."""
-        return self.node_policy if wishes.node_policy is None else wishes.node_policy
+        return self.node_policy if options.node_policy is None else options.node_policy
 
-    def gpu_policy_for(self, wishes: Wishes) -> PackingPolicy:
+    def gpu_policy_for(self, options: PodOptions) -> PackingPolicy:
         """Return the policy that chooses a pod's cards."""
-        return self.gpu_policy if wishes.gpu_policy is None else wishes.gpu_policy
+        return self.gpu_policy if options.gpu_policy is None else options.gpu_policy
 
 
 COMPARATORS: Final[Mapping[PackingPolicy, Comparator]] = {

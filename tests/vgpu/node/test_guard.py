@@ -8,7 +8,7 @@ from vgpu import usage
 from vgpu.node import guard
 from vgpu.node.refusal import NodeReason
 from vgpu.reasons import Reason
-from vgpu.share import NOTHING, Usage
+from vgpu.share import NO_USAGE, Usage
 from vgpu.usage import Usages
 
 GPUS = [gpu(0), gpu(1)]
@@ -70,4 +70,4 @@ def test_each_refusal_has_its_name() -> None:
     assert reason([{a: share(1)}], {a: WHOLE}) == Reason.CARD_IN_USE
     assert reason([], {uuid(1): share(1)}) == NodeReason.MIG_ENABLED
     assert reason([], {uuid(9): share(1)}) == NodeReason.CARD_MISMATCH
-    assert reason([], {a: NOTHING}) == ""
+    assert reason([], {a: NO_USAGE}) == ""

@@ -85,8 +85,8 @@ def test_without_cores_a_container_takes_turns_and_is_promised_nothing() -> None
 
 
 def test_wishes_reach_the_limits() -> None:
-    wishes = {names.COMPUTE_POLICY: "best-effort", names.PRIORITY: "7", names.MEMORY_POLICY: "spill"}
-    pod = bound("p", container(gpu_mem=1024, gpu_cores=5), annotations=wishes)
+    options = {names.COMPUTE_POLICY: "best-effort", names.PRIORITY: "7", names.MEMORY_POLICY: "spill"}
+    pod = bound("p", container(gpu_mem=1024, gpu_cores=5), annotations=options)
     wanted = Limits((CardLimit(uuid(0), GIB, 5),), ComputePolicy.BEST_EFFORT, 7, MemoryPolicy.SPILL)
     assert limits(pod) == wanted
 

@@ -140,7 +140,7 @@ def test_no_card_is_ever_over_its_capacity_by_a_count_by_hand(pods: list[dict[st
     held: list[tuple[PodRequest, Assignment]] = []
     for obj in pods:
         wanted = asked(obj)
-        chosen = choose.place(wanted, node, wanted.wishes.gpu_policy or BINPACK)
+        chosen = choose.place(wanted, node, wanted.options.gpu_policy or BINPACK)
         if isinstance(chosen, Assignment):
             assert chosen.answers(wanted)
             assert fit.carries(node, chosen, wanted)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.strategies import card, node_state
 from vgpu.placement import rank
 from vgpu.placement.policies import COMPARATORS, DefaultPolicies
-from vgpu.policy import PackingPolicy, Wishes
+from vgpu.policy import PackingPolicy, PodOptions
 from vgpu.share import NodeState
 
 BINPACK, SPREAD = PackingPolicy.BINPACK, PackingPolicy.SPREAD
@@ -26,10 +26,10 @@ def test_nodes_rank_by_policy_and_equals_in_one_fixed_order() -> None:
 
 def test_a_pods_own_policy_beats_the_clusters() -> None:
     cluster = DefaultPolicies(node_policy=SPREAD, gpu_policy=BINPACK)
-    assert cluster.node_policy_for(Wishes()) is SPREAD
-    assert cluster.node_policy_for(Wishes(node_policy=BINPACK)) is BINPACK
-    assert cluster.gpu_policy_for(Wishes()) is BINPACK
-    assert cluster.gpu_policy_for(Wishes(gpu_policy=SPREAD)) is SPREAD
+    assert cluster.node_policy_for(PodOptions()) is SPREAD
+    assert cluster.node_policy_for(PodOptions(node_policy=BINPACK)) is BINPACK
+    assert cluster.gpu_policy_for(PodOptions()) is BINPACK
+    assert cluster.gpu_policy_for(PodOptions(gpu_policy=SPREAD)) is SPREAD
 
 
 @given(st.integers(0, 60))

@@ -92,7 +92,7 @@ def _limit_of(limits: Limits, gpu: str) -> CardLimit:
 
 
 def _share(card: CardUse, window: Window, now_ns: int) -> float | None:
-    return region.lately(card, window, now_ns) if window.begun_ns else None
+    return region.recent_share(card, window, now_ns) if window.begun_ns else None
 
 
 def _throttled(key: Key, card: CardUse, before: Look, now_ns: int) -> float | None:
