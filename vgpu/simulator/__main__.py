@@ -16,10 +16,10 @@ with extras.needed("cluster", by="simulator"):
 
     from vgpu.adapters import process
     from vgpu.simulator import session
-    from vgpu.simulator.display import Lines, Tables
+    from vgpu.simulator.display import ChangeLines, LiveTables
     from vgpu.simulator.ports import PortTaken
-    from vgpu.simulator.processes import PartDied
-    from vgpu.simulator.session import Addresses, NotReady, World
+    from vgpu.simulator.processes import PartExited
+    from vgpu.simulator.session import Addresses, NotReady, RunContext
     from vgpu.simulator.settings import Settings
 
 WAITING = "starting the extender and the webhook"
@@ -37,7 +37,7 @@ def main() -> None:
     settings = process.read_settings(Settings)
     try:
         asyncio.run(_run(settings))
-    except (PartDied, NotReady, PortTaken) as error:
+    except (PartExited, NotReady, PortTaken) as error:
         sys.exit(f"simulator: {error}")
     except BrokenPipeError:  # nobody reads on; nothing may be written any more, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -49,7 +49,7 @@ async def _run(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     console = _Console(force_terminal=sys.stdout.isatty())
     on_terminal = console.is_terminal and not console.is_dumb_terminal
-    screen = Tables(console) if on_terminal else Lines(console)
+    display = LiveTables(console) if on_terminal else ChangeLines(console)
     waiting = console.status(WAITING)
     if on_terminal:
         waiting.start()
@@ -65,15 +65,15 @@ async def _run(settings: Settings) -> None:
             "Ctrl-C stops everything",
         ):
             console.out(line, highlight=False)
-        screen.start()
+        display.start()
 
     with tempfile.TemporaryDirectory(prefix="vgpu-simulator-") as folder:
-        world = World(settings, os.environ, Path(folder), screen, announce, stop)
+        context = RunContext(settings, os.environ, Path(folder), display, announce, stop)
         try:
-            await session.run(world, lambda: datetime.now(UTC), lambda: str(uuid.uuid4()))
+            await session.run(context, lambda: datetime.now(UTC), lambda: str(uuid.uuid4()))
         finally:
             waiting.stop()
-            screen.stop()
+            display.stop()
 
 
 if __name__ == "__main__":

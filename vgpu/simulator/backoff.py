@@ -10,7 +10,7 @@ FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 4.0
 
 
-class Queue:
+class BackoffQueue:
     """The pauses of pods, by UID."""
 
     def __init__(self) -> None:

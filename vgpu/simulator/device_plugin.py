@@ -15,7 +15,7 @@ LEASE_S: Final = 1.0
 LEASE_DURATION_S: Final = 3
 
 
-class Plugin:
+class DevicePlugin:
     """Speaks for the cards of one node."""
 
     def __init__(self, cluster: Cluster, node: Node) -> None:

@@ -10,27 +10,27 @@ from rich.table import Table
 from rich.text import Text
 
 from vgpu import quantity
-from vgpu.simulator.view import CardRow, Picture, PodRow
+from vgpu.simulator.view import CardRow, PodRow, View
 
 BAR_WIDTH: Final = 24
 MARGIN: Final = 4  # lines of the terminal that hold neither a card nor a pod
 COLOURS: Final = {"Running": "green", "Pending": "yellow", "Refused": "red", "Failed": "red"}
 
 
-class Screen(Protocol):
+class Display(Protocol):
     """Something to show pictures on, between `start` and `stop`."""
 
     def start(self) -> None:
         """Begin."""
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: View) -> None:
         """Show how things stand now."""
 
     def stop(self) -> None:
         """Leave the screen as others expect it."""
 
 
-class Tables:
+class LiveTables:
     """A terminal: two tables that stay in place."""
 
     def __init__(self, console: Console) -> None:
@@ -41,7 +41,7 @@ class Tables:
         """Begin to draw."""
         self._live.start()
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: View) -> None:
         """Draw the picture anew, with as many pods as there is room for."""
         room = max(5, self._console.height - len(picture.cards) - MARGIN)
         self._live.update(Group(cards_table(picture.cards), pods_table(picture.pods[-room:])), refresh=True)
@@ -51,17 +51,17 @@ class Tables:
         self._live.stop()
 
 
-class Lines:
+class ChangeLines:
     """No terminal: a line for each card and pod that changed."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._before = Picture((), ())
+        self._before = View((), ())
 
     def start(self) -> None:
         """Nothing to prepare."""
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: View) -> None:
         """Print what is new since the last picture."""
         for line in changes(self._before, picture):
             self._console.out(line, highlight=False)
@@ -71,7 +71,7 @@ class Lines:
         """Nothing to leave."""
 
 
-def changes(before: Picture, after: Picture) -> Iterator[str]:
+def changes(before: View, after: View) -> Iterator[str]:
     """Say what differs between two pictures, a line each; empty cards are no news at first."""
     known = {(card.node, card.index): card for card in before.cards}
     rows = {pod.name: pod for pod in before.pods}

@@ -42,7 +42,7 @@ class _BindingResult(msgspec.Struct, rename="pascal"):
     error: str = ""
 
 
-class Extender:
+class ExtenderClient:
     """One extender at a URL, with `nodeCacheCapable: true`; `timeout_s` is its httpTimeout."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str, timeout_s: float = 5.0) -> None:

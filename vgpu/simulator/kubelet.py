@@ -16,7 +16,7 @@ from vgpu.simulator import card_usage, nodes
 from vgpu.simulator.api import pods, resources, timestamps
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json, Target
-from vgpu.simulator.device_plugin import Plugin
+from vgpu.simulator.device_plugin import DevicePlugin
 
 ROUND_S: Final = 0.25
 RUNS_FOR: Final = "simulator/runs-for-seconds"
@@ -30,7 +30,7 @@ class Kubelet:
     def __init__(self, cluster: Cluster, node: Node) -> None:
         self._cluster = cluster
         self._node = node
-        self.plugin = Plugin(cluster, node)
+        self.plugin = DevicePlugin(cluster, node)
 
     async def register(self) -> None:
         """Create the node's objects, its cards in them."""

@@ -11,7 +11,7 @@ STOP_S: Final = 5.0
 TAIL_LINES: Final = 15
 
 
-class PartDied(Exception):
+class PartExited(Exception):
     """A part ended though nobody stopped it; the text has its last words."""
 
 
@@ -48,7 +48,7 @@ class Part:
         """
         code = await self._process.wait()
         lines = self._log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
-        raise PartDied("\n".join([f"the {self.name} ended by itself with code {code}; it said last:", *lines]))
+        raise PartExited("\n".join([f"the {self.name} ended by itself with code {code}; it said last:", *lines]))
 
     async def stop(self) -> None:
         """Ask it to stop; after a while, make it."""

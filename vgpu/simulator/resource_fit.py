@@ -13,7 +13,7 @@ from vgpu.simulator.api.pods import TERMINAL
 from vgpu.simulator.api.resources import Json
 
 
-def asked(pod: Json) -> dict[str, int]:
+def requested(pod: Json) -> dict[str, int]:
     """What a pod asks for of each extended resource: the larger of its init phase and its app phase."""
     sidecars: Counter[str] = Counter()
     apps: Counter[str] = Counter()
@@ -29,12 +29,12 @@ def asked(pod: Json) -> dict[str, int]:
     return {name: max(running[name], largest.get(name, 0)) for name in sorted(running.keys() | largest.keys())}
 
 
-def taken(pods: Iterable[Json], node: str) -> dict[str, int]:
+def requested_on(pods: Iterable[Json], node: str) -> dict[str, int]:
     """What the pods on a node ask for together, those that are over apart."""
     total: Counter[str] = Counter()
     for pod in pods:
         if pod["spec"].get("nodeName") == node and pod["status"]["phase"] not in TERMINAL:
-            total.update(asked(pod))
+            total.update(requested(pod))
     return dict(total)
 
 
@@ -50,7 +50,7 @@ def refusal(node: Json, wanted: Mapping[str, int], already: Mapping[str, int], i
     return ""
 
 
-def unavailable(refusals: Mapping[str, str]) -> str:
+def failure_message(refusals: Mapping[str, str]) -> str:
     """Say why no node is left, counting equal texts, as kube-scheduler's FailedScheduling does."""
     counted = sorted(f"{count} {text}" for text, count in Counter(refusals.values()).items())
     return f"0/{len(refusals)} nodes are available: {', '.join(counted)}."

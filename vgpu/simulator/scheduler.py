@@ -16,8 +16,8 @@ from vgpu.simulator import resource_fit, scheduling_status
 from vgpu.simulator.api import pods, resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json
-from vgpu.simulator.backoff import Queue
-from vgpu.simulator.extender_client import Extender, ExtenderError
+from vgpu.simulator.backoff import BackoffQueue
+from vgpu.simulator.extender_client import ExtenderClient, ExtenderError
 
 ROUND_S: Final = 0.25
 
@@ -34,16 +34,16 @@ class Profile:
     """
 
     name: str
-    extender: Extender | None = None
+    extender: ExtenderClient | None = None
     managed: AbstractSet[str] = frozenset()
     ignored: AbstractSet[str] = frozenset()
 
-    def extender_for(self, pod: Json) -> Extender | None:
+    def extender_for(self, pod: Json) -> ExtenderClient | None:
         """Return the extender where the pod is its business."""
-        return self.extender if resource_fit.asked(pod).keys() & self.managed else None
+        return self.extender if resource_fit.requested(pod).keys() & self.managed else None
 
 
-def vgpu_profile(extender: Extender) -> Profile:
+def vgpu_profile(extender: ExtenderClient) -> Profile:
     """Return the profile of our default install."""
     ours = frozenset((*names.USER_RESOURCES, *names.KUBELET_RESOURCES))
     return Profile(names.SCHEDULER, extender, managed=ours, ignored=ours)
@@ -62,7 +62,7 @@ class Scheduler:
     def __init__(self, cluster: Cluster, profile: Profile) -> None:
         self._cluster = cluster
         self._profile = profile
-        self._queue = Queue()
+        self._queue = BackoffQueue()
         self._assumed: dict[str, str] = {}  # nodes of the pods that are being bound, by UID
         self._binding: set[asyncio.Task[None]] = set()
 
@@ -107,16 +107,19 @@ class Scheduler:
             refusals |= {node: verdict.refused.get(node, "") for node in fitting}
             fitting = list(verdict.fitting)
         if not fitting:
-            return Unschedulable(resource_fit.unavailable(refusals))
+            return Unschedulable(resource_fit.failure_message(refusals))
         return await extender.best(pod, fitting) if extender is not None and len(fitting) > 1 else fitting[0]
 
     def _screen(self, pod: Json) -> dict[str, str]:
         """Why each node is out of the question; empty for those that are not."""
-        wanted, placed = resource_fit.asked(pod), [self._as_assumed(p) for p in self._cluster.store.objects(PODS.name)]
+        wanted, placed = (
+            resource_fit.requested(pod),
+            [self._as_assumed(p) for p in self._cluster.store.objects(PODS.name)],
+        )
         refusals = {}
         for node in self._cluster.store.objects(resources.NODES.name):
             name = node["metadata"]["name"]
-            taken = resource_fit.taken(placed, name)
+            taken = resource_fit.requested_on(placed, name)
             refusals[name] = resource_fit.refusal(node, wanted, taken, self._profile.ignored)
         return refusals
 
@@ -139,4 +142,4 @@ class Scheduler:
 
     async def _give_up(self, pod: Json, why: str) -> None:
         self._queue.pause(pod["metadata"]["uid"], self._cluster.now())
-        await scheduling_status.unscheduled(self._cluster, pod, why, component=self._profile.name)
+        await scheduling_status.mark_unschedulable(self._cluster, pod, why, component=self._profile.name)

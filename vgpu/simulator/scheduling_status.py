@@ -6,10 +6,10 @@ from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import EVENTS, Json, Target
 
 
-async def unscheduled(cluster: Cluster, pod: Json, why: str, *, component: str) -> None:
+async def mark_unschedulable(cluster: Cluster, pod: Json, why: str, *, component: str) -> None:
     """Tell it; a pod that is gone or has been bound meanwhile needs no telling."""
     current = cluster.find(pods.target(pod))
-    if current is None or current["spec"].get("nodeName") or why == reason(current):
+    if current is None or current["spec"].get("nodeName") or why == last_reason(current):
         return
     status = pods.with_condition(
         current["status"], "PodScheduled", "False", now=cluster.now(), reason="Unschedulable", message=why
@@ -22,7 +22,7 @@ async def unscheduled(cluster: Cluster, pod: Json, why: str, *, component: str) 
         return  # it went away while we wrote
 
 
-def reason(pod: Json) -> str:
+def last_reason(pod: Json) -> str:
     """Why a pod has no node yet, as its scheduler said last; empty where it never said."""
     conditions = pod["status"].get("conditions") or ()
     found = next((c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), None)

@@ -18,13 +18,13 @@ from vgpu.device import Node
 from vgpu.simulator import installation, nodes, ports, readiness, view
 from vgpu.simulator.api import server
 from vgpu.simulator.api.cluster import Cluster
-from vgpu.simulator.display import Screen
-from vgpu.simulator.extender_client import Extender
+from vgpu.simulator.display import Display
+from vgpu.simulator.extender_client import ExtenderClient
 from vgpu.simulator.kubelet import Kubelet
 from vgpu.simulator.processes import Part
 from vgpu.simulator.scheduler import Profile, Scheduler, vgpu_profile
 from vgpu.simulator.settings import DEFAULT_PORT, Settings
-from vgpu.simulator.workload import Arrivals
+from vgpu.simulator.workload import Workload
 
 READY_S: Final = 60.0
 FRAME_S: Final = 0.25
@@ -45,7 +45,7 @@ class Addresses:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class RunContext:
     """What a run gets from outside.
 
     Attributes:
@@ -60,12 +60,12 @@ class World:
     settings: Settings
     environment: Mapping[str, str]
     folder: Path
-    screen: Screen
+    display: Display
     announce: Callable[[Addresses], None]
     stop: asyncio.Event
 
 
-async def run(world: World, now: Callable[[], datetime], uid: Callable[[], str]) -> None:
+async def run(context: RunContext, now: Callable[[], datetime], uid: Callable[[], str]) -> None:
     """Run until told to stop.
 
     Raises:
@@ -73,7 +73,7 @@ async def run(world: World, now: Callable[[], datetime], uid: Callable[[], str])
         NotReady: they did not begin in time.
         PortTaken: the port asked for is not to be had.
     """
-    settings = world.settings
+    settings = context.settings
     extender_port = ports.choose(settings.asked_port, DEFAULT_PORT)
     webhook_port = ports.free()
     async with AsyncExitStack() as stack:
@@ -85,42 +85,42 @@ async def run(world: World, now: Callable[[], datetime], uid: Callable[[], str])
         kubelets = [Kubelet(cluster, node) for node in fleet]
         for kubelet in kubelets:
             await kubelet.register()
-        parts = await _start(world, at, stack)
+        parts = await _start(context, at, stack)
         session = await stack.enter_async_context(aiohttp.ClientSession())
         await _race(
-            world.stop.wait(),
+            context.stop.wait(),
             *(part.watch() for part in parts),
             *(kubelet.run() for kubelet in kubelets),
-            _play(world, at, cluster, fleet, session),
+            _simulate(context, at, cluster, fleet, session),
         )
 
 
-async def _start(world: World, at: Addresses, stack: AsyncExitStack) -> list[Part]:
+async def _start(context: RunContext, at: Addresses, stack: AsyncExitStack) -> list[Part]:
     """Start the real parts; the stack stops them."""
-    kubeconfig = world.folder / "kubeconfig"
+    kubeconfig = context.folder / "kubeconfig"
     installation.write_kubeconfig(kubeconfig, at.kubernetes)
     parts = []
     for name, url in (("extender", at.extender), ("webhook", at.webhook)):
         listen = url.partition("//")[2]
-        flags = ["--kubeconfig", str(kubeconfig), "--listen", listen, "--slice-mib", str(world.settings.slice_mib)]
-        part = await Part.start(name, flags, world.environment, world.folder / f"{name}.log")
+        flags = ["--kubeconfig", str(kubeconfig), "--listen", listen, "--slice-mib", str(context.settings.slice_mib)]
+        part = await Part.start(name, flags, context.environment, context.folder / f"{name}.log")
         stack.push_async_callback(part.stop)
         parts.append(part)
     return parts
 
 
-async def _play(
-    world: World, at: Addresses, cluster: Cluster, fleet: Sequence[Node], session: aiohttp.ClientSession
+async def _simulate(
+    context: RunContext, at: Addresses, cluster: Cluster, fleet: Sequence[Node], session: aiohttp.ClientSession
 ) -> None:
     """Wait for the parts, then let pods arrive, schedule and show them, for ever."""
     await _ready(at, cluster, session)
-    world.announce(at)
-    arrivals = Arrivals(cluster)
+    context.announce(at)
+    workload = Workload(cluster)
     await asyncio.gather(
-        Scheduler(cluster, vgpu_profile(Extender(session, at.extender))).run(),
+        Scheduler(cluster, vgpu_profile(ExtenderClient(session, at.extender))).run(),
         Scheduler(cluster, Profile(DEFAULT_SCHEDULER)).run(),
-        arrivals.run(world.settings.pods),
-        _draw(world.screen, lambda: view.look(cluster.store, fleet, arrivals.refused)),
+        workload.run(context.settings.pods),
+        _draw(context.display, lambda: view.view_of(cluster.store, fleet, workload.refused)),
     )
 
 
@@ -133,13 +133,13 @@ async def _ready(at: Addresses, cluster: Cluster, session: aiohttp.ClientSession
         raise NotReady(f"the parts are not ready after {READY_S:.0f} s") from None
 
 
-async def _draw(screen: Screen, look: Callable[[], view.Picture]) -> None:
+async def _draw(display: Display, look: Callable[[], view.View]) -> None:
     try:
         while True:
-            screen.show(look())
+            display.show(look())
             await asyncio.sleep(FRAME_S)
     finally:
-        screen.show(look())  # how things stood at the end
+        display.show(look())  # how things stood at the end
 
 
 async def _race(*runners: Coroutine[Any, Any, Any]) -> None:

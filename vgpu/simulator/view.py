@@ -11,7 +11,7 @@ from vgpu.simulator import card_usage, scheduling_status
 from vgpu.simulator.api.pods import TERMINAL
 from vgpu.simulator.api.resources import EVENTS, PODS, Json
 from vgpu.simulator.api.store import Store
-from vgpu.simulator.workload import Refused
+from vgpu.simulator.workload import RejectedPod
 
 WEBHOOK_PREFIX: Final = "denied the request: "
 
@@ -41,25 +41,25 @@ class PodRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class View:
     """Everything at one moment."""
 
     cards: tuple[CardRow, ...]
     pods: tuple[PodRow, ...]
 
 
-def look(store: Store, fleet: Iterable[Node], refused: Iterable[Refused]) -> Picture:
+def view_of(store: Store, fleet: Iterable[Node], refused: Iterable[RejectedPod]) -> View:
     """Take the picture of a cluster; pods in the order they came, those turned away last."""
     nodes = {node.name: node for node in fleet}
     pods = sorted(store.objects(PODS.name), key=lambda pod: (pod["metadata"]["creationTimestamp"], _name(pod)))
     details = _details(store)
     rows = [_pod(pod, nodes, details) for pod in pods]
-    turned_away = [PodRow(each.name, "", "Refused", "", each.why.rpartition(WEBHOOK_PREFIX)[2]) for each in refused]
+    rejected = [PodRow(each.name, "", "Refused", "", each.why.rpartition(WEBHOOK_PREFIX)[2]) for each in refused]
     cards = [row for node in nodes.values() for row in _cards(node, pods)]
-    return Picture(tuple(cards), (*rows, *turned_away))
+    return View(tuple(cards), (*rows, *rejected))
 
 
-def asks(pod: Json) -> str:
+def describe_request(pod: Json) -> str:
     """Say what a pod asks for: `8 GiB, 30 %`, `3 x 6 GiB, 80 %`, `1 whole card`."""
     wanted = request.parse(pod).request
     return "; ".join(map(_container, wanted.containers)) if wanted else ""
@@ -77,11 +77,11 @@ def _pod(pod: Json, nodes: Mapping[str, Node], details: Mapping[str, str]) -> Po
     phase = "Ending" if "deletionTimestamp" in pod["metadata"] else pod["status"]["phase"]
     waits = phase == "Pending" and not pod["spec"].get("nodeName")
     note = (
-        details.get(pod["metadata"]["uid"]) or scheduling_status.reason(pod)
+        details.get(pod["metadata"]["uid"]) or scheduling_status.last_reason(pod)
         if waits
         else pod["status"].get("message", "")
     )
-    return PodRow(_name(pod), asks(pod), phase, _where(pod, nodes), note)
+    return PodRow(_name(pod), describe_request(pod), phase, _where(pod, nodes), note)
 
 
 def _where(pod: Json, nodes: Mapping[str, Node]) -> str:

@@ -17,7 +17,7 @@ PAUSE_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PodTemplate:
     """A pod that somebody will create: its limits, annotations, and for how long it runs (0: for ever)."""
 
     name: str
@@ -36,45 +36,47 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RejectedPod:
     """A pod that admission turned away."""
 
     name: str
     why: str
 
 
-OF_EACH_KIND: Final = (
-    Wanted("notebook-a", {names.GPU_MEM: 8192, names.GPU_CORES: 30}),
-    Wanted("notebook-b", {names.GPU_MEM: 8192, names.GPU_CORES: 30}),
-    Wanted("inference", {names.GPU_MEM: 20480, names.GPU_CORES: 50}, {names.NODE_POLICY: "spread"}),
-    Wanted("three-cards", {names.GPU_MEM: 18432, names.GPU_CORES: 240, names.GPU: 3}),
-    Wanted("whole-card", {names.GPU: 1}),
-    Wanted("typo", {names.GPU_MEM: "16Gi"}),
-    Wanted("from-volcano", {"volcano.sh/vgpu-memory": 10240, "volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-cores": 20}),
-    Wanted("background", {names.GPU_MEM: 4096}, {names.COMPUTE_POLICY: "best-effort"}),
-    Wanted("too-large", {names.GPU_MEM: 200_000}),
+FIRST_PODS: Final = (
+    PodTemplate("notebook-a", {names.GPU_MEM: 8192, names.GPU_CORES: 30}),
+    PodTemplate("notebook-b", {names.GPU_MEM: 8192, names.GPU_CORES: 30}),
+    PodTemplate("inference", {names.GPU_MEM: 20480, names.GPU_CORES: 50}, {names.NODE_POLICY: "spread"}),
+    PodTemplate("three-cards", {names.GPU_MEM: 18432, names.GPU_CORES: 240, names.GPU: 3}),
+    PodTemplate("whole-card", {names.GPU: 1}),
+    PodTemplate("typo", {names.GPU_MEM: "16Gi"}),
+    PodTemplate(
+        "from-volcano", {"volcano.sh/vgpu-memory": 10240, "volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-cores": 20}
+    ),
+    PodTemplate("background", {names.GPU_MEM: 4096}, {names.COMPUTE_POLICY: "best-effort"}),
+    PodTemplate("too-large", {names.GPU_MEM: 200_000}),
 )
-COME_AND_GO: Final = (
-    Wanted("batch", {names.GPU_MEM: 16384, names.GPU_CORES: 25}, runs_s=30),
-    Wanted("sweep", {names.GPU_MEM: 6144, names.GPU_CORES: 10}, {names.GPU_POLICY: "spread"}, runs_s=45),
-    Wanted("eval", {names.GPU_MEM: 24576, names.GPU_CORES: 60}, runs_s=20),
+BATCH_PODS: Final = (
+    PodTemplate("batch", {names.GPU_MEM: 16384, names.GPU_CORES: 25}, runs_s=30),
+    PodTemplate("sweep", {names.GPU_MEM: 6144, names.GPU_CORES: 10}, {names.GPU_POLICY: "spread"}, runs_s=45),
+    PodTemplate("eval", {names.GPU_MEM: 24576, names.GPU_CORES: 60}, runs_s=20),
 )
 
 
 def manifests(count: int) -> Iterator[Json]:
     """Manifests of `count` pods: one of each kind, then those that come and go."""
-    yield from (wanted.manifest() for wanted in OF_EACH_KIND[:count])
-    for number, wanted in enumerate(islice(cycle(COME_AND_GO), max(0, count - len(OF_EACH_KIND))), 1):
+    yield from (wanted.manifest() for wanted in FIRST_PODS[:count])
+    for number, wanted in enumerate(islice(cycle(BATCH_PODS), max(0, count - len(FIRST_PODS))), 1):
         yield wanted.manifest(f"{wanted.name}-{number}")
 
 
-class Arrivals:
+class Workload:
     """Creates pods one by one and remembers those that were turned away."""
 
     def __init__(self, cluster: Cluster, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._cluster = cluster
         self._sleep = sleep
-        self.refused: list[Refused] = []
+        self.refused: list[RejectedPod] = []
 
     async def run(self, count: int) -> None:
         """Let `count` pods arrive."""
@@ -87,4 +89,4 @@ class Arrivals:
         try:
             await self._cluster.create(Target(PODS, NAMESPACE), manifest)
         except KubernetesError as error:
-            self.refused.append(Refused(manifest["metadata"]["name"], error.message))
+            self.refused.append(RejectedPod(manifest["metadata"]["name"], error.message))

@@ -222,7 +222,7 @@ async def test_a_watch_ends_after_its_time_with_a_bookmark(http: httpx.AsyncClie
     assert [event["type"] for event in found] == ["BOOKMARK"]
 
 
-class Picture:
+class View:
     """What a reflector shows, by name."""
 
     def __init__(self) -> None:
@@ -255,7 +255,7 @@ async def client(url: str, tmp_path: Any) -> AsyncIterator[Client]:
 
 
 async def test_our_reflector_keeps_its_picture_true(client: Client, cluster: Cluster) -> None:
-    picture = Picture()
+    picture = View()
     running = asyncio.create_task(reflector.Reflector(client, "/api/v1/pods", picture).run())
     for n in range(3):
         await client.post(PODS, pod(f"p{n}"))

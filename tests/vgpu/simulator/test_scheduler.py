@@ -20,7 +20,7 @@ from vgpu.simulator import scheduling_status
 from vgpu.simulator.api import http_server, resources, server
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import EVENTS, PODS, Json, Target
-from vgpu.simulator.extender_client import Extender, ExtenderError
+from vgpu.simulator.extender_client import ExtenderClient, ExtenderError
 from vgpu.simulator.scheduler import Profile, Scheduler, vgpu_profile
 
 NODES = ["n1", "n2", "n3"]
@@ -68,10 +68,10 @@ async def fake(cluster: Cluster) -> FakeExtender:
 
 
 @pytest.fixture
-async def extender(fake: FakeExtender) -> AsyncIterator[Extender]:
+async def extender(fake: FakeExtender) -> AsyncIterator[ExtenderClient]:
     app = Starlette(routes=[Route("/{verb}", fake.endpoint, methods=["POST"])])
     async with http_server.serve(app) as port, aiohttp.ClientSession() as session:
-        yield Extender(session, f"http://127.0.0.1:{port}", timeout_s=1)
+        yield ExtenderClient(session, f"http://127.0.0.1:{port}", timeout_s=1)
 
 
 @asynccontextmanager
@@ -100,7 +100,7 @@ def node(cluster: Cluster, pod: Target) -> str:
 
 
 async def test_a_pod_goes_where_the_extender_scores_highest(
-    cluster: Cluster, fake: FakeExtender, extender: Extender
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     pod = await create(cluster, "a")
     async with running(cluster, vgpu_profile(extender)):
@@ -113,13 +113,13 @@ async def test_a_pod_goes_where_the_extender_scores_highest(
     assert fake.calls[2][1] == {"PodName": "a", "PodNamespace": "default", "PodUID": uid, "Node": "n3"}
 
 
-def screening_profile(extender: Extender) -> Profile:
+def screening_profile(extender: ExtenderClient) -> Profile:
     """A cluster whose own scheduler was extended, and still screens by slices."""
     return replace(vgpu_profile(extender), ignored=frozenset(names.USER_RESOURCES))
 
 
 async def test_only_what_is_left_of_the_screening_is_asked_about_and_one_node_needs_no_scores(
-    cluster: Cluster, fake: FakeExtender, extender: Extender
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     for name in ("n1", "n3"):
         status = {"allocatable": {names.SLICE: "3"}}
@@ -131,7 +131,7 @@ async def test_only_what_is_left_of_the_screening_is_asked_about_and_one_node_ne
 
 
 async def test_a_pod_that_fits_nowhere_is_told_why_and_tried_again(
-    cluster: Cluster, fake: FakeExtender, extender: Extender
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     refused = {"n1": "CardTooSmall: x", "n2": "CardTooSmall: x"}
     fake.answers["filter"] = {
@@ -142,27 +142,29 @@ async def test_a_pod_that_fits_nowhere_is_told_why_and_tried_again(
     pod = await create(cluster, "a")
     why = "0/3 nodes are available: 1 PluginAway: y, 2 CardTooSmall: x."
     async with running(cluster, vgpu_profile(extender)):
-        await until(lambda: scheduling_status.reason(cluster.get(pod)) == why)
+        await until(lambda: scheduling_status.last_reason(cluster.get(pod)) == why)
         await until(lambda: len(fake.calls) > 1)
         events = cluster.store.objects(EVENTS.name)
         assert [(event["reason"], event["message"]) for event in events] == [("FailedScheduling", why)]
         fake.answers.clear()
         await until(lambda: node(cluster, pod))
-    assert scheduling_status.reason(cluster.get(pod)) == ""
+    assert scheduling_status.last_reason(cluster.get(pod)) == ""
 
 
 async def test_a_pod_whose_binding_failed_is_tried_again(
-    cluster: Cluster, fake: FakeExtender, extender: Extender
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     fake.answers["bind"] = {"Error": "NotLeader: not me"}
     pod = await create(cluster, "a")
     async with running(cluster, vgpu_profile(extender)):
-        await until(lambda: "NotLeader" in scheduling_status.reason(cluster.get(pod)))
+        await until(lambda: "NotLeader" in scheduling_status.last_reason(cluster.get(pod)))
         fake.answers.clear()
         await until(lambda: node(cluster, pod))
 
 
-async def test_slices_of_pods_being_bound_are_taken(cluster: Cluster, fake: FakeExtender, extender: Extender) -> None:
+async def test_slices_of_pods_being_bound_are_taken(
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+) -> None:
     """A slow Binding must not let the next pods through the screening."""
     free = asyncio.Event()
 
@@ -173,13 +175,15 @@ async def test_slices_of_pods_being_bound_are_taken(cluster: Cluster, fake: Fake
     fake.answers["bind"] = slowly
     pods = [await create(cluster, name, slices=60) for name in "abcd"]
     async with running(cluster, screening_profile(extender)):
-        await until(lambda: "3 Insufficient" in scheduling_status.reason(cluster.get(pods[3])))
+        await until(lambda: "3 Insufficient" in scheduling_status.last_reason(cluster.get(pods[3])))
         free.set()
         await until(lambda: all(node(cluster, pod) for pod in pods[:3]))
     assert sorted(node(cluster, pod) for pod in pods[:3]) == NODES
 
 
-async def test_other_pods_never_reach_the_extender(cluster: Cluster, fake: FakeExtender, extender: Extender) -> None:
+async def test_other_pods_never_reach_the_extender(
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+) -> None:
     plain = await create(cluster, "a", slices=0)
     foreign = await create(cluster, "b", slices=0, scheduler="default-scheduler")
     async with running(cluster, vgpu_profile(extender)):
@@ -192,8 +196,8 @@ async def test_a_scheduler_without_an_extender_does_not_know_gpu_memory(cluster:
     assert fake.calls == []
     pod = await create(cluster, "a", scheduler="default-scheduler")
     async with running(cluster, Profile("default-scheduler")):
-        await until(lambda: scheduling_status.reason(cluster.get(pod)))
-    assert scheduling_status.reason(cluster.get(pod)) == "0/3 nodes are available: 3 Insufficient vgpu.io/gpu-mem."
+        await until(lambda: scheduling_status.last_reason(cluster.get(pod)))
+    assert scheduling_status.last_reason(cluster.get(pod)) == "0/3 nodes are available: 3 Insufficient vgpu.io/gpu-mem."
 
 
 @pytest.mark.parametrize(
@@ -206,14 +210,14 @@ async def test_a_scheduler_without_an_extender_does_not_know_gpu_memory(cluster:
     ],
 )
 async def test_answers_against_the_protocol_are_errors(
-    fake: FakeExtender, extender: Extender, answer: Any, says: str
+    fake: FakeExtender, extender: ExtenderClient, answer: Any, says: str
 ) -> None:
     fake.answers["filter"] = answer
     with pytest.raises(ExtenderError, match=says):
         await extender.filter({}, NODES)
 
 
-async def test_scores_that_are_no_whole_numbers_are_dropped(fake: FakeExtender, extender: Extender) -> None:
+async def test_scores_that_are_no_whole_numbers_are_dropped(fake: FakeExtender, extender: ExtenderClient) -> None:
     """As Go's decoder does it: one float, and all scores are lost."""
     fake.answers["prioritize"] = [{"Host": "n1", "Score": 1}, {"Host": "n3", "Score": 9.5}]
     assert await extender.best({}, ["n2", "n1", "n3"]) == "n2"
@@ -223,4 +227,4 @@ async def test_nobody_there_is_an_error(fake: FakeExtender) -> None:
     assert fake.calls == []
     async with aiohttp.ClientSession() as session:
         with pytest.raises(ExtenderError, match="filter: "):
-            await Extender(session, "http://127.0.0.1:1").filter({}, NODES)
+            await ExtenderClient(session, "http://127.0.0.1:1").filter({}, NODES)

@@ -46,9 +46,9 @@ def test_a_list_and_the_events_after_it_make_the_later_list(
     start = store.version
     for write in after:
         apply(store, write)
-    wish = watch.Wish(Target(PODS), matches, start, bookmarks=False, initial_end=False, timeout_s=1)
+    request = watch.WatchRequest(Target(PODS), matches, start, bookmarks=False, initial_end=False, timeout_s=1)
     for change in store.since(PODS.name, start):
-        match watch.seen(change, wish):
+        match watch.seen(change, request):
             case "ADDED", obj:
                 assert seen.setdefault(obj["metadata"]["name"], obj) is obj
             case "MODIFIED", obj:
@@ -95,8 +95,10 @@ async def test_waiting_for_what_has_happened_already_ends_at_once() -> None:
 
 async def test_a_watch_tells_every_change_once_whatever_happens_elsewhere() -> None:
     store = Store()
-    wish = watch.Wish(Target(PODS), lambda _: True, store.version, bookmarks=False, initial_end=False, timeout_s=30)
-    lines = watch.lines(store, wish, asyncio.get_running_loop().time)
+    request = watch.WatchRequest(
+        Target(PODS), lambda _: True, store.version, bookmarks=False, initial_end=False, timeout_s=30
+    )
+    lines = watch.lines(store, request, asyncio.get_running_loop().time)
     seen = []
     async with asyncio.timeout(30):
         for name in "abc":

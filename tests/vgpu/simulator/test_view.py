@@ -9,8 +9,8 @@ from vgpu.simulator import display, nodes, view
 from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json, Target
-from vgpu.simulator.view import CardRow, Picture, PodRow
-from vgpu.simulator.workload import OF_EACH_KIND, Arrivals, Refused, manifests
+from vgpu.simulator.view import CardRow, PodRow, View
+from vgpu.simulator.workload import FIRST_PODS, RejectedPod, Workload, manifests
 
 FLEET = nodes.fleet(1, 2, 80 * 1024, 256)
 FIRST, SECOND = (card.uuid for card in FLEET[0].cards)
@@ -32,8 +32,8 @@ async def test_a_picture_shows_cards_tenants_and_why_others_wait(cluster: Cluste
     event = {"involvedObject": {"uid": cluster.get(Target(PODS, "default", "waits"))["metadata"]["uid"]}}
     said = {"source": {"component": "vgpu-extender"}, "message": "needs 6 GiB on 2 cards; ..."}
     await cluster.create(Target(resources.EVENTS, "default"), {"metadata": {"name": "e"}, **event, **said})
-    denied = Refused("typo", 'admission webhook "v" denied the request: 16Gi is no number')
-    seen = view.look(cluster.store, FLEET, [denied])
+    denied = RejectedPod("typo", 'admission webhook "v" denied the request: 16Gi is no number')
+    seen = view.view_of(cluster.store, FLEET, [denied])
     assert seen.cards == (
         CardRow("node-1", 0, 81920, 8192, 30, is_whole=False, tenants=("share",)),
         CardRow("node-1", 1, 81920, 81920, 100, is_whole=True, tenants=("whole",)),
@@ -46,7 +46,7 @@ async def test_a_picture_shows_cards_tenants_and_why_others_wait(cluster: Cluste
     )
 
 
-def rendered(seen: Picture, width: int) -> str:
+def rendered(seen: View, width: int) -> str:
     console = Console(width=width, height=30, force_terminal=True, color_system=None, record=True)
     with console.capture() as shown:
         console.print(display.cards_table(seen.cards), display.pods_table(seen.pods))
@@ -60,7 +60,7 @@ POD = PodRow("share", "8 GiB, 30 %", "Running", "node-1 card 0", "")
 @pytest.mark.parametrize("width", [80, 150])
 def test_tables_show_what_matters_at_any_width(width: int) -> None:
     note = "spec.containers[main].resources: " + "long " * 40
-    shown = rendered(Picture((CARD,), (POD, PodRow("typo", "", "Refused", "", note))), width)
+    shown = rendered(View((CARD,), (POD, PodRow("typo", "", "Refused", "", note))), width)
     for word in ("8 GiB of 80 GiB", "30 %", "share", "Running", "node-1 card 0", "spec.containers["):
         assert word in shown
     assert max(map(len, shown.splitlines())) <= width
@@ -68,8 +68,8 @@ def test_tables_show_what_matters_at_any_width(width: int) -> None:
 
 def test_lines_say_what_changed_and_nothing_else() -> None:
     empty = replace(CARD, used_mib=0, cores=0, tenants=())
-    first, second = Picture((empty,), ()), Picture((CARD,), (POD,))
-    assert list(display.changes(Picture((), ()), first)) == []
+    first, second = View((empty,), ()), View((CARD,), (POD,))
+    assert list(display.changes(View((), ()), first)) == []
     assert list(display.changes(first, second)) == [
         "pod share: Running on node-1 card 0 (8 GiB, 30 %)",
         "card node-1/0: 8 GiB of 80 GiB, 30 %: share",
@@ -84,11 +84,11 @@ async def test_arrivals_remember_who_was_turned_away(cluster: Cluster) -> None:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    arrivals = Arrivals(cluster, sleep)
-    await put(cluster, OF_EACH_KIND[1].name, {})
-    await arrivals.run(3)
-    assert [each.name for each in arrivals.refused] == [OF_EACH_KIND[1].name]
-    assert "already exists" in arrivals.refused[0].why
+    workload = Workload(cluster, sleep)
+    await put(cluster, FIRST_PODS[1].name, {})
+    await workload.run(3)
+    assert [each.name for each in workload.refused] == [FIRST_PODS[1].name]
+    assert "already exists" in workload.refused[0].why
     assert len(cluster.store.objects(PODS.name)) == 3
     assert pauses == [1, 1, 1]
 

@@ -63,7 +63,7 @@ class _Api:
             raise KubernetesError(404, "NotFound", f"the simulator knows no subresource {target.subresource}")
         if query.get("watch") in ("1", "true"):
             clock = asyncio.get_running_loop().time
-            events = watch.lines(self._cluster.store, _wish(target, matches, query), clock)
+            events = watch.lines(self._cluster.store, _watch_request(target, matches, query), clock)
             return StreamingResponse(events, media_type="application/json")
         return _json(self._page(target, matches, query))
 
@@ -114,11 +114,11 @@ class _Api:
         return wire.page(target, items, version, _integer(query.get("limit")), after)
 
 
-def _wish(target: Target, matches: selectors.Matches, query: Mapping[str, str]) -> watch.Wish:
+def _watch_request(target: Target, matches: selectors.Matches, query: Mapping[str, str]) -> watch.WatchRequest:
     version = query.get("resourceVersion", "")
     initial = query.get("sendInitialEvents") == "true"
     bookmarks = query.get("allowWatchBookmarks") in ("1", "true")
-    return watch.Wish(
+    return watch.WatchRequest(
         target=target,
         matches=matches,
         version=None if initial or version in ("", "0") else _integer(version),

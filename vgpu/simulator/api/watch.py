@@ -19,7 +19,7 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class WatchRequest:
     """What a watcher asks for.
 
     Attributes:
@@ -39,45 +39,45 @@ class Wish:
     timeout_s: float
 
 
-async def lines(store: Store, wish: Wish, clock: Callable[[], float]) -> AsyncIterator[bytes]:
+async def lines(store: Store, request: WatchRequest, clock: Callable[[], float]) -> AsyncIterator[bytes]:
     """Yield events until the time is over, the store is closed, or the watcher has fallen behind (an ERROR event).
 
     `clock` gives monotonic seconds.
     """
-    version, end = wish.version, clock() + wish.timeout_s
+    version, end = request.version, clock() + request.timeout_s
     if version is None:
-        version, first = store.version, _initial(store, wish)
+        version, first = store.version, _initial(store, request)
         for line in first:
             yield line
     try:
         while not store.closed and (left := end - clock()) > 0:
-            changes, version = store.since(wish.target.resource.name, version), store.version
-            for event in filter(None, (seen(change, wish) for change in changes)):
+            changes, version = store.since(request.target.resource.name, version), store.version
+            for event in filter(None, (seen(change, request) for change in changes)):
                 yield _line(*event)
             if not changes:
-                await store.wait(wish.target.resource.name, version, min(BOOKMARK_S, left))
-                for line in _bookmarks(wish, version):
+                await store.wait(request.target.resource.name, version, min(BOOKMARK_S, left))
+                for line in _bookmarks(request, version):
                     yield line
     except TooOld as error:
         yield _line("ERROR", wire.failure(error))
 
 
-def _initial(store: Store, wish: Wish) -> list[bytes]:
-    objects = store.objects(wish.target.resource.name, wish.target.namespace)
-    found = [_line("ADDED", obj) for obj in objects if wish.matches(obj)]
-    if wish.initial_end:
-        marked = _bookmark(wish.target, store.version)
+def _initial(store: Store, request: WatchRequest) -> list[bytes]:
+    objects = store.objects(request.target.resource.name, request.target.namespace)
+    found = [_line("ADDED", obj) for obj in objects if request.matches(obj)]
+    if request.initial_end:
+        marked = _bookmark(request.target, store.version)
         marked["metadata"]["annotations"] = {INITIAL_EVENTS_END: "true"}
         found.append(_line("BOOKMARK", marked))
     return found
 
 
-def seen(change: Change, wish: Wish) -> tuple[str, Json] | None:
+def seen(change: Change, request: WatchRequest) -> tuple[str, Json] | None:
     """What a change looks like from inside the selection: what leaves it is deleted, what enters it added."""
-    if wish.target.namespace not in ("", change.key[0]):
+    if request.target.namespace not in ("", change.key[0]):
         return None
-    before = change.before is not None and wish.matches(change.before)
-    after = change.after is not None and wish.matches(change.after)
+    before = change.before is not None and request.matches(change.before)
+    after = change.after is not None and request.matches(change.after)
     match before, after:
         case True, True:
             return "MODIFIED", change.last
@@ -95,8 +95,8 @@ def _stamped(change: Change) -> Json:
     return {**before, "metadata": {**before["metadata"], "resourceVersion": str(change.version)}}
 
 
-def _bookmarks(wish: Wish, version: int) -> list[bytes]:
-    return [_line("BOOKMARK", _bookmark(wish.target, version))] if wish.bookmarks else []
+def _bookmarks(request: WatchRequest, version: int) -> list[bytes]:
+    return [_line("BOOKMARK", _bookmark(request.target, version))] if request.bookmarks else []
 
 
 def _bookmark(target: Target, version: int) -> Json:
