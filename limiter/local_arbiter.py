@@ -1,47 +1,49 @@
-"""A user's arbiter, which hands out turns on the cards: started when somebody needs it, and alone.
+"""The arbiter of one user's programs without Kubernetes: it hands out turns on the cards, and is started on demand.
 
-It holds the lock `<state>/arbiter.lock` for its whole life without knowing of it: the descriptor was open when it was
-started. It gives up by itself when no allocation has been there for a while. Without it limits hold all the same, but
-programs on one card are not kept apart in time.
+At most one arbiter serves a state directory: it inherits the open descriptor of `<state>/arbiter.lock`, whose lock it
+holds for its whole life. It exits by itself when there has been no allocation for a while. Without an arbiter limits
+are still enforced, but programs on one card are not kept apart in time.
 """
 
 import fcntl
 import logging
 import os
 import subprocess
-import time
 from pathlib import Path
 from typing import Final
 
 import limiter
 from limiter import LimiterError, local_state
+from limiter.host import Host
 
 _LOCK: Final = "arbiter.lock"
 _LOG: Final = "arbiter.log"
 _IDLE_EXIT_S: Final = 10
 _MAX_LOG: Final = 1 << 20  # bytes
-_TRIES_S: Final = (0.1, 0.4, 1.5)  # one that is there may be about to give up, or the machine busy
-_LOOK_S: Final = 0.002
-# Neither our child, whom somebody would have to wait for, nor of our terminal's session.
-_DETACHED: Final = ("/bin/sh", "-c", '"$@" &', "sh")
+_TIMEOUTS_S: Final = (0.1, 0.4, 1.5)  # for the socket, after each start: a running arbiter may be about to exit
+_POLL_S: Final = 0.002
+_DETACHED: Final = ("/bin/sh", "-c", '"$@" &', "sh")  # neither our child, nor in our terminal's session
 
 log = logging.getLogger(__name__)
 
 
-def await_socket(folder: Path) -> bool:
-    """Have an arbiter listen for an allocation's programs; whether one does. That none can be had is logged."""
+def await_socket(folder: Path, host: Host) -> bool:
+    """Start an arbiter if there is none and wait for an allocation's socket; return whether it is there.
+
+    That there is no arbiter is logged.
+    """
     home, socket = folder.parents[1], local_state.socket_of(folder)
-    for within_s in _TRIES_S:
-        if not keep(home):
+    for timeout_s in _TIMEOUTS_S:
+        if not ensure_running(home):
             break
-        if _appears(socket, within_s):
+        if host.wait_until(socket.exists, timeout_s=timeout_s, period_s=_POLL_S):
             return True
     log.warning("vgpu: no arbiter: programs on one card are not kept apart in time; see %s", home / _LOG)
     return False
 
 
-def keep(home: Path) -> bool:
-    """Start an arbiter for a state directory that has none; whether there is one. May be called at any time."""
+def ensure_running(home: Path) -> bool:
+    """Start an arbiter for a state directory that has none; return whether there is one now. Idempotent."""
     try:
         program = limiter.arbiter_path()
         lock = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
@@ -75,12 +77,3 @@ def _start(program: Path, home: Path, lock: int) -> None:
             start_new_session=True,
             check=False,
         )
-
-
-def _appears(path: Path, within_s: float) -> bool:
-    until = time.monotonic() + within_s
-    while not path.exists():
-        if time.monotonic() > until:
-            return False
-        time.sleep(_LOOK_S)
-    return True

@@ -1,28 +1,27 @@
-"""Where the limits of programs without Kubernetes lie: a directory for each user, laid out as a node's.
+"""The state directory of programs without Kubernetes: one for each user, laid out as a node's.
 
-    <state>/lock                        held while allocations come and go
+    <state>/lock                        held while allocations are created and removed
     <state>/arbiter.lock, arbiter.log   the user's arbiter, see `limiter.local_arbiter`
     <state>/allocations/<id>/           limits, region, arbiter/; command, for people
-    <state>/allocations/<id>/owner      locked while whoever made the allocation lives: the kernel lets go of it
+    <state>/allocations/<id>/owner      locked by the process that created the allocation, as long as that lives
 
-It lies in a directory that everybody may write, so it is used only where it is surely this user's own.
+The directory lies where every user may create files, so it is used only where it certainly belongs to this user.
 """
 
 import contextlib
 import fcntl
 import os
-import secrets
 import shlex
 import shutil
 import stat
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from limiter import LimiterError
+from limiter.host import Host
 from vgpu import limits, region
 from vgpu.limits import Limits
 
@@ -31,46 +30,47 @@ ALLOCATIONS: Final = "allocations"
 COMMAND: Final = "command"
 OWNER: Final = "owner"
 
-_FRESH: Final = "fresh"  # allocations in the making, which whoever watches the others shall not see
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - what is found there is checked
-_LOCK_WAIT_S: Final = 5.0
-_LOOK_S: Final = 0.005
+_FRESH: Final = "fresh"  # allocations that are being created, which readers of `allocations` must not see
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the owner and mode of what is found there are checked
+_LOCK_TIMEOUT_S: Final = 5.0
+_LOCK_POLL_S: Final = 0.005
 _MAX_SOCKET: Final = 107  # characters, of unix(7)'s sun_path
+_MAX_ID: Final = 8  # characters
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What one program runs under, with all its children; `owner` is the descriptor that keeps it."""
+    """The files of one program and its children. `owner` is the file descriptor whose lock keeps them."""
 
     folder: Path
     owner: int
 
     def remove(self) -> None:
-        """Remove its files: when the program has ended."""
+        """Remove the files; call it when the program has ended."""
         shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self.owner)
 
 
-def place(env: Mapping[str, str]) -> Path:
-    """Return where this user's state directory is, or would be: `VGPU_STATE_DIR`, else in shared memory."""
+def state_directory(env: Mapping[str, str]) -> Path:
+    """Return this user's state directory, which may not exist: `VGPU_STATE_DIR`, or a directory in shared memory."""
     if chosen := env.get(STATE_ENV):
         return Path(chosen).absolute()
     return shared_memory() / f"vgpu-{os.geteuid()}"
 
 
 def shared_memory() -> Path:
-    """Return the directory for files that processes share; an ordinary one for temporary files where it is lacking."""
+    """Return the directory for files that processes share; the one for temporary files where there is no /dev/shm."""
     return _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def ensure(state: Path) -> None:
-    """Make the directory where it is not there. Raises LimiterError where it cannot be had, or may not be trusted."""
-    if len(str(socket_of(state / ALLOCATIONS / secrets.token_hex(4)))) > _MAX_SOCKET:
+    """Create the directory where it does not exist. Raises LimiterError where it cannot be created or trusted."""
+    if len(str(socket_of(state / ALLOCATIONS / ("x" * _MAX_ID)))) > _MAX_SOCKET:
         raise LimiterError(f"{state}: too long a path for sockets below it; set {STATE_ENV} to a shorter one")
     try:
         state.mkdir(mode=0o700, exist_ok=True)
-        if found := doubt(state):
+        if found := distrust(state):
             raise LimiterError(f"{state} {found}: remove it, or set {STATE_ENV} to a directory of your own")
         for name in (ALLOCATIONS, _FRESH):
             (state / name).mkdir(mode=0o700, exist_ok=True)
@@ -78,8 +78,8 @@ def ensure(state: Path) -> None:
         raise LimiterError(f"{state}: {error.strerror}; {STATE_ENV} can name another directory") from error
 
 
-def doubt(state: Path) -> str:
-    """Say why a directory is not surely this user's own, empty for no reason. Raises OSError where nothing is there."""
+def distrust(state: Path) -> str:
+    """Return why a directory may not be this user's own, empty where it is. Raises OSError where there is none."""
     status = state.lstat()
     if not stat.S_ISDIR(status.st_mode):
         return "is no directory"
@@ -88,25 +88,26 @@ def doubt(state: Path) -> str:
     return "may be written by others" if status.st_mode & _OTHERS_WRITE else ""
 
 
-def add(state: Path, wanted: Limits, command: Sequence[str]) -> Allocation:
-    """Make an allocation, this process's until it ends; those whose owners have ended without a word go first.
+def add(state: Path, wanted: Limits, command: Sequence[str], host: Host) -> Allocation:
+    """Create an allocation, which this process owns until it ends; remove those whose owners have ended.
 
-    Raises LimiterError where the files cannot be written, or another process holds the lock and does not go on.
+    Raises LimiterError where the files cannot be written, or another process holds the lock for 5 s.
     """
     try:
-        with _locked(state / "lock"):
+        with _locked(state / "lock", host):
             for folder in (*(state / ALLOCATIONS).iterdir(), *(state / _FRESH).iterdir()):
                 if not is_owned(folder):
                     shutil.rmtree(folder, ignore_errors=True)
-            return _make(state, wanted, command)
+            return _create(state, wanted, command, host.new_id())
     except OSError as error:
         raise LimiterError(f"{state}: {error.strerror}") from error
 
 
-def fill(folder: Path, wanted: Limits) -> None:
+def write_allocation(folder: Path, wanted: Limits) -> None:
     """Write what the limiter in a program reads: `limits`, a fresh `region`, and an empty `arbiter/`.
 
-    The region's space is taken at once, so that no program is killed later for want of a page. Raises OSError.
+    The region's space is allocated at once, so that no program is killed later because shared memory is full. Raises
+    OSError.
     """
     (folder / "limits").write_bytes(limits.encode(wanted))
     with (folder / "region").open("wb") as file:
@@ -117,12 +118,12 @@ def fill(folder: Path, wanted: Limits) -> None:
 
 
 def socket_of(folder: Path) -> Path:
-    """Return where the arbiter listens for the programs of an allocation."""
+    """Return the socket on which the arbiter serves the programs of an allocation."""
     return folder / "arbiter" / "socket"
 
 
 def is_owned(folder: Path) -> bool:
-    """Whether the process that made an allocation lives."""
+    """Whether the process that created an allocation lives."""
     try:
         owner = os.open(folder / OWNER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -136,15 +137,14 @@ def is_owned(folder: Path) -> bool:
     return False
 
 
-def _make(state: Path, wanted: Limits, command: Sequence[str]) -> Allocation:
-    """Make it aside and move it in: whoever sees it finds all of it."""
-    name = secrets.token_hex(4)
+def _create(state: Path, wanted: Limits, command: Sequence[str], name: str) -> Allocation:
+    """Create an allocation in `fresh` and rename it, so that no reader sees a part of it."""
     fresh = state / _FRESH / name
     fresh.mkdir(mode=0o700)
     made = Allocation(fresh, os.open(fresh / OWNER, os.O_RDONLY | os.O_CREAT, 0o600))
     try:
         fcntl.flock(made.owner, fcntl.LOCK_EX)
-        fill(fresh, wanted)
+        write_allocation(fresh, wanted)
         (fresh / COMMAND).write_text(shlex.join(command))
         return replace(made, folder=fresh.rename(state / ALLOCATIONS / name))
     except OSError:
@@ -153,16 +153,17 @@ def _make(state: Path, wanted: Limits, command: Sequence[str]) -> Allocation:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that others hold for moments only; one that is stopped meanwhile is not waited for without end."""
-    until = time.monotonic() + _LOCK_WAIT_S
+def _locked(path: Path, host: Host) -> Iterator[None]:
+    """Hold the lock. Others hold it for moments only; a stopped process that holds it is not waited for forever."""
     with path.open("w") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise LimiterError(f"{path} is held by another process that does not go on") from None
-                time.sleep(_LOOK_S)
+        if not host.wait_until(lambda: _try_lock(file), timeout_s=_LOCK_TIMEOUT_S, period_s=_LOCK_POLL_S):
+            raise LimiterError(f"{path} is held by another process that does not go on")
         yield
+
+
+def _try_lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -89,7 +89,7 @@ class Node:
         The container has all memory of the card, so that nothing but its time is limited.
         """
         wanted = launch.parse(None, cores, policy, priority=priority)
-        self._allocations.append(local_state.add(self._home, wanted, ["benchmark"]))
+        self._allocations.append(local_state.add(self._home, wanted, ["benchmark"], limiter.this_host()))
         folder = self._allocations[-1].folder
         until = time.monotonic() + SOCKET_S
         while not local_state.socket_of(folder).exists():

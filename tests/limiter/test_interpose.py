@@ -112,7 +112,7 @@ def test_a_script_is_not_started_with_limits_that_cannot_be_read(world: World) -
 
 
 def test_a_command_s_processes_share_the_limits(world: World) -> None:
-    with launch.environment("64MiB", None, "fixed", world.environment()) as env:
+    with limiter.environment("64MiB", None, "fixed", world.environment()) as env:
         folder = Path(env["VGPU_REGION_FILE"]).parent
         hold = subprocess.Popen([str(world.bin / "gpuprobe"), "--hold", "0", "alloc", "40"], env=env, stdout=-1)
         assert hold.stdout is not None
@@ -127,7 +127,7 @@ def test_a_command_s_processes_share_the_limits(world: World) -> None:
 
 def test_what_was_preloaded_before_stays() -> None:
     base = {"LD_PRELOAD": "/lib/libjemalloc.so", "HOME": "/", "VGPU_STATE_DIR": os.environ["VGPU_STATE_DIR"]}
-    with launch.environment("1GiB", 30, "burst", base) as env:
+    with limiter.environment("1GiB", 30, "burst", base) as env:
         assert env["LD_PRELOAD"] == f"/lib/libjemalloc.so:{limiter.library_path()}"
         assert env["HOME"] == "/"
         written = limits.decode(Path(env["VGPU_LIMITS_FILE"]).read_bytes())
@@ -140,7 +140,7 @@ def test_what_was_preloaded_before_stays() -> None:
 def test_limits_inside_limits_are_refused() -> None:
     with (
         pytest.raises(LimiterError, match="limited already"),
-        launch.environment("1GiB", None, "fixed", dict(os.environ) | {"VGPU_LIMITS_FILE": "/x"}),
+        limiter.environment("1GiB", None, "fixed", dict(os.environ) | {"VGPU_LIMITS_FILE": "/x"}),
     ):
         pass
 

@@ -17,6 +17,7 @@ from limiter import launch, local_arbiter, local_state
 
 ROOT = Path(limiter.__file__).parents[1]
 WANTED = launch.parse("64MiB", 30, None)
+HOST = limiter.this_host()
 SAYS = "test -S $VGPU_ARBITER_SOCKET && echo there; exec sleep ${1:-0}"
 
 pytestmark = pytest.mark.usefixtures("shim")  # which builds the arbiter too
@@ -94,8 +95,8 @@ def test_vgpu_run_has_it_started_again(home: Path, ending: signal.Signals) -> No
 
 def test_it_gives_up_when_nothing_is_left(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_arbiter, "_IDLE_EXIT_S", 1)
-    allocation = local_state.add(home, WANTED, [])
-    assert local_arbiter.await_socket(allocation.folder)
+    allocation = local_state.add(home, WANTED, [], HOST)
+    assert local_arbiter.await_socket(allocation.folder, HOST)
     time.sleep(2)
     assert len(arbiters(home)) == 1
     allocation.remove()
@@ -104,7 +105,7 @@ def test_it_gives_up_when_nothing_is_left(home: Path, monkeypatch: pytest.Monkey
 
 def test_its_words_are_kept_but_not_for_ever(home: Path) -> None:
     (home / "arbiter.log").write_bytes(b"x" * (2 << 20))
-    assert local_arbiter.keep(home)
+    assert local_arbiter.ensure_running(home)
     until(lambda: arbiters(home))
     assert (home / "arbiter.log").stat().st_size < 1 << 20
 
@@ -113,15 +114,15 @@ def test_without_one_limits_hold_all_the_same(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(limiter, "ARBITER", "none")
-    with launch.environment("1GiB", 30, None, {"VGPU_STATE_DIR": str(home)}) as env:
+    with limiter.environment("1GiB", 30, None, {"VGPU_STATE_DIR": str(home)}) as env:
         assert Path(env["VGPU_LIMITS_FILE"]).exists()
     assert "no arbiter" in caplog.text
 
 
 def test_one_that_ends_at_once_is_not_tried_for_ever(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limiter, "ARBITER", "__init__.py")
-    allocation = local_state.add(home, WANTED, [])
+    allocation = local_state.add(home, WANTED, [], HOST)
     begun = time.monotonic()
-    assert not local_arbiter.await_socket(allocation.folder)
+    assert not local_arbiter.await_socket(allocation.folder, HOST)
     assert time.monotonic() - begun < 5
     allocation.remove()

@@ -17,12 +17,14 @@ from vgpu import limits, region
 
 ROOT = Path(limiter.__file__).parents[1]
 WANTED = launch.parse("64MiB", 30, None)
+HOST = limiter.this_host()
 
 HOLD = """
 import os, sys, time
 from pathlib import Path
+import limiter
 from limiter import launch, local_state
-made = local_state.add(Path(sys.argv[1]), launch.parse("64MiB", None, None), ["hold", "on & off"])
+made = local_state.add(Path(sys.argv[1]), launch.parse("64MiB", None, None), ["hold", "on & off"], limiter.this_host())
 print(made.folder, flush=True)
 if sys.argv[2] == "fork" and os.fork():
     os._exit(0)
@@ -59,7 +61,7 @@ def holder(home: Path, then: str = "stay") -> tuple["subprocess.Popen[str]", Pat
 
 
 def test_an_allocation_has_what_programs_and_people_read(made: Path) -> None:
-    allocation = local_state.add(made, WANTED, ["python", "a b.py"])
+    allocation = local_state.add(made, WANTED, ["python", "a b.py"], HOST)
     folder = allocation.folder
     assert folder.parent == made / "allocations"
     assert limits.decode((folder / "limits").read_bytes()) == WANTED
@@ -78,7 +80,7 @@ def test_what_the_dead_left_goes_and_what_the_living_have_stays(made: Path) -> N
     dead.communicate()
     assert left.exists()
     (made / "fresh" / "half").mkdir()
-    allocation = local_state.add(made, WANTED, [])
+    allocation = local_state.add(made, WANTED, [], HOST)
     try:
         assert allocations(made) == {kept, allocation.folder}
     finally:
@@ -98,7 +100,9 @@ def test_a_fork_keeps_what_its_parent_made(made: Path) -> None:
 
 def test_allocations_are_made_by_many_at_once(made: Path) -> None:
     found: list[local_state.Allocation] = []
-    threads = [threading.Thread(target=lambda: found.append(local_state.add(made, WANTED, []))) for _ in range(16)]
+    threads = [
+        threading.Thread(target=lambda: found.append(local_state.add(made, WANTED, [], HOST))) for _ in range(16)
+    ]
     for each in threads:
         each.start()
     for each in threads:
@@ -141,24 +145,25 @@ def test_a_path_too_long_for_sockets_is_refused(home: Path) -> None:
 
 
 def test_each_user_has_his_own_unless_he_chooses() -> None:
-    assert local_state.place({}).name == f"vgpu-{os.geteuid()}"
-    assert local_state.place({"VGPU_STATE_DIR": "/chosen"}) == Path("/chosen")
+    assert local_state.state_directory({}).name == f"vgpu-{os.geteuid()}"
+    assert local_state.state_directory({"VGPU_STATE_DIR": "/chosen"}) == Path("/chosen")
 
 
 def test_a_lock_that_is_never_given_back_is_not_waited_for_without_end(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_state, "_LOCK_WAIT_S", 0.05)
-    with local_state._locked(made / "lock"), pytest.raises(LimiterError, match="does not go on"):
-        local_state.add(made, WANTED, [])
+    monkeypatch.setattr(local_state, "_LOCK_TIMEOUT_S", 0.05)
+    with local_state._locked(made / "lock", HOST), pytest.raises(LimiterError, match="does not go on"):
+        local_state.add(made, WANTED, [], HOST)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_without_room_nothing_is_left(made: Path) -> None:
     program = (
-        "import os, sys; from pathlib import Path; from limiter import LimiterError, launch, local_state\n"
+        "import os, sys; from pathlib import Path\n"
+        "import limiter; from limiter import LimiterError, launch, local_state\n"
         "home = Path(sys.argv[1]); local_state.ensure(home); before = len(os.listdir('/proc/self/fd'))\n"
-        "try:\n    local_state.add(home, launch.parse('1GiB', None, None), [])\n"
+        "try:\n    local_state.add(home, launch.parse('1GiB', None, None), [], limiter.this_host())\n"
         "except LimiterError as error:\n    print(error)\n"
         "print(os.listdir(home / 'fresh'), len(os.listdir('/proc/self/fd')) - before)"
     )

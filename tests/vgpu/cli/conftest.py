@@ -71,7 +71,7 @@ def make(home: Path) -> Iterator[Make]:
     ) -> Path:
         folder = home / "allocations" / name
         folder.mkdir()
-        local_state.fill(folder, wanted or launch.parse("8GiB", 30, None))
+        local_state.write_allocation(folder, wanted or launch.parse("8GiB", 30, None))
         write_cards(folder, *rows)
         if command:
             (folder / "command").write_text(command)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import limiter
 import vgpu
 from vgpu import limits
 from vgpu.cli import app
@@ -16,7 +17,7 @@ SAY_LIMITS = (
 
 
 def run(*arguments: str, **environment: str) -> tuple[int, str]:
-    outcome = CliRunner().invoke(app.build({**os.environ, **environment}), arguments)
+    outcome = CliRunner().invoke(app.build({**os.environ, **environment}, limiter.this_host()), arguments)
     return outcome.exit_code, outcome.output
 
 

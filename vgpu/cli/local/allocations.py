@@ -1,4 +1,4 @@
-"""What runs under limits on this machine, as its files say. They are written by whoever runs: nothing is believed."""
+"""The allocations of this machine, read from their files. Other users write these files: nothing in them is trusted."""
 
 import json
 import os
@@ -14,26 +14,26 @@ from vgpu.errors import MalformedError, VgpuError
 from vgpu.limits import Limits
 from vgpu.region import CardUse
 
-NODE: Final = Path("/var/lib/vgpu")  # the device plugin's, where nothing else is said
+NODE_STATE: Final = Path("/var/lib/vgpu")  # the device plugin's default
 
-_RECORD: Final = "record.json"  # the device plugin's note of whom an allocation is for
+_RECORD: Final = "record.json"  # the device plugin's record of an allocation's holder
 _MAX_TEXT: Final = 65536  # bytes
 
 
-class CannotLook(VgpuError):
-    """There is nothing to look at, or it may not be read; the message says which directory."""
+class StateUnreadable(VgpuError):
+    """A state directory that cannot be read; the message says which one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class LocalAllocation:
     """One allocation.
 
     Attributes:
         folder: its directory, whose name is its ID.
-        name: the command, or NAMESPACE/POD/CONTAINER; printable whatever was written. `(left)` stands before one whose
-            `vgpu run` was killed: the next `vgpu run` removes it.
-        limits: what is in force; None where that cannot be read.
-        cards: what it used, card by card; empty before the first use, or where the region cannot be read.
+        name: the command, or NAMESPACE/POD/CONTAINER, with only printable characters. `(left)` precedes the command
+            where its `vgpu run` was killed: the next `vgpu run` removes such an allocation.
+        limits: the limits in force; None where they cannot be read.
+        cards: what was used of each card; empty before the first use, or where the region cannot be read.
     """
 
     folder: Path
@@ -42,38 +42,38 @@ class Sight:
     cards: tuple[CardUse, ...]
 
 
-def places(env: Mapping[str, str], chosen: Path | None) -> list[Path]:
-    """Return the state directories to look at: the chosen one, or the user's own and the node's. Raises CannotLook."""
+def state_directories(env: Mapping[str, str], chosen: Path | None) -> list[Path]:
+    """Return the state directories to read: `chosen`, else the user's and the node's. Raises StateUnreadable."""
     if chosen is not None:
         if not os.access(chosen / local_state.ALLOCATIONS, os.R_OK | os.X_OK):
-            raise CannotLook(f"--state: {chosen / local_state.ALLOCATIONS} cannot be read")
+            raise StateUnreadable(f"--state: {chosen / local_state.ALLOCATIONS} cannot be read")
         return [chosen]
-    return [each for each in (local_state.place(env), NODE) if _is_trusted(each)]
+    return [each for each in (local_state.state_directory(env), NODE_STATE) if _is_trusted(each)]
 
 
-def look(place: Path) -> list[Sight]:
-    """Read every allocation below a state directory, in the order of their names."""
+def read_all(directory: Path) -> list[LocalAllocation]:
+    """Read every allocation below a state directory, ordered by name."""
     try:
-        folders = [each for each in (place / local_state.ALLOCATIONS).iterdir() if (each / "limits").exists()]
+        folders = [each for each in (directory / local_state.ALLOCATIONS).iterdir() if (each / "limits").exists()]
     except OSError:
         return []
-    found = [Sight(folder, _name(folder), read_limits(folder), _cards(folder)) for folder in folders]
+    found = [LocalAllocation(folder, _name(folder), read_limits(folder), _cards(folder)) for folder in folders]
     return sorted(found, key=lambda each: (each.name, each.folder.name))
 
 
 def read_limits(folder: Path) -> Limits | None:
-    """Read what is in force in an allocation; None where it cannot be read."""
+    """Read the limits in force in an allocation; None where they cannot be read."""
     try:
         return limits.decode(_read(folder / "limits", limits.SIZE))
     except (OSError, MalformedError):
         return None
 
 
-def _is_trusted(place: Path) -> bool:
-    """Whether a directory is there, and nobody but its user or root could have put it there."""
-    if not os.access(place / local_state.ALLOCATIONS, os.R_OK | os.X_OK):
+def _is_trusted(directory: Path) -> bool:
+    """Whether a state directory exists, and only its user or root can have created it."""
+    if not os.access(directory / local_state.ALLOCATIONS, os.R_OK | os.X_OK):
         return False
-    return place == NODE or not local_state.doubt(place)
+    return directory == NODE_STATE or not local_state.distrust(directory)
 
 
 def _cards(folder: Path) -> tuple[CardUse, ...]:
@@ -95,7 +95,7 @@ def _name(folder: Path) -> str:
 
 
 def _command(written: bytes) -> str:
-    """The command line without the folders of its program."""
+    """Return the command line without the folders of its program."""
     program, space, rest = written.decode().partition(" ")
     return program.rpartition("/")[2] + space + rest
 
@@ -106,7 +106,7 @@ def _holder(record: bytes) -> str:
 
 
 def _read(path: Path, size: int) -> bytes:
-    """Read the beginning of a regular file; anything else could make us wait. Raises OSError."""
+    """Read the beginning of a regular file; opening any other kind of file could block. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

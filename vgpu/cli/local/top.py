@@ -1,8 +1,7 @@
-"""`vgpu top`: looks again and again, and shows what it saw on a terminal, in a pipe, or as JSON."""
+"""`vgpu top`: samples the allocations again and again, and shows the rows on a terminal, in a pipe, or as JSON."""
 
 import contextlib
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from enum import StrEnum
@@ -12,8 +11,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
+from limiter.host import Host
 from vgpu.cli.local import allocations, top_rows, top_table
-from vgpu.cli.local.top_rows import Look, Row
+from vgpu.cli.local.top_rows import Row, Sample
 
 Show = Callable[[list[Row]], None]
 
@@ -25,29 +25,31 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def run(places: Sequence[Path], output: Output, looks: int | None, period_s: float, console: Console) -> None:
-    """Show so many looks, or until Ctrl-C; on a terminal that goes on for ever each takes the place of the last.
+def run(
+    directories: Sequence[Path], output: Output, samples: int | None, period_s: float, console: Console, host: Host
+) -> None:
+    """Show so many samples, or until Ctrl-C; on a terminal without a number each sample replaces the last.
 
-    Elsewhere nothing is shown before there are two looks to compare.
+    Elsewhere the first sample is not shown, because the rows compare two samples.
     """
-    is_live = output is Output.TABLE and looks is None and console.is_terminal
-    seen = watch(places, period_s)
+    is_live = output is Output.TABLE and samples is None and console.is_terminal
+    seen = watch(directories, period_s, host)
     if not is_live:
         next(seen)
     with contextlib.suppress(KeyboardInterrupt), _shown(output, console, is_live=is_live) as show:
-        for _ in count() if looks is None else range(looks):
+        for _ in count() if samples is None else range(samples):
             show(next(seen))
 
 
-def watch(places: Sequence[Path], period_s: float) -> Iterator[list[Row]]:
+def watch(directories: Sequence[Path], period_s: float, host: Host) -> Iterator[list[Row]]:
     """Yield the rows now, and again each period."""
-    before = Look()
+    before = Sample()
     while True:
-        sights = [each for place in places for each in allocations.look(place)]
-        now_ns = time.monotonic_ns()
-        yield top_rows.rows(sights, before, now_ns)
-        before = top_rows.look(sights, now_ns)
-        time.sleep(period_s)
+        found = [each for directory in directories for each in allocations.read_all(directory)]
+        now_ns = host.monotonic_ns()
+        yield top_rows.make_rows(found, before, now_ns)
+        before = top_rows.sample(found, now_ns)
+        host.sleep(period_s)
 
 
 @contextlib.contextmanager

@@ -1,27 +1,27 @@
-"""What `vgpu top` shows: a row for each allocation and card, from what was read now and the time before. Pure."""
+"""The rows of `vgpu top`: one for each allocation and card, from this sample and the one before. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from vgpu import region
-from vgpu.cli.local.allocations import Sight
+from vgpu.cli.local.allocations import LocalAllocation
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.region import CardUse, Window
 
-Key = tuple[str, str]  # an allocation's ID and a card
+Key = tuple[str, str]  # an allocation's ID and a card's UUID
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One allocation on one card, `*` before it has used any.
+    """One allocation on one card; the card is `*` before any was used.
 
     Attributes:
         limit_bytes: None for no limit.
         policy: None, with `cores` and `priority` 0, where the limits cannot be read.
-        share_1s: of the card's time, 0 to 1, over the last second; None where nothing was ever measured, as for those
-            without a share and without neighbours.
-        share_10s: over the last ten.
-        throttled: of the time since the last look, what launches waited, all together; None at the first look.
+        share_1s: share of the card's time, 0 to 1, over the last second; None where it was never measured, as for an
+            allocation without cores that is alone on its card.
+        share_10s: over the last ten seconds.
+        throttled: share of the time since the last sample that launches waited; None in the first sample.
     """
 
     id: str
@@ -41,42 +41,44 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What every row waited so far, and when that was (CLOCK_MONOTONIC, ns)."""
+class Sample:
+    """How long the launches of each row had waited in total at one time (CLOCK_MONOTONIC, ns)."""
 
     at_ns: int = 0
     throttled_ns: Mapping[Key, int] | None = None
 
 
-def rows(sights: Iterable[Sight], before: Look, now_ns: int) -> list[Row]:
-    """Make the rows of a look at `now_ns`."""
-    return [_row(sight, card, before, now_ns) for sight in sights for card in sight.cards or (_unused(),)]
+def make_rows(allocations: Iterable[LocalAllocation], before: Sample, now_ns: int) -> list[Row]:
+    """Make the rows of allocations that were read at `now_ns`."""
+    return [_row(each, card, before, now_ns) for each in allocations for card in each.cards or (_unused(),)]
 
 
-def look(sights: Iterable[Sight], now_ns: int) -> Look:
-    """Keep what the next rows are to be compared with."""
-    return Look(now_ns, {(s.folder.name, card.gpu): card.throttled_ns for s in sights for card in s.cards})
+def sample(allocations: Iterable[LocalAllocation], now_ns: int) -> Sample:
+    """Return what the next rows are compared with."""
+    return Sample(
+        now_ns, {(each.folder.name, card.gpu): card.throttled_ns for each in allocations for card in each.cards}
+    )
 
 
 def _unused() -> CardUse:
     return CardUse(ANY_GPU, 0, None, 0, 0, 0)
 
 
-def _row(sight: Sight, card: CardUse, before: Look, now_ns: int) -> Row:
-    limits = sight.limits or Limits(())
+def _row(allocation: LocalAllocation, card: CardUse, before: Sample, now_ns: int) -> Row:
+    limits = allocation.limits or Limits(())
     limit = _limit_of(limits, card.gpu)
     return Row(
-        id=sight.folder.name,
-        name=sight.name,
+        id=allocation.folder.name,
+        name=allocation.name,
         gpu=card.gpu,
         used_bytes=card.used_bytes,
         limit_bytes=limit.memory_bytes,
-        policy=str(limits.compute_policy) if sight.limits else None,
+        policy=str(limits.compute_policy) if allocation.limits else None,
         cores=limit.cores,
         priority=limits.priority,
         share_1s=_share(card, card.second, now_ns),
         share_10s=_share(card, card.ten_seconds, now_ns),
-        throttled=_throttled((sight.folder.name, card.gpu), card, before, now_ns),
+        throttled=_throttled((allocation.folder.name, card.gpu), card, before, now_ns),
         delayed_launches=card.delayed_launches,
         longest_wait_us=card.longest_wait_us,
         refusals=card.refusals,
@@ -84,7 +86,7 @@ def _row(sight: Sight, card: CardUse, before: Look, now_ns: int) -> Row:
 
 
 def _limit_of(limits: Limits, gpu: str) -> CardLimit:
-    """The card's own entry, else the one for every card, else nothing may be used; before any use the first."""
+    """Return the card's own limit, else the one for every card, else a limit of 0; before any use the first limit."""
     by_gpu = {each.gpu: each for each in limits.cards}
     if gpu == ANY_GPU and limits.cards:
         return limits.cards[0]
@@ -95,7 +97,7 @@ def _share(card: CardUse, window: Window, now_ns: int) -> float | None:
     return region.recent_share(card, window, now_ns) if window.begun_ns else None
 
 
-def _throttled(key: Key, card: CardUse, before: Look, now_ns: int) -> float | None:
+def _throttled(key: Key, card: CardUse, before: Sample, now_ns: int) -> float | None:
     former = (before.throttled_ns or {}).get(key)
     if former is None or now_ns <= before.at_ns:
         return None

@@ -75,7 +75,7 @@ def test_signals_sent_to_us_reach_the_command(number: signal.Signals) -> None:
 
 
 def test_meanwhile_somebody_may_look_after_other_things(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "LOOK_S", 0.02)
+    monkeypatch.setattr(run, "IDLE_PERIOD_S", 0.02)
     looks: list[int] = []
     assert run.run([SHELL, "-c", "sleep 0.5; exit 3"], os.environ, lambda: looks.append(1)) == 3
     assert len(looks) > 2
