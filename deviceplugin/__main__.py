@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import logging
+import random
 import sys
 import time
 import uuid
@@ -42,7 +43,7 @@ def main() -> None:
 async def serve(settings: Settings) -> None:
     """Serve until cancelled."""
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
-    clocks = Clocks(time.monotonic, time.time, _now, lambda: str(uuid.uuid4()))
+    clocks = Clocks(time.monotonic, time.time, _now, lambda: str(uuid.uuid4()), random.random)
     with await _driver() as driver:
         log.info("driver %s", driver.driver_version())
         async with await Client.connect(kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}") as client:

@@ -55,12 +55,14 @@ class Clocks:
         wall: seconds since 1970.
         now: date and time with the time zone.
         new_id: returns a name that never repeats.
+        random: returns a random number from 0 to 1.
     """
 
     monotonic: Callable[[], float]
     wall: Callable[[], float]
     now: Callable[[], datetime]
     new_id: Callable[[], str]
+    random: Callable[[], float]
 
 
 def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) -> Plugin:
@@ -68,7 +70,7 @@ def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) ->
     files = StateFiles(settings.state_dir)
     library = _install(files, settings)
     node = _node(settings, files, client, clocks)
-    watch = _watch_of_pods(settings, client, node.pods)
+    watch = _watch_of_pods(settings, client, node.pods, clocks)
     reporter = RefusalReporter(node.api)
     verbs = _verbs(settings, node, library, reporter, clocks)
     devices = DeviceLists(node.inventory)
@@ -132,9 +134,9 @@ def _node(settings: Settings, files: StateFiles, client: Client, clocks: Clocks)
     return node
 
 
-def _watch_of_pods(settings: Settings, client: Client, pods: Pods) -> Reflector:
+def _watch_of_pods(settings: Settings, client: Client, pods: Pods, clocks: Clocks) -> Reflector:
     params = {"fieldSelector": f"spec.nodeName={settings.node_name}"}
-    return Reflector(client, node_api.pods_path(), pods, params=params, decode=bound.decode)
+    return Reflector(client, node_api.pods_path(), pods, jitter=clocks.random, params=params, decode=bound.decode)
 
 
 def _verbs(settings: Settings, node: Node, library: str, reporter: RefusalReporter, clocks: Clocks) -> Verbs:
@@ -176,6 +178,7 @@ def _turns(settings: Settings, client: Client, files: StateFiles, clocks: Clocks
         client,
         names.GPUNODES_PATH,
         Watermarks(files.watermarks, settings.watermark),
+        jitter=clocks.random,
         params={"fieldSelector": f"metadata.name={settings.node_name}"},
         decode=watermarks.decode,
     )

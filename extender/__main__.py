@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import socket
 import ssl
 import time
@@ -46,7 +47,9 @@ async def serve(settings: Settings) -> None:
         node_filter = Filter(cluster, settings.defaults)
         recorder = EventRecorder(client, time.monotonic, _now)
         unschedulable = UnschedulablePods(cluster, node_filter, recorder)
-        watches = watching.watches(client, cluster, unschedulable, recorder, settings.namespace)
+        watches = watching.watches(
+            client, cluster, unschedulable, recorder, namespace=settings.namespace, jitter=random.random
+        )
         leadership = _leadership(settings, client, cluster, watches)
         binder = Binder(client, cluster, node_filter, leadership)
         verbs = Verbs(cluster, node_filter, settings.defaults, binder, recorder)

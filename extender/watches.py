@@ -1,6 +1,7 @@
 """The watches that keep the cluster's state up to date: pods, Nodes, GPUNodes and Leases."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -157,15 +158,24 @@ class Watches:
 
 
 def watches(
-    client: Client, cluster: Cluster, unschedulable: UnschedulablePods, recorder: EventRecorder, namespace: str
+    client: Client,
+    cluster: Cluster,
+    unschedulable: UnschedulablePods,
+    recorder: EventRecorder,
+    *,
+    namespace: str,
+    jitter: Callable[[], float],
 ) -> Watches:
-    """Build the reflectors that feed `cluster` and `unschedulable`; our Leases are in `namespace`."""
+    """Build the reflectors that feed `cluster` and `unschedulable`; our Leases are in `namespace`.
+
+    `jitter` returns a random number from 0 to 1.
+    """
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     pods = PodWatch(cluster, unschedulable, recorder)
     gpunodes = GpuNodeWatch(cluster, recorder)
     return Watches(
-        pods=Reflector(client, "/api/v1/pods", pods, decode=objects.pod_or_none),
-        nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), decode=objects.node),
-        gpunodes=Reflector(client, names.GPUNODES_PATH, gpunodes, decode=objects.gpunode),
-        leases=Reflector(client, leases, LeaseWatch(cluster), decode=objects.lease),
+        pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=objects.pod_or_none),
+        nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=objects.node),
+        gpunodes=Reflector(client, names.GPUNODES_PATH, gpunodes, jitter=jitter, decode=objects.gpunode),
+        leases=Reflector(client, leases, LeaseWatch(cluster), jitter=jitter, decode=objects.lease),
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import ssl
 import tempfile
 from datetime import UTC, datetime
@@ -49,7 +50,7 @@ async def serve(settings: Settings) -> None:
 
 async def _serve(settings: Settings, client: Client, folder: Path) -> None:
     cards = ClusterCards()
-    watch = Reflector(client, names.GPUNODES_PATH, cards, decode=cluster_cards.decode)
+    watch = Reflector(client, names.GPUNODES_PATH, cards, jitter=random.random, decode=cluster_cards.decode)
     key_pair, certificates = _certificates(settings, client, folder)
     application = app.create(_rules(settings, cards), watch.synced.is_set)
     async with asyncio.TaskGroup() as group:

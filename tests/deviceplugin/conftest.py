@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import random
 import tempfile
 import time
 import uuid
@@ -72,7 +73,11 @@ class World:
 
     def start_plugin(self) -> None:
         clocks = Clocks(
-            time.monotonic, lambda: time.time() + self.clock_s, lambda: datetime.now(UTC), lambda: str(uuid.uuid4())
+            time.monotonic,
+            lambda: time.time() + self.clock_s,
+            lambda: datetime.now(UTC),
+            lambda: str(uuid.uuid4()),
+            random.random,
         )
         self.plugins.append(asyncio.create_task(app.build(self.settings, self.driver, self.client, clocks).run()))
 

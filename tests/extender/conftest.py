@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -206,7 +207,9 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         node_filter = Filter(cluster, DefaultPolicies())
         recorder = EventRecorder(client, clock, lambda: datetime.now(UTC))
         unschedulable = UnschedulablePods(cluster, node_filter, recorder)
-        watches = watching.watches(client, cluster, unschedulable, recorder, names.NAMESPACE)
+        watches = watching.watches(
+            client, cluster, unschedulable, recorder, namespace=names.NAMESPACE, jitter=random.random
+        )
         leader = Leader()
         binder = Binder(client, cluster, node_filter, leader, clock.sleep)
         verbs = Verbs(cluster, node_filter, DefaultPolicies(), binder, recorder)

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import random
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,7 +86,7 @@ async def running() -> AsyncIterator[list[asyncio.Task[None]]]:
 async def test_it_lists_in_pages_and_follows(tmp_path: Path, picture: Picture, running: list[Any]) -> None:
     async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
         await add(client, *(f"m{n}" for n in range(1100)))
-        reflector = Reflector(client, MAPS, picture, sleep=brief)
+        reflector = Reflector(client, MAPS, picture, jitter=random.random, sleep=brief)
         running.append(asyncio.create_task(reflector.run()))
         await reflector.synced.wait()
         assert len(picture.names) == 1100
@@ -101,7 +102,7 @@ async def test_it_survives_a_server_that_comes_back_with_another_history(
     async with server.serving(fresh()) as url:
         client = await connect(url, tmp_path)
         await add(client, "old")
-        running.append(asyncio.create_task(Reflector(client, MAPS, picture, sleep=brief).run()))
+        running.append(asyncio.create_task(Reflector(client, MAPS, picture, jitter=random.random, sleep=brief).run()))
         await picture.until({"old"})
     await asyncio.sleep(0.1)
     assert picture.names == {"old"}  # the last picture stands while nobody answers
@@ -120,7 +121,7 @@ async def test_relist_returns_with_all_that_was_written_before(
     tmp_path: Path, picture: Picture, running: list[Any]
 ) -> None:
     async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
-        reflector = Reflector(client, MAPS, picture, sleep=brief)
+        reflector = Reflector(client, MAPS, picture, jitter=random.random, sleep=brief)
         running.append(asyncio.create_task(reflector.run()))
         await reflector.synced.wait()
         for n in range(20):

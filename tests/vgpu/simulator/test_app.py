@@ -1,5 +1,6 @@
 import asyncio
 import json
+import random
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
@@ -256,7 +257,7 @@ async def client(url: str, tmp_path: Any) -> AsyncIterator[Client]:
 
 async def test_our_reflector_keeps_its_picture_true(client: Client, cluster: Cluster) -> None:
     picture = View()
-    running = asyncio.create_task(reflector.Reflector(client, "/api/v1/pods", picture).run())
+    running = asyncio.create_task(reflector.Reflector(client, "/api/v1/pods", picture, jitter=random.random).run())
     for n in range(3):
         await client.post(PODS, pod(f"p{n}"))
     await picture.until({"p0", "p1", "p2"})

@@ -1,16 +1,15 @@
-"""List-and-watch: keeps a handler's picture of one kind of object true.
+"""List-and-watch: keeps a handler up to date with all objects of one kind.
 
-It lists in pages, then watches from the list's resourceVersion with bookmarks. A watch that ends, or whose
-connection breaks, goes on from where it was; a refusal, such as 410 Gone for too old a version, means to list again.
-The handler is told of a fresh list by `replace`, so that what vanished while nobody watched goes too. While the server
-is away the last picture stands.
+The reflector lists in pages, then watches from the list's resourceVersion with bookmarks. A watch that ends, or whose
+connection breaks, is continued from the last version seen. After a refusal, such as 410 Gone for too old a version, the
+reflector lists again and passes the fresh list to the handler's `replace`, which also removes what was deleted between
+two watches. While the API server cannot be reached, the handler keeps what it has.
 
 The protocol: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
@@ -30,16 +29,16 @@ log = logging.getLogger(__name__)
 
 
 class Handler(Protocol):
-    """Who keeps the picture. Called from the event loop, in order, never concurrently."""
+    """Receives the objects. Called from the event loop, in order, never concurrently."""
 
     def replace(self, objects: list[Any]) -> None:
-        """Take this as everything there is."""
+        """Take all objects that exist now."""
 
     def upsert(self, obj: Any) -> None:
-        """Take one object that is new or changed."""
+        """Take an object that is new or changed."""
 
     def delete(self, obj: Any) -> None:
-        """Forget one object, given as it was last."""
+        """Take the deletion of an object, given in its last version."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -71,7 +70,7 @@ _decode_stamp = msgspec.json.Decoder(_Stamped).decode
 
 
 class Reflector:
-    """Keeps one handler's picture true until cancelled."""
+    """Keeps one handler up to date until cancelled."""
 
     def __init__(
         self,
@@ -79,14 +78,19 @@ class Reflector:
         path: str,
         handler: Handler,
         *,
+        jitter: Callable[[], float],
         params: Mapping[str, str] | None = None,
         decode: Callable[[msgspec.Raw], Any] = msgspec.json.decode,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Watch `path` narrowed by `params`; `decode` makes an object of its JSON."""
+        """Watch `path` narrowed by `params`; `decode` makes an object of its JSON.
+
+        `jitter` returns a random number from 0 to 1: it spreads the retries of many clients.
+        """
         self._client = client
         self._path = path
         self._handler = handler
+        self._jitter = jitter
         self._params = dict(params or {})
         self._decode = decode
         self._sleep = sleep
@@ -97,23 +101,23 @@ class Reflector:
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
-        """List and watch for ever."""
+        """List and watch until cancelled."""
         while True:
             try:
                 if not self._version:
                     await self._list()
                 if self._version:
                     await self._watch_or_relist()
-                await self._sleep(FIRST_PAUSE_S)  # or a server that ends each watch at once would be flooded
+                await self._sleep(FIRST_PAUSE_S)  # spares a server that ends each watch at once
             except (KubernetesError, msgspec.DecodeError) as error:
                 if isinstance(error, KubernetesError) and error.status != 0:
                     self._version = ""
                 log.warning("%s: %s; again in %.1f s", self._path, error, self._pause)
-                await self._sleep(self._pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads clients, hides nothing
+                await self._sleep(self._pause * (1 + self._jitter()) / 2)
                 self._pause = min(LONGEST_PAUSE_S, self._pause * 2)
 
     async def relist(self) -> None:
-        """List again from the start, and return when the handler has it: what was written before the call is in it."""
+        """List again, and return when the handler has a list that was requested after this call."""
         self.synced.clear()
         self._version = ""
         self._lists_wanted += 1
@@ -127,7 +131,7 @@ class Reflector:
             await self._watching
         except asyncio.CancelledError:
             own = asyncio.current_task()
-            if own is not None and own.cancelling():  # we are being stopped ourselves, not asked to list again
+            if own is not None and own.cancelling():  # this reflector is cancelled, not asked to list again
                 self._watching.cancel()
                 raise
         finally:
