@@ -21,6 +21,7 @@ with extras.needed("cluster", by="deviceplugin"):
     from deviceplugin.app import Clocks
     from deviceplugin.settings import Settings
     from vgpu.adapters import process
+    from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
     from vgpu.adapters.nvml import Nvml
     from vgpu.errors import NvmlError
@@ -32,7 +33,7 @@ log = logging.getLogger("deviceplugin")
 
 def main() -> None:
     """Run the plugin; exit 2 on bad settings, 1 when it cannot go on."""
-    settings = process.read_settings(Settings)
+    settings = settings_reader.read(Settings)
     try:
         with _our_turn(settings.state_dir):
             process.run("deviceplugin", settings.log_level, lambda: serve(settings))

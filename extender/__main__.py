@@ -25,6 +25,7 @@ with extras.needed("cluster", by="extender"):
     from extender.settings import Settings
     from extender.unschedulable import UnschedulablePods
     from vgpu.adapters import process
+    from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
 
 KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and do not retry a POST on one just closed
@@ -35,7 +36,7 @@ log = logging.getLogger("extender")
 
 def main() -> None:
     """Run the extender; exit 2 on bad settings, 1 when it cannot go on."""
-    settings = process.read_settings(Settings)
+    settings = settings_reader.read(Settings)
     process.run("extender", settings.log_level, lambda: serve(settings))
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from vgpu import names
-from vgpu.adapters.process import Address, Listening
+from vgpu.adapters.settings import Address, Listening
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.policy import PackingPolicy
 

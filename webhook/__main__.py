@@ -18,6 +18,7 @@ with extras.needed("cluster", by="webhook"):
     import vgpu
     from vgpu import names
     from vgpu.adapters import process
+    from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
     from vgpu.adapters.kubernetes.reflector import Reflector
     from vgpu.errors import VgpuError
@@ -36,7 +37,7 @@ log = logging.getLogger("webhook")
 
 def main() -> None:
     """Run the webhook; exit 2 on bad settings, 1 when it cannot go on."""
-    settings = process.read_settings(Settings)
+    settings = settings_reader.read(Settings)
     process.run("webhook", settings.log_level, lambda: serve(settings))
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from vgpu import aliases, names
-from vgpu.adapters.process import Address, Listening
+from vgpu.adapters.settings import Address, Listening
 
 
 class Settings(Listening):

@@ -14,7 +14,7 @@ from vgpu.adapters import extras
 with extras.needed("cluster", by="simulator"):
     from rich.console import Console
 
-    from vgpu.adapters import process
+    from vgpu.adapters import settings as settings_reader
     from vgpu.simulator import session
     from vgpu.simulator.display import ChangeLines, LiveTables
     from vgpu.simulator.ports import PortTaken
@@ -34,7 +34,7 @@ class _Console(Console):
 
 def main() -> None:
     """Run until told to stop; exit 2 on bad settings, 1 when something ended that should not have."""
-    settings = process.read_settings(Settings)
+    settings = settings_reader.read(Settings)
     try:
         asyncio.run(_run(settings))
     except (PartExited, NotReady, PortTaken) as error:
