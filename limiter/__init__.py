@@ -10,36 +10,22 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
-from pathlib import Path
 
+from limiter import interpose, launch
 from limiter.host import Host
-from vgpu.errors import VgpuError
+from limiter.installation import ARBITER, LIBRARY, LimiterError, arbiter_path, library_path
 
-LIBRARY = "libvgpushare.so"
-ARBITER = "vgpu-arbiter"
-
-
-class LimiterError(VgpuError):
-    """The limiter cannot be loaded; the message says why and what to do."""
-
-
-def library_path() -> Path:
-    """Return the path of the shared library. Raises LimiterError where it was not built."""
-    return installed(LIBRARY)
-
-
-def arbiter_path() -> Path:
-    """Return the path of the arbiter's program. Raises LimiterError where it was not built."""
-    return installed(ARBITER)
-
-
-def installed(name: str) -> Path:
-    """Return the path of a file that the build put beside this module. Raises LimiterError where it is not there."""
-    path = Path(str(resources.files(__name__).joinpath(name)))
-    if not path.is_file():
-        raise LimiterError(f"{path} is not there: run `python -m limiter.build` in a checkout, or install the wheel")
-    return path
+__all__ = [
+    "ARBITER",
+    "LIBRARY",
+    "Host",
+    "LimiterError",
+    "arbiter_path",
+    "environment",
+    "library_path",
+    "preload",
+    "this_host",
+]
 
 
 def this_host() -> Host:
@@ -71,8 +57,6 @@ def preload(
         LimiterError: CUDA is loaded already, limits are in force already, or there is no NVIDIA driver.
         ValueError: an argument cannot be read.
     """
-    from limiter import interpose, launch  # noqa: PLC0415 - both import this module
-
     interpose.preload(launch.parse(memory, cores, policy, memory_policy, priority), os.environ, this_host())
 
 
@@ -92,8 +76,6 @@ def environment(
     The limits are those of `preload`, `base_env` is the environment to add to, and `command` is shown by `vgpu top`.
     Raises ValueError and LimiterError.
     """
-    from limiter import launch  # noqa: PLC0415 - it imports this module
-
     wanted = launch.parse(memory, cores, policy, memory_policy, priority)
     with launch.environment(wanted, base_env, this_host(), command) as env:
         yield env

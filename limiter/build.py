@@ -13,7 +13,8 @@ from collections.abc import Collection, Sequence
 from importlib import util
 from pathlib import Path
 
-from limiter import ARBITER, LIBRARY, elf, function_list, headers
+from limiter import elf, function_list, headers
+from limiter.installation import ARBITER, LIBRARY
 
 GLIBC = (2, 17)
 ARCHITECTURES = ("x86_64", "aarch64")

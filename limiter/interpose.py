@@ -16,8 +16,9 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Final
 
-from limiter import LIBRARY, LimiterError, installed, launch, library_path
+from limiter import launch
 from limiter.host import Host
+from limiter.installation import LIBRARY, LimiterError, installed, library_path
 from limiter.local_state import Allocation
 from vgpu.limits import Limits
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from limiter import LimiterError, library_path, local_arbiter, local_state
+from limiter import local_arbiter, local_state
 from limiter.host import Host
+from limiter.installation import LimiterError, library_path
 from limiter.local_state import Allocation
 from vgpu import limits, quantity
 from vgpu.limits import ANY_GPU, CardLimit, Limits

@@ -12,9 +12,9 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-import limiter
-from limiter import LimiterError, local_state
+from limiter import installation, local_state
 from limiter.host import Host
+from limiter.installation import LimiterError
 
 _LOCK: Final = "arbiter.lock"
 _LOG: Final = "arbiter.log"
@@ -45,7 +45,7 @@ def await_socket(folder: Path, host: Host) -> bool:
 def ensure_running(home: Path) -> bool:
     """Start an arbiter for a state directory that has none; return whether there is one now. Idempotent."""
     try:
-        program = limiter.arbiter_path()
+        program = installation.arbiter_path()
         lock = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except (LimiterError, OSError):
         return False

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Final
 
-from limiter import LimiterError
 from limiter.host import Host
+from limiter.installation import LimiterError
 from vgpu import limits, region
 from vgpu.limits import Limits
 

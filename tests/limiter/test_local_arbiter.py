@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import limiter
-from limiter import launch, local_arbiter, local_state
+from limiter import installation, launch, local_arbiter, local_state
 
 ROOT = Path(limiter.__file__).parents[1]
 WANTED = launch.parse("64MiB", 30, None)
@@ -113,14 +113,14 @@ def test_its_words_are_kept_but_not_for_ever(home: Path) -> None:
 def test_without_one_limits_hold_all_the_same(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(limiter, "ARBITER", "none")
+    monkeypatch.setattr(installation, "ARBITER", "none")
     with limiter.environment("1GiB", 30, None, {"VGPU_STATE_DIR": str(home)}) as env:
         assert Path(env["VGPU_LIMITS_FILE"]).exists()
     assert "no arbiter" in caplog.text
 
 
 def test_one_that_ends_at_once_is_not_tried_for_ever(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limiter, "ARBITER", "__init__.py")
+    monkeypatch.setattr(installation, "ARBITER", "__init__.py")
     allocation = local_state.add(home, WANTED, [], HOST)
     begun = time.monotonic()
     assert not local_arbiter.await_socket(allocation.folder, HOST)
