@@ -23,6 +23,7 @@ check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, i
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/packaging
 	$(BIN)/python -m limiter.build check
 
 format: $(VENV)/.dev ## Format Python and C in place
