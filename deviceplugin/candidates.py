@@ -50,7 +50,7 @@ def _waiting(
     resource: str, pods: Iterable[BoundPod], listing: Listing, was_allocated: WasAllocated
 ) -> Iterator[Candidate]:
     for pod in pods:
-        if pod.is_over or pod.key not in listing:
+        if pod.is_terminal or pod.key not in listing:
             continue
         request = _next_request(resource, pod, listing[pod.key], was_allocated)
         if request is not None:

@@ -68,7 +68,7 @@ class HolderLookup:
             if each.holder is None or each.holder.uid == holding.pod.uid or each.sequence > holding.chain[0].sequence:
                 continue
             other = self._pods.get(each.holder.uid)
-            if other is None or other.is_over:
+            if other is None or other.is_terminal:
                 continue
             if find_in(other.key, await self._holdings(other.key), resource, ids):
                 return other
@@ -112,7 +112,7 @@ class HolderLookup:
         for chain in chains:
             for each in reversed(chain):
                 pod = self._pods.get(each.holder.uid) if each.holder else None
-                if each.holder is not None and pod is not None and not pod.is_over:
+                if each.holder is not None and pod is not None and not pod.is_terminal:
                     yield each.holder, each.is_doubtful
 
     async def _holdings(self, key: PodKey) -> Holdings:

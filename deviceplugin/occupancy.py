@@ -45,7 +45,7 @@ class Occupancy:
         """Return what each proven pod takes, except the pod with UID `but`, and each listed pod that the API lacks."""
         proven = {each.holder.uid for each in self._allocations.all() if each.is_proven and each.holder}
         pods = (self._pods.get(uid) for uid in sorted(proven - {but}))
-        usages = [self.usage(pod) for pod in pods if pod is not None and not pod.is_over]
+        usages = [self.usage(pod) for pod in pods if pod is not None and not pod.is_terminal]
         return usages + [self._orphan(held) for key, held in self._listing().items() if not self._pods.named(key)]
 
     def usage(self, pod: BoundPod) -> Usages:

@@ -89,10 +89,10 @@ class Cluster:
     def upsert_pod(self, pod: Pod) -> None:
         """Take a pod that is new or changed."""
         before = self.objects.pods.get(pod.uid)
-        if pod.is_over:
+        if pod.is_terminal:
             self._note_release(before)
         self.objects.put_pod(pod)
-        if pod.node or pod.is_over:
+        if pod.node or pod.is_terminal:
             self._end_reservations(pod.uid)
         self._invalidate(before.node if before else "", pod.node)
 
@@ -123,7 +123,7 @@ class Cluster:
     def _note_release(self, pod: Pod | None) -> None:
         """Remember what an ending pod held: the device plugin may still report it as held for a moment."""
         gpunode = self.objects.gpunodes.get(pod.node) if pod else None
-        held = None if pod is None or pod.is_over else granted(pod)
+        held = None if pod is None or pod.is_terminal else granted(pod)
         if held is not None and gpunode is not None and gpunode.node.slice_mib:
             until = self._clock() + HELD_REPORT_LAG_S
             self._releases.add(gpunode.node.name, until, usage.on_node(gpunode.node, [held]))

@@ -39,7 +39,7 @@ class Pod:
     namespace: str
     name: str
     node: str
-    is_over: bool
+    is_terminal: bool
     parsed: Parsed
     admitted: dict[tuple[str, str], int]
     assignment: Assignment | Distrust = trust.NOTHING_ASSIGNED
@@ -119,7 +119,7 @@ def pod(obj: Json) -> Pod:
         namespace=metadata.get("namespace", ""),
         name=metadata.get("name", ""),
         node=(obj.get("spec") or {}).get("nodeName") or "",
-        is_over=status.get("phase") in _TERMINAL,
+        is_terminal=status.get("phase") in _TERMINAL,
         parsed=parsed,
         admitted=_admitted(obj),
         assignment=trust.judge(parsed, annotations.get(names.ASSIGNMENT, "")),

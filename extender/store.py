@@ -23,7 +23,7 @@ class ObjectStore:
         """Store a pod that is new or changed."""
         self._unindex(self.pods.get(pod.uid))
         self.pods[pod.uid] = pod
-        if pod.node and not pod.is_over:
+        if pod.node and not pod.is_terminal:
             self._running[pod.node][pod.uid] = pod
 
     def remove_pod(self, uid: str) -> None:

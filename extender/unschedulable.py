@@ -37,7 +37,7 @@ class UnschedulablePods:
 
     def add(self, pod: Pod) -> None:
         """Queue a pod for an explanation where kube-scheduler found no node for it."""
-        if pod.is_unschedulable and not pod.node and not pod.is_over:
+        if pod.is_unschedulable and not pod.node and not pod.is_terminal:
             self._queue[pod.uid] = None
             self._is_queued.set()
 

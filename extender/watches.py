@@ -40,7 +40,7 @@ class PodWatch:
             return
         self._cluster.upsert_pod(obj)
         self._unschedulable.add(obj)
-        if obj.node and not obj.is_over and isinstance(obj.assignment, Distrust):
+        if obj.node and not obj.is_terminal and isinstance(obj.assignment, Distrust):
             message = f"nothing is counted for this pod: {obj.assignment.detail}"
             self._recorder.record(obj.reference, UNTRUSTED, message)
 

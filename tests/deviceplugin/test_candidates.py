@@ -55,7 +55,7 @@ def test_a_lone_pod_of_another_size_is_doubtful() -> None:
 
 
 def test_nobody_waits() -> None:
-    over = replace(bound("over"), is_over=True)
+    over = replace(bound("over"), is_terminal=True)
     assert choose([over, plain("plain")], listing(over, plain("plain"))) is None
     assert choose([bound("unlisted")], {}) is None
 
@@ -102,7 +102,7 @@ def test_one_pod_at_a_time_is_always_found(data: st.DataObject) -> None:
     for n, pod in enumerate(pods):
         state = "target" if n == target else data.draw(st.sampled_from(["unlisted", "served", "over"]))
         admitted = state == "served" and data.draw(st.booleans())
-        watched.append(replace(pod, is_over=state == "over", is_admitted=admitted))
+        watched.append(replace(pod, is_terminal=state == "over", is_admitted=admitted))
         if state in {"served", "target"}:
             ids = slices(0, n) if state == "served" else frozenset[str]()
             listed[pod.key] = {"main": {names.SLICE: ids}}

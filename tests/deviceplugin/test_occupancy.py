@@ -19,4 +19,4 @@ def test_held_is_what_is_listed_and_what_living_pods_were_given() -> None:
     assert occupancy.held(LISTED, every, [POD], 1004.0) == HeldDevices(
         slices(0, 2) | slices(1, 0, 2), frozenset({uuid(2)})
     )
-    assert occupancy.held({}, every, [replace(POD, is_over=True)], 1006.0) == HeldDevices()
+    assert occupancy.held({}, every, [replace(POD, is_terminal=True)], 1006.0) == HeldDevices()

@@ -179,7 +179,7 @@ async def test_without_the_api_server_a_doubt_stays_and_nothing_runs(node: Node,
 
 async def test_old_records_of_the_same_ids_are_left_behind(node: Node, share: Any) -> None:
     gone, now = share("gone", 10), share("now", 20)
-    node.pods.upsert(replace(gone, is_over=True))
+    node.pods.upsert(replace(gone, is_terminal=True))
     node.pods.upsert(now)
     before, made = node.give(IDS, gone, is_proven=True), node.give(IDS, now)
     node.hold(now, IDS)
@@ -286,10 +286,10 @@ async def test_a_pod_that_is_over_gives_its_card_free_before_the_next_listing(no
     await look(node)
     node.occupancy.recount()
     assert node.inventory.state.held == HeldDevices(IDS)
-    node.pods.upsert(replace(pod, is_over=True))
+    node.pods.upsert(replace(pod, is_terminal=True))
     node.occupancy.recount()
     assert node.inventory.state.held == HeldDevices()
-    node.pods.delete(replace(pod, is_over=True))
+    node.pods.delete(replace(pod, is_terminal=True))
     node.occupancy.recount()
     assert node.inventory.state.held == HeldDevices()
     node.pods.upsert(bound("p", uid="next"))

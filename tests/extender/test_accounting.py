@@ -146,7 +146,7 @@ class Accounting(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(list(self.truth)))
         pod = self.truth.pop(uid)
         if ends and pod.node:
-            self.truth[uid] = replace(pod, is_over=True)
+            self.truth[uid] = replace(pod, is_terminal=True)
             self.tell("upsert", self.truth[uid])
         else:
             self.tell("delete", pod)
@@ -159,7 +159,7 @@ class Accounting(RuleBasedStateMachine):
 
     @invariant()
     def no_card_is_over_its_capacity(self) -> None:
-        held = [(pod.assignment, pod) for pod in self.truth.values() if pod.node and not pod.is_over]
+        held = [(pod.assignment, pod) for pod in self.truth.values() if pod.node and not pod.is_terminal]
         held += [(posted.assignment, posted.pod) for posted in self.unknown if self.may_commit(posted)]
         slices = {"GPU-0": 0}
         for chosen, _ in held:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 IMPORTABLE = {"vgpu", "extender", "webhook", "deviceplugin", "limiter"}
@@ -36,8 +37,9 @@ def closure(requirements: list[Requirement]) -> set[str]:
     found: set[str] = set()
     while requirements:
         requirement = requirements.pop()
-        if requirement.name.lower() in found or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+        name = canonicalize_name(requirement.name)
+        if name in found or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
             continue
-        found.add(requirement.name.lower())
+        found.add(name)
         requirements += [Requirement(text) for text in metadata.requires(requirement.name) or ()]
     return found

@@ -151,7 +151,7 @@ def decode(data: bytes) -> Allocation:
 
 def live(allocations: Iterable[Allocation], pods: Iterable[BoundPod]) -> tuple[Allocation, ...]:
     """Those whose holder is a pod of this node that is not over."""
-    running = {pod.uid for pod in pods if not pod.is_over}
+    running = {pod.uid for pod in pods if not pod.is_terminal}
     return tuple(each for each in allocations if each.holder is not None and each.holder.uid in running)
 
 

@@ -55,7 +55,7 @@ class BoundPod:
     parsed: Parsed = _NOTHING_ASKED
     assignment: str = ""
     is_admitted: bool = False
-    is_over: bool = False
+    is_terminal: bool = False
     is_mirror: bool = False
     has_controller: bool = False
     order: int = 0
@@ -79,7 +79,7 @@ def decode(raw: bytes | msgspec.Raw) -> BoundPod:
         parsed=requests.parse(pod),
         assignment=annotations.get(names.ASSIGNMENT, ""),
         is_admitted="startTime" in status,
-        is_over=status.get("phase") in _TERMINAL,
+        is_terminal=status.get("phase") in _TERMINAL,
         is_mirror=_MIRROR in annotations,
         has_controller=any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()),
     )
@@ -119,7 +119,7 @@ class Pods:
         """Take one that is new or changed."""
         known = self._by_uid.get(pod.uid)
         self._keep(pod, known)
-        if pod.is_over and pod.device_requests and not (known and known.is_over):
+        if pod.is_terminal and pod.device_requests and not (known and known.is_terminal):
             self.on_release()
         self._wake()
 
@@ -160,7 +160,7 @@ class Pods:
     def _keep(self, pod: BoundPod, known: BoundPod | None) -> None:
         self._by_uid[pod.uid] = replace(pod, order=known.order if known else self._next())
         self._ended.pop(pod.key, None)
-        if pod.is_over and all(each.is_over for each in self._by_uid.values() if each.key == pod.key):
+        if pod.is_terminal and all(each.is_terminal for each in self._by_uid.values() if each.key == pod.key):
             self._ended[pod.key] = None
             while len(self._ended) > _REMEMBERED:
                 del self._ended[next(iter(self._ended))]

@@ -33,7 +33,7 @@ class Refusal:
     detail: str
 
     @property
-    def never_heals(self) -> bool:
+    def is_permanent(self) -> bool:
         """Whether only another pod in its place helps, because this one's IDs stay what they are.
 
         A pod that was not decided for at all is not meant: another would come the same way, again and again.

@@ -45,7 +45,7 @@ class RefusalReporter:
             del self._told[next(iter(self._told))]
         log.warning("pod %s/%s may not start: %s", pod.namespace, pod.name, refusal)
         self._start(self._authority.warn(pod, str(refusal.reason), str(refusal)))
-        if refusal.never_heals and pod.has_controller:
+        if refusal.is_permanent and pod.has_controller:
             self._start(self._authority.evict(pod))
 
     async def drain(self) -> None:

@@ -65,7 +65,7 @@ class Kubelet:
             await self._forget(pod)
         elif phase == "Pending":
             await self._write(pod, started(pod, self._verdict(pod), now))
-        elif phase == "Running" and is_over(pod, now):
+        elif phase == "Running" and has_finished(pod, now):
             await self._write(pod, {**pod["status"], "phase": "Succeeded"})
 
     def _verdict(self, pod: Json) -> str:
@@ -105,7 +105,7 @@ def started(pod: Json, refusal: str, now: datetime) -> Json:
     return pods.with_condition(status, "Ready", "True", now=now)
 
 
-def is_over(pod: Json, now: datetime) -> bool:
+def has_finished(pod: Json, now: datetime) -> bool:
     """Whether a pod has run for as long as it wants to; without a wish it runs for ever."""
     seconds = (pod["metadata"].get("annotations") or {}).get(RUNS_FOR)
     if seconds is None:
