@@ -1,9 +1,9 @@
-"""The decision, as it stands on the pod: which container has which share of which card.
+"""The assignment: which container has which share of which card, as the annotation on the pod says.
 
     vgpu.io/assignment: {"v":1,"containers":{"main":[{"gpu":"GPU-...","mem":8192,"cores":30}]}}
 
-`mem` is MiB on that card, `cores` percent of its time (absent: none asked), `whole` true where the card is held whole.
-Unknown keys are refused: a newer writer raises `v`.
+`mem` is MiB on that card, `cores` percent of the card's time (absent: no time was asked for), `whole` is true where the
+card is held whole. Unknown keys are refused: a format with other keys has a higher `v`.
 """
 
 import json
@@ -23,13 +23,13 @@ _KEYS: Final = {"gpu", "mem", "cores", "whole"}
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One card's part of what a container was given.
+    """What a container was granted on one card.
 
     Attributes:
         gpu: the card's UUID.
-        memory_mib: MiB on it; all of the card's where `whole`.
-        cores: percent of its time; None where none was asked.
-        whole: nobody else may be on it.
+        memory_mib: MiB on the card; all of the card's memory where `whole`.
+        cores: percent of the card's time; None where none was asked for.
+        whole: no other container may use the card.
     """
 
     gpu: str
@@ -40,16 +40,16 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What each GPU container of a pod was given, by container name."""
+    """What each GPU container of a pod was granted, by container name."""
 
     containers: Mapping[str, tuple[Grant, ...]]
 
     def gpus(self) -> frozenset[str]:
-        """UUIDs of all cards in it."""
+        """Return the UUIDs of all cards in the assignment."""
         return frozenset(grant.gpu for grants in self.containers.values() for grant in grants)
 
     def answers(self, request: PodRequest) -> bool:
-        """Whether it grants exactly what the pod asks for: an assignment is trusted for that only."""
+        """Whether the assignment grants exactly what the pod asks for."""
         asked = {container.name: container for container in request.containers}
         return asked.keys() == self.containers.keys() and all(
             _grants_answer(self.containers[name], container) for name, container in asked.items()
@@ -66,7 +66,7 @@ def decode(text: str) -> Assignment:
     """Read the annotation's value.
 
     Raises:
-        MalformedAssignment: it is not exactly what `encode` could have written; users may have.
+        MalformedAssignment: it is not what `encode` writes; users can write annotations.
     """
     if len(text) > MAX_BYTES:
         raise MalformedAssignment("longer than annotations may be")

@@ -90,7 +90,7 @@ async def test_only_the_leader_binds(world: World) -> None:
 
 async def test_nodes_whose_plugin_is_away_are_refused(world: World) -> None:
     pod = await world.create_pod()
-    away = "PluginAway: the node's device plugin is away"
+    away = "PluginAway: the node's device plugin is not running"
     await world.client.patch(
         "/api/v1/nodes/n1/status", {"status": {"allocatable": {names.SLICE: "0", names.CARD: "0"}}}
     )
