@@ -1,1 +1,1 @@
-"""The edge: the only modules that speak to Kubernetes and to NVML."""
+"""The adapters of external systems: the Kubernetes API server, NVML, and the process that a program runs as."""

@@ -1,6 +1,6 @@
-"""The cards of this machine, as NVML tells them. The only module that speaks to NVML.
+"""The cards of this machine, from NVML. No other module imports pynvml.
 
-Every call may block for milliseconds, `wait_for_xid` for its whole time-out: call them from a thread.
+Every call may block for milliseconds, `wait_for_xid` for its whole timeout: call them from a thread.
 https://docs.nvidia.com/deploy/nvml-api/
 """
 
@@ -19,7 +19,7 @@ from vgpu.quantity import MIB
 
 T = TypeVar("T")
 
-# A device, a driver or a library too old for a question: the answer is then a default, not an error.
+# Errors of a device, driver or library that is too old for a query: the answer is then a default.
 _UNANSWERABLE: Final = frozenset(
     {
         pynvml.NVML_ERROR_NOT_SUPPORTED,
@@ -32,12 +32,12 @@ _UNANSWERABLE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A card with what only its own node cares for.
+    """A card with what only its own node uses.
 
     Attributes:
-        card: what everybody sees.
-        minor: the number of its device node, `/dev/nvidia<minor>`.
-        mig_enabled: it is cut up by the hardware, and not ours to share.
+        card: what the GPUNode reports.
+        minor: the number of the device node, `/dev/nvidia<minor>`.
+        mig_enabled: the hardware divides the card (MIG), so that it cannot be shared by vgpushare.
     """
 
     card: Card
@@ -47,7 +47,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """One error event of a card; `gpu` is None where the driver could not say which.
+    """One error event of a card; `gpu` is None where the driver does not name the card.
 
     The codes: https://docs.nvidia.com/deploy/xid-errors/
     """
@@ -75,25 +75,25 @@ class Nvml:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close, when the calls in other threads have ended: NVML crashes where its events are freed under a wait."""
+        """Wait for the calls in other threads, then close: NVML crashes where events are freed during a wait."""
         with self._asking, self._waiting, _translated():
             self._is_closed = True
             pynvml.nvmlEventSetFree(self._events)
             pynvml.nvmlShutdown()
 
     def driver_version(self) -> str:
-        """The driver's version, `580.65.06`."""
+        """Return the driver's version, `580.65.06`."""
         with _translated():
             return str(pynvml.nvmlSystemGetDriverVersion())
 
     def gpus(self) -> tuple[Gpu, ...]:
-        """Every card that answers, by index. A card that has fallen off the bus is not among them."""
+        """Return every card that answers, by index. A card that has fallen off the bus is not among them."""
         with self._asking, _translated():
             handles = list(_handles())
             return tuple(_gpu(index, handle, handles) for index, handle in handles)
 
     def fault(self, gpu: str) -> str:
-        """What is wrong with a card now, in one word; empty where it answers and asks for no repair."""
+        """Return what is wrong with a card now, in one word; empty where the card answers and needs no recovery."""
         with self._asking:
             try:
                 handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
@@ -103,7 +103,7 @@ class Nvml:
             return "RecoveryNeeded" if _ask(lambda: _recovery_action(handle), 0) else ""
 
     def wait_for_xid(self, timeout_ms: int) -> Xid | None:
-        """Wait for the next error of any card that `subscribe` was called for; None when the time is over."""
+        """Wait for the next error of any card that `subscribe` was called for; return None after the timeout."""
         with self._waiting:
             if self._is_closed:
                 raise NvmlError(pynvml.NVML_ERROR_UNINITIALIZED, "closed")
@@ -116,7 +116,7 @@ class Nvml:
             return Xid(_ask(lambda: str(pynvml.nvmlDeviceGetUUID(event.device)), None), int(event.eventData))
 
     def subscribe(self, gpu: str) -> bool:
-        """Have a card's errors reported; False where it cannot, and polling must do."""
+        """Subscribe to a card's errors; return False where the card does not report them, so that it must be polled."""
         with self._asking:
             if gpu not in self._subscribed and _ask(lambda: self._register(gpu), False):
                 self._subscribed.add(gpu)
@@ -146,7 +146,7 @@ def _ask(question: Callable[[], T], default: T) -> T:
 
 
 def _word(error: pynvml.NVMLError) -> str:
-    """`NVMLError_GpuIsLost` says `GpuIsLost`."""
+    """Return `GpuIsLost` for `NVMLError_GpuIsLost`."""
     return type(error).__name__.removeprefix("NVMLError_")
 
 
@@ -167,7 +167,7 @@ def _gpu(index: int, handle: Any, handles: list[tuple[int, Any]]) -> Gpu:
         model=str(pynvml.nvmlDeviceGetName(handle)),
         memory_mib=_usable_bytes(handle) // MIB,
         numa_node=_numa_node(handle),
-        nvlink_peers=tuple(_peers(handle, (other for place, other in handles if place != index))),
+        nvlink_peers=tuple(_peers(handle, (other for each, other in handles if each != index))),
     )
     mig = _ask(lambda: pynvml.nvmlDeviceGetMigMode(handle)[0], pynvml.NVML_DEVICE_MIG_DISABLE)
     minor = _ask(lambda: int(pynvml.nvmlDeviceGetMinorNumber(handle)), index)
@@ -175,7 +175,7 @@ def _gpu(index: int, handle: Any, handles: list[tuple[int, Any]]) -> Gpu:
 
 
 def _usable_bytes(handle: Any) -> int:
-    """Total less what the driver reserves. Drivers before 510 do not tell the reserve."""
+    """Return the total without what the driver reserves; drivers before 510 do not report the reserve."""
     try:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
     except pynvml.NVMLError as error:
@@ -186,7 +186,7 @@ def _usable_bytes(handle: Any) -> int:
 
 
 def _numa_node(handle: Any) -> int:
-    """The lowest NUMA node whose memory is near the card; -1 where the machine does not say."""
+    """Return the lowest NUMA node whose memory is near the card; -1 where it is not known."""
     near = _ask(lambda: int(pynvml.nvmlDeviceGetMemoryAffinity(handle, 1, pynvml.NVML_AFFINITY_SCOPE_NODE)[0]), 0)
     return (near & -near).bit_length() - 1
 
@@ -203,6 +203,6 @@ def _is_linked(handle: Any, other: Any) -> bool:
 
 
 def _recovery_action(handle: Any) -> int:
-    """What the driver wants done to the card (`nvmlDeviceGpuRecoveryAction_t`); 0 is nothing."""
+    """Return the recovery action that the card needs (`nvmlDeviceGpuRecoveryAction_t`); 0 is none."""
     field = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])[0]
     return int(field.value.uiVal) if field.nvmlReturn == pynvml.NVML_SUCCESS else 0

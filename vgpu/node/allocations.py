@@ -1,9 +1,10 @@
-"""What Allocate gave out: one directory each, with a record that survives the plugin.
+"""The records of allocations: a directory for each, with a record that survives a restart of the plugin.
 
-The kubelet keeps the answer to Allocate for the container's life, across restarts of itself, of the plugin and of the
-node, and calls PreStartContainer with nothing but the IDs. So the record leads from the IDs to the directory.
+The kubelet keeps the answer to Allocate for the container's life, across restarts of the kubelet, the plugin and the
+node, and calls PreStartContainer with nothing but the device IDs. So the record leads from the IDs to the directory.
 
-A chain is what IDs went through within one pod: the kubelet hands an init container's IDs on to those after it.
+A chain is a sequence of allocations of the same IDs within one pod: the kubelet hands an init container's IDs on to the
+next container.
 """
 
 import json
@@ -30,30 +31,30 @@ class Holder:
 
     @classmethod
     def of(cls, pod: BoundPod, container: str) -> Self:
-        """Name a container of a pod."""
+        """Return a container of a pod as a holder."""
         return cls(pod.uid, pod.namespace, pod.name, container)
 
     @property
     def key(self) -> PodKey:
-        """Namespace and name of the pod."""
+        """The pod's namespace and name."""
         return self.namespace, self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """One answer to Allocate.
+    """The record of one allocation.
 
     Attributes:
-        id: names the directory.
-        resource: slices or cards.
+        id: the directory's name.
+        resource: the kubelet's resource: slices or cards.
         ids: the device IDs.
-        chain: shared by allocations that were handed on from container to container of one pod.
+        chain: the same for allocations whose IDs were handed on within one pod.
         sequence: grows with every allocation on this node.
         created: seconds since 1970.
-        library: which installed library is mounted.
-        holder: whom it is thought to be for; None where nobody could be found.
-        is_doubtful: the holder was not the only one it could be.
-        is_proven: PreStartContainer has found the holder right, and limits are written.
+        library: name of the installed library that is mounted.
+        holder: the container that the allocation is for, as far as it is known; None where none was found.
+        is_doubtful: whether another container may be the holder.
+        is_proven: whether PreStartContainer has confirmed the holder, and limits are written.
     """
 
     id: str
@@ -69,45 +70,45 @@ class Allocation:
 
 
 class Allocations:
-    """All records of this node; read at the start, then kept in memory and on disk alike."""
+    """All records of this node, read at the start, and kept in memory and on disk."""
 
     def __init__(self, root: Path) -> None:
-        """Read what is below `root`; what cannot be read is left alone until it is cleaned away."""
+        """Read the records below `root`; records that cannot be read are ignored until they are garbage-collected."""
         self.root = root
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         read = (_read(path) for path in root.glob(f"*/{_RECORD}"))
         self._by_id = {each.id: each for each in read if each is not None}
 
     def all(self) -> tuple[Allocation, ...]:
-        """Every allocation, in the order in which they were made."""
+        """Return every allocation, in the order of creation."""
         return tuple(sorted(self._by_id.values(), key=lambda each: each.sequence))
 
     def next_sequence(self) -> int:
-        """The number of the next allocation."""
+        """Return the number of the next allocation."""
         return max((each.sequence for each in self._by_id.values()), default=0) + 1
 
     def add(self, allocation: Allocation) -> None:
-        """Make the directory and the record."""
+        """Create the directory and the record. Raises OSError."""
         self.directory(allocation.id).mkdir(mode=0o700)
-        self._keep(allocation)
+        self._write(allocation)
 
     def set_holder(self, allocation: Allocation, holder: Holder, *, proven: bool) -> Allocation:
-        """Note whom an allocation is really for."""
-        settled = replace(allocation, holder=holder, is_doubtful=False, is_proven=proven)
-        if settled != allocation:
-            self._keep(settled)
-        return settled
+        """Record the confirmed holder of an allocation. Raises OSError."""
+        confirmed = replace(allocation, holder=holder, is_doubtful=False, is_proven=proven)
+        if confirmed != allocation:
+            self._write(confirmed)
+        return confirmed
 
     def forget(self, allocation_id: str) -> None:
-        """Drop a record; the directory is the caller's to remove."""
+        """Remove a record from memory; the caller removes the directory."""
         self._by_id.pop(allocation_id, None)
 
     def overlapping(self, resource: str, ids: Collection[str]) -> tuple[Allocation, ...]:
-        """Allocations of any of the IDs, oldest first."""
+        """Return the allocations of any of the IDs, oldest first."""
         return tuple(each for each in self.all() if each.resource == resource and not each.ids.isdisjoint(ids))
 
     def chains(self, resource: str, ids: Collection[str]) -> tuple[tuple[Allocation, ...], ...]:
-        """Allocations of exactly these IDs, chain by chain, newest first."""
+        """Return the allocations of exactly these IDs, chain by chain, newest chain first."""
         wanted = frozenset(ids)
         grouped: dict[str, list[Allocation]] = {}
         for each in self.overlapping(resource, ids):
@@ -117,14 +118,14 @@ class Allocations:
         return tuple(map(tuple, newest_first))
 
     def was_allocated(self, uid: str, container: str) -> bool:
-        """Whether a container has an allocation by our own reckoning."""
+        """Whether the records name a container as a holder."""
         return any(each.holder and (each.holder.uid, each.holder.container) == (uid, container) for each in self.all())
 
     def directory(self, allocation_id: str) -> Path:
-        """Where an allocation's files are."""
+        """Return the directory of an allocation's files."""
         return self.root / allocation_id
 
-    def _keep(self, allocation: Allocation) -> None:
+    def _write(self, allocation: Allocation) -> None:
         path = self.directory(allocation.id) / _RECORD
         fresh = path.with_suffix(".new")
         fresh.write_bytes(encode(allocation))
@@ -150,7 +151,7 @@ def decode(data: bytes) -> Allocation:
 
 
 def live(allocations: Iterable[Allocation], pods: Iterable[BoundPod]) -> tuple[Allocation, ...]:
-    """Those whose holder is a pod of this node that is not over."""
+    """Return the allocations whose holder is a pod of this node that is not terminal."""
     running = {pod.uid for pod in pods if not pod.is_terminal}
     return tuple(each for each in allocations if each.holder is not None and each.holder.uid in running)
 

@@ -1,6 +1,6 @@
-"""The node's arbiter, which gives containers turns on a card: a program beside us, kept running, and ended with us.
+"""Runs the node's arbiter, a program that gives containers turns on a card: restarts it, and ends it with the plugin.
 
-Nothing waits for it: without it every container goes on by its own limits, and rejoins when it is back.
+Nothing waits for the arbiter: without it every container goes on under its own limits, and reconnects later.
 """
 
 import asyncio
@@ -13,22 +13,22 @@ from typing import Final
 
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 10.0
-STEADY_S: Final = 60.0  # who lived so long did not fail at the start
+STEADY_S: Final = 60.0  # a program that ran this long did not fail at its start
 _END_S: Final = 2.0
-_LINE: Final = 4096  # bytes; what is longer is told in pieces
+_LINE: Final = 4096  # bytes; longer lines are logged in pieces
 
 log = logging.getLogger(__name__)
 
 
 class Backoff:
-    """How long to wait before each next start."""
+    """Back-off before each restart: doubles up to 10 s, and starts again after a steady run."""
 
     def __init__(self) -> None:
         self._pause_s = FIRST_PAUSE_S
 
-    def after(self, lived_s: float) -> float:
-        """Seconds to wait after a life of `lived_s`: each short one doubles them, a steady one begins anew."""
-        if lived_s >= STEADY_S:
+    def after(self, ran_s: float) -> float:
+        """Return the seconds to wait after the program ran for `ran_s` seconds."""
+        if ran_s >= STEADY_S:
             self._pause_s = FIRST_PAUSE_S
         pause_s, self._pause_s = self._pause_s, min(LONGEST_PAUSE_S, 2 * self._pause_s)
         return pause_s
@@ -38,37 +38,37 @@ class Arbiter:
     """Runs the program for the allocations of this node."""
 
     def __init__(self, program: Path, config: Path, allocations: Path, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds that never go back."""
-        parent = str(os.getpid())  # with which it ends, should we be killed
+        """`clock` is monotonic, in seconds."""
+        parent = str(os.getpid())  # the arbiter ends with this process, even where it is killed
         self._command = (str(program), "--parent", parent, "--config", str(config), str(allocations))
         self._clock = clock
         self._backoff = Backoff()
         self._complaint = ""
 
     async def run(self) -> None:
-        """Keep it running until cancelled; then it is ended too."""
+        """Keep the program running until cancelled; then end it."""
         while True:
             begun = self._clock()
-            await self._live()
+            await self._run_once()
             await asyncio.sleep(self._backoff.after(self._clock() - begun))
 
-    async def _live(self) -> None:
+    async def _run_once(self) -> None:
         try:
             process = await asyncio.create_subprocess_exec(*self._command, stdin=DEVNULL, stderr=PIPE)
         except OSError as error:
             self._complain(str(error))
             return
         try:
-            await self._attend(process)
+            await self._log_output(process)
         finally:
             await _end(process)
 
-    async def _attend(self, process: Process) -> None:
+    async def _log_output(self, process: Process) -> None:
         log.info("arbiter: started as process %d", process.pid)
-        assert process.stderr is not None  # noqa: S101 - it was asked for
+        assert process.stderr is not None  # noqa: S101 - it is a pipe
         async for line in lines(process.stderr):
             log.info("arbiter: %s", line)
-        log.warning("arbiter: ended with %d; it is started again", await process.wait())
+        log.warning("arbiter: exited with code %d; it is restarted", await process.wait())
 
     def _complain(self, complaint: str) -> None:
         if complaint != self._complaint:
@@ -77,7 +77,7 @@ class Arbiter:
 
 
 async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
-    """Yield what is written line by line, however long the lines and whatever the bytes."""
+    """Yield the lines of a stream; lines may be of any length and contain any bytes."""
     rest = b""
     while piece := await stream.read(_LINE):
         *whole, rest = (rest + piece).split(b"\n")

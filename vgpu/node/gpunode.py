@@ -1,4 +1,4 @@
-"""The node's GPUNode: what the plugin sees of its cards, for the scheduler and for people."""
+"""Publishes the status of the node's GPUNode: what NVML and the kubelet report of its cards."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from vgpu.device import Card
 from vgpu.errors import KubernetesError
 from vgpu.node.inventory import Inventory, State
 
-_DEBOUNCE_S: Final = 0.1  # between two writes, and for what comes together to be written together
+_DEBOUNCE_S: Final = 0.1  # changes within this time are written together
 _CONFLICTS_S: Final = 60.0
 _RETRY_S: Final = 2.0
 
@@ -20,28 +20,28 @@ log = logging.getLogger(__name__)
 
 
 class GpuNodeApi(Protocol):
-    """The API server, or a stand-in."""
+    """The requests about GPUNodes."""
 
     async def publish(self, status: dict[str, Any]) -> None:
-        """Write the status."""
+        """Write the status. Raises KubernetesError."""
 
     async def other_nodes(self) -> list[dict[str, Any]]:
-        """Every other GPUNode."""
+        """Return every other GPUNode. Raises KubernetesError."""
 
 
 def status_of(state: State, slice_mib: int, version: str, conflicts: Iterable[str]) -> dict[str, Any]:
-    """Write the object's status."""
+    """Return the object's status."""
     return {
         "sliceMiB": slice_mib,
         "pluginVersion": version,
-        "summary": summary.summary_of([_as_seen(gpu.card, state) for gpu in state.gpus], slice_mib),
+        "summary": summary.summary_of([_with_state(gpu.card, state) for gpu in state.gpus], slice_mib),
         "cards": [_card(gpu, state) for gpu in state.gpus],
         "conflicts": list(conflicts),
     }
 
 
 def conflicts_of(gpus: Iterable[Gpu], others: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Name the cards that another node claims too: a UUID stands in one machine only, so one of the two is stale."""
+    """Return the cards that another GPUNode lists too: a card is in one machine only, so one of the two is stale."""
     mine = {gpu.card.uuid for gpu in gpus}
     return sorted(
         f"{card['uuid']} is also on node {node['metadata']['name']}"
@@ -51,7 +51,7 @@ def conflicts_of(gpus: Iterable[Gpu], others: Iterable[Mapping[str, Any]]) -> li
     )
 
 
-def _as_seen(card: Card, state: State) -> Card:
+def _with_state(card: Card, state: State) -> Card:
     healthy = not state.faults.get(card.uuid)
     return replace(
         card, healthy=healthy, held_slices=state.held.slices_of(card.uuid), held_whole=card.uuid in state.held.cards
@@ -76,10 +76,10 @@ def _card(gpu: Gpu, state: State) -> dict[str, Any]:
 
 
 class GpuNodePublisher:
-    """Keeps the GPUNode true."""
+    """Keeps the GPUNode's status up to date."""
 
     def __init__(self, publisher: GpuNodeApi, inventory: Inventory, version: str, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds that never go back."""
+        """`clock` is monotonic, in seconds."""
         self._publisher = publisher
         self._inventory = inventory
         self._version = version
@@ -90,7 +90,7 @@ class GpuNodePublisher:
         self._looked_at: State | None = None
 
     async def run(self) -> None:
-        """Publish each change, for ever; and look for conflicts each minute."""
+        """Publish each change, and look for conflicts each minute, until cancelled."""
         while True:
             try:
                 await self.refresh()
@@ -101,7 +101,7 @@ class GpuNodePublisher:
                 await asyncio.sleep(_RETRY_S)
 
     async def refresh(self) -> None:
-        """Publish if there is anything new. Raises KubernetesError."""
+        """Publish the status where it has changed. Raises KubernetesError."""
         await self._look_for_conflicts()
         state = self._looked_at = self._inventory.state
         status = status_of(state, self._inventory.slice_mib, self._version, self._conflicts)

@@ -1,7 +1,7 @@
-"""The node's last guard: what is really on its cards must fit them, whatever the annotations say. Pure questions.
+"""The node's last guard: no more may run on a card than the card has, whatever the annotations say. Pure.
 
-Two extender replicas at a change of leader, a stale watch or a hand-made Binding may all decide too much. What does not
-fit here is not run beside others.
+Two extender replicas at a change of leader, a stale watch or a Binding written by hand may assign too much. A pod that
+does not fit beside what is really on the node's cards is refused.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from vgpu.usage import Usages
 
 
 def check(gpus: Iterable[Gpu], slice_mib: int, tenants: Iterable[Usages], wanted: Usages) -> Refusal | None:
-    """Whether one more pod fits beside the tenants; the first card where it does not tells why."""
+    """Return why a pod that takes `wanted` does not fit beside the tenants, or None where it does."""
     known = {gpu.card.uuid: gpu for gpu in gpus}
     taken = usage.total(tenants)
     for uuid, need in sorted(wanted.items()):

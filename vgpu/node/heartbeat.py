@@ -1,7 +1,7 @@
-"""The node's Lease: it says each second that pods bound here will find their cards.
+"""The node's heartbeat: a Lease that is renewed each second while pods bound to the node will get their devices.
 
-Allocatable reaches the API server only at the kubelet's status period, ten seconds by default; the extender reads this
-Lease instead. It is renewed while the kubelet listens to every resource of ours, and given up as soon as it does not.
+The kubelet publishes allocatable only at its status period, 10 s by default, so the extender reads this Lease. It is
+renewed while the kubelet has a stream for every resource, and released as soon as it has not.
 """
 
 import asyncio
@@ -13,27 +13,27 @@ from vgpu.errors import KubernetesError
 
 PERIOD_S: Final = 1.0
 DURATION_S: Final = 3
-_LOOK_S: Final = 0.05
+_POLL_S: Final = 0.05
 _RETRY_S: Final = 0.25
 
 log = logging.getLogger(__name__)
 
 
 class Lease(Protocol):
-    """The node's Lease at the API server, or a stand-in."""
+    """The node's Lease at the API server."""
 
     async def renew(self) -> None:
-        """Say that we are here."""
+        """Renew the Lease. Raises KubernetesError."""
 
     async def release(self) -> None:
-        """Say that we are not."""
+        """Release the Lease. Raises KubernetesError."""
 
 
 class Heartbeat:
-    """Renews or gives up the Lease as the kubelet's attention comes and goes."""
+    """Renews or releases the Lease, depending on whether the node is registered with the kubelet."""
 
     def __init__(self, lease: Lease, is_registered: Callable[[], bool], clock: Callable[[], float]) -> None:
-        """`clock` gives seconds that never go back."""
+        """`clock` is monotonic, in seconds."""
         self._lease = lease
         self._is_registered = is_registered
         self._clock = clock
@@ -42,20 +42,20 @@ class Heartbeat:
         self._due = 0.0
 
     async def run(self) -> None:
-        """Look for ever."""
+        """Step every 50 ms until cancelled."""
         while True:
             await self.step()
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
     async def step(self) -> None:
-        """Write what is due now, if anything is; a failed write is repeated soon."""
+        """Renew or release the Lease where that is due; a failed request is repeated after 250 ms."""
         present, now = self._is_registered(), self._clock()
         if present != self._wanted or (now >= self._due and (present or not self._is_written)):
             self._wanted, self._due = present, now + PERIOD_S
             await self._write(present=present)
 
     async def stop(self) -> None:
-        """Give the Lease up for good."""
+        """Release the Lease for good."""
         await self._write(present=False)
 
     async def _write(self, *, present: bool) -> None:

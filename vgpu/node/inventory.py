@@ -1,4 +1,4 @@
-"""What this node's cards are, how they are and who holds them; and who waits to hear of a change.
+"""This node's cards, their faults, and what containers hold of them.
 
 The streams to the kubelet and the status of the GPUNode wait here for changes.
 """
@@ -17,13 +17,13 @@ MIG: Final = "MIGEnabled"
 
 @dataclass(frozen=True, slots=True)
 class HeldDevices:
-    """IDs that containers hold, by the kubelet's word or by ours where it has not yet spoken."""
+    """IDs that containers hold: listed by the kubelet, or recorded here where the kubelet does not list them yet."""
 
     slices: frozenset[str] = frozenset()
     cards: frozenset[str] = frozenset()
 
     def slices_of(self, gpu: str) -> int:
-        """How many slices of a card are held."""
+        """Return how many slices of a card are held."""
         return sum(device_ids.gpu_of(each) == gpu for each in self.slices)
 
 
@@ -36,7 +36,7 @@ class State:
 
     Attributes:
         gpus: every card that has been seen since the start, by index.
-        faults: why a card is not handed out, by UUID.
+        faults: why a card is unhealthy, by UUID.
         held: IDs that containers hold.
     """
 
@@ -46,7 +46,7 @@ class State:
 
 
 class Inventory:
-    """The state of this node's cards, observed by the streams and the status."""
+    """The state of this node's cards."""
 
     def __init__(self, slice_mib: int) -> None:
         self.slice_mib = slice_mib
@@ -54,14 +54,14 @@ class Inventory:
         self._changed = asyncio.Event()
 
     def set_gpus(self, gpus: tuple[Gpu, ...], faults: Mapping[str, str]) -> None:
-        """Take what NVML says. A card that no longer answers stays, with its last data and its fault."""
+        """Take NVML's cards and their faults. A card that no longer answers stays, with its last data."""
         known = {gpu.card.uuid: gpu for gpu in self.state.gpus} | {gpu.card.uuid: gpu for gpu in gpus}
         ordered = tuple(sorted(known.values(), key=lambda gpu: gpu.card.index))
         reasons = {gpu.card.uuid: MIG for gpu in ordered if gpu.mig_enabled} | dict(faults)
         self._update(replace(self.state, gpus=ordered, faults=reasons))
 
     def set_held(self, held: HeldDevices) -> None:
-        """Take what containers hold now."""
+        """Take the IDs that containers hold now."""
         self._update(replace(self.state, held=held))
 
     def node(self) -> Node:
@@ -69,11 +69,11 @@ class Inventory:
         return Node("", self.slice_mib, tuple(gpu.card for gpu in self.state.gpus))
 
     def gpus(self) -> tuple[Gpu, ...]:
-        """The cards, by index."""
+        """Return the cards, by index."""
         return self.state.gpus
 
     async def wait(self) -> None:
-        """Return when something has changed since the call."""
+        """Return at the next change."""
         await self._changed.wait()
 
     def _update(self, state: State) -> None:

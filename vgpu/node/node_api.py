@@ -1,4 +1,4 @@
-"""What the plugin asks and tells the API server, about its own node only."""
+"""The requests to the API server about one node: its pods, their Events and evictions, its GPUNode."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -17,14 +17,14 @@ NOT_FOUND: Final = 404
 
 
 class PodReader(Protocol):
-    """Who can read one pod past the watch."""
+    """Reads single pods from the API server, because the watch may lag."""
 
     async def pod(self, key: PodKey) -> BoundPod | None:
-        """The pod of that name, if it is bound here."""
+        """Return the pod of that name, if it is bound to this node. Raises KubernetesError."""
 
 
 class NodeApi:
-    """This node's side of the API server. Errors are KubernetesError."""
+    """The requests about one node. All of them raise KubernetesError."""
 
     def __init__(self, api: client.Client, node: str, clock: Callable[[], datetime]) -> None:
         self._api = api
@@ -32,7 +32,7 @@ class NodeApi:
         self._clock = clock
 
     async def pod(self, key: PodKey) -> BoundPod | None:
-        """Read a pod as it is now (a quorum read); None where there is none, or it is bound elsewhere."""
+        """Read a pod by a quorum read; None where there is none, or it is bound to another node."""
         try:
             raw = await self._api.get(_pod_path(*key), timeout=1)
         except KubernetesError as error:
@@ -43,12 +43,12 @@ class NodeApi:
         return pods.decode(raw) if is_here else None
 
     async def warn(self, pod: BoundPod, reason: str, message: str) -> None:
-        """Write a Warning event about a pod."""
+        """Post a Warning Event about a pod."""
         about = {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
         await events.post(self._api, about, reason=reason, message=message, component=COMPONENT, now=self._clock())
 
     async def evict(self, pod: BoundPod) -> None:
-        """Evict this very pod, not another of its name."""
+        """Evict this pod, and no other pod of its name: the UID is a precondition."""
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -58,7 +58,7 @@ class NodeApi:
         await self._api.post(f"{_pod_path(pod.namespace, pod.name)}/eviction", body)
 
     async def publish(self, status: dict[str, Any]) -> None:
-        """Write the status of this node's GPUNode, which is made, owned by the Node, where it is not there."""
+        """Write the status of this node's GPUNode; create the GPUNode, owned by the Node, where there is none."""
         path = f"{names.GPUNODES_PATH}/{self._node}"
         try:
             await self._api.patch(f"{path}/status", {"status": status})
@@ -69,7 +69,7 @@ class NodeApi:
             await self._api.patch(f"{path}/status", {"status": status})
 
     async def other_nodes(self) -> list[dict[str, Any]]:
-        """Every other GPUNode."""
+        """Return every other GPUNode."""
         listed = msgspec.json.decode(await self._api.get(names.GPUNODES_PATH))
         return [each for each in listed["items"] if each["metadata"]["name"] != self._node]
 
@@ -81,7 +81,7 @@ class NodeApi:
 
 
 def pods_path() -> str:
-    """Where every pod is watched; narrow it by `spec.nodeName`."""
+    """Return the path of all pods; narrow it by the field `spec.nodeName`."""
     return "/api/v1/pods"
 
 

@@ -1,6 +1,6 @@
-"""Whether the IDs that a pod's container holds are those that were decided for it: pure questions.
+"""Whether the device IDs that a container holds are on the cards that were assigned to it. Pure.
 
-What is proven here leads to limits; what is not is refused by name, and never run with another pod's limits.
+A container that is proven gets its limits. Any other is refused, so that no container runs with another pod's limits.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ def assignment_of(pod: BoundPod) -> Assignment | Refusal:
 def card_mismatch(
     request: PodRequest, assignment: Assignment, container: str, ids: frozenset[str], slice_mib: int
 ) -> Refusal | None:
-    """Hold a container's IDs against its assignment, card by card."""
+    """Return why a container's IDs do not match its assignment card by card, or None where they do."""
     asked = request_of(request, container)
     grants = assignment.containers.get(container)
     if asked is None or grants is None:
@@ -41,12 +41,12 @@ def card_mismatch(
     if device_ids.by_gpu(ids) == decided:
         return None
     return Refusal(
-        NodeReason.CARD_MISMATCH, f"the kubelet gave {_words(device_ids.by_gpu(ids))}; assigned: {_words(decided)}"
+        NodeReason.CARD_MISMATCH, f"the kubelet gave {_listed(device_ids.by_gpu(ids))}; assigned: {_listed(decided)}"
     )
 
 
 def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequence[Grant]) -> Limits:
-    """What is enforced on a container: exact MiB and percent per card; a whole card has no limit."""
+    """Return a container's limits: exact MiB and percent per card; a whole card has no limit."""
     options = request.options
     policy = options.compute_policy or default_compute_policy(container.cores)
     if container.whole:
@@ -56,7 +56,7 @@ def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequenc
 
 
 def request_of(request: PodRequest, container: str) -> ContainerRequest | None:
-    """What one container of a pod asks for."""
+    """Return what one container of a pod asks for, or None where it asks for no GPU."""
     return next((each for each in request.containers if each.name == container), None)
 
 
@@ -66,5 +66,5 @@ def _card_limit(grant: Grant) -> CardLimit:
     return CardLimit(grant.gpu, grant.memory_mib * MIB, grant.cores or 0)
 
 
-def _words(counts: Counter[str]) -> str:
+def _listed(counts: Counter[str]) -> str:
     return ", ".join(f"{count} of {gpu}" for gpu, count in sorted(counts.items())) or "nothing"

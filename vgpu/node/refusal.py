@@ -1,4 +1,4 @@
-"""Why a container may not start: closed codes, said in the pod's status and in its event."""
+"""Why a container may not start: a closed set of codes, shown in the pod's status and in an Event."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from vgpu.trust import DistrustReason
 
 
 class NodeReason(StrEnum):
-    """What can be wrong between the kubelet's IDs and what was decided for the pod."""
+    """The reasons that only the node finds: the kubelet's IDs do not agree with the pod's assignment."""
 
     ALLOCATION_LOST = "AllocationLost"
     HOLDER_UNKNOWN = "HolderUnknown"
@@ -26,7 +26,7 @@ class Refusal:
 
     Attributes:
         reason: a code of the node, of an assignment that is not trusted, or of placement.
-        detail: what a person needs to act on it.
+        detail: what is wrong, for people.
     """
 
     reason: NodeReason | DistrustReason | Reason
@@ -34,9 +34,9 @@ class Refusal:
 
     @property
     def is_permanent(self) -> bool:
-        """Whether only another pod in its place helps, because this one's IDs stay what they are.
+        """Whether only another pod helps, because this pod keeps its device IDs.
 
-        A pod that was not decided for at all is not meant: another would come the same way, again and again.
+        A pod without a trusted assignment is not meant: the pod that replaces it would be refused too.
         """
         return self.reason in (NodeReason.CARD_MISMATCH, NodeReason.HELD_TWICE)
 

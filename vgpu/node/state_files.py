@@ -1,9 +1,9 @@
-"""The files that a container sees: its limits, its region, the arbiter's directory, the library.
+"""The files that are mounted into containers: limits, region, the arbiter's directory, the library.
 
 <state>/lib/<sha256-12>/libvgpushare.so, ld.so.preload    never overwritten: running processes have them mapped
-<state>/allocations/<id>/limits, arbiter/, region         the region is a link into the next
+<state>/allocations/<id>/limits, arbiter/, region         the region is a link into regions/
 <state>/regions/<id>                                      on a small tmpfs of its own where that can be mounted
-<state>/watermarks                                        what the arbiter is told of each card; mounted nowhere
+<state>/watermarks                                        the arbiter's watermarks for each card; not mounted
 """
 
 import errno
@@ -23,11 +23,11 @@ from vgpu.limits import Limits
 LIBRARY: Final = "libvgpushare.so"
 PRELOAD: Final = "ld.so.preload"
 LIBRARY_IN_CONTAINER: Final = f"/usr/local/vgpu/{LIBRARY}"
-DENY: Final = Limits(cards=())  # a card without an entry may not be used at all
+DENY: Final = Limits(cards=())  # a card without an entry may not be used
 
 
 class StateFiles:
-    """Everything below the state directory that is mounted into containers."""
+    """The state directory's files."""
 
     def __init__(self, state: Path) -> None:
         self.state = state
@@ -39,29 +39,29 @@ class StateFiles:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def limits(self, allocation: str) -> Path:
-        """The file of what is enforced."""
+        """Return the limits file of an allocation."""
         return self.allocations / allocation / "limits"
 
     def region(self, allocation: str) -> Path:
-        """The memory that the container's processes share."""
+        """Return the region of an allocation: the memory that the container's processes share."""
         return self.regions / allocation
 
     def arbiter(self, allocation: str) -> Path:
-        """The directory in which the arbiter puts its socket; mounts cannot be added to a running container."""
+        """Return the directory for the arbiter's socket, mounted in advance: a running container gets no new mounts."""
         return self.allocations / allocation / "arbiter"
 
     def library(self, name: str) -> Path:
-        """An installed library."""
+        """Return the path of an installed library."""
         return self.libraries / name / LIBRARY
 
     def preload(self, name: str) -> Path:
-        """The `/etc/ld.so.preload` that loads it."""
+        """Return the path of the `/etc/ld.so.preload` that loads the library."""
         return self.libraries / name / PRELOAD
 
     def prepare(self, allocation: str) -> None:
-        """Make every file that is to be mounted: a fresh region, and limits that deny all where there are none yet."""
+        """Create every file to mount: a fresh region, and limits that deny everything where there are none yet."""
         self.arbiter(allocation).mkdir(parents=True, exist_ok=True, mode=0o755)
-        self.arbiter(allocation).chmod(0o755)  # whatever the umask: the container may run as any user
+        self.arbiter(allocation).chmod(0o755)  # not subject to the umask: the container may run as any user
         if not self.limits(allocation).exists():
             _create(self.limits(allocation), limits.encode(DENY), limits.SIZE, 0o644)
         self.refresh_region(allocation)
@@ -70,9 +70,9 @@ class StateFiles:
             link.symlink_to(os.path.relpath(self.region(allocation), link.parent))
 
     def refresh_region(self, allocation: str) -> None:
-        """Put a new region in the old one's place, whose processes keep what they have mapped.
+        """Replace the region by a new one; processes that have the old one mapped keep it.
 
-        Raises OSError where its small file system is full.
+        Raises OSError where the regions' file system is full.
         """
         try:
             _create(self.region(allocation), region.new(), region.SIZE, 0o666)
@@ -82,7 +82,7 @@ class StateFiles:
             raise OSError(errno.ENOSPC, "no room for one more container's region: raise --regions-mib") from None
 
     def write_limits(self, allocation: str, new: Limits) -> None:
-        """Put limits in force, in place: a running container sees them, its mount would not follow a rename."""
+        """Write the limits in place, so that a running container sees them: its mount would not follow a rename."""
         path = self.limits(allocation)
         with path.open("r+b") as file:
             try:
@@ -98,7 +98,7 @@ class StateFiles:
         self.region(allocation).unlink(missing_ok=True)
 
     def remove_others(self, libraries: Collection[str], allocations: Collection[str]) -> None:
-        """Remove libraries and regions that are none of these: what a crash left, or nobody mounts any more."""
+        """Remove the libraries and regions that are not listed: nothing mounts them, or a crash left them."""
         for path in self.libraries.iterdir():
             if path.name not in libraries:
                 shutil.rmtree(path, ignore_errors=True)
@@ -107,7 +107,7 @@ class StateFiles:
                 path.unlink()
 
     def install_library(self, source: Path) -> str:
-        """Install a library under the hash of its content; returns that name."""
+        """Install a library under the hash of its content; return that name."""
         content = source.read_bytes()
         name = hashlib.sha256(content).hexdigest()[:12]
         if not self.library(name).exists():
@@ -120,16 +120,16 @@ class StateFiles:
         return name
 
     def mount_regions(self, size_mib: int) -> bool:
-        """Give the regions a tmpfs of their own, so that no tenant can fill the node's memory or disk by his.
+        """Mount a tmpfs for the regions, so that no container can fill the node's memory or disk through its region.
 
-        Only where a mount made here is seen by the container runtime too. Returns whether it is there.
+        Mounts only where the container runtime sees the mount too. Returns whether the tmpfs is mounted.
         """
-        is_there = os.path.ismount(self.regions)
-        if not is_there and not is_shared_mount(self.regions, Path("/proc/self/mountinfo").read_text()):
+        is_mounted = os.path.ismount(self.regions)
+        if not is_mounted and not is_shared_mount(self.regions, Path("/proc/self/mountinfo").read_text()):
             return False
         if not size_mib:
-            return is_there
-        options = f"{'remount,' * is_there}size={size_mib}m,mode=0700,nosuid,nodev,noexec"
+            return is_mounted
+        options = f"{'remount,' * is_mounted}size={size_mib}m,mode=0700,nosuid,nodev,noexec"
         command = ["mount", "-t", "tmpfs", "-o", options, "vgpu-regions", str(self.regions)]
         try:
             return subprocess.run(command, check=False, capture_output=True).returncode == 0
@@ -138,7 +138,7 @@ class StateFiles:
 
 
 def is_shared_mount(path: Path, mountinfo: str) -> bool:
-    """Whether the mount that holds `path` passes new mounts on to others (proc(5), `shared:` in mountinfo)."""
+    """Whether new mounts below `path` propagate to other mount namespaces (proc(5), `shared:` in mountinfo)."""
     best, shared = "", False
     for line in mountinfo.splitlines():
         fields = line.split(" ")
@@ -149,7 +149,7 @@ def is_shared_mount(path: Path, mountinfo: str) -> bool:
 
 
 def _create(path: Path, beginning: bytes, size: int, mode: int) -> None:
-    """Create and rename. The space is taken at once, so that nobody is killed later for want of a page."""
+    """Create and rename. The space is allocated at once, so that no process is killed later because tmpfs is full."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,7 +1,7 @@
-"""How busy a card may be before best-effort containers give way: an admin's word, in the spec of the node's GPUNode.
+"""How busy a card may be before best-effort containers get less of its time: set in the spec of the node's GPUNode.
 
-It is handed on to the arbiter in a file, which that reads again when it changes: lines `GPU-... HIGH LOW`, in percent
-of the last second that the other containers used, with `*` for the cards that have no line of their own.
+The watermarks are passed to the arbiter in a file, which it reads again when it changes: lines `GPU-... HIGH LOW`, in
+percent of the last second that the other containers used, with `*` for the cards without a line.
 """
 
 import logging
@@ -33,7 +33,7 @@ class Watermark:
 
 
 def decode(raw: msgspec.Raw) -> dict[str, Watermark]:
-    """Read a GPUNode: the cards that have watermarks. One that makes no sense counts as none, and is told."""
+    """Read a GPUNode's watermarks by card UUID; a watermark that is not valid is logged and ignored."""
     cards: list[dict[str, Any]] = (msgspec.json.decode(raw).get("spec") or {}).get("cards") or []
     found = {}
     for card in cards:
@@ -47,39 +47,39 @@ def decode(raw: msgspec.Raw) -> dict[str, Watermark]:
 
 
 def encode(default: Watermark, cards: Mapping[str, Watermark]) -> str:
-    """Write the arbiter's file."""
+    """Return the content of the arbiter's file."""
     lines = {ANY_GPU: default, **dict(sorted(cards.items()))}
     return "".join(f"{gpu} {each.high} {each.low}\n" for gpu, each in lines.items())
 
 
 class Watermarks:
-    """Keeps the file true to the one GPUNode that is watched; what it said last stands until the watch knows better."""
+    """Keeps the file up to date with the node's GPUNode; after a start the file stays as it is until the first list."""
 
     def __init__(self, path: Path, default: Watermark) -> None:
-        """Raises OSError where the file cannot be made."""
+        """Raises OSError where the file cannot be created."""
         self._path = path
         self._default = default
         if not path.exists():
             self._write({})
 
     def replace(self, objects: list[dict[str, Watermark]]) -> None:
-        """Take what is there: one GPUNode, or none yet."""
-        self._take(objects[0] if objects else {})
+        """Take the list: one GPUNode, or none yet."""
+        self._update(objects[0] if objects else {})
 
     def upsert(self, obj: dict[str, Watermark]) -> None:
-        """Take the GPUNode as it is now."""
-        self._take(obj)
+        """Take the GPUNode's change."""
+        self._update(obj)
 
     def delete(self, obj: dict[str, Watermark]) -> None:
-        """Forget what it said."""
+        """Take the GPUNode's deletion."""
         del obj
-        self._take({})
+        self._update({})
 
-    def _take(self, cards: Mapping[str, Watermark]) -> None:
+    def _update(self, cards: Mapping[str, Watermark]) -> None:
         try:
             if self._path.read_text() != encode(self._default, cards):
                 self._write(cards)
-                log.info("watermarks: %d cards have their own", len(cards))
+                log.info("watermarks: %d cards have watermarks of their own", len(cards))
         except OSError as error:
             log.warning("watermarks: %s", error)
 

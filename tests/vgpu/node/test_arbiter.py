@@ -67,7 +67,7 @@ async def test_it_is_started_again_when_it_ends(start: Start, caplog: pytest.Log
     assert time.monotonic() - killed < 2
     assert not is_running(first)
     assert is_running(second)
-    assert "arbiter: ended with -9" in caplog.text
+    assert "arbiter: exited with code -9" in caplog.text
 
 
 @pytest.mark.parametrize("script", ["exec sleep 60", "trap '' TERM; while :; do sleep 0.1; done"])

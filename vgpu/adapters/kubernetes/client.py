@@ -18,7 +18,7 @@ MAX_CONNECTIONS: Final = 64
 
 
 class PatchKind(StrEnum):
-    """The content types of PATCH."""
+    """The content types of PATCH requests."""
 
     MERGE = "application/merge-patch+json"
     JSON = "application/json-patch+json"
@@ -27,16 +27,16 @@ class PatchKind(StrEnum):
 
 
 class _Status(msgspec.Struct):
-    """The part of a `Status` object that says what went wrong."""
+    """The part of a `Status` object that describes an error."""
 
     reason: str = ""
     message: str = ""
 
 
 class Client:
-    """One connection pool to one API server, with its credentials.
+    """A connection pool to one API server, with its credentials.
 
-    Every verb returns the body's bytes, and raises `KubernetesError` with the HTTP status, or with status 0 where no
+    Every verb returns the body's bytes. It raises `KubernetesError` with the HTTP status, or with status 0 where no
     answer came. `timeout` is in seconds, for the whole request.
     """
 
@@ -68,7 +68,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close the pool; calls in flight fail."""
+        """Close the pool; requests in flight fail."""
         await self._api.close()  # type: ignore[no-untyped-call]
 
     async def get(
@@ -82,7 +82,7 @@ class Client:
         return await self._call("POST", path, body=body, timeout=timeout)
 
     async def put(self, path: str, body: Any, *, timeout: float = DEFAULT_TIMEOUT_S) -> bytes:
-        """Replace an object; its resourceVersion guards against overwriting another's change."""
+        """Replace an object; its resourceVersion keeps another client's change from being overwritten."""
         return await self._call("PUT", path, body=body, timeout=timeout)
 
     async def patch(
@@ -96,7 +96,7 @@ class Client:
         return await self._call("DELETE", path, body=body, timeout=timeout)
 
     async def stream(self, path: str, params: Mapping[str, str], *, silence_s: float) -> AsyncIterator[bytes]:
-        """Yield the lines of a watch until the server ends it; `silence_s` without a byte is a broken connection."""
+        """Yield the lines of a watch until the server ends it; `silence_s` without a byte is a failed connection."""
         limits = aiohttp.ClientTimeout(total=None, sock_connect=DEFAULT_TIMEOUT_S, sock_read=silence_s)
         async with self._response("GET", path, params=params, timeout=limits) as response:
             rest = b""
@@ -133,7 +133,7 @@ class Client:
         body: Any = None,
         content_type: str = "application/json",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send one request; every failure on the way, while its body is read too, becomes a KubernetesError."""
+        """Send one request; every failure, also while the body is read, becomes a KubernetesError."""
         headers = {"Content-Type": content_type, "Accept": "application/json"}
         try:
             _, url, headers, body, _ = await self._api.param_serialize(

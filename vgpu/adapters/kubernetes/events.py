@@ -1,4 +1,4 @@
-"""Events: what `kubectl describe` shows of our decisions."""
+"""Kubernetes Events, which `kubectl describe` shows."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ MAX_MESSAGE = 1024  # the API server refuses longer ones
 
 
 def involved(obj: Mapping[str, Any], api_version: str, kind: str) -> dict[str, str]:
-    """Return the reference an Event carries to the object it is about."""
+    """Return the reference in an Event to the object that the Event is about."""
     metadata = obj["metadata"]
     reference = {"apiVersion": api_version, "kind": kind}
     return reference | {key: metadata[key] for key in ("namespace", "name", "uid") if metadata.get(key)}

@@ -1,9 +1,9 @@
-"""Leases: who leads, and who is alive.
+"""Leases, for leader election and heartbeats.
 
-A Lease is taken and renewed by read, decide, write with the resourceVersion read: of two that try, one gets 409.
-Who takes over from another must not trust that both clocks agree: he watches the Lease, and says by `is_expired`
-when the record read is one that has stood unchanged for its duration by his own clock (the rule of client-go's
-leaderelection).
+A Lease is taken and renewed by a read and a write with the resourceVersion that was read: of two clients that try, one
+gets 409. A client that takes over a Lease must not assume that its clock agrees with the holder's. It watches the Lease
+and passes `is_expired`, which says whether the record was unchanged for its duration by the client's own clock (the
+rule of client-go's leaderelection).
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ CONFLICT = 409
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A Lease's content. `holder` is empty where it was released."""
+    """A Lease's content. `holder` is empty where the Lease was released."""
 
     holder: str
     renewed: datetime
@@ -30,12 +30,12 @@ class Record:
     transitions: int
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether it has not been renewed for its duration."""
+        """Whether the Lease has not been renewed for its duration."""
         return (now - self.renewed).total_seconds() > self.duration_s
 
 
 def decode(lease: dict[str, Any]) -> Record:
-    """Read a Lease object; what is missing reads as long ago and nobody."""
+    """Read a Lease object; missing fields mean no holder, renewed in 1970."""
     spec = lease.get("spec") or {}
     renewed = spec.get("renewTime")
     return Record(
@@ -56,9 +56,9 @@ async def renew(
     *,
     is_expired: Callable[[Record], bool] | None = None,
 ) -> Record | None:
-    """Create, take over or renew a Lease in two requests; None where somebody else holds it, or was faster.
+    """Create, take over or renew a Lease in two requests; None where another client holds it, or was faster.
 
-    `is_expired` says whether another holder's time is over; without it the times written in the Lease decide.
+    `is_expired` says whether another holder's Lease has expired; without it the times in the Lease decide.
 
     Raises:
         KubernetesError: the API server failed; whether the Lease was renewed is then unknown.
@@ -68,8 +68,8 @@ async def renew(
         record = Record(identity, now, duration_s, 0)
         return await _write(client.post, _path(namespace), _object(namespace, name, record), record)
     held = decode(lease)
-    is_over = held.is_expired(now) if is_expired is None else is_expired(held)
-    if held.holder not in {"", identity} and not is_over:
+    has_expired = held.is_expired(now) if is_expired is None else is_expired(held)
+    if held.holder not in {"", identity} and not has_expired:
         return None
     record = Record(identity, now, duration_s, held.transitions + (held.holder != identity))
     body = {**lease, "spec": _spec(record)}
@@ -77,7 +77,7 @@ async def renew(
 
 
 async def release(client: Client, namespace: str, name: str, identity: str, now: datetime) -> None:
-    """Give a Lease up if `identity` holds it, so that nobody has to wait it out."""
+    """Release a Lease if `identity` holds it, so that the next holder need not wait for its expiry."""
     lease = await _read(client, namespace, name)
     if lease is not None and decode(lease).holder == identity:
         record = Record("", now, 1, decode(lease).transitions)
