@@ -1,4 +1,4 @@
-"""`python -m deviceplugin`: read the settings, wait for the driver and for our turn, serve until told to stop."""
+"""`python -m deviceplugin`: read the settings, wait for the driver and the node's lock, serve until SIGTERM."""
 
 import asyncio
 import fcntl
@@ -32,10 +32,10 @@ log = logging.getLogger("deviceplugin")
 
 
 def main() -> None:
-    """Run the plugin; exit 2 on bad settings, 1 when it cannot go on."""
+    """Run the plugin; exit with status 2 on wrong settings, 1 on an error."""
     settings = settings_reader.read(Settings)
     try:
-        with _our_turn(settings.state_dir):
+        with _node_lock(settings.state_dir):
             process.run("deviceplugin", settings.log_level, lambda: serve(settings))
     except OSError as error:
         sys.exit(f"deviceplugin: {error}")
@@ -52,8 +52,11 @@ async def serve(settings: Settings) -> None:
 
 
 @contextmanager
-def _our_turn(state: Path) -> Iterator[None]:
-    """Wait while another copy serves this node: to register over its live streams would disconnect us when it ends."""
+def _node_lock(state: Path) -> Iterator[None]:
+    """Wait while another process serves this node.
+
+    The end of its live streams would disconnect a plugin that had registered over them.
+    """
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (state / "lock").open("w") as lock:
         fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
@@ -61,14 +64,14 @@ def _our_turn(state: Path) -> Iterator[None]:
 
 
 async def _driver() -> Nvml:
-    """Wait until there is a driver: it may be installed after us."""
-    complaint = ""
+    """Wait until there is a driver: it may be installed after the plugin's start."""
+    last_error = ""
     while True:
         try:
             return Nvml()
         except NvmlError as error:
-            if str(error) != complaint:
-                complaint = str(error)
+            if str(error) != last_error:
+                last_error = str(error)
                 log.warning("no NVIDIA driver yet: %s", error)
         await asyncio.sleep(_DRIVER_RETRY_S)
 

@@ -14,17 +14,17 @@ Chain = tuple[Allocation, ...]
 
 
 def chain_of(pod: BoundPod, chains: Sequence[Chain]) -> Chain:
-    """The pod's own chain; else the newest, whose holder had been guessed wrong."""
+    """Return the pod's own chain; else the newest chain without a proven holder: its holder was guessed wrong."""
     own = (chain for chain in chains if any(each.holder and each.holder.uid == pod.uid for each in chain))
     unproven = (chain for chain in chains if not any(each.is_proven for each in chain))
     return next(own, None) or next(unproven, None) or chains[0]
 
 
 def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> list[str]:
-    """Name the containers that a chain's allocations of the same IDs are for, in order.
+    """Return the names of the containers that a chain's allocations are for, in order.
 
-    Only the last can be an app container or a sidecar, and then pod-resources lists it (`listed`); those before it are
-    init containers. Where nothing is listed all are, by name as remembered if the pod was guessed right.
+    Only the last can be an app container or a sidecar, and then pod-resources lists it (`listed`); the others are init
+    containers. Where no container is listed, all are init containers: those on record, if the record names this pod.
     """
     resource, amount = chain[-1].resource, len(chain[-1].ids)
     inits = _inits_before(pod, resource, listed)
@@ -33,15 +33,15 @@ def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> l
         return [*inits[len(inits) - earlier :], listed] if earlier <= len(inits) else [listed] * len(chain)
     if all(each.holder is not None and each.holder.uid == pod.uid for each in chain):
         return [each.holder.container for each in chain if each.holder]
-    fitting = [want.container for want in pod.device_requests if want.container in inits and want.amount == amount]
+    fitting = [each.container for each in pod.device_requests if each.container in inits and each.amount == amount]
     return (fitting + [""] * len(chain))[: len(chain)]
 
 
 def _inits_before(pod: BoundPod, resource: str, container: str | None) -> list[str]:
-    """Init containers before one, or all."""
+    """Return the init containers before a container, or all where that is None."""
     before: list[DeviceRequest] = []
-    for want in pod.device_requests:
-        if want.container == container:
+    for each in pod.device_requests:
+        if each.container == container:
             break
-        before.append(want)
-    return [want.container for want in before if want.resource == resource and want.kind is ContainerKind.INIT]
+        before.append(each)
+    return [each.container for each in before if each.resource == resource and each.kind is ContainerKind.INIT]

@@ -1,4 +1,4 @@
-"""`python -m extender`: read the settings, build the objects, serve until told to stop."""
+"""`python -m extender`: read the settings, build the objects, serve until SIGTERM."""
 
 import asyncio
 import logging
@@ -28,14 +28,14 @@ with extras.needed("cluster", by="extender"):
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
 
-KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and do not retry a POST on one just closed
-GRACE_S: Final = 5  # for calls on their way, and for clients that do not close their idle connections
+KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and retry no POST on a closed connection
+GRACE_S: Final = 5  # for calls in flight, and for clients that do not close idle connections
 
 log = logging.getLogger("extender")
 
 
 def main() -> None:
-    """Run the extender; exit 2 on bad settings, 1 when it cannot go on."""
+    """Run the extender; exit with status 2 on wrong settings, 1 on an error."""
     settings = settings_reader.read(Settings)
     process.run("extender", settings.log_level, lambda: serve(settings))
 

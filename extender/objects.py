@@ -1,6 +1,6 @@
-"""What the extender reads of Kubernetes objects, and nothing more: JSON in, values of the domain out.
+"""What the extender reads of Kubernetes objects: JSON in, values of the domain out.
 
-Objects come from users and from other programs: what cannot be read is reported by its absence, never by a crash.
+Users and other programs write these objects: a field that cannot be read is treated as missing, and raises no error.
 """
 
 from collections.abc import Mapping
@@ -23,16 +23,18 @@ _TERMINAL = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that asks for GPUs, or that claims to.
+    """A pod that names one of our resources or annotations.
 
     Attributes:
-        uid: the pod's identity; names come back.
-        node: where it is bound, or empty.
-        is_over: it is terminal: it holds nothing any more.
-        parsed: what it asks for, with everything wrong about it.
-        admitted: for each container name and kubelet resource, the amount that stands in its limits.
-        assignment: what its annotation grants, or why that is not trusted.
-        is_unschedulable: kube-scheduler found no node for it, the last time it looked.
+        uid: the pod's identity; a recreated pod has the same name and another UID.
+        namespace: of the pod.
+        name: of the pod.
+        node: the node that the pod is bound to, or empty.
+        is_terminal: whether the pod has ended and holds nothing.
+        parsed: what the pod asks for, with the problems.
+        admitted: the amounts in the containers' limits, by container name and kubelet resource.
+        assignment: what the pod's annotation grants, or why that is not trusted.
+        is_unschedulable: whether kube-scheduler found no node for the pod in its last attempt.
     """
 
     uid: str
@@ -47,12 +49,12 @@ class Pod:
 
     @property
     def reference(self) -> dict[str, str]:
-        """What an Event about it says of it."""
+        """The reference for an Event about this object."""
         name = {"namespace": self.namespace, "name": self.name}
         return {"apiVersion": "v1", "kind": "Pod", "uid": self.uid, **name}
 
     def is_admitted(self, slice_mib: int) -> bool:
-        """Whether the webhook added exactly the slices or cards that belong to the request."""
+        """Whether the webhook has added exactly the slices or cards of the request."""
         if self.parsed.request is None:
             return False
         containers = self.parsed.request.containers
@@ -63,24 +65,24 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class KubeNode:
-    """The kubelet's word on a node: how many slices and cards can be allocated there, those in use included."""
+    """A Node: how many slices and cards its kubelet would allocate in total, including those in use."""
 
     name: str
     allocatable: Mapping[str, int]
 
     @property
     def offers_nothing(self) -> bool:
-        """Whether no device of ours can be allocated: the plugin is away."""
+        """Whether the kubelet offers no device of ours: the device plugin is not registered."""
         return not any(self.allocatable.values())
 
     def has_room(self, taken: Mapping[str, int], more: Mapping[str, int]) -> bool:
-        """Whether the kubelet would admit a pod with these devices beside those taken; it fails what passes."""
+        """Whether the kubelet would admit a pod with `more` devices beside those taken; otherwise it fails the pod."""
         return all(taken.get(name, 0) + amount <= self.allocatable.get(name, 0) for name, amount in more.items())
 
 
 @dataclass(frozen=True, slots=True)
 class GpuNode:
-    """A GPUNode: the domain's node, and when the object was created (of two that report a card, the newer has it)."""
+    """A GPUNode: the domain's node, and the time when the object was created."""
 
     node: Node
     uid: str
@@ -88,13 +90,13 @@ class GpuNode:
 
     @property
     def reference(self) -> dict[str, str]:
-        """What an Event about it says of it."""
+        """The reference for an Event about this object."""
         return {"apiVersion": names.API_VERSION, "kind": "GPUNode", "uid": self.uid, "name": self.node.name}
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A Lease as watched."""
+    """A Lease, as the watch shows it."""
 
     name: str
     holder: str
@@ -103,7 +105,7 @@ class Lease:
 
 
 def pod_or_none(raw: msgspec.Raw) -> Pod | None:
-    """Read a pod from the watch; None where it has nothing to do with us, found without decoding it."""
+    """Read a pod from the watch; None for a pod that does not contain our domain, which is not decoded."""
     data = bytes(raw)
     return pod(msgspec.json.decode(data)) if _DOMAIN in data else None
 
@@ -128,7 +130,7 @@ def pod(obj: Json) -> Pod:
 
 
 def node(raw: msgspec.Raw) -> KubeNode:
-    """Read a Node: the slices and cards that its kubelet would allocate."""
+    """Read a Node."""
     obj: Json = msgspec.json.decode(raw)
     allocatable = (obj.get("status") or {}).get("allocatable") or {}
     amounts = {name: quantity.whole_number(allocatable.get(name, 0)) or 0 for name in names.KUBELET_RESOURCES}
@@ -136,7 +138,7 @@ def node(raw: msgspec.Raw) -> KubeNode:
 
 
 def gpunode(raw: msgspec.Raw) -> GpuNode:
-    """Read a GPUNode; its spec says what an admin wants of each card."""
+    """Read a GPUNode, with the admin's settings for each card from its spec."""
     obj: Json = msgspec.json.decode(raw)
     metadata, status = obj["metadata"], obj.get("status") or {}
     wanted = {entry.get("uuid"): entry for entry in (obj.get("spec") or {}).get("cards") or ()}
@@ -161,7 +163,7 @@ def lease(raw: msgspec.Raw) -> Lease:
 
 
 def age_key(created: str) -> datetime:
-    """Order creation times; what cannot be read is the oldest."""
+    """Return the sort key of a creation time; a time that cannot be read is the oldest."""
     try:
         return datetime.fromisoformat(created)
     except ValueError:
@@ -190,7 +192,7 @@ def _card(seen: Json, wanted: Json) -> Card:
         numa_node=seen.get("numaNode", -1),
         nvlink_peers=tuple(seen.get("nvlinkPeers") or ()),
         cordoned=bool(wanted.get("cordoned")),
-        mode=CardMode(mode) if mode in set(CardMode) else CardMode.MPS,  # an unknown mode is not one to share
+        mode=CardMode(mode) if mode in set(CardMode) else CardMode.MPS,  # a card of an unknown mode must not be shared
         held_slices=seen.get("heldSlices") or 0,
         held_whole=bool(seen.get("heldWhole")),
     )

@@ -1,4 +1,4 @@
-"""`python -m webhook`: read the settings, build the objects, serve until told to stop."""
+"""`python -m webhook`: read the settings, build the objects, serve until SIGTERM."""
 
 import asyncio
 import logging
@@ -29,20 +29,20 @@ with extras.needed("cluster", by="webhook"):
     from webhook.rules import Rules
     from webhook.settings import Settings
 
-GRACE_S: Final = 5  # for answers on their way when we are told to stop
-KEEP_ALIVE_S: Final = 300  # longer than the API server's 90 s: a connection closed under its POST would fail the call
+GRACE_S: Final = 5  # for reviews in flight at the end
+KEEP_ALIVE_S: Final = 300  # longer than the API server's 90 s: a connection that closes during a POST fails the call
 
 log = logging.getLogger("webhook")
 
 
 def main() -> None:
-    """Run the webhook; exit 2 on bad settings, 1 when it cannot go on."""
+    """Run the webhook; exit with status 2 on wrong settings, 1 on an error."""
     settings = settings_reader.read(Settings)
     process.run("webhook", settings.log_level, lambda: serve(settings))
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until cancelled; then answer what is on its way."""
+    """Serve until cancelled; then answer the reviews in flight."""
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await Client.connect(kubeconfig, user_agent=f"vgpu-webhook/{vgpu.__version__}") as client:
         with tempfile.TemporaryDirectory(prefix="vgpu-webhook-") as folder:
@@ -110,7 +110,7 @@ def _config(settings: Settings, application: FastAPI, key_pair: KeyPairFiles) ->
 
 def _context(config: uvicorn.Config) -> ssl.SSLContext:
     if config.ssl is None:
-        raise VgpuError("the server has no TLS")
+        raise VgpuError("the server's configuration has no TLS")
     return config.ssl
 
 

@@ -1,4 +1,4 @@
-"""The cluster's cards, kept by watching GPUNodes: a percentage has a meaning only where their sizes are known."""
+"""The cluster's cards, from the watch of the GPUNodes: a percentage of memory needs their sizes."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class _Metadata(msgspec.Struct):
 
 
 class GpuNode(msgspec.Struct):
-    """The part of a GPUNode that says what cards there are and what they are used for."""
+    """The part of a GPUNode that says which cards there are and how they may be used."""
 
     metadata: _Metadata
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -51,7 +51,7 @@ decode = msgspec.json.Decoder(GpuNode).decode
 
 
 class ClusterCards:
-    """The cards of all nodes. It is a reflector's handler."""
+    """The cards of all nodes; a reflector's handler."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, tuple[Card, ...]] = {}
@@ -61,13 +61,13 @@ class ClusterCards:
         return tuple(card for cards in self._nodes.values() for card in cards)
 
     def replace(self, objects: list[Any]) -> None:
-        """Take these GPUNodes as everything there is."""
+        """Take all GPUNodes that exist now."""
         self._nodes = {node.metadata.name: node.cards() for node in objects}
 
     def upsert(self, obj: GpuNode) -> None:
-        """Take one GPUNode that is new or changed."""
+        """Take a GPUNode that is new or changed."""
         self._nodes[obj.metadata.name] = obj.cards()
 
     def delete(self, obj: GpuNode) -> None:
-        """Forget one GPUNode."""
+        """Take a GPUNode's deletion."""
         self._nodes.pop(obj.metadata.name, None)

@@ -1,7 +1,7 @@
-"""The kubelet's pod-resources socket: who holds which device IDs.
+"""A client of the kubelet's pod-resources, which say which container holds which device IDs.
 
-It allows 100 calls a second for all its clients together; refused ones are repeated here. When List may be called at
-all is the matter of `deviceplugin.pod_resources`.
+The kubelet allows 100 calls a second for all its clients together; refused calls are repeated here. When List may be
+called is decided by `deviceplugin.pod_resources`.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _OPTIONS: Final = [
 
 
 class PodResourcesClient:
-    """Client of one kubelet; it reconnects by itself after the kubelet's restart."""
+    """A client of one kubelet, which reconnects after the kubelet's restart."""
 
     def __init__(self, socket: Path) -> None:
         self._channel = grpc.aio.insecure_channel(f"unix:{socket}", options=_OPTIONS)
@@ -46,15 +46,15 @@ class PodResourcesClient:
         )
 
     async def list(self) -> Listing:
-        """Everything the kubelet lists, our resources only. Raises KubeletError."""
-        answer = await _patiently(lambda: self._list(api.ListPodResourcesRequest(), timeout=_TIMEOUT_S))
+        """Return everything that the kubelet lists, of our resources only. Raises KubeletError."""
+        answer = await _within_rate_limit(lambda: self._list(api.ListPodResourcesRequest(), timeout=_TIMEOUT_S))
         return {(pod.namespace, pod.name): _holdings(pod) for pod in answer.pod_resources}
 
     async def get(self, key: PodKey) -> Holdings:
-        """One pod's holdings; empty where the kubelet knows no such pod. Raises KubeletError."""
+        """Return what one pod holds; empty where the kubelet knows no such pod. Raises KubeletError."""
         request = api.GetPodResourcesRequest(pod_namespace=key[0], pod_name=key[1])
         try:
-            answer = await _patiently(lambda: self._get(request, timeout=_TIMEOUT_S))
+            answer = await _within_rate_limit(lambda: self._get(request, timeout=_TIMEOUT_S))
         except KubeletError as error:
             if "not found" in str(error):
                 return {}
@@ -77,8 +77,8 @@ def _ids(container: api.ContainerResources, resource: str) -> frozenset[str]:
     return frozenset(each for part in container.devices if part.resource_name == resource for each in part.device_ids)
 
 
-async def _patiently(call: Callable[[], Awaitable[T]]) -> T:
-    """Call, again and again while the kubelet's rate limit refuses."""
+async def _within_rate_limit(call: Callable[[], Awaitable[T]]) -> T:
+    """Call until the kubelet's rate limit lets the call through, for at most 5 s."""
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             while True:
@@ -89,4 +89,4 @@ async def _patiently(call: Callable[[], Awaitable[T]]) -> T:
                         raise KubeletError(error.details() or error.code().name) from error
                 await asyncio.sleep(_RATE_LIMITED_PAUSE_S)
     except TimeoutError:
-        raise KubeletError("the kubelet's rate limit leaves no room") from None
+        raise KubeletError("the kubelet's rate limit refused every call for 5 s") from None

@@ -1,9 +1,9 @@
-"""Being known to the kubelet: registered again, at once, whenever its ListAndWatch stream is gone.
+"""Registers a resource with the kubelet, again and at once whenever the kubelet's ListAndWatch stream has ended.
 
-The kubelet finds plugins by resource name, and the end of an old stream disconnects whoever is registered under that
-name by then. So nobody registers over a live stream, and after a stream's end there is a short pause for the kubelet
-to have noticed. A kubelet that starts empties its directory of sockets before it listens; ours stand in a directory
-below, which it leaves alone, so that being known again takes one call.
+The kubelet finds plugins by resource name, and the end of an old stream disconnects the plugin that is registered under
+that name by then. So the plugin never registers over a live stream, and pauses shortly after a stream's end until the
+kubelet has noticed. A kubelet that starts deletes the sockets in its directory before it listens; the plugin's sockets
+are in a directory below, which the kubelet leaves alone, so that registering again takes one call.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ from vgpu.errors import KubeletError
 API_VERSION: Final = "v1beta1"
 KUBELET_SOCKET: Final = "kubelet.sock"
 POLL_S: Final = 0.05
-_NOTICE_S: Final = 0.03  # for the kubelet to have taken an old stream's end in
-_CALL_S: Final = 15.0  # the kubelet dials back within the call, for up to 10 seconds
-_STREAM_S: Final = 5.0
+_NOTICE_S: Final = 0.03  # until the kubelet has noticed the end of an old stream
+_CALL_TIMEOUT_S: Final = 15.0  # the kubelet connects back during the call, for up to 10 s
+_STREAM_TIMEOUT_S: Final = 5.0
 
 log = logging.getLogger(__name__)
 
 
 class Stream:
-    """Whether the kubelet is listening to a resource."""
+    """The kubelet's ListAndWatch streams of one resource."""
 
     def __init__(self) -> None:
         self._live = 0
@@ -43,20 +43,20 @@ class Stream:
         return self._live > 0
 
     def begin(self) -> None:
-        """Note that one has begun."""
+        """Note that a stream has begun."""
         self._live += 1
         self._began.set()
         self._ended.clear()
 
     def end(self) -> None:
-        """Note that one has ended."""
+        """Note that a stream has ended."""
         self._live -= 1
         if not self._live:
             self._began.clear()
             self._ended.set()
 
     async def wait_begun(self, timeout: float) -> bool:
-        """Wait for a stream; False when the time is over."""
+        """Wait for a stream; return False after the timeout."""
         try:
             async with asyncio.timeout(timeout):
                 await self._began.wait()
@@ -75,7 +75,7 @@ class Registration:
     def __init__(
         self, directory: Path, resource: str, endpoint: str, stream: Stream, ensure: Callable[[], Awaitable[None]]
     ) -> None:
-        """`endpoint` is the plugin's socket below the kubelet's `directory`; `ensure` makes sure that it is served."""
+        """`endpoint` is the plugin's socket below the kubelet's `directory`; `ensure` starts its server if needed."""
         self._kubelet = directory / KUBELET_SOCKET
         self._request = api.RegisterRequest(
             version=API_VERSION,
@@ -85,10 +85,10 @@ class Registration:
         )
         self._stream = stream
         self._ensure = ensure
-        self._complaint = ""
+        self._last_error = ""
 
     async def run(self) -> None:
-        """Register whenever nobody listens, for ever."""
+        """Register whenever there is no stream, until cancelled."""
         while True:
             await self._stream.wait_ended()
             await asyncio.sleep(_NOTICE_S)
@@ -102,13 +102,13 @@ class Registration:
             await self._ensure()
             await self._register()
         except KubeletError as error:
-            if str(error) != self._complaint:
+            if str(error) != self._last_error:
                 log.warning("%s: %s", self._request.resource_name, error)
-            self._complaint = str(error)
+            self._last_error = str(error)
             return False
-        self._complaint = ""
+        self._last_error = ""
         log.info("%s: registered", self._request.resource_name)
-        return await self._stream.wait_begun(_STREAM_S)
+        return await self._stream.wait_begun(_STREAM_TIMEOUT_S)
 
     async def _register(self) -> None:
         async with grpc.aio.insecure_channel(f"unix:{self._kubelet}") as channel:
@@ -118,13 +118,13 @@ class Registration:
                 response_deserializer=api.Empty.FromString,
             )
             try:
-                await register(self._request, timeout=_CALL_S)
+                await register(self._request, timeout=_CALL_TIMEOUT_S)
             except grpc.aio.AioRpcError as error:
                 raise KubeletError(error.details() or error.code().name) from error
 
 
 def is_listening(path: Path) -> bool:
-    """Whether somebody listens on a unix socket: cheap enough to ask 20 times a second."""
+    """Whether a process listens on a unix socket; cheap enough for 20 calls a second."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
         try:
             probe.connect(str(path))

@@ -99,7 +99,7 @@ class Service:
 
 
 class Server:
-    """Serves one resource on a socket in a directory of its own below the kubelet's."""
+    """Serves one resource on a socket in the plugin's directory below the kubelet's."""
 
     def __init__(self, socket: Path, service: Service) -> None:
         self._socket = socket
@@ -107,7 +107,7 @@ class Server:
         self._server: grpc.aio.Server | None = None
 
     async def ensure(self) -> None:
-        """Serve, from the start again where the socket has vanished."""
+        """Start serving where that has not happened, or the socket has been deleted."""
         if self._server is not None and self._socket.is_socket():
             return
         await self.stop()
@@ -120,7 +120,7 @@ class Server:
         self._server = server
 
     async def stop(self) -> None:
-        """Stop serving; the kubelet sees its stream end."""
+        """Stop serving, which ends the kubelet's stream."""
         if self._server is not None:
             await self._server.stop(_GRACE_S)
             self._server = None

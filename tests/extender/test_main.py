@@ -131,7 +131,7 @@ async def test_it_serves_and_gives_its_lease_back(tmp_path: Path) -> None:
     [
         (["--listen=0.0.0.0:9870"], "not loopback"),
         (["--listen=nonsense"], "listen"),
-        (["--tls-cert=/x"], "belong together"),
+        (["--tls-cert=/x"], "give all of tls-cert, tls-key and client-ca, or none"),
         (["--node-policy=pack"], "binpack"),
     ],
     ids=["open", "no address", "half of TLS", "unknown policy"],

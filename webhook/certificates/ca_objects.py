@@ -1,8 +1,8 @@
-"""The two places in the cluster that trust depends on: the Secret with the authorities, and the caBundles.
+"""The cluster's objects about the CAs: the Secret that contains them, and the caBundles of the configurations.
 
-Several replicas write both. The Secret is created by whoever is first and changed under its resourceVersion; who loses
-reads again. The caBundles are patched under the configuration's resourceVersion, so that another's change is never
-undone.
+Several replicas write both. The first replica creates the Secret; changes are written with its resourceVersion, and a
+replica that gets a conflict reads again. The caBundles are patched with the configuration's resourceVersion, so that no
+other client's change is undone.
 """
 
 import base64
@@ -18,7 +18,7 @@ from webhook.certificates.signing import Authority
 
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
-INVALID: Final = 422  # what a JSON patch whose test fails is answered with
+INVALID: Final = 422  # the answer to a JSON patch whose test fails
 ATTEMPTS: Final = 5
 _CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
 KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -27,10 +27,10 @@ Json = dict[str, Any]
 
 
 async def shared_authorities(client: Client, namespace: str, name: str, now: datetime) -> tuple[Authority, ...]:
-    """Return the authorities that all replicas share, brought up to date in the Secret.
+    """Return the CAs that all replicas share, after rotating them in the Secret where that is due.
 
     Raises:
-        MalformedAuthorities: the Secret holds something else.
+        MalformedAuthorities: the Secret contains something else.
         KubernetesError: the API server failed.
     """
     for _ in range(ATTEMPTS):
@@ -45,7 +45,7 @@ async def shared_authorities(client: Client, namespace: str, name: str, now: dat
 
 
 async def publish_bundle(client: Client, kind: str, name: str, bundle: bytes) -> bool:
-    """Put the bundle into every webhook of a configuration; whether anything had to be changed.
+    """Put the bundle into every webhook of a configuration; return whether anything was changed.
 
     Raises:
         KubernetesError: the API server failed, or there is no such configuration.
@@ -66,7 +66,7 @@ async def publish_bundle(client: Client, kind: str, name: str, bundle: bytes) ->
 
 
 def bundle_patch(configuration: Json, bundle: bytes) -> list[Json]:
-    """Return the JSON patch that puts the bundle into every webhook; empty where it is there."""
+    """Return the JSON patch that puts the bundle into every webhook; empty where nothing changes."""
     text = base64.b64encode(bundle).decode()
     changes = [
         {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": text}
@@ -93,7 +93,7 @@ def _data(secret: Json | None) -> dict[str, bytes]:
 
 
 async def _store(client: Client, namespace: str, name: str, secret: Json | None, wanted: tuple[Authority, ...]) -> bool:
-    """Create or replace the Secret; False where somebody else was faster."""
+    """Create or replace the Secret; return False where another replica was faster."""
     data = {key: base64.b64encode(value).decode() for key, value in ca_rotation.encode(wanted).items()}
     path = f"/api/v1/namespaces/{namespace}/secrets"
     try:

@@ -1,8 +1,8 @@
-"""Who signs, who is trusted and what is due: decisions about the authorities that all replicas share.
+"""CA rotation: which CA signs, which CAs are trusted, and when a certificate is due. Pure decisions for all replicas.
 
-There are one or two of them, newest last. A new one is added long before the last ends, is trusted at once and signs
-only `OVERLAP` later, when every API server surely trusts it. So rotation has no phases to keep: who signs and who is
-trusted follow from the list and the clock, and every replica comes to the same answer.
+The replicas share one or two CAs, newest last. A new CA is added long before the last one expires. It is trusted at
+once and signs only `OVERLAP` later, when every API server trusts it. So rotation has no state: the signing CA and the
+trusted CAs follow from the list and the clock, and every replica comes to the same result.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,8 +18,8 @@ from vgpu.errors import MalformedError
 from webhook.certificates import signing
 from webhook.certificates.signing import Authority, ServingCertificate
 
-AUTHORITY_RENEWAL: Final = timedelta(days=90)  # a new authority is added when this much is left of the last
-OVERLAP: Final = timedelta(hours=1)  # from being trusted to signing
+AUTHORITY_RENEWAL: Final = timedelta(days=90)  # a new CA is added when the last one expires within this time
+OVERLAP: Final = timedelta(hours=1)  # a CA is trusted for this time before it signs
 SERVING_RENEWAL: Final = timedelta(days=10)
 
 CERTIFICATES_KEY: Final = "ca.crt"
@@ -28,11 +28,11 @@ _END: Final = b"-----END PRIVATE KEY-----"
 
 
 class MalformedAuthorities(MalformedError):
-    """The Secret's content is not what `encode` writes."""
+    """The Secret does not contain what `encode` writes."""
 
 
 def rotate(authorities: Sequence[Authority], now: datetime) -> tuple[Authority, ...]:
-    """Return the authorities as they should be now: those that ended are gone, and a fresh one stands ready in time."""
+    """Return the CAs that should exist now: without those that have expired, and with a new one where it is due."""
     alive = tuple(sorted((a for a in authorities if a.ends > now), key=lambda a: a.created))
     if not alive or alive[-1].ends - now < AUTHORITY_RENEWAL:
         return (*alive, signing.new_authority(now))
@@ -40,34 +40,34 @@ def rotate(authorities: Sequence[Authority], now: datetime) -> tuple[Authority, 
 
 
 def signer(authorities: Sequence[Authority], now: datetime) -> Authority:
-    """Return who signs: the newest that has been trusted for `OVERLAP`, or the oldest where none has."""
+    """Return the CA that signs: the newest that has been trusted for `OVERLAP`, or the oldest where none has been."""
     proven = [authority for authority in authorities if authority.created + OVERLAP <= now]
     return proven[-1] if proven else authorities[0]
 
 
 def bundle(authorities: Iterable[Authority]) -> bytes:
-    """Return everything that is to be trusted, in PEM."""
+    """Return the certificates of all CAs to trust, in PEM."""
     return b"".join(a.certificate.public_bytes(serialization.Encoding.PEM) for a in authorities)
 
 
 def is_due(serving: ServingCertificate | None, authority: Authority, now: datetime) -> bool:
-    """Whether a new serving certificate is to be signed."""
+    """Whether a new serving certificate must be signed."""
     if serving is None or serving.issuer != authority.certificate:
         return True
     return serving.ends - now < SERVING_RENEWAL and serving.ends < authority.ends
 
 
 def encode(authorities: Iterable[Authority]) -> dict[str, bytes]:
-    """Write the Secret's data: certificates and keys, in PEM, in the same order."""
+    """Return the Secret's data: certificates and keys, in PEM, in the same order."""
     listed = tuple(authorities)
     return {CERTIFICATES_KEY: bundle(listed), KEYS_KEY: b"".join(signing.key_pem(a.key) for a in listed)}
 
 
 def decode(data: dict[str, bytes]) -> tuple[Authority, ...]:
-    """Read the Secret's data; empty where it holds nothing.
+    """Read the Secret's data; empty where the Secret is empty.
 
     Raises:
-        MalformedAuthorities: somebody else wrote it.
+        MalformedAuthorities: another program wrote the Secret.
     """
     if not data.get(CERTIFICATES_KEY) and not data.get(KEYS_KEY):
         return ()
@@ -83,5 +83,5 @@ def decode(data: dict[str, bytes]) -> tuple[Authority, ...]:
 
 def _pair(certificate: x509.Certificate, key: object) -> Authority:
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-        raise MalformedAuthorities("a key does not belong to its certificate")
+        raise MalformedAuthorities("a key does not match its certificate")
     return Authority(certificate, key)

@@ -1,7 +1,7 @@
-"""Keeps the serving certificate good while the server runs: new handshakes get the new chain, nothing is restarted.
+"""Renews the serving certificate while the server runs: new TLS handshakes use the new one, nothing is restarted.
 
-A keeper's `step` is repeated for ever; each does only what is due. Trust comes first: a good certificate
-is replaced only after the caBundles hold the authority of the next; a server without one has nothing to lose.
+The `step` of a certificate source is repeated, and each step does what is due. A valid certificate is replaced only
+after the caBundles contain the CA of the new one; a server without a valid certificate replaces it at once.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 
 
 class CertificateSource(Protocol):
-    """Who keeps the certificate in the two files."""
+    """Keeps a certificate and its key in two files."""
 
     async def step(self) -> bool:
-        """Do what is due; whether the files have changed."""
+        """Do what is due; return whether the files have changed. Raises VgpuError and OSError."""
 
 
 class OwnCa:
-    """Signs certificates of its own and makes the API server trust them."""
+    """Signs certificates by a CA of its own, and makes the API server trust the CA."""
 
     def __init__(
         self,
@@ -55,27 +55,27 @@ class OwnCa:
         self._serving: ServingCertificate | None = None
 
     async def step(self) -> bool:
-        """Bring authorities, caBundles and the serving certificate up to date."""
+        """Renew the CAs, the caBundles and the serving certificate where that is due."""
         now = self._now()
         shared = await ca_objects.shared_authorities(self._client, self._namespace, self._secret, now)
         is_trusted = await self._publish(ca_rotation.bundle(shared))
         signer = ca_rotation.signer(shared, now)
-        is_good = self._serving is not None and self._serving.ends > now
-        if not ca_rotation.is_due(self._serving, signer, now) or (is_good and not is_trusted):
+        is_valid = self._serving is not None and self._serving.ends > now
+        if not ca_rotation.is_due(self._serving, signer, now) or (is_valid and not is_trusted):
             return False
         serving = signing.issue(signer, self._names, now)
         self._key_pair.write(serving)
         self._serving = serving
-        log.info("serving a certificate that ends %s", serving.ends.isoformat())
+        log.info("serving a certificate that expires at %s", serving.ends.isoformat())
         return True
 
     async def _publish(self, bundle: bytes) -> bool:
-        """Make the API server trust the bundle; whether it surely does."""
+        """Make the API server trust the bundle; return whether it certainly does."""
         is_trusted = True
         for kind in ca_objects.KINDS:
             try:
                 if await ca_objects.publish_bundle(self._client, kind, self._configuration, bundle):
-                    log.info("%s %s trusts our authorities now", kind, self._configuration)
+                    log.info("%s %s has the new CAs", kind, self._configuration)
             except VgpuError as error:
                 log.warning("%s %s: %s", kind, self._configuration, error)
                 is_trusted = False
@@ -83,44 +83,44 @@ class OwnCa:
 
 
 class MountedFiles:
-    """Watches files that somebody else keeps, by content: a mounted Secret changes behind a symbolic link."""
+    """Watches files that another program writes, by content: a mounted Secret changes behind a symbolic link."""
 
     def __init__(self, key_pair: "KeyPairFiles") -> None:
         self._key_pair = key_pair
         self._seen = b""
 
     async def step(self) -> bool:
-        """Notice whether the files have changed."""
+        """Return whether the files have changed."""
         found = self._key_pair.digest()
         changed, self._seen = found != self._seen, found
         return changed
 
 
 class KeyPairFiles:
-    """The two files that OpenSSL reads a certificate and its key from."""
+    """The files of a certificate and its key, which OpenSSL reads."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self.certificate = certificate
         self.key = key
 
     def write(self, serving: ServingCertificate) -> None:
-        """Replace both files; the folder is private to us."""
+        """Replace both files; their folder is private to this process."""
         self.key.write_bytes(serving.key)
         self.certificate.write_bytes(serving.certificate)
 
     def digest(self) -> bytes:
-        """Identify the present content of both."""
+        """Return a hash of both files' content."""
         return hashlib.sha256(self.certificate.read_bytes() + self.key.read_bytes()).digest()
 
     def load(self, context: ssl.SSLContext) -> None:
-        """Put the present content into a context, which may be serving."""
+        """Load both files into a TLS context, which may be in use."""
         context.load_cert_chain(self.certificate, self.key)
 
 
 async def wait_for_certificate(
     source: CertificateSource, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
-    """Wait until there is a certificate to serve."""
+    """Step until there is a certificate to serve."""
     while True:
         try:
             await source.step()
@@ -137,7 +137,7 @@ async def renew_forever(
     context: ssl.SSLContext,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Repeat the keeper's step for ever, and serve what it brings."""
+    """Repeat the source's step until cancelled, and serve each new certificate."""
     is_stale = False
     while True:
         await sleep(PAUSE_S)

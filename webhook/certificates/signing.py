@@ -1,4 +1,4 @@
-"""Certificates: our own authorities, and what they sign. The clock is an argument."""
+"""Creates CAs, and signs serving certificates with them. The clock is an argument."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_LIFE: Final = timedelta(days=365)
 SERVING_LIFE: Final = timedelta(days=30)
-SKEW: Final = timedelta(minutes=10)  # certificates begin this much earlier, for clocks that are behind
+SKEW: Final = timedelta(minutes=10)  # certificates are valid this much earlier, for clocks that are slow
 COMMON_NAME: Final = "vgpu-webhook-ca"
 
 
@@ -26,18 +26,18 @@ class Authority:
 
     @property
     def created(self) -> datetime:
-        """When it was made."""
+        """When the CA was created."""
         return self.certificate.not_valid_before_utc + SKEW
 
     @property
     def ends(self) -> datetime:
-        """When nobody trusts it any more."""
+        """When the CA expires."""
         return self.certificate.not_valid_after_utc
 
 
 @dataclass(frozen=True, slots=True)
 class ServingCertificate:
-    """A serving certificate with its key, in PEM, and what decides about its renewal."""
+    """A serving certificate with its key, in PEM, and what its renewal depends on."""
 
     certificate: bytes
     key: bytes
@@ -46,10 +46,10 @@ class ServingCertificate:
 
 
 def new_authority(now: datetime) -> Authority:
-    """Make a CA that may sign nothing but leaves."""
+    """Create a CA that can sign leaf certificates only."""
     key = ec.generate_private_key(ec.SECP256R1())
     key_id = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    name = _name(f"{COMMON_NAME}-{key_id.digest.hex()[:12]}")  # no two of one name: who verifies looks them up by it
+    name = _name(f"{COMMON_NAME}-{key_id.digest.hex()[:12]}")  # unique: clients look a CA up by its name
     certificate = (
         _builder(name, key, name, now, now + AUTHORITY_LIFE)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -61,7 +61,7 @@ def new_authority(now: datetime) -> Authority:
 
 
 def issue(authority: Authority, names: Sequence[str], now: datetime) -> ServingCertificate:
-    """Sign a serving certificate for these DNS names and addresses."""
+    """Sign a serving certificate for these DNS names and IP addresses."""
     key = ec.generate_private_key(ec.SECP256R1())
     ends = min(now + SERVING_LIFE, authority.ends)
     issuer_id = authority.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
@@ -118,7 +118,7 @@ def _usage(*, digital_signature: bool = False, key_cert_sign: bool = False, crl_
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """Write a private key in PEM, unencrypted."""
+    """Return a private key in PEM, unencrypted."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
