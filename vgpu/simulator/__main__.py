@@ -1,4 +1,4 @@
-"""`python -m vgpu.simulator`, which is `make run`: the whole control plane here, until Ctrl-C."""
+"""`python -m vgpu.simulator`, which is `make run`: the whole control plane on this machine, until Ctrl-C."""
 
 import asyncio
 import os
@@ -26,20 +26,20 @@ WAITING = "starting the extender and the webhook"
 
 
 class _Console(Console):
-    """A console that leaves a broken pipe to us; rich would end the process from where it is."""
+    """A console that raises BrokenPipeError for a broken pipe; rich would exit at once."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def main() -> None:
-    """Run until told to stop; exit 2 on bad settings, 1 when something ended that should not have."""
+    """Run until SIGINT or SIGTERM; exit with status 2 on wrong settings, 1 where a part exits by itself."""
     settings = settings_reader.read(Settings)
     try:
         asyncio.run(_run(settings))
     except (PartExited, NotReady, PortTaken) as error:
         sys.exit(f"simulator: {error}")
-    except BrokenPipeError:  # nobody reads on; nothing may be written any more, not even at exit
+    except BrokenPipeError:  # the reader of stdout is gone; nothing may be written any more, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""When a pod that found no node is tried again: after a pause that doubles, as kube-scheduler's backoff does."""
+"""Back-off before an unschedulable pod is tried again: doubles each time, as kube-scheduler's does."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
@@ -11,19 +11,19 @@ LONGEST_PAUSE_S: Final = 4.0
 
 
 class BackoffQueue:
-    """The pauses of pods, by UID."""
+    """The back-off of pods, by UID."""
 
     def __init__(self) -> None:
         self._until: dict[str, datetime] = {}
         self._pauses: dict[str, float] = {}
 
     def due(self, pods: Iterable[Json], now: datetime) -> list[Json]:
-        """Pods to try now, oldest first."""
+        """Return the pods to try now, oldest first."""
         ready = [pod for pod in pods if self._until.get(pod["metadata"]["uid"], now) <= now]
         return sorted(ready, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
 
     def pause(self, uid: str, now: datetime) -> None:
-        """Let a pod wait, twice as long as the last time."""
+        """Back off from a pod, twice as long as the last time."""
         pause = self._pauses.get(uid, FIRST_PAUSE_S)
         self._until[uid] = now + timedelta(seconds=pause)
         self._pauses[uid] = min(LONGEST_PAUSE_S, 2 * pause)

@@ -16,7 +16,7 @@ LEASE_DURATION_S: Final = 3
 
 
 class DevicePlugin:
-    """Speaks for the cards of one node."""
+    """Publishes the cards of one node."""
 
     def __init__(self, cluster: Cluster, node: Node) -> None:
         self._cluster = cluster
@@ -25,13 +25,13 @@ class DevicePlugin:
         self._renewed = cluster.now()
 
     async def register(self, owner_uid: str) -> None:
-        """Create the GPUNode, owned by its Node, and come alive."""
+        """Create the GPUNode, owned by its Node, and the Lease."""
         await self._cluster.create(Target(resources.GPUNODES), nodes.gpunode_object(self._node, owner_uid))
         await self.publish({})
         await self._write_lease(self._node.name)
 
     async def publish(self, used: dict[str, Usage]) -> None:
-        """Say what is held of each card; writes only where something changed."""
+        """Publish what is held of each card; writes only what has changed."""
         status = nodes.gpunode_status(self._node, used)
         await self._cluster.patch(self._status_of(resources.GPUNODES), lambda old: {**old, "status": status})
         devices = nodes.devices(self._node, used)
@@ -43,12 +43,12 @@ class DevicePlugin:
         await self._cluster.patch(self._status_of(resources.NODES), with_devices)
 
     async def renew(self) -> None:
-        """Renew the Lease where it is time to."""
+        """Renew the Lease where that is due."""
         if self._cluster.now() - self._renewed >= timedelta(seconds=LEASE_S):
             await self._write_lease(self._node.name)
 
     async def release(self) -> None:
-        """Give the Lease up, as a plugin that stops does: filter then refuses the node at once."""
+        """Release the Lease, as a plugin that stops does: filter then refuses the node at once."""
         await self._write_lease("")
 
     def _status_of(self, resource: resources.Resource) -> Target:

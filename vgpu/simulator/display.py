@@ -1,4 +1,4 @@
-"""Showing a picture to people: a live table on a terminal, lines of what changed elsewhere."""
+"""Displays views: as live tables on a terminal, elsewhere as lines about what has changed."""
 
 from collections.abc import Iterator
 from typing import Final, Protocol
@@ -13,25 +13,25 @@ from vgpu import quantity
 from vgpu.simulator.view import CardRow, PodRow, View
 
 BAR_WIDTH: Final = 24
-MARGIN: Final = 4  # lines of the terminal that hold neither a card nor a pod
+MARGIN: Final = 4  # lines of the terminal without a card or a pod
 COLOURS: Final = {"Running": "green", "Pending": "yellow", "Refused": "red", "Failed": "red"}
 
 
 class Display(Protocol):
-    """Something to show pictures on, between `start` and `stop`."""
+    """Displays views between `start` and `stop`."""
 
     def start(self) -> None:
-        """Begin."""
+        """Begin to display."""
 
-    def show(self, picture: View) -> None:
-        """Show how things stand now."""
+    def show(self, view: View) -> None:
+        """Display a view."""
 
     def stop(self) -> None:
-        """Leave the screen as others expect it."""
+        """Stop, and restore the terminal."""
 
 
 class LiveTables:
-    """A terminal: two tables that stay in place."""
+    """Two tables on a terminal, updated in place."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -41,13 +41,13 @@ class LiveTables:
         """Begin to draw."""
         self._live.start()
 
-    def show(self, picture: View) -> None:
-        """Draw the picture anew, with as many pods as there is room for."""
-        room = max(5, self._console.height - len(picture.cards) - MARGIN)
-        self._live.update(Group(cards_table(picture.cards), pods_table(picture.pods[-room:])), refresh=True)
+    def show(self, view: View) -> None:
+        """Draw a view, with as many pods as there is room for."""
+        room = max(5, self._console.height - len(view.cards) - MARGIN)
+        self._live.update(Group(cards_table(view.cards), pods_table(view.pods[-room:])), refresh=True)
 
     def stop(self) -> None:
-        """Stop drawing; the last picture stays."""
+        """Stop drawing; the last view stays."""
         self._live.stop()
 
 
@@ -61,18 +61,18 @@ class ChangeLines:
     def start(self) -> None:
         """Nothing to prepare."""
 
-    def show(self, picture: View) -> None:
-        """Print what is new since the last picture."""
-        for line in changes(self._before, picture):
+    def show(self, view: View) -> None:
+        """Print what has changed since the last view."""
+        for line in changes(self._before, view):
             self._console.out(line, highlight=False)
-        self._before = picture
+        self._before = view
 
     def stop(self) -> None:
-        """Nothing to leave."""
+        """Nothing to restore."""
 
 
 def changes(before: View, after: View) -> Iterator[str]:
-    """Say what differs between two pictures, a line each; empty cards are no news at first."""
+    """Yield a line for each difference between two views; an empty card that is new gives no line."""
     known = {(card.node, card.index): card for card in before.cards}
     rows = {pod.name: pod for pod in before.pods}
     for pod in after.pods:
@@ -87,13 +87,13 @@ def changes(before: View, after: View) -> Iterator[str]:
 
 
 def pod_line(pod: PodRow) -> str:
-    """Say how a pod stands."""
+    """Describe a pod."""
     parts = [pod.phase, f"on {pod.where}" if pod.where else "", f"({pod.asks})" if pod.asks else ""]
     return f"pod {pod.name}: {' '.join(filter(None, parts))}{f': {pod.note}' if pod.note else ''}"
 
 
 def card_line(card: CardRow) -> str:
-    """Say how a card stands."""
+    """Describe a card."""
     held = "whole" if card.is_whole else f"{_memory(card)}, {card.cores} %"
     return f"card {card.node}/{card.index}: {held}: {', '.join(card.tenants) or 'nobody'}"
 
@@ -118,7 +118,7 @@ def pods_table(pods: tuple[PodRow, ...]) -> Table:
 
 
 def _table(*titles: str, last: str) -> Table:
-    """Make a table whose last column gives way where the terminal is narrow."""
+    """Return a table whose last column is cut where the terminal is narrow."""
     table = Table(box=None, header_style="dim")
     for title in titles:
         table.add_column(title, no_wrap=True)
@@ -127,7 +127,7 @@ def _table(*titles: str, last: str) -> Table:
 
 
 def _cut(text: str) -> Text:
-    """One line of plain text, cut where it does not fit: what users write is no markup."""
+    """Return one line of plain text, cut where it does not fit; markup in users' texts is not interpreted."""
     return Text(text, no_wrap=True, overflow="ellipsis")
 
 

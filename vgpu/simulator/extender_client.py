@@ -1,4 +1,4 @@
-"""Asking a scheduler extender, exactly as kube-scheduler does: protocol version 1, node names only.
+"""A client of a scheduler extender that behaves as kube-scheduler: protocol version 1, node names only.
 
 https://pkg.go.dev/k8s.io/kube-scheduler/extender/v1
 """
@@ -15,12 +15,12 @@ from vgpu.simulator.api.resources import Json
 
 
 class ExtenderError(OutsideError):
-    """The extender failed, did not answer in time, or answered against its protocol."""
+    """The extender failed, did not answer in time, or violated the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer to a filter: nodes that fit, in the order asked, and the others with their reasons."""
+    """The answer to filter: the nodes that fit, in the order asked, and the reasons of the others."""
 
     fitting: tuple[str, ...]
     refused: dict[str, str]
@@ -54,7 +54,7 @@ class ExtenderClient:
         """Ask which nodes fit.
 
         Raises:
-            ExtenderError: it failed, or named a node that was not asked about.
+            ExtenderError: the extender failed, or named a node that was not asked about.
         """
         answer = await self._ask("filter", {"Pod": pod, "Nodes": None, "NodeNames": list(nodes)}, _FilterResult)
         if answer.error:
@@ -66,7 +66,7 @@ class ExtenderClient:
         return Verdict(tuple(node for node in nodes if node in fitting), refused)
 
     async def best(self, pod: Json, nodes: Sequence[str]) -> str:
-        """Ask for scores and return the best node, the first of equals; a failure costs only the scores, as there."""
+        """Return the node with the best score, the first of equals; where prioritize fails, the first node."""
         try:
             scores = await self._ask("prioritize", {"Pod": pod, "NodeNames": list(nodes)}, list[_HostPriority])
         except ExtenderError:
@@ -75,10 +75,10 @@ class ExtenderClient:
         return max(nodes, key=lambda node: by_node.get(node, 0))
 
     async def bind(self, pod: Json, node: str) -> None:
-        """Ask it to bind.
+        """Ask the extender to bind a pod.
 
         Raises:
-            ExtenderError: it did not, or may have.
+            ExtenderError: the pod is not bound, or it is not known whether it is.
         """
         metadata = pod["metadata"]
         args = {"PodName": metadata["name"], "PodNamespace": metadata["namespace"], "PodUID": metadata["uid"]}
@@ -92,7 +92,7 @@ class ExtenderClient:
             url = f"{self._url}/{verb}"
             async with self._session.post(url, data=body, headers=headers, timeout=self._timeout) as response:
                 data = await response.read()
-                if response.status != 200:  # noqa: PLR2004 - kube-scheduler takes nothing else
+                if response.status != 200:  # noqa: PLR2004 - kube-scheduler accepts no other status
                     raise ExtenderError(f"{verb}: HTTP {response.status}: {data[:200].decode(errors='replace')}")
                 return msgspec.json.decode(data, type=answer)
         except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:

@@ -1,4 +1,4 @@
-"""What an administrator installs: namespaces, the webhook's configurations, and credentials for the parts."""
+"""Creates what an administrator installs: namespaces, the webhook's configurations, and credentials for the parts."""
 
 import json
 from pathlib import Path
@@ -9,12 +9,12 @@ from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import Json, Target
 
-WEBHOOK: Final = "vgpu-webhook"  # the name of both configurations: the webhook puts its CA into them
+WEBHOOK: Final = "vgpu-webhook"  # name of both configurations; the webhook writes its CA into them
 NAMESPACES: Final = ("default", "kube-system", names.NAMESPACE)
 
 
 async def install(cluster: Cluster, webhook_url: str) -> None:
-    """Create everything that must be there before the parts start."""
+    """Create the objects that must exist before the parts start."""
     for name in NAMESPACES:
         labels = {"kubernetes.io/metadata.name": name}
         await cluster.create(Target(resources.NAMESPACES), {"metadata": {"name": name, "labels": labels}})
@@ -25,7 +25,7 @@ async def install(cluster: Cluster, webhook_url: str) -> None:
 
 
 def ca_bundle(cluster: Cluster) -> str:
-    """Return the webhook's CA in base64, once it stands in both configurations; empty before."""
+    """Return the webhook's CA in base64 where both configurations contain it; empty before."""
     found = []
     for resource in (resources.MUTATING, resources.VALIDATING):
         configuration = cluster.get(Target(resource, name=WEBHOOK))
@@ -34,7 +34,7 @@ def ca_bundle(cluster: Cluster) -> str:
 
 
 def write_kubeconfig(path: Path, server: str) -> None:
-    """Write a kubeconfig file for a server that asks for no credentials. JSON is YAML."""
+    """Write a kubeconfig file for a server without authentication, as JSON, which is valid YAML."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",

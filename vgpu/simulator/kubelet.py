@@ -1,8 +1,8 @@
 """A simulated node: its kubelet as the API server sees it.
 
-It registers the Node, runs the pods that are bound to it, ends those whose time is over (annotation
-`simulator/runs-for-seconds`), and tells the node's device plugin what is held. As a real node is, it is the last
-guard: a pod without an assignment never starts, and one that does not fit beside the others fails.
+The kubelet registers the Node, runs the pods that are bound to the node, ends those whose time is over (annotation
+`simulator/runs-for-seconds`), and passes what is held to the node's device plugin. Like a real node it is the last
+guard: a pod without an assignment does not start, and a pod that does not fit beside the others fails.
 """
 
 from datetime import datetime, timedelta
@@ -33,31 +33,31 @@ class Kubelet:
         self.plugin = DevicePlugin(cluster, node)
 
     async def register(self) -> None:
-        """Create the node's objects, its cards in them."""
+        """Create the Node and its GPUNode."""
         made = await self._cluster.create(Target(resources.NODES), nodes.node_object(self._node))
         await self.plugin.register(made["metadata"]["uid"])
 
     async def run(self) -> None:
-        """Keep the node going."""
+        """Run rounds until the store is closed."""
         while not self._cluster.store.closed:
             version = self._cluster.store.version
             await self.round()
             await self._cluster.store.wait(PODS.name, version, ROUND_S)
 
     async def round(self) -> None:
-        """Bring every pod of the node a step on, and publish what they hold."""
-        for pod in self._mine():
+        """Advance every pod of the node by one step, and publish what the pods hold."""
+        for pod in self._bound():
             await self._sync(pod)
         await self.plugin.publish(card_usage.used(self._node, self._running()))
         await self.plugin.renew()
 
-    def _mine(self) -> list[Json]:
-        everybody = self._cluster.store.objects(PODS.name)
-        return [pod for pod in everybody if pod["spec"].get("nodeName") == self._node.name]
+    def _bound(self) -> list[Json]:
+        every = self._cluster.store.objects(PODS.name)
+        return [pod for pod in every if pod["spec"].get("nodeName") == self._node.name]
 
     def _running(self) -> list[Json]:
-        """The pods that the kubelet holds devices for: from their admission until they are terminal."""
-        return [pod for pod in self._mine() if pod["status"]["phase"] == "Running"]
+        """Return the pods that hold devices: from their admission until they are terminal."""
+        return [pod for pod in self._bound() if pod["status"]["phase"] == "Running"]
 
     async def _sync(self, pod: Json) -> None:
         now, phase = self._cluster.now(), pod["status"]["phase"]
@@ -69,7 +69,7 @@ class Kubelet:
             await self._write(pod, {**pod["status"], "phase": "Succeeded"})
 
     def _verdict(self, pod: Json) -> str:
-        """Why the node will not run a pod, as a reason; empty where it will."""
+        """Return the reason why the node does not run a pod; empty where it does."""
         if request.parse(pod).request is None:
             return ""
         held = card_usage.granted(pod)
@@ -82,7 +82,7 @@ class Kubelet:
         try:
             await self._cluster.delete(pods.target(pod), {"gracePeriodSeconds": 0})
         except KubernetesError:
-            return  # somebody else was faster
+            return  # another client was faster
 
     async def _write(self, pod: Json, status: Json) -> None:
         try:
@@ -90,23 +90,28 @@ class Kubelet:
                 pods.target(pod, "status"), {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
             )
         except KubernetesError:
-            return  # it is gone, or another of its name stands there: the next round sees
+            return  # the pod is gone or was recreated: the next round sees the change
 
 
 def started(pod: Json, refusal: str, now: datetime) -> Json:
-    """Return the status of a pod that the node starts (no refusal), cannot start yet, or refuses for good."""
+    """Return the status of a pod that the node starts (no refusal), cannot start yet, or fails."""
     status = {**pod["status"], "startTime": pod["status"].get("startTime", timestamps.seconds(now))}
     if refusal == UNFIT:
-        return {**status, "phase": "Failed", "reason": UNFIT, "message": "the cards do not carry it beside the others"}
+        return {
+            **status,
+            "phase": "Failed",
+            "reason": UNFIT,
+            "message": "the pod does not fit on its cards beside the others",
+        }
     if refusal:
-        message = "the pod has no assignment that answers its request"
+        message = "the pod has no assignment that matches its request"
         return {**status, **_containers(pod, {"waiting": {"reason": refusal, "message": message}})}
     status |= {"phase": "Running", **_containers(pod, {"running": {"startedAt": status["startTime"]}})}
     return pods.with_condition(status, "Ready", "True", now=now)
 
 
 def has_finished(pod: Json, now: datetime) -> bool:
-    """Whether a pod has run for as long as it wants to; without a wish it runs for ever."""
+    """Whether a pod has run for the time of its annotation; without the annotation it never finishes."""
     seconds = (pod["metadata"].get("annotations") or {}).get(RUNS_FOR)
     if seconds is None:
         return False

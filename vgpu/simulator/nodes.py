@@ -1,4 +1,4 @@
-"""The simulated hardware, and the objects that say so: Node, GPUNode and its status, as a device plugin writes them."""
+"""The simulated hardware and its objects: the Node, and the GPUNode with its status, as a device plugin writes it."""
 
 import uuid
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from vgpu.simulator.api.resources import Json
 
 MODEL: Final = "NVIDIA H100 80GB HBM3"
 READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-_UUIDS: Final = uuid.UUID("6f3c1a52-8a0e-4c39-b6d0-5c7f0f2f9a11")  # so that a card has the same UUID in every run
+_UUIDS: Final = uuid.UUID("6f3c1a52-8a0e-4c39-b6d0-5c7f0f2f9a11")  # a card has the same UUID in every run
 
 
 def fleet(nodes: int, cards: int, memory_mib: int, slice_mib: int) -> tuple[Node, ...]:
@@ -37,7 +37,7 @@ def gpunode_object(node: Node, owner_uid: str) -> Json:
 
 
 def gpunode_status(node: Node, used: Mapping[str, Usage]) -> Json:
-    """Return the GPUNode's status: every card, and what the kubelet says is held of it."""
+    """Return the GPUNode's status: every card, and what the kubelet reports as held of it."""
     return {
         "sliceMiB": node.slice_mib,
         "pluginVersion": vgpu.__version__,
@@ -49,7 +49,7 @@ def gpunode_status(node: Node, used: Mapping[str, Usage]) -> Json:
 def devices(node: Node, used: Mapping[str, Usage]) -> dict[str, dict[str, str]]:
     """Return the node's capacity and allocatable of slices and cards.
 
-    A card held whole offers no slices, and a shared one is no whole card: the second guard of the real plugin.
+    A card that is held whole offers no slices, and a shared card is not offered whole.
     """
     states = [CardState(card, node.slice_mib, used.get(card.uuid, Usage())) for card in node.cards]
     free = [state for state in states if state.card.healthy]

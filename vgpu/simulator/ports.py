@@ -4,31 +4,31 @@ import socket
 
 
 class PortTaken(Exception):
-    """Somebody listens on the port that was asked for."""
+    """Another process listens on the port that was asked for."""
 
 
 def choose(asked: int | None, default: int) -> int:
-    """Return the port asked for, or a free one for 0; where none was asked, the default if it is free.
+    """Return the port asked for, or a free one for 0; where none was asked for, the default if it is free.
 
     Raises:
-        PortTaken: the port that was asked for.
+        PortTaken: the port that was asked for is in use.
     """
     if asked:
         if not is_free(asked):
-            raise PortTaken(f"port {asked} is taken; --port 0 takes a free one")
+            raise PortTaken(f"port {asked} is in use; --port 0 takes a free one")
         return asked
     return default if asked is None and is_free(default) else free()
 
 
 def free() -> int:
-    """Return a port that is free now; that it stays free for a moment is likely, not certain."""
+    """Return a port that is free now; another process may take it before it is used."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on a port."""
+    """Whether no process listens on a port."""
     try:
         with socket.create_server(("127.0.0.1", port)):
             return True

@@ -1,4 +1,4 @@
-"""The real parts as processes beside us: started, waited for, stopped, and missed when they die."""
+"""The real parts as child processes: started, watched and stopped."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ TAIL_LINES: Final = 15
 
 
 class PartExited(Exception):
-    """A part ended though nobody stopped it; the text has its last words."""
+    """A part exited without being stopped; the message contains the end of its output."""
 
 
 class Part:
@@ -25,7 +25,7 @@ class Part:
 
     @classmethod
     async def start(cls, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> "Part":
-        """Start it in a session of its own, so that Ctrl-C reaches it through `stop` only."""
+        """Start a part in its own session, so that Ctrl-C does not reach it: `stop` ends it."""
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -41,17 +41,17 @@ class Part:
         return cls(name, process, log)
 
     async def watch(self) -> None:
-        """Wait for its end, which nobody wants.
+        """Wait until the part exits, which it should not.
 
         Raises:
-            PartDied: always, when it comes.
+            PartExited: always.
         """
         code = await self._process.wait()
         lines = self._log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
-        raise PartExited("\n".join([f"the {self.name} ended by itself with code {code}; it said last:", *lines]))
+        raise PartExited("\n".join([f"the {self.name} exited with code {code}; the end of its output:", *lines]))
 
     async def stop(self) -> None:
-        """Ask it to stop; after a while, make it."""
+        """Terminate the part; kill it after 5 s."""
         if self._process.returncode is not None:
             return
         self._process.terminate()

@@ -1,4 +1,4 @@
-"""Waiting until the parts answer, and until the webhook is trusted."""
+"""Waits until the parts answer, and until the API server trusts the webhook."""
 
 import asyncio
 import ssl
@@ -15,12 +15,12 @@ POLL_S: Final = 0.05
 
 
 async def extender(session: aiohttp.ClientSession, url: str) -> None:
-    """Return when the extender has its picture of the cluster."""
+    """Return when the extender is ready."""
     await _until(lambda: _answers(session, f"{url}/readyz", trust=True))
 
 
 async def webhook(session: aiohttp.ClientSession, url: str, cluster: Cluster) -> None:
-    """Return when the webhook's CA stands in its configurations, and it answers under it."""
+    """Return when the webhook's configurations contain its CA, and it is ready."""
 
     async def trusted_and_answering() -> bool:
         bundle = installation.ca_bundle(cluster)

@@ -1,7 +1,4 @@
-"""What kube-scheduler does without an extender: screen nodes by the extended resources that pods ask for.
-
-NodeResourcesFit, as far as it concerns whole numbers of named resources.
-"""
+"""kube-scheduler's NodeResourcesFit, for extended resources: which nodes have as much as a pod requests."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,7 +11,7 @@ from vgpu.simulator.api.resources import Json
 
 
 def requested(pod: Json) -> dict[str, int]:
-    """What a pod asks for of each extended resource: the larger of its init phase and its app phase."""
+    """Return what a pod requests of each extended resource: the larger of its init phase and its app phase."""
     sidecars: Counter[str] = Counter()
     apps: Counter[str] = Counter()
     largest: dict[str, int] = {}
@@ -30,7 +27,7 @@ def requested(pod: Json) -> dict[str, int]:
 
 
 def requested_on(pods: Iterable[Json], node: str) -> dict[str, int]:
-    """What the pods on a node ask for together, those that are over apart."""
+    """Return what the pods on a node that are not terminal request together."""
     total: Counter[str] = Counter()
     for pod in pods:
         if pod["spec"].get("nodeName") == node and pod["status"]["phase"] not in TERMINAL:
@@ -39,7 +36,7 @@ def requested_on(pods: Iterable[Json], node: str) -> dict[str, int]:
 
 
 def refusal(node: Json, wanted: Mapping[str, int], already: Mapping[str, int], ignored: AbstractSet[str]) -> str:
-    """Why a node is out of the question, in kube-scheduler's words; empty where it is not."""
+    """Return why a node is ruled out, in kube-scheduler's words; empty where it is not."""
     if node["spec"].get("unschedulable"):
         return "node(s) were unschedulable"
     offered = node["status"].get("allocatable") or {}
@@ -51,7 +48,7 @@ def refusal(node: Json, wanted: Mapping[str, int], already: Mapping[str, int], i
 
 
 def failure_message(refusals: Mapping[str, str]) -> str:
-    """Say why no node is left, counting equal texts, as kube-scheduler's FailedScheduling does."""
+    """Return the message of kube-scheduler's FailedScheduling Event, which counts nodes with equal texts."""
     counted = sorted(f"{count} {text}" for text, count in Counter(refusals.values()).items())
     return f"0/{len(refusals)} nodes are available: {', '.join(counted)}."
 

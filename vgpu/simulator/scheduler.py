@@ -1,8 +1,8 @@
-"""A simple scheduling loop: pending pods of one schedulerName, one after the other, onto nodes.
+"""A simple scheduling loop: places the pending pods of one schedulerName, one after the other.
 
-Screen by extended resources, ask the extender to filter and prioritize, then bind. A pod that finds no node gets the
-condition and the event that kube-scheduler would give it, and is tried again later. Binding runs beside the loop; its
-pod counts as placed meanwhile.
+The loop filters nodes by extended resources, asks the extender to filter and prioritize, then binds. A pod that fits on
+no node gets the condition and the Event that kube-scheduler would write, and is tried again later. Binding runs beside
+the loop; a pod counts as placed while it is being bound.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ ROUND_S: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Whose pods a scheduler takes, and what it leaves to an extender.
+    """Which pods a scheduler takes, and what it leaves to an extender.
 
     Attributes:
-        name: its schedulerName.
-        extender: who is asked, or None.
-        managed: pods that ask for one of these are the extender's business.
-        ignored: resources that the screening does not look at (`ignoredByScheduler`).
+        name: the schedulerName.
+        extender: the extender to ask, or None.
+        managed: resources for which pods are passed to the extender (`managedResources`).
+        ignored: resources that the scheduler does not compare with allocatable (`ignoredByScheduler`).
     """
 
     name: str
@@ -39,19 +39,19 @@ class Profile:
     ignored: AbstractSet[str] = frozenset()
 
     def extender_for(self, pod: Json) -> ExtenderClient | None:
-        """Return the extender where the pod is its business."""
+        """Return the extender where the pod asks for a managed resource."""
         return self.extender if resource_fit.requested(pod).keys() & self.managed else None
 
 
 def vgpu_profile(extender: ExtenderClient) -> Profile:
-    """Return the profile of our default install."""
+    """Return the profile of the default installation."""
     ours = frozenset((*names.USER_RESOURCES, *names.KUBELET_RESOURCES))
     return Profile(names.SCHEDULER, extender, managed=ours, ignored=ours)
 
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """No node is left for a pod; `why` says it as kube-scheduler would."""
+    """No node fits a pod; `why` is kube-scheduler's message."""
 
     why: str
 
@@ -67,7 +67,7 @@ class Scheduler:
         self._binding: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Schedule for ever."""
+        """Schedule until the store is closed."""
         while not self._cluster.store.closed:
             version = self._cluster.store.version
             waiting = [pod for pod in self._cluster.store.objects(PODS.name) if self._is_waiting(pod)]
@@ -85,7 +85,7 @@ class Scheduler:
         )
 
     async def _attempt(self, pod: Json) -> None:
-        """One scheduling cycle."""
+        """Run one scheduling cycle."""
         try:
             chosen = await self._choose(pod)
         except ExtenderError as error:
@@ -99,7 +99,7 @@ class Scheduler:
         task.add_done_callback(self._binding.discard)
 
     async def _choose(self, pod: Json) -> str | Unschedulable:
-        refusals = self._screen(pod)
+        refusals = self._filter(pod)
         fitting = [node for node, why in refusals.items() if not why]
         extender = self._profile.extender_for(pod)
         if extender is not None and fitting:
@@ -110,8 +110,8 @@ class Scheduler:
             return Unschedulable(resource_fit.failure_message(refusals))
         return await extender.best(pod, fitting) if extender is not None and len(fitting) > 1 else fitting[0]
 
-    def _screen(self, pod: Json) -> dict[str, str]:
-        """Why each node is out of the question; empty for those that are not."""
+    def _filter(self, pod: Json) -> dict[str, str]:
+        """Return why each node is ruled out by extended resources; empty for the nodes that are not."""
         wanted, placed = (
             resource_fit.requested(pod),
             [self._as_assumed(p) for p in self._cluster.store.objects(PODS.name)],

@@ -1,4 +1,4 @@
-"""What a scheduler writes about a pod that found no node: the condition, and an event where it is news."""
+"""What a scheduler writes about a pod that fits on no node: a condition, and an Event where the reason is new."""
 
 from vgpu.errors import KubernetesError
 from vgpu.simulator.api import pods, timestamps
@@ -7,7 +7,7 @@ from vgpu.simulator.api.resources import EVENTS, Json, Target
 
 
 async def mark_unschedulable(cluster: Cluster, pod: Json, why: str, *, component: str) -> None:
-    """Tell it; a pod that is gone or has been bound meanwhile needs no telling."""
+    """Write the condition and the Event, unless the pod is gone, is bound by now, or has this reason already."""
     current = cluster.find(pods.target(pod))
     if current is None or current["spec"].get("nodeName") or why == last_reason(current):
         return
@@ -19,11 +19,11 @@ async def mark_unschedulable(cluster: Cluster, pod: Json, why: str, *, component
         await cluster.update(pods.target(pod, "status"), {"metadata": metadata, "status": status})
         await cluster.create(Target(EVENTS, pod["metadata"]["namespace"]), _event(cluster, pod, why, component))
     except KubernetesError:
-        return  # it went away while we wrote
+        return  # the pod was deleted meanwhile
 
 
 def last_reason(pod: Json) -> str:
-    """Why a pod has no node yet, as its scheduler said last; empty where it never said."""
+    """Return the scheduler's last message about why a pod has no node; empty where there is none."""
     conditions = pod["status"].get("conditions") or ()
     found = next((c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), None)
     return str(found.get("message", "")) if found else ""

@@ -1,7 +1,7 @@
-"""One run of the whole: the API server, the nodes, the real extender and webhook, and pods, until told to stop.
+"""One run of the simulator: the API server, the nodes, the real extender and webhook, and the workload.
 
-Everything that may end the run is a task of one race: the wish to stop, a part's death, a failure of our own. Whatever
-wins, the parts are stopped first and the API server last, so that they can say goodbye to it.
+The run ends when the first of its tasks ends: the stop event is set, a part exits, or a task fails. Then the parts are
+stopped first and the API server last, so that the parts can release their Leases.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
 class NotReady(Exception):
-    """The parts did not become ready in time."""
+    """The parts were not ready in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where everything answers, as URLs."""
+    """The URLs of the parts and the API server."""
 
     extender: str
     webhook: str
@@ -46,15 +46,15 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a run gets from outside.
+    """What a run gets from its caller.
 
     Attributes:
-        settings: what the user wishes.
+        settings: the user's settings.
         environment: of the parts' processes.
-        folder: for kubeconfig and logs; removed by who made it.
-        screen: where pictures go.
-        announce: told the addresses, once all of them answer.
-        stop: set when the run shall end.
+        folder: for kubeconfig and logs; the caller removes it.
+        display: shows views of the cluster.
+        announce: is called with the addresses when all of them answer.
+        stop: ends the run when set.
     """
 
     settings: Settings
@@ -66,12 +66,12 @@ class RunContext:
 
 
 async def run(context: RunContext, now: Callable[[], datetime], uid: Callable[[], str]) -> None:
-    """Run until told to stop.
+    """Run until `context.stop` is set.
 
     Raises:
-        PartDied: a part ended by itself.
-        NotReady: they did not begin in time.
-        PortTaken: the port asked for is not to be had.
+        PartExited: a part exited.
+        NotReady: the parts were not ready in time.
+        PortTaken: the port asked for is in use.
     """
     settings = context.settings
     extender_port = ports.choose(settings.asked_port, DEFAULT_PORT)
@@ -96,7 +96,7 @@ async def run(context: RunContext, now: Callable[[], datetime], uid: Callable[[]
 
 
 async def _start(context: RunContext, at: Addresses, stack: AsyncExitStack) -> list[Part]:
-    """Start the real parts; the stack stops them."""
+    """Start the real parts, which the stack stops."""
     kubeconfig = context.folder / "kubeconfig"
     installation.write_kubeconfig(kubeconfig, at.kubernetes)
     parts = []
@@ -112,7 +112,7 @@ async def _start(context: RunContext, at: Addresses, stack: AsyncExitStack) -> l
 async def _simulate(
     context: RunContext, at: Addresses, cluster: Cluster, fleet: Sequence[Node], session: aiohttp.ClientSession
 ) -> None:
-    """Wait for the parts, then let pods arrive, schedule and show them, for ever."""
+    """Wait for the parts, then create pods, schedule them and show them, until cancelled."""
     await _ready(at, cluster, session)
     context.announce(at)
     workload = Workload(cluster)
@@ -139,11 +139,11 @@ async def _draw(display: Display, look: Callable[[], view.View]) -> None:
             display.show(look())
             await asyncio.sleep(FRAME_S)
     finally:
-        display.show(look())  # how things stood at the end
+        display.show(look())  # the final state
 
 
 async def _race(*runners: Coroutine[Any, Any, Any]) -> None:
-    """Run all until the first ends, then cancel the others; what the first raised is raised."""
+    """Run all until the first ends, then cancel the others; raise what the first one raised."""
     tasks = [asyncio.create_task(runner) for runner in runners]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""What `python -m vgpu.simulator` may be told: flags, or environment variables that begin with VGPU_SIMULATOR_."""
+"""The simulator's settings: flags, or environment variables `VGPU_SIMULATOR_*`."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ DEFAULT_PORT: Final = 9870
 
 
 class Settings(BaseSettings):
-    """A cluster in memory with simulated GPUs, the real extender and webhook, and pods that arrive."""
+    """A cluster in memory with simulated GPUs, the real extender and webhook, and a workload of pods."""
 
     model_config = SettingsConfigDict(
         env_prefix="VGPU_SIMULATOR_",
@@ -18,19 +18,19 @@ class Settings(BaseSettings):
         extra="forbid",
     )
 
-    nodes: int = Field(3, ge=1, le=500, description="how many nodes")
+    nodes: int = Field(3, ge=1, le=500, description="number of nodes")
     cards: int = Field(4, ge=1, le=16, description="cards of each node")
     memory_gib: int = Field(80, ge=1, le=1024, description="GiB of each card")
-    pods: int = Field(15, ge=0, description="how many pods arrive; one of each kind first")
+    pods: int = Field(15, ge=0, description="number of pods, created one each second; one of each kind first")
     port: int = Field(
         DEFAULT_PORT,
         ge=0,
         le=65535,
-        description="the extender's port; 0 takes a free one, and so does the default where it is taken",
+        description="the extender's port; 0 takes a free one, and so does the default where it is in use",
     )
     slice_mib: int = Field(256, ge=1, le=65536, description="MiB of a memory slice")
 
     @property
     def asked_port(self) -> int | None:
-        """The port that the user insists on; None where it is the default."""
+        """The port that the user has set; None where it is the default."""
         return self.port if "port" in self.model_fields_set else None

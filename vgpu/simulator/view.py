@@ -1,4 +1,4 @@
-"""What there is to see: cards with their tenants, pods with where they are or why they wait."""
+"""What is displayed: the cards with their pods, and the pods with their cards or why they wait."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ WEBHOOK_PREFIX: Final = "denied the request: "
 
 @dataclass(frozen=True, slots=True)
 class CardRow:
-    """One card: MiB and percent taken of it, by which pods."""
+    """One card: the MiB and percent taken of it, and the pods on it."""
 
     node: str
     index: int
@@ -31,7 +31,7 @@ class CardRow:
 
 @dataclass(frozen=True, slots=True)
 class PodRow:
-    """One pod: what it asks for, its phase, the cards it has, or why it has none."""
+    """One pod: what it asks for, its phase, its cards, or why it has none."""
 
     name: str
     asks: str
@@ -42,14 +42,14 @@ class PodRow:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything at one moment."""
+    """All cards and pods at one time."""
 
     cards: tuple[CardRow, ...]
     pods: tuple[PodRow, ...]
 
 
 def view_of(store: Store, fleet: Iterable[Node], refused: Iterable[RejectedPod]) -> View:
-    """Take the picture of a cluster; pods in the order they came, those turned away last."""
+    """Return the view of a cluster: pods in the order of their creation, then the refused ones."""
     nodes = {node.name: node for node in fleet}
     pods = sorted(store.objects(PODS.name), key=lambda pod: (pod["metadata"]["creationTimestamp"], _name(pod)))
     details = _details(store)
@@ -60,7 +60,7 @@ def view_of(store: Store, fleet: Iterable[Node], refused: Iterable[RejectedPod])
 
 
 def describe_request(pod: Json) -> str:
-    """Say what a pod asks for: `8 GiB, 30 %`, `3 x 6 GiB, 80 %`, `1 whole card`."""
+    """Describe what a pod asks for: `8 GiB, 30 %`, `3 x 6 GiB, 80 %`, `1 whole card`."""
     wanted = request.parse(pod).request
     return "; ".join(map(_container, wanted.containers)) if wanted else ""
 
@@ -108,9 +108,9 @@ def _cards(node: Node, pods: Iterable[Json]) -> Iterator[CardRow]:
 
 
 def _details(store: Store) -> dict[str, str]:
-    """What the extender said last about each pod, by UID: it names every card, where the scheduler only counts."""
-    said = (event for event in store.objects(EVENTS.name) if event["source"]["component"] == "vgpu-extender")
-    return {event["involvedObject"]["uid"]: event["message"] for event in said}
+    """Return the extender's last message about each pod, by UID: unlike the scheduler's it names every card."""
+    events = (event for event in store.objects(EVENTS.name) if event["source"]["component"] == "vgpu-extender")
+    return {event["involvedObject"]["uid"]: event["message"] for event in events}
 
 
 def _name(pod: Json) -> str:

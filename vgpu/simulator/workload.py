@@ -1,4 +1,4 @@
-"""Pods that arrive: one of each kind first, so that a watcher sees everything once, then shares that come and go."""
+"""The workload: one pod of each kind first, which shows every case, then batch pods that start and end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,7 +18,7 @@ PAUSE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """A pod that somebody will create: its limits, annotations, and for how long it runs (0: for ever)."""
+    """A pod to create: its limits, its annotations, and for how long it runs (0: until the end)."""
 
     name: str
     limits: dict[str, int | str]
@@ -26,7 +26,7 @@ class PodTemplate:
     runs_s: int = 0
 
     def manifest(self, name: str = "") -> Json:
-        """Write the manifest a user would."""
+        """Return the manifest as a user would write it."""
         annotations = self.annotations | ({RUNS_FOR: str(self.runs_s)} if self.runs_s else {})
         container = {"name": "main", "image": "example/cuda", "resources": {"limits": self.limits}}
         return {
@@ -37,7 +37,7 @@ class PodTemplate:
 
 @dataclass(frozen=True, slots=True)
 class RejectedPod:
-    """A pod that admission turned away."""
+    """A pod that admission refused."""
 
     name: str
     why: str
@@ -64,14 +64,14 @@ BATCH_PODS: Final = (
 
 
 def manifests(count: int) -> Iterator[Json]:
-    """Manifests of `count` pods: one of each kind, then those that come and go."""
+    """Yield the manifests of `count` pods: one of each kind, then batch pods."""
     yield from (wanted.manifest() for wanted in FIRST_PODS[:count])
     for number, wanted in enumerate(islice(cycle(BATCH_PODS), max(0, count - len(FIRST_PODS))), 1):
         yield wanted.manifest(f"{wanted.name}-{number}")
 
 
 class Workload:
-    """Creates pods one by one and remembers those that were turned away."""
+    """Creates pods one by one, and remembers those that were refused."""
 
     def __init__(self, cluster: Cluster, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._cluster = cluster
@@ -79,13 +79,13 @@ class Workload:
         self.refused: list[RejectedPod] = []
 
     async def run(self, count: int) -> None:
-        """Let `count` pods arrive."""
+        """Create `count` pods, one each second."""
         for manifest in manifests(count):
             await self.create(manifest)
             await self._sleep(PAUSE_S)
 
     async def create(self, manifest: Json) -> None:
-        """Create one pod through admission, as kubectl would."""
+        """Create one pod through admission, as kubectl does."""
         try:
             await self._cluster.create(Target(PODS, NAMESPACE), manifest)
         except KubernetesError as error:

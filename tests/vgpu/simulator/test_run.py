@@ -94,7 +94,7 @@ def test_it_does_not_go_on_without_a_part(run: Run) -> None:
     os.kill(parts["webhook"], signal.SIGKILL)
     _, err = run.process.communicate(timeout=40)
     assert run.process.returncode == 1
-    assert "the webhook ended by itself with code -9" in err
+    assert "the webhook exited with code -9" in err
     assert not is_alive(parts["extender"])
 
 

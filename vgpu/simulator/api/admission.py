@@ -1,8 +1,8 @@
-"""Admission webhooks, called over HTTPS as their configuration objects say.
+"""Calls admission webhooks over HTTPS, as their configuration objects say.
 
 Mutating webhooks are called one after the other, in the order of their configurations' names, then validating ones.
 Simplified: `url` only (there is no service network), `matchConditions` are not evaluated (every write that matches the
-rules is sent), no reinvocation, no warnings.
+rules is reviewed), no reinvocation, no warnings.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _DEFAULT_TIMEOUT_S: Final = 10
 
 
 class Webhooks:
-    """Asks the webhooks that the store's configuration objects name."""
+    """Calls the webhooks of the store's configuration objects."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,7 +34,7 @@ class Webhooks:
         """Return the object as the mutating webhooks leave it.
 
         Raises:
-            KubernetesError: a webhook refused, or could not be asked and its failurePolicy is Fail.
+            KubernetesError: a webhook denied the request, or could not be called and its failurePolicy is Fail.
         """
         for hook in self._matching(MUTATING, operation, target, new or old or {}):
             response = await _ask(hook, _review(operation, target, new, old))
@@ -61,7 +61,7 @@ class Webhooks:
 
 
 def rule_matches(rule: Json, operation: str, target: Target) -> bool:
-    """Whether a rule of a webhook is about an operation; `pods` does not mean its subresources."""
+    """Whether a rule of a webhook matches an operation; `pods` does not match subresources."""
     resource = target.resource
     full = f"{resource.plural}/{target.subresource}" if target.subresource else resource.plural
     wildcards = {f"{resource.plural}/*", f"*/{target.subresource}"} if target.subresource else {"*"}
@@ -93,7 +93,7 @@ def _review(operation: str, target: Target, new: Json | None, old: Json | None) 
 
 
 async def _ask(hook: Json, review: Json) -> Json:
-    """Return the response of a webhook that allows; nothing where it cannot be asked and that may be ignored."""
+    """Return the response of a webhook that allows; empty where it cannot be called and failures are ignored."""
     try:
         response = await _call(hook, review)
     except (aiohttp.ClientError, TimeoutError, ssl.SSLError, msgspec.DecodeError, LookupError, ValueError) as error:
@@ -131,11 +131,11 @@ async def _call(hook: Json, review: Json) -> Json:
         body: dict[str, Any] = msgspec.json.decode(await answer.read())
     response: Json = body["response"]
     if response["uid"] != review["request"]["uid"]:
-        raise ValueError("the response is about another request")
+        raise ValueError("the response has the UID of another request")
     return response
 
 
 @lru_cache(maxsize=8)
 def trust(bundle: str) -> ssl.SSLContext:
-    """Trust the CAs of a base64 bundle of PEM certificates, and nobody else."""
+    """Return a TLS context that trusts only the CAs of a base64 bundle of PEM certificates."""
     return ssl.create_default_context(cadata=base64.b64decode(bundle).decode())

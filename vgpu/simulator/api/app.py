@@ -1,4 +1,4 @@
-"""The API server's HTTP: paths and parameters in, JSON out, every refusal a Status object."""
+"""The API server over HTTP: paths and parameters in, JSON out, every error a Status object."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -37,9 +37,9 @@ def build(cluster: Cluster) -> Starlette:
         Route("/apis/{group}/{version}", api.discover),
     ]
     verbs = {"GET": api.read, "POST": api.create, "PUT": api.update, "PATCH": api.patch, "DELETE": api.delete}
-    doors = [Route("/{path:path}", verb, methods=[method]) for method, verb in verbs.items()]
+    routes = [Route("/{path:path}", verb, methods=[method]) for method, verb in verbs.items()]
     handlers: Any = {KubernetesError: _refuse, msgspec.DecodeError: _unreadable}
-    return Starlette(routes=[*discovery, *doors], exception_handlers=handlers)
+    return Starlette(routes=[*discovery, *routes], exception_handlers=handlers)
 
 
 class _Api:
@@ -60,7 +60,7 @@ class _Api:
             return _json(self._cluster.get(target))
         matches = selectors.parse(target.resource, query.get("labelSelector", ""), query.get("fieldSelector", ""))
         if target.name:
-            raise KubernetesError(404, "NotFound", f"the simulator knows no subresource {target.subresource}")
+            raise KubernetesError(404, "NotFound", f"the simulator has no subresource {target.subresource}")
         if query.get("watch") in ("1", "true"):
             clock = asyncio.get_running_loop().time
             events = watch.lines(self._cluster.store, _watch_request(target, matches, query), clock)
@@ -102,7 +102,7 @@ class _Api:
 
     def _target(self, request: Request) -> Target:
         if "dryRun" in request.query_params:
-            raise KubernetesError(400, "BadRequest", "the simulator knows no dryRun")
+            raise KubernetesError(400, "BadRequest", "the simulator does not implement dryRun")
         return resources.parse(request.url.path, self._cluster.resource)
 
     def _page(self, target: Target, matches: selectors.Matches, query: Mapping[str, str]) -> Json:
@@ -129,14 +129,14 @@ def _watch_request(target: Target, matches: selectors.Matches, query: Mapping[st
 
 
 def _integer(text: str | None) -> int:
-    """Read a number of a query; 0 where there is none."""
+    """Read a number of a query; 0 where the parameter is missing."""
     if text and not (text.isascii() and text.isdigit()):
         raise KubernetesError(400, "BadRequest", f"{text!r} is no number")
     return int(text or 0)
 
 
 async def _object(request: Request) -> Json:
-    """Read the body, which may be missing."""
+    """Read the body; an empty object where it is missing."""
     body = await request.body()
     kind = request.headers.get("content-type", "application/json").partition(";")[0]
     if body and kind != "application/json":

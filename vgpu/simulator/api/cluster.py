@@ -1,7 +1,7 @@
-"""The API server's verbs on one store. Every refusal is a `KubernetesError` that becomes a Status object on the wire.
+"""The API server's verbs on a store. Every refusal is a `KubernetesError`, which becomes a Status object over HTTP.
 
-Writes are a loop of read, change, admit, write: admission may await, so what was read is compared again before the
-write, and the loop starts over where it changed (a write that names a resourceVersion then fails by itself).
+A write is a loop of read, change, admit, write. Admission awaits, so the object is read again before the write, and the
+loop starts over where it has changed (a write with a resourceVersion fails then).
 """
 
 from collections.abc import Callable
@@ -15,35 +15,35 @@ from vgpu.simulator.api.store import Store
 
 
 class Admission(Protocol):
-    """Who may change or refuse a write before it is stored."""
+    """Changes or refuses a write before it is stored."""
 
     async def admit(self, operation: str, target: Target, new: Json | None, old: Json | None) -> Json | None:
         """Return the object to store in place of `new`, or raise a KubernetesError with the reason."""
 
 
 class Cluster:
-    """One API server without its HTTP."""
+    """An API server without HTTP."""
 
     def __init__(self, store: Store, admission: Admission, now: Callable[[], datetime], uid: Callable[[], str]) -> None:
-        """`now` and `uid` make the stamps of objects."""
+        """`now` returns the time, `uid` a new UID, for the metadata of objects."""
         self.store = store
         self.now = now
         self._admission = admission
         self._uid = uid
 
     def resource(self, group: str, version: str, plural: str) -> Resource | None:
-        """Find a resource, built in or made by a CustomResourceDefinition."""
+        """Return a resource, built in or defined by a CustomResourceDefinition; None where there is none."""
         known = [*resources.BUILTIN]
         if (crd := self.store.get(resources.CRDS.name, ("", f"{plural}.{group}"))) is not None:
             known += resources.defined(crd)
         return next((r for r in known if (r.group, r.version, r.plural) == (group, version, plural)), None)
 
     def find(self, target: Target) -> Json | None:
-        """Read one object, or None."""
+        """Return an object, or None."""
         return self.store.get(target.resource.name, (target.namespace, target.name))
 
     def get(self, target: Target) -> Json:
-        """Read one object, or raise 404."""
+        """Return an object, or raise 404."""
         obj = self.find(target)
         if obj is None:
             raise KubernetesError(404, "NotFound", f'{target.resource.name} "{target.name}" not found')
@@ -64,7 +64,7 @@ class Cluster:
         return await self._change(target, lambda _: body)
 
     async def patch(self, target: Target, change: Callable[[Json], Json]) -> Json:
-        """Change an object by a function of what it is now."""
+        """Change an object by a function of its present version."""
 
         def versioned(old: Json) -> Json:
             new = change(old)
@@ -74,7 +74,7 @@ class Cluster:
         return await self._change(target, versioned)
 
     async def bind(self, target: Target, binding: Json) -> None:
-        """Put a pod on a node."""
+        """Bind a pod to a node."""
         await self._admission.admit("CREATE", target, binding, None)
         pod = self.get(target)
         wanted = binding.get("metadata") or {}
@@ -82,14 +82,14 @@ class Cluster:
         self._put(target, pods.bound(pod, binding, now=self.now()))
 
     async def delete(self, target: Target, options: Json) -> Json:
-        """Remove an object, or mark it where a kubelet or a finalizer has work left; returns it as it is then."""
+        """Remove an object, or mark it where a kubelet or a finalizer must act first; return it as it is then."""
         old = self.get(target)
         await self._admission.admit("DELETE", target, None, old)
         old = self.get(target)
         objects.check_uid(target.resource, old["metadata"], (options.get("preconditions") or {}).get("uid"))
         asked = options.get("gracePeriodSeconds")
         grace = pods.grace_s(old, asked) if target.resource is PODS else 0
-        if "deletionTimestamp" in old["metadata"] and not _hastens(old["metadata"], grace):
+        if "deletionTimestamp" in old["metadata"] and not _shortens_grace(old["metadata"], grace):
             return old
         if grace or old["metadata"].get("finalizers"):
             return self._put(target, pods.deleting(old, grace, now=self.now()))
@@ -110,12 +110,12 @@ class Cluster:
         return self.store.put(target.resource.name, key, obj)
 
 
-def _hastens(metadata: Json, grace: int) -> bool:
-    """Whether a second deletion asks for more haste than the first."""
+def _shortens_grace(metadata: Json, grace: int) -> bool:
+    """Whether a second deletion has a shorter grace period than the first."""
     return grace < int(metadata["deletionGracePeriodSeconds"])
 
 
 def _is_released(metadata: Json) -> bool:
-    """Whether a deletion has nothing left to wait for."""
+    """Whether an object is being deleted and waits for no kubelet or finalizer."""
     waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
     return "deletionTimestamp" in metadata and not waits

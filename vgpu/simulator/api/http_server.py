@@ -1,4 +1,4 @@
-"""Serving an application on the loopback address, inside the event loop of who asked for it."""
+"""Serves an ASGI application on the loopback address, in the caller's event loop."""
 
 import asyncio
 import socket
@@ -11,22 +11,22 @@ from starlette.types import ASGIApp
 
 from vgpu.adapters.process import Server
 
-GRACE_S: Final = 2  # for answers on their way at the end
+GRACE_S: Final = 2  # for requests in flight at the end
 
 
 @asynccontextmanager
 async def serve(
     app: ASGIApp, port: int = 0, *, before_end: Callable[[], None] = lambda: None, **more: Any
 ) -> AsyncIterator[int]:
-    """Serve, and give the port; 0 takes a free one. `more` is uvicorn's configuration, for certificates.
+    """Serve, and yield the port; 0 takes a free one. `more` is configuration for uvicorn, such as certificates.
 
-    `before_end` is called first at the end: it must let go of requests that would last.
+    `before_end` is called at the end, before the server stops: it must end long-running requests.
 
     Raises:
-        OSError: the port is taken.
+        OSError: the port is in use.
     """
     listener = socket.create_server(("127.0.0.1", port))
-    # What it accepts inherits this; asyncio sets it only where it made the listening socket, and answers took 40 ms.
+    # Accepted connections inherit the option; without it answers took 40 ms. asyncio sets it only on its own sockets.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     options: dict[str, Any] = {"lifespan": "off", "access_log": False, "log_config": None} | more
     config = uvicorn.Config(app, timeout_graceful_shutdown=GRACE_S, **options)

@@ -1,4 +1,4 @@
-"""What the API server makes of an object that a client sends: stamps, defaults, and which fields a write may touch."""
+"""What the API server does with an object that a client sends: metadata, defaults, and which fields a write changes."""
 
 import re
 from datetime import datetime
@@ -8,16 +8,16 @@ from vgpu.errors import KubernetesError
 from vgpu.simulator.api import pods, timestamps
 from vgpu.simulator.api.resources import PODS, Json, Resource
 
-# Names may be longer words of DNS; that they are no paths is what matters here.
+# Looser than the real rules for names: it is enough that a name is no path.
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
 _KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "name")
 
 
 def created(resource: Resource, namespace: str, body: Json, *, uid: str, now: datetime) -> Json:
-    """Return the object as it is stored by a create: named, stamped, defaulted, its status dropped where it has to be.
+    """Return the object as a create stores it: with name, metadata and defaults, and in general without a status.
 
     Raises:
-        KubernetesError: 422, it could not be stored on a real server either.
+        KubernetesError: 422, a real API server would refuse the object too.
     """
     metadata = {key: value for key, value in (body.get("metadata") or {}).items() if value is not None}
     metadata["name"] = metadata.get("name") or _generated(resource, metadata, uid)
@@ -35,10 +35,10 @@ def created(resource: Resource, namespace: str, body: Json, *, uid: str, now: da
 
 
 def updated(resource: Resource, old: Json, new: Json, *, subresource: str = "") -> Json:
-    """Return the object as it is stored by an update: only what this door may change is changed.
+    """Return the object as an update stores it: an update of the status changes the status only, and the reverse.
 
     Raises:
-        KubernetesError: 409, it was made from another version or of another object; 422, it carries no version.
+        KubernetesError: 409, the update is of another version or UID; 422, it has no version.
     """
     _check_preconditions(resource, old["metadata"], new.get("metadata") or {})
     if subresource == "status":
@@ -61,17 +61,17 @@ def updated(resource: Resource, old: Json, new: Json, *, subresource: str = "") 
 
 
 def invalid(resource: Resource, name: str, why: str) -> KubernetesError:
-    """Return the error of an object that breaks a rule."""
+    """Return the error for an invalid object."""
     return KubernetesError(422, "Invalid", f'{resource.kind} "{name}" is invalid: {why}')
 
 
 def conflict(resource: Resource, name: str, why: str) -> KubernetesError:
-    """Return the error of a write that came too late."""
+    """Return the error for a write that conflicts with an earlier one."""
     return KubernetesError(409, "Conflict", f'Operation cannot be fulfilled on {resource.name} "{name}": {why}')
 
 
 def check_uid(resource: Resource, metadata: Json, wanted: str | None) -> None:
-    """Refuse a write that was meant for another object of this name.
+    """Refuse a write that is meant for another object of this name.
 
     Raises:
         KubernetesError: 409.

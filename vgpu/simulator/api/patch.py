@@ -1,7 +1,7 @@
-"""The kinds of PATCH: JSON patch (RFC 6902), merge patch (RFC 7386), and what we make of a strategic merge patch.
+"""The kinds of PATCH: JSON patch (RFC 6902), merge patch (RFC 7386), and a simplified strategic merge patch.
 
 A strategic patch here is a merge patch in which lists with a known key are merged item by item. Directives (`$patch`,
-`$retainKeys`, ...) are refused rather than misread. All functions leave their arguments alone.
+`$retainKeys`, ...) are refused. The functions do not change their arguments.
 """
 
 import copy
@@ -35,10 +35,10 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def strategic(target: Any, patch: Any, field: str = "") -> Any:
-    """Apply a strategic merge patch, with the limits said above.
+    """Apply a strategic merge patch, simplified as described above.
 
     Raises:
-        KubernetesError: 400, a directive.
+        KubernetesError: 400, the patch contains a directive.
     """
     if field in MERGE_KEYS and _are_objects(target) and _are_objects(patch):
         return _merge_items(target, patch, MERGE_KEYS[field])
@@ -47,7 +47,7 @@ def strategic(target: Any, patch: Any, field: str = "") -> Any:
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if key.startswith("$"):
-            raise _bad(f"the simulator knows no directive {key}")
+            raise _bad(f"the simulator does not implement the directive {key}")
         if value is None:
             result.pop(key, None)
         else:
@@ -62,16 +62,16 @@ def _are_objects(value: Any) -> bool:
 def _merge_items(target: list[Any], patch: list[Any], key: str) -> list[Any]:
     result = list(target)
     for item in patch:
-        place = next((n for n, old in enumerate(result) if old.get(key) == item.get(key)), None)
-        if place is None:
+        index = next((n for n, old in enumerate(result) if old.get(key) == item.get(key)), None)
+        if index is None:
             result.append(strategic(None, item))
         else:
-            result[place] = strategic(result[place], item)
+            result[index] = strategic(result[index], item)
     return result
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """Apply a list of JSON patch operations; all or none.
+    """Apply a list of JSON patch operations, all or none.
 
     Raises:
         KubernetesError: 400 where the patch cannot be read, 422 where it does not fit the object or a test fails.
@@ -139,10 +139,10 @@ def _add(document: Any, path: list[str], value: Any) -> Any:
     if not isinstance(parent, list):
         parent[last] = value
         return document
-    place = len(parent) if last == "-" else _step(parent, last)
-    if place > len(parent):
-        raise IndexError(place)
-    parent.insert(place, value)
+    index = len(parent) if last == "-" else _step(parent, last)
+    if index > len(parent):
+        raise IndexError(index)
+    parent.insert(index, value)
     return document
 
 

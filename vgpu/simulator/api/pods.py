@@ -1,4 +1,4 @@
-"""What is special about pods: their defaults, how they are bound, and how they are deleted."""
+"""The rules for pods: their defaults, how they are bound, and how they are deleted."""
 
 import re
 from datetime import datetime, timedelta
@@ -21,12 +21,12 @@ _NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 def target(pod: Json, subresource: str = "") -> Target:
-    """Say where a pod, or something below it, is found."""
+    """Return the target of a pod, or of one of its subresources."""
     return Target(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], subresource)
 
 
 def created(pod: Json) -> Json:
-    """Default a new pod and start its status.
+    """Return a new pod with defaults and its first status.
 
     Raises:
         KubernetesError: 422, no containers, or an extended resource that is no whole number.
@@ -35,10 +35,10 @@ def created(pod: Json) -> Json:
 
 
 def updated(old: Json, new: Json) -> Json:
-    """Default a pod's update, and hold what no update may change.
+    """Return a pod's update with defaults.
 
     Raises:
-        KubernetesError: 422, the node or the containers' resources differ.
+        KubernetesError: 422, the update changes the node or the containers, which no update may.
     """
     new = _defaulted(new)
     for path in ("nodeName", "containers", "initContainers"):
@@ -52,7 +52,7 @@ def bound(pod: Json, binding: Json, *, now: datetime) -> Json:
     """Return the pod as a Binding leaves it: on its node, with the Binding's annotations and labels merged in.
 
     Raises:
-        KubernetesError: 409, it is bound already or on its way out; 422, the Binding names no node.
+        KubernetesError: 409, the pod is bound already or being deleted; 422, the Binding names no node.
     """
     node = (binding.get("target") or {}).get("name")
     if not node:
@@ -72,7 +72,7 @@ def bound(pod: Json, binding: Json, *, now: datetime) -> Json:
 
 
 def grace_s(pod: Json, asked: int | None) -> int:
-    """Seconds that a deletion leaves the pod; 0 where no kubelet has anything to stop."""
+    """Return the grace period of a deletion in seconds; 0 where no kubelet must stop the pod."""
     if not pod["spec"].get("nodeName") or (pod.get("status") or {}).get("phase") in TERMINAL:
         return 0
     default: int = pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_S)
@@ -86,7 +86,7 @@ def deleting(pod: Json, grace: int, *, now: datetime) -> Json:
 
 
 def with_condition(status: Json, kind: str, value: str, *, now: datetime, reason: str = "", message: str = "") -> Json:
-    """Return a pod's status with one condition set; its time moves only when its value does."""
+    """Return a pod's status with one condition set; its transition time changes only with its value."""
     conditions = list(status.get("conditions") or [])
     old = next((c for c in conditions if c["type"] == kind), None)
     since = old["lastTransitionTime"] if old and old["status"] == value else timestamps.seconds(now)
@@ -96,7 +96,7 @@ def with_condition(status: Json, kind: str, value: str, *, now: datetime, reason
 
 
 def canonical(amount: Any) -> str:
-    """Write an integer quantity as the API server prints it: 18000 is `18k`; other forms stay as they are."""
+    """Write an integer quantity as the API server prints it: 18000 is `18k`; other forms are not changed."""
     text = str(amount)
     if not _INTEGER.fullmatch(text):
         return text
@@ -107,7 +107,7 @@ def canonical(amount: Any) -> str:
 
 
 def _defaulted(pod: Json) -> Json:
-    """Fill in what the API server fills in before admission."""
+    """Return a pod with the defaults that the API server fills in before admission."""
     spec = dict(pod.get("spec") or {})
     if not spec.get("containers"):
         raise _invalid(pod, "spec.containers: Required value")
@@ -118,7 +118,7 @@ def _defaulted(pod: Json) -> Json:
 
 
 def _with_requests(pod: Json, container: Json) -> Json:
-    """Fill requests from limits, and hold extended resources to whole numbers that are the same in both."""
+    """Fill requests from limits; refuse extended resources that are no whole numbers or differ between both."""
     resources = container.get("resources") or {}
     limits = {name: canonical(value) for name, value in (resources.get("limits") or {}).items()}
     requests = {name: canonical(value) for name, value in (resources.get("requests") or {}).items()}

@@ -1,4 +1,4 @@
-"""Which resources there are, and which of them a URL's path means."""
+"""The resources of the API, and the paths of their objects."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ class Resource:
     Attributes:
         group: API group, empty for the core.
         version: API version in the group.
-        plural: its name in URLs.
-        kind: its name in objects.
-        namespaced: whether its objects live in namespaces.
-        status: whether `/status` is a subresource, so that a plain write leaves the status alone.
-        fields: dotted paths that field selectors may use, beside `metadata.name` and `metadata.namespace`.
+        plural: the resource's name in URLs.
+        kind: the resource's name in objects.
+        namespaced: whether the objects are in namespaces.
+        status: whether `/status` is a subresource, so that other writes do not change the status.
+        fields: dotted paths that field selectors may use, besides `metadata.name` and `metadata.namespace`.
     """
 
     group: str
@@ -34,23 +34,23 @@ class Resource:
 
     @property
     def name(self) -> str:
-        """`pods`, `gpunodes.vgpu.io`: as errors and RBAC write it; versions of one group share it."""
+        """The name in errors and RBAC, the same for all versions: `pods`, `gpunodes.vgpu.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def api_version(self) -> str:
-        """What stands in `apiVersion`."""
+        """The value of `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def is_custom(self) -> bool:
-        """Whether a CustomResourceDefinition stands behind it: then an update must carry a resourceVersion."""
+        """Whether a CustomResourceDefinition defines the resource: then updates must have a resourceVersion."""
         return "." in self.group and not self.group.endswith(".k8s.io")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request's path points at. `name` is empty for a collection, `namespace` for all of them."""
+    """What a request's path names. `name` is empty for a collection, `namespace` for all namespaces."""
 
     resource: Resource
     namespace: str = ""
@@ -107,7 +107,7 @@ Lookup = Callable[[str, str, str], Resource | None]
 
 
 def defined(crd: Json) -> tuple[Resource, ...]:
-    """Return the resources that a CustomResourceDefinition makes, one per served version."""
+    """Return the resources that a CustomResourceDefinition defines, one for each served version."""
     spec = crd["spec"]
     return tuple(
         Resource(
@@ -124,10 +124,10 @@ def defined(crd: Json) -> tuple[Resource, ...]:
 
 
 def parse(path: str, lookup: Lookup) -> Target:
-    """Read `/api/v1/namespaces/default/pods/a/status` and the like.
+    """Read a path such as `/api/v1/namespaces/default/pods/a/status`.
 
     Raises:
-        KubernetesError: 404, no such resource.
+        KubernetesError: 404, there is no such resource.
     """
     parts = path.strip("/").split("/")
     if parts[0] == "api":

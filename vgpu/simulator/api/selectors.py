@@ -1,4 +1,4 @@
-"""Which objects a list or watch is about: label selectors, field selectors, and selectors inside objects.
+"""Label selectors and field selectors of lists and watches, and selectors inside objects.
 
 Grammar: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
 """
@@ -19,10 +19,10 @@ _EVERYWHERE = frozenset({"metadata.name", "metadata.namespace"})
 
 
 def parse(resource: Resource, labels: str = "", fields: str = "") -> Matches:
-    """Read the two query parameters into one test of an object.
+    """Return a test of objects from the two query parameters.
 
     Raises:
-        KubernetesError: 400, a selector that cannot be read, or a field the resource does not offer.
+        KubernetesError: 400, a selector cannot be read, or selects by a field that the resource does not support.
     """
     label_tests = [_label_test(part) for part in re.split(r",(?![^(]*\))", labels) if part.strip()]
     field_tests = [_field_test(resource, part) for part in fields.split(",") if part.strip()]
@@ -35,7 +35,7 @@ def parse(resource: Resource, labels: str = "", fields: str = "") -> Matches:
 
 
 def labels_match(selector: Json | None, labels: Mapping[str, str]) -> bool:
-    """Whether a LabelSelector object (`matchLabels`, `matchExpressions`) selects these labels; none selects all."""
+    """Whether a LabelSelector object (`matchLabels`, `matchExpressions`) selects these labels; None selects all."""
     selector = selector or {}
     return all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items()) and all(
         _expression(expression, labels) for expression in selector.get("matchExpressions") or ()

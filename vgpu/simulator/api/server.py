@@ -1,4 +1,4 @@
-"""A cluster that is served over HTTP: what tests and `python -m vgpu.simulator` begin with."""
+"""Creates an API server and serves it over HTTP, for tests and `python -m vgpu.simulator`."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,19 +12,19 @@ from vgpu.simulator.api.store import Store
 
 
 def make_cluster(now: Callable[[], datetime], uid: Callable[[], str]) -> Cluster:
-    """Return an empty cluster that asks the webhooks configured in it; `now` and `uid` make the stamps of objects."""
+    """Return an empty cluster with admission webhooks; `now` and `uid` return the time and new UIDs for objects."""
     store = Store()
     return Cluster(store, Webhooks(store), now, uid)
 
 
 @asynccontextmanager
 async def serving(cluster: Cluster, port: int = 0) -> AsyncIterator[str]:
-    """Serve a cluster on the loopback address, and give its URL; port 0 takes a free one.
+    """Serve a cluster on the loopback address, and yield its URL; port 0 takes a free one.
 
-    At the end watches are let go and the store is closed.
+    At the end the store is closed, which ends all watches.
 
     Raises:
-        OSError: the port is taken.
+        OSError: the port is in use.
     """
     async with http.serve(app.build(cluster), port, before_end=cluster.store.close) as taken:
         yield f"http://127.0.0.1:{taken}"

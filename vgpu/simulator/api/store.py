@@ -1,10 +1,10 @@
 """Objects with versions, and the log of their changes.
 
-One counter stamps every change of every object, as etcd's revision does. Each resource keeps a log of its last changes:
-a watch reads on in it from any version that is still there, and a list's later pages are the past of its first one,
-found by undoing the log. What is older than the log is gone: `TooOld`.
+One counter numbers every change of every object, like etcd's revision. Each resource has a log of its last changes: a
+watch continues from any version in the log, and the later pages of a list show the version of the first page, computed
+by undoing the log. Older versions raise `TooOld`.
 
-Objects are never changed in place; who got one may keep it.
+Objects are never changed in place, so callers may keep them.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ HISTORY: Final = 10_000
 
 
 class TooOld(KubernetesError):
-    """A version that the log no longer reaches back to, or that was never given out."""
+    """A version that is older than the log, or newer than the last change."""
 
     def __init__(self, version: int, oldest: int) -> None:
         super().__init__(410, "Expired", f"too old resource version: {version} ({oldest})")
@@ -30,7 +30,7 @@ class TooOld(KubernetesError):
 class Change:
     """One write: an object before (None: created) and after (None: removed).
 
-    `last` is what a watcher is shown: the new object, or the removed one stamped with the version of its removal.
+    `last` is what watches show: the new object, or the removed one with the version of its removal.
     """
 
     version: int
@@ -64,7 +64,7 @@ class Store:
     """All objects of a cluster."""
 
     def __init__(self, history: int = HISTORY) -> None:
-        """`history` is how many changes of each resource are kept, at least."""
+        """`history` is the number of changes of each resource that are kept at least."""
         self.version = 1
         self.closed = False
         self._history = history
@@ -75,11 +75,11 @@ class Store:
         return self._collection(resource).objects.get(key)
 
     def objects(self, resource: str, namespace: str = "") -> list[Json]:
-        """All objects of a resource, or of one namespace, ordered by namespace and name."""
+        """Return all objects of a resource, or of one namespace, ordered by namespace and name."""
         return _ordered(self._collection(resource).objects, namespace)
 
     def put(self, resource: str, key: ObjectKey, obj: Json) -> Json:
-        """Write an object and return it as it now stands, with its new resourceVersion."""
+        """Write an object and return it with its new resourceVersion."""
         collection = self._collection(resource)
         stamped = self._stamp(obj)
         before = collection.objects.get(key)
@@ -88,7 +88,7 @@ class Store:
         return stamped
 
     def remove(self, resource: str, key: ObjectKey) -> Json:
-        """Remove an object that exists, and return it as it was last."""
+        """Remove an object that exists, and return its last version."""
         collection = self._collection(resource)
         before = collection.objects.pop(key)
         last = self._stamp(before)
@@ -96,10 +96,10 @@ class Store:
         return last
 
     def at(self, resource: str, version: int, namespace: str = "") -> list[Json]:
-        """Like `objects`, as it was at an earlier version.
+        """Return what `objects` returned at an earlier version.
 
         Raises:
-            TooOld: nobody remembers.
+            TooOld: the version is not in the log.
         """
         objects = dict(self._collection(resource).objects)
         for change in reversed(self.since(resource, version)):
@@ -110,10 +110,10 @@ class Store:
         return _ordered(objects, namespace)
 
     def since(self, resource: str, version: int) -> list[Change]:
-        """Every change of a resource after `version`, oldest first.
+        """Return every change of a resource after `version`, oldest first.
 
         Raises:
-            TooOld: some of them are forgotten, or `version` is of another life of this store.
+            TooOld: some of the changes are not in the log any more, or `version` is of another store.
         """
         collection = self._collection(resource)
         if version < collection.floor or version > self.version:
@@ -121,7 +121,7 @@ class Store:
         return collection.log[bisect_right(collection.log, version, key=lambda change: change.version) :]
 
     async def wait(self, resource: str, after: int, timeout_s: float) -> None:
-        """Return once the resource has changed after a version, when the store is closed, or after a while."""
+        """Return when the resource has changed after a version, the store is closed, or the timeout is over."""
         collection = self._collection(resource)
         if collection.latest > after or self.closed:
             return
@@ -132,13 +132,13 @@ class Store:
             return
 
     def forget(self) -> None:
-        """Drop the whole log, as compaction does: every watch that is behind meets 410."""
+        """Drop the whole log, as compaction does: watches that lag get 410."""
         for collection in self._collections.values():
             collection.log.clear()
             collection.floor = self.version
 
     def close(self) -> None:
-        """Let every watch end."""
+        """End every watch."""
         self.closed = True
         for collection in self._collections.values():
             collection.changed.set()

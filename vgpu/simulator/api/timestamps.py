@@ -1,4 +1,4 @@
-"""How objects write times."""
+"""The formats of times in objects."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""A watch: the log of one resource's changes, as one watcher's selection sees it, as JSON lines.
+"""Watches: the log of one resource's changes, filtered by a selection, as JSON lines.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
@@ -20,14 +20,14 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """What a watcher asks for.
+    """What a client asks for.
 
     Attributes:
-        target: the collection; its namespace narrows it.
+        target: the collection, of one namespace or all.
         matches: the selection.
-        version: go on after this one; None starts with everything there is, as ADDED.
-        bookmarks: send BOOKMARK events.
-        initial_end: send a marked bookmark after everything there is (`sendInitialEvents`).
+        version: the last version that the client has seen; None to begin with all objects as ADDED.
+        bookmarks: whether to send BOOKMARK events.
+        initial_end: whether to send a marked bookmark after the initial objects (`sendInitialEvents`).
         timeout_s: end the watch after this many seconds.
     """
 
@@ -40,9 +40,9 @@ class WatchRequest:
 
 
 async def lines(store: Store, request: WatchRequest, clock: Callable[[], float]) -> AsyncIterator[bytes]:
-    """Yield events until the time is over, the store is closed, or the watcher has fallen behind (an ERROR event).
+    """Yield events until the timeout, the end of the store, or an ERROR event for a version that is too old.
 
-    `clock` gives monotonic seconds.
+    `clock` is monotonic, in seconds.
     """
     version, end = request.version, clock() + request.timeout_s
     if version is None:
@@ -73,7 +73,7 @@ def _initial(store: Store, request: WatchRequest) -> list[bytes]:
 
 
 def seen(change: Change, request: WatchRequest) -> tuple[str, Json] | None:
-    """What a change looks like from inside the selection: what leaves it is deleted, what enters it added."""
+    """Return the event of a change for a selection: an object that leaves it is DELETED, one that enters it ADDED."""
     if request.target.namespace not in ("", change.key[0]):
         return None
     before = change.before is not None and request.matches(change.before)
@@ -90,7 +90,7 @@ def seen(change: Change, request: WatchRequest) -> tuple[str, Json] | None:
 
 
 def _stamped(change: Change) -> Json:
-    """The object as the selection saw it last, with the version at which it left."""
+    """Return the last object of the selection, with the version at which it left the selection."""
     before = change.before or change.last
     return {**before, "metadata": {**before["metadata"], "resourceVersion": str(change.version)}}
 

@@ -1,4 +1,4 @@
-"""The JSON around objects: Status, lists and their continue tokens, discovery."""
+"""The JSON of the API: Status objects, lists with their continue tokens, discovery."""
 
 import base64
 import binascii
@@ -14,19 +14,19 @@ _VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
 def failure(error: KubernetesError) -> Json:
-    """Return the Status object of a refusal."""
+    """Return the Status object of an error."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     return {**status, "message": error.message, "reason": error.reason, "code": error.status}
 
 
 def success(target: Target) -> Json:
-    """Return the Status object of a verb that has no object to show."""
+    """Return the Status object of a verb that returns no object."""
     details = {"name": target.name, "kind": target.resource.plural}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
 def page(target: Target, items: list[Json], version: int, limit: int, after: tuple[str, str] | None) -> Json:
-    """Return one page of a list: what comes `after` a key, at most `limit` objects (0: all)."""
+    """Return one page of a list: the objects after the key `after`, at most `limit` (0: all)."""
     rest = [item for item in items if after is None or _key(item) > after]
     shown = rest[:limit] if limit else rest
     metadata: Json = {"resourceVersion": str(version)}
@@ -37,10 +37,10 @@ def page(target: Target, items: list[Json], version: int, limit: int, after: tup
 
 
 def read_token(token: str) -> tuple[int, tuple[str, str]]:
-    """Read a continue token: the list's version, and the last key shown.
+    """Read a continue token: the list's version, and the last key of the page before.
 
     Raises:
-        KubernetesError: 400, it is none of ours.
+        KubernetesError: 400, the token is not valid.
     """
     try:
         version, namespace, name = msgspec.json.decode(base64.urlsafe_b64decode(token), type=tuple[int, str, str])
@@ -50,12 +50,12 @@ def read_token(token: str) -> tuple[int, tuple[str, str]]:
 
 
 def api_versions() -> Json:
-    """`/api`."""
+    """Return the answer to `/api`."""
     return {"kind": "APIVersions", "versions": ["v1"]}
 
 
 def api_groups(custom: Iterable[Resource]) -> Json:
-    """`/apis`."""
+    """Return the answer to `/apis`."""
     groups: dict[str, list[str]] = {}
     for resource in (*BUILTIN, *custom):
         if resource.group and resource.version not in groups.setdefault(resource.group, []):
@@ -68,10 +68,10 @@ def api_groups(custom: Iterable[Resource]) -> Json:
 
 
 def api_resources(group: str, version: str, custom: Iterable[Resource]) -> Json:
-    """`/api/v1` and `/apis/GROUP/VERSION`.
+    """Return the answer to `/api/v1` and `/apis/GROUP/VERSION`.
 
     Raises:
-        KubernetesError: 404, there are none.
+        KubernetesError: 404, the group has no such version.
     """
     found = {r.plural: r for r in (*BUILTIN, *custom) if (r.group, r.version) == (group, version)}
     if not found:
