@@ -1,4 +1,4 @@
-"""The list of NVIDIA's functions in `src/functions.h`, read for those who hold it against something."""
+"""The list of NVIDIA's functions in `src/functions.h`, for checks that compare it with headers and libraries."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ _SOURCES = Path(__file__).parent / "src"
 
 
 class Status(StrEnum):
-    """What we do about a function; functions.h says more."""
+    """What the limiter does about a function; functions.h explains each."""
 
     HOOKED = "HOOKED"
     CALLED = "CALLED"
@@ -19,7 +19,7 @@ class Status(StrEnum):
 
 
 class Kind(StrEnum):
-    """Why: the class of a function; functions.h says more."""
+    """The class of a function, which is the reason for its status; functions.h explains each."""
 
     ALLOCATES = "ALLOCATES"
     FREES = "FREES"
@@ -44,7 +44,7 @@ _LINE = re.compile(rf"^({'|'.join(Status)})\((\w+), (\w+)\)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One line of the list: an exported name, what we do about it and why."""
+    """One line of the list: an exported name, its status and its class."""
 
     name: str
     status: Status
@@ -55,20 +55,20 @@ def read(folder: Path = _SOURCES) -> dict[str, Function]:
     """Return the list by name.
 
     Raises:
-        ValueError: a class that is none, a name that stands twice, or one that we should hook and let pass.
+        ValueError: an unknown class, a name that is listed twice, or a function that must be hooked and is PASSED.
     """
     listed: dict[str, Function] = {}
     for function in _lines(folder):
         if function.name in listed:
-            raise ValueError(f"{function.name} stands twice")
+            raise ValueError(f"{function.name} is listed twice")
         if function.status is Status.PASSED and function.kind in OURS:
-            raise ValueError(f"{function.name} is {function.kind}, so it cannot be PASSED: say NOT_YET")
+            raise ValueError(f"{function.name} is {function.kind}, so it cannot be PASSED: write NOT_YET")
         listed[function.name] = function
     return listed
 
 
 def hooked(folder: Path = _SOURCES) -> set[str]:
-    """Names of the functions that ours stand in for."""
+    """Return the names of the hooked functions."""
     return {function.name for function in read(folder).values() if function.status is Status.HOOKED}
 
 

@@ -59,8 +59,8 @@ def test_both_versions_of_the_headers_are_there() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("HOOKED(cuA, FREES)\nPASSED(cuA, READS)\n", "cuA stands twice"),
-        ("PASSED(cuA, LAUNCHES)\n", "cuA is LAUNCHES, so it cannot be PASSED: say NOT_YET"),
+        ("HOOKED(cuA, FREES)\nPASSED(cuA, READS)\n", "cuA is listed twice"),
+        ("PASSED(cuA, LAUNCHES)\n", "cuA is LAUNCHES, so it cannot be PASSED: write NOT_YET"),
         ("PASSED(cuA, WHATEVER)\n", "'WHATEVER' is not a valid Kind"),
     ],
 )
