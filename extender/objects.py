@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from vgpu import names, quantity, request, trust
+from vgpu import assignment_trust, names, quantity, request
 from vgpu.assignment import Assignment
+from vgpu.assignment_trust import Distrust
 from vgpu.device import Card, CardMode, Node
 from vgpu.request import Parsed
-from vgpu.trust import Distrust
 
 Json = dict[str, Any]
 _DOMAIN = f"{names.DOMAIN}/".encode()
@@ -44,7 +44,7 @@ class Pod:
     is_terminal: bool
     parsed: Parsed
     admitted: dict[tuple[str, str], int]
-    assignment: Assignment | Distrust = trust.NOTHING_ASSIGNED
+    assignment: Assignment | Distrust = assignment_trust.NOTHING_ASSIGNED
     is_unschedulable: bool = False
 
     @property
@@ -124,7 +124,7 @@ def pod(obj: Json) -> Pod:
         is_terminal=status.get("phase") in _TERMINAL,
         parsed=parsed,
         admitted=_admitted(obj),
-        assignment=trust.judge(parsed, annotations.get(names.ASSIGNMENT, "")),
+        assignment=assignment_trust.judge(parsed, annotations.get(names.ASSIGNMENT, "")),
         is_unschedulable=any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ()),
     )
 

@@ -13,7 +13,7 @@ from extender.unschedulable import UnschedulablePods
 from vgpu import names
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
-from vgpu.trust import Distrust
+from vgpu.assignment_trust import Distrust
 
 UNTRUSTED: Final = "AssignmentNotTrusted"
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from extender import objects, wire
 from extender.verdict import Verdict
-from vgpu import trust
+from vgpu import assignment_trust
+from vgpu.assignment_trust import Distrust
 from vgpu.placement.choose import Refusal
 from vgpu.reasons import Reason
-from vgpu.trust import Distrust
 
 POD = {"metadata": {"name": "p"}, "spec": {}}
 JSON = st.recursive(
@@ -80,5 +80,5 @@ def test_no_users_pod_crashes_the_watch(annotations: dict[str, str], amounts: li
     ]
     seen = objects.pod({"metadata": {"uid": "u", "annotations": annotations}, "spec": {"containers": containers}})
     assert seen.uid == "u"
-    is_nothing = seen.assignment == trust.NOTHING_ASSIGNED and not annotations.get("vgpu.io/assignment")
+    is_nothing = seen.assignment == assignment_trust.NOTHING_ASSIGNED and not annotations.get("vgpu.io/assignment")
     assert is_nothing or isinstance(seen.assignment, Distrust)

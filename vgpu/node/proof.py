@@ -6,8 +6,9 @@ A container that is proven gets its limits. Any other is refused, so that no con
 from collections import Counter
 from collections.abc import Sequence
 
-from vgpu import trust
+from vgpu import assignment_trust
 from vgpu.assignment import Assignment, Grant
+from vgpu.assignment_trust import Distrust
 from vgpu.limits import CardLimit, Limits
 from vgpu.node import device_ids
 from vgpu.node.pods import BoundPod
@@ -15,7 +16,6 @@ from vgpu.node.refusal import NodeReason, Refusal
 from vgpu.policy import ComputePolicy, MemoryPolicy, default_compute_policy
 from vgpu.quantity import FULL_CORES, MIB
 from vgpu.request import ContainerRequest, PodRequest
-from vgpu.trust import Distrust
 
 
 def assignment_of(pod: BoundPod) -> Assignment | Refusal:
@@ -24,7 +24,7 @@ def assignment_of(pod: BoundPod) -> Assignment | Refusal:
         return Refusal(NodeReason.STATIC_POD, "static pods are not scheduled, so no card was assigned")
     if pod.parsed.request is None and not pod.parsed.problems:
         return Refusal(NodeReason.NOT_ADMITTED, "the pod asks for devices, but for no GPU memory and no GPU")
-    assignment = trust.judge(pod.parsed, pod.assignment)
+    assignment = assignment_trust.judge(pod.parsed, pod.assignment)
     return Refusal(assignment.reason, assignment.detail) if isinstance(assignment, Distrust) else assignment
 
 

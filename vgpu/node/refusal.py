@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from vgpu.assignment_trust import DistrustReason
 from vgpu.reasons import Reason
-from vgpu.trust import DistrustReason
 
 
 class NodeReason(StrEnum):

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable
 
-from vgpu import names, request, trust, usage
+from vgpu import assignment_trust, names, request, usage
 from vgpu.assignment import Assignment
+from vgpu.assignment_trust import Distrust
 from vgpu.device import Node
 from vgpu.request import PodRequest
 from vgpu.share import NodeState, Usage
 from vgpu.simulator.api.resources import Json
-from vgpu.trust import Distrust
 
 
 def granted(pod: Json) -> tuple[PodRequest, Assignment] | None:
     """Return a pod's request and its assignment; None where it asks for no GPU, or its assignment is not trusted."""
     parsed = request.parse(pod)
     annotations = pod["metadata"].get("annotations") or {}
-    assignment = trust.judge(parsed, annotations.get(names.ASSIGNMENT, ""))
+    assignment = assignment_trust.judge(parsed, annotations.get(names.ASSIGNMENT, ""))
     if parsed.request is None or isinstance(assignment, Distrust):
         return None
     return parsed.request, assignment

@@ -8,12 +8,12 @@ from tests.strategies import container
 from tests.vgpu.node.builders import SLICE_MIB, bound, plain, slices, uuid
 from vgpu import names
 from vgpu.assignment import Assignment
+from vgpu.assignment_trust import DistrustReason
 from vgpu.limits import CardLimit, Limits
 from vgpu.node import proof
 from vgpu.node.pods import BoundPod
 from vgpu.node.refusal import NodeReason, Refusal
 from vgpu.policy import ComputePolicy, MemoryPolicy
-from vgpu.trust import DistrustReason
 
 GIB = 1 << 30
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.strategies import container, pod
-from vgpu import assignment, names, request, trust
+from vgpu import assignment, assignment_trust, names, request
 from vgpu.assignment import Assignment, Grant
-from vgpu.trust import Distrust, DistrustReason
+from vgpu.assignment_trust import Distrust, DistrustReason
 
 SHARE = {"gpu_mem": 256}
 GRANTED = Assignment({"main": (Grant("GPU-0", 256),)})
@@ -14,7 +14,7 @@ OTHER = assignment.encode(Assignment({"main": (Grant("GPU-0", 2048),)}))
 
 
 def judged(asked: dict[str, int | str], annotation: str) -> Assignment | Distrust:
-    return trust.judge(request.parse(pod(container(**asked))), annotation)
+    return assignment_trust.judge(request.parse(pod(container(**asked))), annotation)
 
 
 def test_an_assignment_is_trusted_for_exactly_what_the_pod_asks() -> None:
@@ -22,7 +22,7 @@ def test_an_assignment_is_trusted_for_exactly_what_the_pod_asks() -> None:
 
 
 def test_a_pod_that_asks_for_nothing_is_assigned_nothing() -> None:
-    assert judged({}, "") == trust.NOTHING_ASSIGNED
+    assert judged({}, "") == assignment_trust.NOTHING_ASSIGNED
 
 
 @pytest.mark.parametrize(
