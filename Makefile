@@ -13,7 +13,7 @@ help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 run: $(VENV)/.run ## The whole control plane on this machine with simulated GPUs, until Ctrl-C
-	@$(BIN)/python -m simulator
+	@$(BIN)/python -m vgpu.simulator
 
 test: $(VENV)/.dev $(SHIM) build/driver/.done ## The fast tests: no root, no cluster, no GPU
 	$(BIN)/python -m pytest
@@ -23,6 +23,7 @@ check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, i
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/packaging
 	$(BIN)/python -m limiter.build check
 
 format: $(VENV)/.dev ## Format Python and C in place
@@ -43,8 +44,8 @@ wheel: $(VENV)/.dev ## The distribution for this architecture, into dist/
 	$(BIN)/hatchling build -t wheel
 
 lock: $(VENV)/.dev ## Resolve pyproject.toml into the two lock files again
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements-dev.lock
+	$(BIN)/uv pip compile pyproject.toml --extra cluster --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra cluster --group dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements-dev.lock
 
 clean: ## Remove what was built here
 	rm -rf $(VENV) build dist limiter/*.so

@@ -1,4 +1,4 @@
-"""Builds the shared library into the wheel, and names the platform that the wheel is for."""
+"""Compiles the shared library into the wheel, and sets the wheel's platform."""
 
 import os
 import platform
@@ -9,16 +9,16 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-TARGET_ENV = "VGPUSHARE_TARGET"  # x86_64 or aarch64; this machine's where unset
+TARGET_ENV = "VGPUSHARE_TARGET"  # x86_64 or aarch64; this machine's architecture where it is not set
 
 
 class LimiterHook(BuildHookInterface[Any]):
-    """Compiles the limiter for one architecture; an editable install leaves that to `python -m limiter.build`."""
+    """Compiles the limiter for one architecture; after an editable install run `python -m limiter.build`."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile into a scratch folder and have the files packed beside the limiter's modules."""
+        """Compile into a scratch folder, and add the files to the wheel beside the limiter's modules."""
         if version == "editable":
             return
         sys.path.insert(0, self.root)

@@ -1,8 +1,9 @@
-"""`python -m deviceplugin`: read the settings, wait for the driver and for our turn, serve until told to stop."""
+"""`python -m deviceplugin`: read the settings, wait for the driver and the node's lock, serve until SIGTERM."""
 
 import asyncio
 import fcntl
 import logging
+import random
 import sys
 import time
 import uuid
@@ -12,13 +13,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import vgpu
-from adapters import process
-from adapters.kubernetes.client import Client
-from adapters.nvml import Nvml
-from deviceplugin.app import Clocks, Plugin
-from deviceplugin.settings import Settings
-from vgpu.errors import NvmlError
+from vgpu.adapters import extras
+
+with extras.needed("cluster", by="deviceplugin"):
+    import vgpu
+    from deviceplugin import app
+    from deviceplugin.app import Clocks
+    from deviceplugin.settings import Settings
+    from vgpu.adapters import process
+    from vgpu.adapters import settings as settings_reader
+    from vgpu.adapters.kubernetes.client import Client
+    from vgpu.adapters.nvml import Nvml
+    from vgpu.errors import NvmlError
 
 _DRIVER_RETRY_S: Final = 5.0
 
@@ -26,10 +32,10 @@ log = logging.getLogger("deviceplugin")
 
 
 def main() -> None:
-    """Run the plugin; exit 2 on bad settings, 1 when it cannot go on."""
-    settings = process.read_settings(Settings)
+    """Run the plugin; exit with status 2 on wrong settings, 1 on an error."""
+    settings = settings_reader.read(Settings)
     try:
-        with _our_turn(settings.state_dir):
+        with _node_lock(settings.state_dir):
             process.run("deviceplugin", settings.log_level, lambda: serve(settings))
     except OSError as error:
         sys.exit(f"deviceplugin: {error}")
@@ -38,16 +44,19 @@ def main() -> None:
 async def serve(settings: Settings) -> None:
     """Serve until cancelled."""
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
-    clocks = Clocks(time.monotonic, time.time, _now, lambda: str(uuid.uuid4()))
+    clocks = Clocks(time.monotonic, time.time, _now, lambda: str(uuid.uuid4()), random.random)
     with await _driver() as driver:
         log.info("driver %s", driver.driver_version())
         async with await Client.connect(kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}") as client:
-            await Plugin(settings, driver, client, clocks).run()
+            await app.build(settings, driver, client, clocks).run()
 
 
 @contextmanager
-def _our_turn(state: Path) -> Iterator[None]:
-    """Wait while another copy serves this node: to register over its live streams would disconnect us when it ends."""
+def _node_lock(state: Path) -> Iterator[None]:
+    """Wait while another process serves this node.
+
+    The end of its live streams would disconnect a plugin that had registered over them.
+    """
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (state / "lock").open("w") as lock:
         fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
@@ -55,14 +64,14 @@ def _our_turn(state: Path) -> Iterator[None]:
 
 
 async def _driver() -> Nvml:
-    """Wait until there is a driver: it may be installed after us."""
-    complaint = ""
+    """Wait until there is a driver: it may be installed after the plugin's start."""
+    last_error = ""
     while True:
         try:
             return Nvml()
         except NvmlError as error:
-            if str(error) != complaint:
-                complaint = str(error)
+            if str(error) != last_error:
+                last_error = str(error)
                 log.warning("no NVIDIA driver yet: %s", error)
         await asyncio.sleep(_DRIVER_RETRY_S)
 

@@ -1,103 +1,131 @@
-"""What to answer to the kubelet: which IDs to prefer, and what a container is given with its IDs. Pure."""
+"""Allocate: make an allocation's directory, record whom it is thought to be for, and answer with its mounts.
 
-from collections.abc import Collection, Iterable, Sequence
+The kubelet waits without a deadline and admits no other pod meanwhile, so nothing is listed and no request is sent
+here. An error makes the pod Failed for good, so a doubtful holder is recorded as such, and PreStartContainer decides.
+"""
+
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
 from typing import Final
 
-from adapters.nvml import Gpu
-from deviceplugin import devices
-from deviceplugin.files import LIBRARY_IN_CONTAINER, Files
+from deviceplugin import responses
+from deviceplugin.kubelet.messages import ContainerResponse
+from deviceplugin.preferred_allocation import Preference, PreferredAllocation
+from deviceplugin.responses import Injection
+from vgpu.node.allocations import Allocation, Allocations, Holder
+from vgpu.node.inventory import Inventory
+from vgpu.node.pods import Pods
 
-_CONTROL_NODES: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
-
-
-class DeviceList(StrEnum):
-    """How the cards reach the container runtime."""
-
-    ENVVAR = "envvar"  # NVIDIA_VISIBLE_DEVICES, for nvidia-container-runtime
-    CDI = "cdi"  # device names of the Container Device Interface
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
-    """A host path to show in the container."""
+class _Expected:
+    """Whom new IDs are thought to be for; `chain` is empty where the IDs come from no earlier allocation."""
 
-    container_path: str
-    host_path: Path
-    read_only: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything that Allocate answers for one container."""
-
-    envs: dict[str, str]
-    mounts: tuple[Mount, ...]
-    nodes: tuple[str, ...]
-    cdi: tuple[str, ...]
+    holder: Holder | None
+    is_doubtful: bool
+    chain: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outfit:
-    """What every container of this node is given by.
-
-    Attributes:
-        files: the state directory's.
-        library: the installed limiter.
-        mode: how the cards are named to the container runtime.
-        cdi_kind: vendor and class of the cards' CDI names.
-        dev: where device nodes are.
-    """
-
-    files: Files
-    library: str
-    mode: DeviceList = DeviceList.ENVVAR
-    cdi_kind: str = "nvidia.com/gpu"
-    dev: Path = Path("/dev")
+_NOT_EXPECTED: Final = _Expected(None, is_doubtful=True)
 
 
-def prefer(
-    available: Collection[str], must: Collection[str], size: int, gpus: Sequence[str], held: Collection[str]
-) -> list[str]:
-    """Choose `size` IDs: what the kubelet insists on, then an equal part of each of `gpus`, lowest numbers first.
+class Recorder:
+    """Records allocations. `new_id` names directories and never repeats; `wall_clock` gives seconds since 1970."""
 
-    IDs that somebody is listed to hold are never chosen, even where the kubelet offers them. Fewer come back where the
-    cards have no more; the kubelet then fills up as it likes, and the proof refuses.
-    """
-    chosen = sorted(must, key=devices.order)[:size]
-    free = set(available) - set(must) - set(held)
-    for gpu in gpus:
-        room = size // len(gpus) - devices.by_gpu(chosen)[gpu]
-        here = (each for each in free if devices.gpu_of(each) == gpu)
-        chosen += sorted(here, key=devices.order)[: max(0, room)]
-    if not gpus:
-        chosen += sorted(free, key=devices.order)
-    return chosen[:size]
+    def __init__(
+        self, pods: Pods, allocations: Allocations, new_id: Callable[[], str], wall_clock: Callable[[], float]
+    ) -> None:
+        self._pods = pods
+        self._allocations = allocations
+        self._new_id = new_id
+        self._wall_clock = wall_clock
+        self._last: dict[str, Allocation] = {}
 
-
-def plan(ids: Iterable[str], gpus: Iterable[Gpu], allocation: str, outfit: Outfit) -> Plan:
-    """Say what a container with these IDs gets: its cards, its files, the library.
-
-    Device nodes that exist are handed over beside NVIDIA_VISIBLE_DEVICES, so that the kubelet's own updates of the
-    container's cgroup keep them open.
-    """
-    files, library = outfit.files, outfit.library
-    wanted = set(devices.by_gpu(ids))
-    cards = sorted((gpu for gpu in gpus if gpu.card.uuid in wanted), key=lambda gpu: gpu.card.index)
-    uuids = [gpu.card.uuid for gpu in cards] or sorted(wanted)
-    mounts = (
-        Mount("/run/vgpu/limits", files.limits(allocation)),
-        Mount("/run/vgpu/region", files.region(allocation), read_only=False),
-        Mount("/run/vgpu/arbiter", files.arbiter(allocation)),
-        Mount(LIBRARY_IN_CONTAINER, files.library(library)),
-        Mount("/etc/ld.so.preload", files.preload(library)),
-    )
-    if outfit.mode is DeviceList.CDI:
-        return Plan(
-            {"NVIDIA_VISIBLE_DEVICES": "void"}, mounts, (), tuple(f"{outfit.cdi_kind}={uuid}" for uuid in uuids)
+    def record(self, resource: str, ids: frozenset[str], preference: Preference | None, library: str) -> Allocation:
+        """Make the directory and the record of an allocation; `library` is the limiter that will be mounted."""
+        expected = self._expected(resource, ids, preference)
+        new_id = self._new_id()
+        allocation = Allocation(
+            id=new_id,
+            resource=resource,
+            ids=ids,
+            chain=expected.chain or new_id,
+            sequence=self._allocations.next_sequence(),
+            created=self._wall_clock(),
+            library=library,
+            holder=expected.holder,
+            is_doubtful=expected.is_doubtful,
         )
-    nodes = [*(f"nvidia{gpu.minor}" for gpu in cards), *_CONTROL_NODES]
-    existing = tuple(str(outfit.dev / node) for node in nodes if (outfit.dev / node).exists())
-    return Plan({"NVIDIA_VISIBLE_DEVICES": ",".join(uuids)}, mounts, existing, ())
+        self._allocations.add(allocation)
+        self._last[resource] = allocation
+        return allocation
+
+    def _expected(self, resource: str, ids: frozenset[str], preference: Preference | None) -> _Expected:
+        if preference is not None:
+            return _preferred(preference, ids)
+        last = self._last.get(resource)
+        if last is None or not ids <= self._ids_of_the_pod(last):
+            return _NOT_EXPECTED
+        holder = self._next_container(last)
+        return _Expected(holder, last.is_doubtful, last.chain) if holder else _NOT_EXPECTED
+
+    def _ids_of_the_pod(self, last: Allocation) -> frozenset[str]:
+        """Return every ID that the pod of the last allocation was given: the kubelet may hand any of them on."""
+        same = (each for each in self._allocations.all() if each.resource == last.resource)
+        pods = (each.ids for each in same if each.chain == last.chain or _have_one_pod(each, last))
+        return frozenset().union(*pods)
+
+    def _next_container(self, last: Allocation) -> Holder | None:
+        """Return the container after the last one served: it gets an init container's IDs without a preference."""
+        pod = self._pods.get(last.holder.uid) if last.holder else None
+        if pod is None or last.holder is None:
+            return None
+        containers = [each.container for each in pod.device_requests if each.resource == last.resource]
+        if last.holder.container not in containers:
+            return None
+        following = containers[containers.index(last.holder.container) + 1 :]
+        return Holder.of(pod, following[0]) if following else None
+
+
+class Allocator:
+    """Answers Allocate. `on_allocated` is called with each allocation before the answer."""
+
+    def __init__(
+        self,
+        preferred: PreferredAllocation,
+        recorder: Recorder,
+        inventory: Inventory,
+        injection: Injection,
+        on_allocated: Callable[[Allocation], None],
+    ) -> None:
+        self._preferred = preferred
+        self._recorder = recorder
+        self._inventory = inventory
+        self._injection = injection
+        self._on_allocated = on_allocated
+
+    def allocate(self, resource: str, ids: frozenset[str]) -> ContainerResponse:
+        """Record an allocation and return what the container gets. Raises OSError where the disk is full."""
+        preference = self._preferred.take(resource)
+        allocation = self._recorder.record(resource, ids, preference, self._injection.library)
+        try:
+            self._injection.files.prepare(allocation.id)
+        except OSError:
+            log.exception("files of allocation %s; PreStartContainer tries again", allocation.id)
+        self._on_allocated(allocation)
+        return responses.container_response(ids, self._inventory.gpus(), allocation.id, self._injection)
+
+
+def _preferred(preference: Preference, ids: frozenset[str]) -> _Expected:
+    candidate = preference.candidate
+    if candidate is None:
+        return _NOT_EXPECTED
+    holder = Holder.of(candidate.pod, candidate.device_request.container)
+    return _Expected(holder, candidate.is_doubtful or preference.ids != ids)
+
+
+def _have_one_pod(one: Allocation, other: Allocation) -> bool:
+    return one.holder is not None and other.holder is not None and one.holder.uid == other.holder.uid

@@ -1,48 +1,46 @@
-"""The plugin put together: what runs beside what, and in which order it starts and stops.
+"""Builds the plugin: every object, with what it uses."""
 
-At the start the watch is given half a second before the kubelet may ask; after a restart of the kubelet nothing comes
-before registering.
-"""
-
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
 import vgpu
-from adapters.kubernetes.client import Client
-from adapters.kubernetes.reflector import Reflector
-from deviceplugin import cluster as clusters
-from deviceplugin import pods as bound
-from deviceplugin import watermarks
-from deviceplugin.admission import Admission
-from deviceplugin.allocate import DeviceList, Outfit
-from deviceplugin.allocations import Allocations
-from deviceplugin.arbiter import Arbiter
-from deviceplugin.cleaning import Cleaner
-from deviceplugin.cluster import Cluster
-from deviceplugin.files import Files
-from deviceplugin.health import Diagnosis, Driver, Health
-from deviceplugin.holders import Holders
-from deviceplugin.inventory import Inventory
-from deviceplugin.nodelease import NodeLease
+from deviceplugin.allocate import Allocator, Recorder
+from deviceplugin.devices import DeviceLists
+from deviceplugin.garbage_collection import GarbageCollector
+from deviceplugin.holder_lookup import HolderLookup
+from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
+from deviceplugin.kubelet.registration import Registration, Stream
+from deviceplugin.kubelet.server import Server, Service
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.plugin import Server, Servicer
-from deviceplugin.podresources import PodResources
-from deviceplugin.pods import Pods
-from deviceplugin.presence import Presence
+from deviceplugin.plugin import Endpoint, Node, Plugin, Run, Verbs
+from deviceplugin.pod_resources import PodResources
+from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
-from deviceplugin.registration import Registration, Stream
-from deviceplugin.reports import Reports
+from deviceplugin.responses import DeviceList, Injection
 from deviceplugin.settings import Settings
-from deviceplugin.status import Status
-from deviceplugin.watermarks import Watermarks
 from vgpu import names
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.reflector import Reflector
+from vgpu.node import node_api, watermarks
+from vgpu.node import pods as bound
+from vgpu.node.allocations import Allocations
+from vgpu.node.arbiter import Arbiter
+from vgpu.node.gpunode import GpuNodePublisher
+from vgpu.node.health import Diagnosis, Driver, Health
+from vgpu.node.heartbeat import Heartbeat
+from vgpu.node.inventory import Inventory
+from vgpu.node.limits_writer import LimitsWriter
+from vgpu.node.node_api import NodeApi
+from vgpu.node.node_lease import NodeLease
+from vgpu.node.pods import Pods
+from vgpu.node.refusal_reporter import RefusalReporter
+from vgpu.node.state_files import StateFiles
+from vgpu.node.watermarks import Watermarks
 
-_SYNC_S: Final = 0.5
 _SOCKETS: Final = {names.SLICE: "slice.sock", names.CARD: "card.sock"}
 
 log = logging.getLogger(__name__)
@@ -50,140 +48,138 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Time and chance, as the outside gives them.
+    """Time and randomness, which only `__main__` reads.
 
     Attributes:
         monotonic: seconds that never go back.
         wall: seconds since 1970.
-        now: the time of day, with its zone.
-        new_id: names that never come twice.
+        now: date and time with the time zone.
+        new_id: returns a name that never repeats.
+        random: returns a random number from 0 to 1.
     """
 
     monotonic: Callable[[], float]
     wall: Callable[[], float]
     now: Callable[[], datetime]
     new_id: Callable[[], str]
+    random: Callable[[], float]
 
 
-class Plugin:
-    """One node's plugin."""
-
-    def __init__(self, settings: Settings, driver: Driver, client: Client, clocks: Clocks) -> None:
-        """Build everything; raises OSError where the state directory or the library cannot be used."""
-        files = Files(settings.state_dir)
-        library = files.install_library(settings.library_path())
-        regions = "a tmpfs" if files.mount_regions(settings.regions_mib) else "a directory"
-        log.info("library %s, regions in %s", library, regions)
-        outfit = Outfit(files, library, DeviceList(settings.device_list), settings.cdi_kind)
-        allocations = Allocations(files.allocations)
-        self._source = PodResources(settings.kubelet_dir / "pod-resources" / "kubelet.sock")
-        self._holders = Holders(self._source, clocks.monotonic)
-        self._inventory = Inventory(settings.slice_mib)
-        pods = Pods(self._released)
-        self._occupancy = Occupancy(pods, self._holders, allocations, self._inventory, clocks.wall)
-        cluster = Cluster(client, settings.node_name, clocks.now)
-        self._reports = Reports(cluster)
-        self._watch = Reflector(
-            client,
-            clusters.pods_path(),
-            pods,
-            params={"fieldSelector": f"spec.nodeName={settings.node_name}"},
-            decode=bound.decode,
-        )
-        admission = Admission(
-            pods,
-            self._holders,
-            allocations,
-            self._inventory,
-            self._occupancy,
-            cluster,
-            outfit,
-            wall_clock=clocks.wall,
-            new_id=clocks.new_id,
-        )
-        prover = Prover(
-            pods, self._holders, allocations, self._inventory, self._occupancy, cluster, files, self._reports.refused
-        )
-        self._streams = {resource: Stream() for resource in names.KUBELET_RESOURCES}
-        directory = settings.kubelet_dir / "device-plugins"
-        self._servers = {
-            resource: Server(
-                directory / "vgpushare" / _SOCKETS[resource],
-                Servicer(resource, self._inventory, admission, prover, stream),
-            )
-            for resource, stream in self._streams.items()
-        }
-        self._registrations = [
-            Registration(directory, resource, f"vgpushare/{_SOCKETS[resource]}", self._streams[resource], server.ensure)
-            for resource, server in self._servers.items()
-        ]
-        self._health = Health(
-            driver,
-            self._inventory,
-            Diagnosis(settings.xid_quarantine),
-            poll_s=settings.health_period,
-            clock=clocks.monotonic,
-        )
-        self._status = Status(cluster, self._inventory, vgpu.__version__, clocks.monotonic)
-        lease = NodeLease(client, settings.namespace, settings.node_name, clocks.now)
-        self._presence = Presence(lease, self._is_registered, clocks.monotonic)
-        self._arbiter = Arbiter(settings.arbiter_path(), files.watermarks, files.allocations, clocks.monotonic)
-        self._watermarks = Reflector(
-            client,
-            names.GPUNODES_PATH,
-            Watermarks(files.watermarks, settings.watermark),
-            params={"fieldSelector": f"metadata.name={settings.node_name}"},
-            decode=watermarks.decode,
-        )
-        self._has_turns = settings.turns
-        self._cleaner = Cleaner(
-            pods, self._holders, allocations, files, library, synced=self._watch.synced, wall_clock=clocks.wall
-        )
-
-    async def run(self) -> None:
-        """Serve until cancelled; then give the Lease up first, so that nothing more is bound here."""
-        await self._health.check()
-        try:
-            async with asyncio.TaskGroup() as group:
-                start = partial(_start, group)
-                if self._has_turns:
-                    start(self._watermarks.run())
-                    start(self._arbiter.run())
-                start(self._watch.run())
-                await self._wait_for_watch()
-                self._occupancy.recount()
-                for registration in self._registrations:
-                    start(registration.run())
-                start(self._holders.run(lambda _: self._occupancy.recount()))
-                start(self._health.poll())
-                start(self._health.listen())
-                start(self._status.run())
-                start(self._presence.run())
-                start(self._cleaner.run())
-        finally:
-            await self._stop()
-
-    async def _stop(self) -> None:
-        await self._presence.leave()
-        await asyncio.gather(*(server.stop() for server in self._servers.values()))
-        await self._reports.drain()
-        await self._source.close()
-
-    async def _wait_for_watch(self) -> None:
-        try:
-            async with asyncio.timeout(_SYNC_S):
-                await self._watch.synced.wait()
-        except TimeoutError:
-            log.warning("the pods of this node are not known yet; registering all the same")
-
-    def _released(self) -> None:
-        """Give free what a pod had at once: another may be bound to its card within milliseconds."""
-        self._occupancy.recount()
-        self._holders.poke()
-
-    def _is_registered(self) -> bool:
-        return all(stream.is_live for stream in self._streams.values())
+def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) -> Plugin:
+    """Build a plugin. Raises OSError where the state directory or the library cannot be used."""
+    files = StateFiles(settings.state_dir)
+    library = _install(files, settings)
+    node = _node(settings, files, client, clocks)
+    watch = _watch_of_pods(settings, client, node.pods, clocks)
+    reporter = RefusalReporter(node.api)
+    verbs = _verbs(settings, node, library, reporter, clocks)
+    devices = DeviceLists(node.inventory)
+    endpoints = tuple(_endpoint(settings, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
+    heartbeat = _heartbeat(settings, client, endpoints, clocks)
+    health = _health(settings, node, driver, clocks)
+    collector = GarbageCollector(
+        node.pods,
+        node.pod_resources,
+        node.allocations,
+        files,
+        library,
+        synced=watch.synced,
+        wall_clock=clocks.wall,
+    )
+    publisher = GpuNodePublisher(node.api, node.inventory, vgpu.__version__, clocks.monotonic)
+    return Plugin(
+        node=node,
+        health=health,
+        watch=watch,
+        endpoints=endpoints,
+        heartbeat=heartbeat,
+        reporter=reporter,
+        early=(*_turns(settings, client, files, clocks), watch.run),
+        late=(
+            lambda: node.pod_resources.run(node.occupancy.recount),
+            health.poll,
+            health.listen,
+            publisher.run,
+            heartbeat.run,
+            collector.run,
+        ),
+    )
 
 
-def _start(group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
-    group.create_task(work)
+def _install(files: StateFiles, settings: Settings) -> str:
+    """Install the limiter and mount the regions; returns the library's name."""
+    library = files.install_library(settings.library_path())
+    regions = "a tmpfs" if files.mount_regions(settings.regions_mib) else "a directory"
+    log.info("library %s, regions in %s", library, regions)
+    return library
+
+
+def _node(settings: Settings, files: StateFiles, client: Client, clocks: Clocks) -> Node:
+    pod_resources_client = PodResourcesClient(settings.kubelet_dir / "pod-resources" / "kubelet.sock")
+    pod_resources = PodResources(pod_resources_client, clocks.monotonic)
+    allocations = Allocations(files.allocations)
+    inventory = Inventory(settings.slice_mib)
+    pods = Pods()
+    node = Node(
+        files=files,
+        allocations=allocations,
+        inventory=inventory,
+        pods=pods,
+        client=pod_resources_client,
+        pod_resources=pod_resources,
+        occupancy=Occupancy(pods, pod_resources, allocations, inventory, clocks.wall),
+        api=NodeApi(client, settings.node_name, clocks.now),
+    )
+    pods.on_release = node.released
+    return node
+
+
+def _watch_of_pods(settings: Settings, client: Client, pods: Pods, clocks: Clocks) -> Reflector:
+    params = {"fieldSelector": f"spec.nodeName={settings.node_name}"}
+    return Reflector(client, node_api.pods_path(), pods, jitter=clocks.random, params=params, decode=bound.decode)
+
+
+def _verbs(settings: Settings, node: Node, library: str, reporter: RefusalReporter, clocks: Clocks) -> Verbs:
+    injection = Injection(node.files, library, DeviceList(settings.device_list), settings.cdi_kind)
+    preferred = PreferredAllocation(node.pods, node.allocations, node.api, node.pod_resources)
+    recorder = Recorder(node.pods, node.allocations, clocks.new_id, clocks.wall)
+    holders = HolderLookup(node.pods, node.allocations, node.api, node.pod_resources)
+    writer = LimitsWriter(node.allocations, node.files)
+    return Verbs(
+        preferred,
+        Allocator(preferred, recorder, node.inventory, injection, node.allocated),
+        Prover(holders, node.inventory, node.occupancy, writer, reporter.refused),
+    )
+
+
+def _endpoint(settings: Settings, resource: str, devices: DeviceLists, verbs: Verbs) -> Endpoint:
+    directory, socket = settings.kubelet_dir / "device-plugins", Path("vgpushare") / _SOCKETS[resource]
+    stream = Stream()
+    server = Server(directory / socket, Service(resource, devices, verbs, stream))
+    return Endpoint(stream, server, Registration(directory, resource, str(socket), stream, server.ensure))
+
+
+def _heartbeat(settings: Settings, client: Client, endpoints: Collection[Endpoint], clocks: Clocks) -> Heartbeat:
+    lease = NodeLease(client, settings.namespace, settings.node_name, clocks.now)
+    return Heartbeat(lease, lambda: all(each.stream.is_live for each in endpoints), clocks.monotonic)
+
+
+def _health(settings: Settings, node: Node, driver: Driver, clocks: Clocks) -> Health:
+    diagnosis = Diagnosis(settings.xid_quarantine)
+    return Health(driver, node.inventory, diagnosis, poll_s=settings.health_period, clock=clocks.monotonic)
+
+
+def _turns(settings: Settings, client: Client, files: StateFiles, clocks: Clocks) -> tuple[Run, ...]:
+    """Return what gives containers turns on a card: the arbiter, and the watch of its watermarks."""
+    if not settings.turns:
+        return ()
+    arbiter = Arbiter(settings.arbiter_path(), files.watermarks, files.allocations, clocks.monotonic)
+    watch = Reflector(
+        client,
+        names.GPUNODES_PATH,
+        Watermarks(files.watermarks, settings.watermark),
+        jitter=clocks.random,
+        params={"fieldSelector": f"metadata.name={settings.node_name}"},
+        decode=watermarks.decode,
+    )
+    return watch.run, arbiter.run

@@ -1,69 +1,49 @@
-"""Device IDs: `<gpu-uuid>::<n>` for a slice, the UUID for a whole card. The kubelet allows 63 characters."""
+"""The device lists that ListAndWatch sends to the kubelet: derived from the cards and their health."""
 
-from collections import Counter
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
-from typing import Final
 
-from adapters.nvml import Gpu
+from deviceplugin.kubelet.messages import Device
 from vgpu import names
-
-_SEPARATOR: Final = "::"
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """What ListAndWatch says of one ID."""
-
-    id: str
-    healthy: bool
+from vgpu.adapters.nvml import Gpu
+from vgpu.node import device_ids
+from vgpu.node.inventory import Inventory, State
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """IDs that containers hold, by the kubelet's word or by ours where it has not yet spoken."""
+class DeviceLists:
+    """The lists of both resources, computed again when a card or its health has changed."""
 
-    slices: frozenset[str] = frozenset()
-    cards: frozenset[str] = frozenset()
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._listed = inventory.state
+        self._lists = self._derive(self._listed)
 
-    def slices_of(self, gpu: str) -> int:
-        """How many slices of a card are held."""
-        return sum(gpu_of(each) == gpu for each in self.slices)
+    def of(self, resource: str) -> tuple[Device, ...]:
+        """Return the devices to advertise of a resource now."""
+        state = self._inventory.state
+        if (state.gpus, state.faults) != (self._listed.gpus, self._listed.faults):
+            self._listed, self._lists = state, self._derive(state)
+        return self._lists[resource]
 
+    async def wait(self) -> None:
+        """Return when the inventory has changed since the call."""
+        await self._inventory.wait()
 
-NOTHING_HELD: Final = Held()
-
-
-def slice_id(gpu: str, number: int) -> str:
-    """Name one slice."""
-    return f"{gpu}{_SEPARATOR}{number}"
-
-
-def gpu_of(device: str) -> str:
-    """The card that an ID of either kind stands on."""
-    return device.partition(_SEPARATOR)[0]
-
-
-def order(device: str) -> tuple[str, int]:
-    """Sort IDs by card and number; foreign text sorts first within its card."""
-    gpu, _, number = device.partition(_SEPARATOR)
-    return gpu, int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1  # noqa: PLR2004
+    def _derive(self, state: State) -> dict[str, tuple[Device, ...]]:
+        return {
+            resource: advertised(resource, state.gpus, self._inventory.slice_mib, state.faults)
+            for resource in names.KUBELET_RESOURCES
+        }
 
 
-def by_gpu(ids: Iterable[str]) -> Counter[str]:
-    """How many of the IDs stand on each card."""
-    return Counter(map(gpu_of, ids))
+def advertised(resource: str, gpus: Iterable[Gpu], slice_mib: int, unhealthy: Container[str]) -> tuple[Device, ...]:
+    """Return every device of a resource; a device is unhealthy where its card is in `unhealthy`.
 
-
-def advertised(resource: str, gpus: Iterable[Gpu], slice_mib: int, sick: Container[str]) -> tuple[Device, ...]:
-    """Everything to advertise of a resource, unhealthy where its card is ill.
-
-    Who holds what is left out of it on purpose: docs/adr/0008.
+    Devices that containers hold stay in the list as they are: docs/adr/0008.
     """
     if resource == names.CARD:
-        return tuple(Device(gpu.card.uuid, gpu.card.uuid not in sick) for gpu in gpus)
+        return tuple(Device(gpu.card.uuid, gpu.card.uuid not in unhealthy) for gpu in gpus)
     return tuple(
-        Device(slice_id(gpu.card.uuid, number), gpu.card.uuid not in sick)
+        Device(device_ids.slice_id(gpu.card.uuid, number), gpu.card.uuid not in unhealthy)
         for gpu in gpus
         for number in range(gpu.card.slices(slice_mib))
     )

@@ -1,148 +1,142 @@
-"""The DevicePlugin service: a server on a socket for each resource, between the kubelet's messages and our words."""
+"""The running plugin: what runs beside what, and in which order it starts and stops.
 
+At the start the watch of the pods gets half a second before the kubelet may ask; after a restart of the kubelet,
+registering comes first.
+"""
+
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass
 from typing import Any, Final
 
-import grpc
-
-from deviceplugin.admission import Admission
-from deviceplugin.allocate import Plan
-from deviceplugin.api import deviceplugin_pb2 as api
-from deviceplugin.devices import Device
-from deviceplugin.inventory import Inventory
+from deviceplugin.allocate import Allocator
+from deviceplugin.kubelet.messages import ContainerResponse
+from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
+from deviceplugin.kubelet.registration import Registration, Stream
+from deviceplugin.kubelet.server import Server
+from deviceplugin.occupancy import Occupancy
+from deviceplugin.pod_resources import PodResources
+from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
-from deviceplugin.registration import Stream
+from vgpu.adapters.kubernetes.reflector import Reflector
+from vgpu.node.allocations import Allocation, Allocations
+from vgpu.node.health import Health
+from vgpu.node.heartbeat import Heartbeat
+from vgpu.node.inventory import Inventory
+from vgpu.node.node_api import NodeApi
+from vgpu.node.pods import Pods
+from vgpu.node.refusal_reporter import RefusalReporter
+from vgpu.node.state_files import StateFiles
 
-_SERVICE: Final = "v1beta1.DevicePlugin"
-_OPTIONS: Final = [("grpc.max_receive_message_length", -1)]  # GetPreferredAllocation carries every free ID
-_GRACE_S: Final = 0.5
-_HEALTH: Final = {True: "Healthy", False: "Unhealthy"}
+_SYNC_S: Final = 0.5
 
 log = logging.getLogger(__name__)
 
-Context = grpc.aio.ServicerContext[Any, Any]
+Run = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Servicer:
-    """One resource's answers to the kubelet."""
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What the plugin knows about its node, shared by all of its parts."""
 
-    def __init__(
-        self, resource: str, inventory: Inventory, admission: Admission, prover: Prover, stream: Stream
-    ) -> None:
-        self._resource = resource
-        self._inventory = inventory
-        self._admission = admission
-        self._prover = prover
-        self._stream = stream
+    files: StateFiles
+    allocations: Allocations
+    inventory: Inventory
+    pods: Pods
+    client: PodResourcesClient
+    pod_resources: PodResources
+    occupancy: Occupancy
+    api: NodeApi
 
-    async def options(self, _: api.Empty, __: Context) -> api.DevicePluginOptions:
-        """GetDevicePluginOptions."""
-        return api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
+    def released(self) -> None:
+        """Free at once what an ended pod held: the next pod may be bound to its card within milliseconds."""
+        self.occupancy.recount()
+        self.pod_resources.refresh_soon()
 
-    async def list_and_watch(self, _: api.Empty, __: Context) -> AsyncIterator[api.ListAndWatchResponse]:
-        """ListAndWatch: the list now and after each change, until the kubelet goes."""
-        self._stream.begin()
+    def allocated(self, allocation: Allocation) -> None:
+        """Count what Allocate has just given."""
+        self.pod_resources.allocated(allocation.holder.key if allocation.holder else None, allocation.ids)
+        self.occupancy.recount()
+
+
+@dataclass(frozen=True, slots=True)
+class Verbs:
+    """The kubelet's three questions."""
+
+    preferred: PreferredAllocation
+    allocator: Allocator
+    prover: Prover
+
+    async def prefer(self, resource: str, available: Collection[str], must: Collection[str], size: int) -> list[str]:
+        """Answer GetPreferredAllocation."""
+        return await self.preferred.prefer(resource, available, must, size)
+
+    def allocate(self, resource: str, ids: frozenset[str]) -> ContainerResponse:
+        """Answer Allocate."""
+        return self.allocator.allocate(resource, ids)
+
+    async def prove(self, resource: str, ids: frozenset[str]) -> object | None:
+        """Answer PreStartContainer."""
+        return await self.prover.prove(resource, ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One resource's socket, and its registration with the kubelet."""
+
+    stream: Stream
+    server: Server
+    registration: Registration
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One node's plugin.
+
+    Attributes:
+        node: what it knows.
+        health: of the cards; checked once before anything else.
+        watch: of the pods that are bound to the node.
+        endpoints: one for each resource.
+        heartbeat: the node's Lease.
+        reporter: of refusals.
+        early: what runs from the start on.
+        late: what runs once the watch has had its time.
+    """
+
+    node: Node
+    health: Health
+    watch: Reflector
+    endpoints: tuple[Endpoint, ...]
+    heartbeat: Heartbeat
+    reporter: RefusalReporter
+    early: tuple[Run, ...]
+    late: tuple[Run, ...]
+
+    async def run(self) -> None:
+        """Serve until cancelled; then release the Lease first, so that nothing more is bound here."""
+        await self.health.check()
         try:
-            sent: tuple[Device, ...] | None = None
-            while True:
-                listed = self._inventory.devices(self._resource)
-                if listed == sent:
-                    await self._inventory.wait()
-                    continue
-                yield api.ListAndWatchResponse(devices=[_device(each) for each in listed])
-                sent = listed
+            async with asyncio.TaskGroup() as group:
+                for run in self.early:
+                    group.create_task(run())
+                await self._wait_for_watch()
+                self.node.occupancy.recount()
+                for run in (*(endpoint.registration.run for endpoint in self.endpoints), *self.late):
+                    group.create_task(run())
         finally:
-            self._stream.end()
+            await self._stop()
 
-    async def prefer(self, request: api.PreferredAllocationRequest, _: Context) -> api.PreferredAllocationResponse:
-        """GetPreferredAllocation."""
-        answers = [
-            await self._admission.prefer(
-                self._resource, each.available_deviceIDs, each.must_include_deviceIDs, each.allocation_size
-            )
-            for each in request.container_requests
-        ]
-        containers = [api.ContainerPreferredAllocationResponse(deviceIDs=ids) for ids in answers]
-        return api.PreferredAllocationResponse(container_responses=containers)
+    async def _stop(self) -> None:
+        await self.heartbeat.stop()
+        await asyncio.gather(*(endpoint.server.stop() for endpoint in self.endpoints))
+        await self.reporter.drain()
+        await self.node.client.close()
 
-    async def allocate(self, request: api.AllocateRequest, _: Context) -> api.AllocateResponse:
-        """Allocate."""
-        plans = [
-            self._admission.allocate(self._resource, frozenset(each.devices_ids)) for each in request.container_requests
-        ]
-        return api.AllocateResponse(container_responses=[_answer(plan) for plan in plans])
-
-    async def prestart(self, request: api.PreStartContainerRequest, context: Context) -> api.PreStartContainerResponse:
-        """PreStartContainer; a refusal becomes the text that `kubectl describe pod` shows."""
-        refusal = await self._prover.prove(self._resource, frozenset(request.devices_ids))
-        if refusal is not None:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
-        return api.PreStartContainerResponse()
-
-
-class Server:
-    """Serves one resource on a socket in a directory of its own below the kubelet's."""
-
-    def __init__(self, socket: Path, servicer: Servicer) -> None:
-        self._socket = socket
-        self._servicer = servicer
-        self._server: grpc.aio.Server | None = None
-
-    async def ensure(self) -> None:
-        """Serve, from the start again where the socket has vanished."""
-        if self._server is not None and self._socket.is_socket():
-            return
-        await self.stop()
-        self._socket.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-        self._socket.unlink(missing_ok=True)
-        server = grpc.aio.server(options=_OPTIONS)
-        server.add_generic_rpc_handlers((_handlers(self._servicer),))
-        server.add_insecure_port(f"unix:{self._socket}")
-        await server.start()
-        self._server = server
-
-    async def stop(self) -> None:
-        """Stop serving; the kubelet sees its stream end."""
-        if self._server is not None:
-            await self._server.stop(_GRACE_S)
-            self._server = None
-
-
-def _handlers(servicer: Servicer) -> grpc.GenericRpcHandler:
-    methods: dict[str, Any] = {
-        "GetDevicePluginOptions": _unary(servicer.options, api.Empty.FromString),
-        "GetPreferredAllocation": _unary(servicer.prefer, api.PreferredAllocationRequest.FromString),
-        "Allocate": _unary(servicer.allocate, api.AllocateRequest.FromString),
-        "PreStartContainer": _unary(servicer.prestart, api.PreStartContainerRequest.FromString),
-        "ListAndWatch": grpc.unary_stream_rpc_method_handler(
-            servicer.list_and_watch, request_deserializer=api.Empty.FromString, response_serializer=_serialize
-        ),
-    }
-    return grpc.method_handlers_generic_handler(_SERVICE, methods)
-
-
-def _unary(method: Any, decode: Callable[[bytes], Any]) -> Any:
-    return grpc.unary_unary_rpc_method_handler(method, request_deserializer=decode, response_serializer=_serialize)
-
-
-def _serialize(message: Any) -> bytes:
-    data: bytes = message.SerializeToString()
-    return data
-
-
-def _device(device: Device) -> api.Device:
-    return api.Device(ID=device.id, health=_HEALTH[device.healthy])
-
-
-def _answer(plan: Plan) -> api.ContainerAllocateResponse:
-    return api.ContainerAllocateResponse(
-        envs=plan.envs,
-        mounts=[
-            api.Mount(container_path=each.container_path, host_path=str(each.host_path), read_only=each.read_only)
-            for each in plan.mounts
-        ],
-        devices=[api.DeviceSpec(container_path=node, host_path=node, permissions="rw") for node in plan.nodes],
-        cdi_devices=[api.CDIDevice(name=name) for name in plan.cdi],
-    )
+    async def _wait_for_watch(self) -> None:
+        try:
+            async with asyncio.timeout(_SYNC_S):
+                await self.watch.synced.wait()
+        except TimeoutError:
+            log.warning("the pods of this node are not known yet; registering all the same")

@@ -1,138 +1,80 @@
-"""PreStartContainer: the proof. Before each start of a container the kubelet names its IDs, and now nothing is guessed.
+"""PreStartContainer: the proof. Before each start of a container the kubelet names its IDs, and nothing is guessed now.
 
-Pod-resources tells who holds the IDs, the watch or a quorum read tells the pod's UID and assignment. What is proven
-gets a fresh region and its limits; what is not is refused, and the kubelet shows the reason and tries again.
+Pod-resources names the holder of the IDs; the watch or a quorum read gives the pod's UID and assignment. A container
+that is proven gets a fresh region and its limits. Any other is refused; the kubelet shows the reason and tries again.
 """
 
 from collections.abc import Callable, Sequence
 
-from deviceplugin import guard, proof, witness
-from deviceplugin.allocations import Allocation, Allocations, Holder
-from deviceplugin.cluster import Fetcher
-from deviceplugin.files import Files
-from deviceplugin.holders import Holders
-from deviceplugin.inventory import Inventory
+from deviceplugin import init_chains
+from deviceplugin.holder_lookup import HolderLookup, Holding
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.pods import BoundPod, Name, Pods
-from deviceplugin.refusal import Mismatch, Refusal
-from deviceplugin.witness import Chain, Witness
 from vgpu.assignment import Assignment
-from vgpu.errors import KubernetesError
+from vgpu.node import guard, proof
+from vgpu.node.allocations import Allocation
+from vgpu.node.inventory import Inventory
+from vgpu.node.limits_writer import LimitsWriter
+from vgpu.node.pods import BoundPod
+from vgpu.node.refusal import NodeReason, Refusal
 
 Report = Callable[[BoundPod, Refusal], None]
 
 
 class Prover:
-    """Proves containers of this node, one call each."""
+    """Proves containers of this node. `report` is called with each refusal whose pod is known; it must not block."""
 
     def __init__(
-        self,
-        pods: Pods,
-        holders: Holders,
-        allocations: Allocations,
-        inventory: Inventory,
-        occupancy: Occupancy,
-        fetcher: Fetcher,
-        files: Files,
-        report: Report,
+        self, holders: HolderLookup, inventory: Inventory, occupancy: Occupancy, writer: LimitsWriter, report: Report
     ) -> None:
-        """`report` is told of every refusal whose pod is known; it must not block."""
-        self._pods = pods
-        self._witness = Witness(pods, holders)
-        self._allocations = allocations
+        self._holders = holders
         self._inventory = inventory
         self._occupancy = occupancy
-        self._fetcher = fetcher
-        self._files = files
+        self._writer = writer
         self._report = report
 
     async def prove(self, resource: str, ids: frozenset[str]) -> Refusal | None:
-        """Make everything ready for the container that holds these IDs; or say why it may not start."""
-        chains = self._allocations.chains(resource, ids)
-        if not chains:
-            return Refusal(Mismatch.ALLOCATION_LOST, "this node has no record of these devices; delete the pod")
-        found = await self._witness.find(resource, ids, chains)
-        if isinstance(found, Refusal):
-            return found
-        pod = await self._pod(found.key, chains)
-        if isinstance(pod, Refusal):
-            return pod
-        chain = _chain_of(pod, chains)
-        refusal = await self._first_holder(resource, ids, pod, chain) or self._admit(pod, chain, found.listed)
+        """Make everything ready for the container that holds these IDs; or return why it may not start."""
+        holding = await self._holders.find(resource, ids)
+        if isinstance(holding, Refusal):
+            return holding
+        refusal = await self._earlier_holder(resource, ids, holding) or self._admit(holding)
         if refusal is not None:
-            self._report(pod, refusal)
+            self._report(holding.pod, refusal)
         return refusal
 
-    async def _pod(self, key: Name, chains: Sequence[Chain]) -> BoundPod | Refusal:
-        """The pod of a name. Where the name has stood for another, or our watch may lag, a quorum read settles it."""
-        named = self._pods.named(key)
-        uids = {each.holder.uid for chain in chains for each in chain if each.holder and each.holder.key == key}
-        if len(named) == 1 and uids == {named[0].uid}:
-            return named[0]
-        try:
-            pod = await self._fetcher.pod(key)
-        except KubernetesError as error:
-            return Refusal(Mismatch.HOLDER_UNKNOWN, f"pod {key[1]} cannot be read: {error}")
-        if pod is None:
-            return Refusal(Mismatch.HOLDER_UNKNOWN, f"pod {key[1]} is not bound to this node")
-        self._pods.upsert(pod)
-        return pod
+    async def _earlier_holder(self, resource: str, ids: frozenset[str], holding: Holding) -> Refusal | None:
+        other = await self._holders.earlier_holder(resource, ids, holding)
+        if other is None:
+            return None
+        return Refusal(NodeReason.HELD_TWICE, f"pod {other.namespace}/{other.name} holds the same devices")
 
-    async def _first_holder(self, resource: str, ids: frozenset[str], pod: BoundPod, chain: Chain) -> Refusal | None:
-        """Of two holders of an ID the first recorded wins: refuse where another pod had it before and still has."""
-        for each in self._allocations.overlapping(resource, ids):
-            if each.holder is None or each.holder.uid == pod.uid or each.sequence > chain[0].sequence:
-                continue
-            other = self._pods.get(each.holder.uid)
-            if other is None or other.is_over:
-                continue
-            if witness.look_in(other.key, await self._witness.holdings(other.key), resource, ids):
-                return Refusal(Mismatch.HELD_TWICE, f"pod {other.namespace}/{other.name} holds the same devices")
-        return None
-
-    def _admit(self, pod: BoundPod, chain: Chain, listed: str | None) -> Refusal | None:
-        """Check, settle and write, in one step without awaiting: two starts at once see each other."""
+    def _admit(self, holding: Holding) -> Refusal | None:
+        """Check and write in one step without awaiting, so that two starts at once see each other's usage."""
+        pod = holding.pod
         assignment = proof.assignment_of(pod)
         if isinstance(assignment, Refusal):
             return assignment
-        pairs = list(zip(chain, proof.members(pod, chain, listed), strict=True))
-        refusal = self._mismatch(pod, assignment, pairs) or guard.check(
-            self._inventory.gpus(),
-            self._inventory.slice_mib,
-            self._occupancy.tenants(but=pod.uid),
-            self._occupancy.usage(pod),
-        )
+        containers = init_chains.members(pod, holding.chain, holding.listed)
+        allocations = list(zip(holding.chain, containers, strict=True))
+        refusal = self._mismatch(pod, assignment, allocations) or self._no_room(pod)
         if refusal is not None:
             return refusal
         try:
-            for allocation, container in pairs:
-                self._allocations.settle(allocation, Holder.of(pod, container), proven=True)
-                self._write(pod, assignment, allocation, container)
+            self._writer.write(pod, assignment, allocations)
         except OSError as error:
-            return Refusal(Mismatch.FILES_FAILED, str(error))
+            return Refusal(NodeReason.FILES_FAILED, str(error))
         return None
 
     def _mismatch(
-        self, pod: BoundPod, assignment: Assignment, pairs: Sequence[tuple[Allocation, str]]
+        self, pod: BoundPod, assignment: Assignment, allocations: Sequence[tuple[Allocation, str]]
     ) -> Refusal | None:
         request = pod.parsed.request
         if request is None:
             return None
         slice_mib = self._inventory.slice_mib
-        checks = (proof.card_mismatch(request, assignment, name, each.ids, slice_mib) for each, name in pairs)
+        checks = (proof.card_mismatch(request, assignment, name, each.ids, slice_mib) for each, name in allocations)
         return next((refusal for refusal in checks if refusal is not None), None)
 
-    def _write(self, pod: BoundPod, assignment: Assignment, allocation: Allocation, container: str) -> None:
-        request = pod.parsed.request
-        asked = proof.request_of(request, container) if request else None
-        if request is not None and asked is not None:
-            self._files.prepare(allocation.id)
-            limits = proof.limits_for(request, asked, assignment.containers[container])
-            self._files.write_limits(allocation.id, limits)
-
-
-def _chain_of(pod: BoundPod, chains: Sequence[Chain]) -> Chain:
-    """The pod's own chain; else the newest, whose holder had been guessed wrong."""
-    own = (chain for chain in chains if any(each.holder and each.holder.uid == pod.uid for each in chain))
-    unproven = (chain for chain in chains if not any(each.is_proven for each in chain))
-    return next(own, None) or next(unproven, None) or chains[0]
+    def _no_room(self, pod: BoundPod) -> Refusal | None:
+        tenants, wanted = self._occupancy.tenants(but=pod.uid), self._occupancy.usage(pod)
+        return guard.check(self._inventory.gpus(), self._inventory.slice_mib, tenants, wanted)

@@ -7,9 +7,9 @@ from typing import Literal, Self
 from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from deviceplugin.files import LIBRARY
-from deviceplugin.watermarks import Watermark
 from vgpu import names
+from vgpu.node.state_files import LIBRARY
+from vgpu.node.watermarks import Watermark
 
 _ARBITER = "vgpu-arbiter"
 
@@ -28,29 +28,36 @@ class Settings(BaseSettings):
 
     node_name: str = Field(
         validation_alias=AliasChoices("node_name", "node-name", "NODE_NAME", "VGPU_PLUGIN_NODE_NAME"),
-        description="the Node this runs on (also from NODE_NAME)",
+        description="name of this Node (also from NODE_NAME)",
     )
     kubeconfig: Path | None = Field(None, description="credentials for the API server (default: the pod's own)")
-    namespace: str = Field(names.NAMESPACE, description="where the node's Lease is")
+    namespace: str = Field(names.NAMESPACE, description="namespace of the node's Lease")
     slice_mib: int = Field(256, ge=1, le=65536, description="MiB in a memory slice, one setting for the cluster")
-    kubelet_dir: Path = Field(Path("/var/lib/kubelet"), description="holds device-plugins/ and pod-resources/")
-    state_dir: Path = Field(Path("/var/lib/vgpu"), description="allocations, libraries; the same path as on the host")
+    kubelet_dir: Path = Field(
+        Path("/var/lib/kubelet"), description="the kubelet's directory, with device-plugins/ and pod-resources/"
+    )
+    state_dir: Path = Field(
+        Path("/var/lib/vgpu"), description="directory of allocations and libraries; the same path as on the host"
+    )
     library: Path | None = Field(None, description=f"the limiter's {LIBRARY} (default: the packaged one)")
     device_list: Literal["envvar", "cdi"] = Field(
         "envvar", description="how cards are named to the runtime: envvar or cdi"
     )
     cdi_kind: str = Field("nvidia.com/gpu", description="vendor and class of the cards' CDI names")
     regions_mib: int = Field(
-        1024, ge=0, description="size of the regions' own tmpfs, 0.7 MiB for each container; 0: an ordinary directory"
+        1024, ge=0, description="MiB of the tmpfs for regions, 0.7 MiB for each container; 0: an ordinary directory"
     )
-    health_period: float = Field(5.0, gt=0, description="seconds between two looks at every card")
-    xid_quarantine: float = Field(60.0, ge=0, description="seconds for which an XID error takes a card out")
-    turns: bool = Field(True, description="whether containers of one card take turns: an arbiter is run for them")
+    health_period: float = Field(5.0, gt=0, description="seconds between two polls of every card")
+    xid_quarantine: float = Field(60.0, ge=0, description="seconds for which a card is unhealthy after an XID error")
+    turns: bool = Field(True, description="whether the arbiter runs, which gives the containers of a card turns")
     arbiter: Path | None = Field(None, description=f"the program {_ARBITER} (default: the packaged one)")
     watermark_high: int = Field(
-        90, description="percent of a card's time that others may use before best-effort containers get less of it"
+        90, description="percent of a card's time: where other containers use more, best-effort containers get less"
     )
-    watermark_low: int = Field(70, description="percent below which they get more; GPUNodes may say both by card")
+    watermark_low: int = Field(
+        70,
+        description="percent of a card's time: below it best-effort containers get more; GPUNodes may set both by card",
+    )
     log_level: str = Field("info", description="debug, info, warning or error")
 
     @model_validator(mode="after")
@@ -60,13 +67,13 @@ class Settings(BaseSettings):
 
     @property
     def watermark(self) -> Watermark:
-        """What holds for cards of which the GPUNode says nothing."""
+        """The watermark of cards for which the GPUNode sets none."""
         return Watermark(self.watermark_high, self.watermark_low)
 
     def arbiter_path(self) -> Path:
-        """The program to run."""
+        """Return the path of the arbiter's program."""
         return self.arbiter or Path(str(resources.files("limiter") / _ARBITER))
 
     def library_path(self) -> Path:
-        """The limiter to mount."""
+        """Return the path of the library to mount."""
         return self.library or Path(str(resources.files("limiter") / LIBRARY))

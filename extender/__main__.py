@@ -1,59 +1,61 @@
-"""`python -m extender`: read the settings, build the objects, serve until told to stop."""
+"""`python -m extender`: read the settings, build the objects, serve until SIGTERM."""
 
 import asyncio
 import logging
+import random
 import socket
 import ssl
 import time
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import uvicorn
+from vgpu.adapters import extras
 
-import vgpu
-from adapters import process
-from adapters.kubernetes.client import Client
-from extender import watches as watching
-from extender.app import Verbs, app
-from extender.bind import Binder
-from extender.cluster import Cluster
-from extender.leadership import Leadership
-from extender.settings import Settings
-from extender.teller import Teller
-from extender.waiting import Waiting
+with extras.needed("cluster", by="extender"):
+    import uvicorn
 
-KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and do not retry a POST on one just closed
-GRACE_S: Final = 5  # for calls on their way, and for clients that do not close their idle connections
+    import vgpu
+    from extender import watches as watching
+    from extender.app import Verbs, app
+    from extender.bind import Binder
+    from extender.cluster import Cluster
+    from extender.event_recorder import EventRecorder
+    from extender.filter import Filter
+    from extender.leadership import Leadership
+    from extender.settings import Settings
+    from extender.unschedulable import UnschedulablePods
+    from vgpu.adapters import process
+    from vgpu.adapters import settings as settings_reader
+    from vgpu.adapters.kubernetes.client import Client
+
+KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and retry no POST on a closed connection
+GRACE_S: Final = 5  # for calls in flight, and for clients that do not close idle connections
 
 log = logging.getLogger("extender")
 
 
 def main() -> None:
-    """Run the extender; exit 2 on bad settings, 1 when it cannot go on."""
-    settings = process.read_settings(Settings)
+    """Run the extender; exit with status 2 on wrong settings, 1 on an error."""
+    settings = settings_reader.read(Settings)
     process.run("extender", settings.log_level, lambda: serve(settings))
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until cancelled; then finish the Bindings on their way and give the Lease back."""
+    """Serve until cancelled; then finish the Bindings in flight and release the Lease."""
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await Client.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
         cluster = Cluster(settings.slice_mib, time.monotonic)
-        teller = Teller(client, time.monotonic, _now)
-        waiting = Waiting(cluster, settings.defaults, teller)
-        watches = watching.watches(client, cluster, waiting, teller, settings.namespace)
-        leadership = Leadership(
-            client,
-            cluster,
-            watches.pods,
-            namespace=settings.namespace,
-            identity=settings.identity or socket.gethostname(),
-            settle_s=settings.scheduler_http_timeout,
-            now=_now,
+        node_filter = Filter(cluster, settings.defaults)
+        recorder = EventRecorder(client, time.monotonic, _now)
+        unschedulable = UnschedulablePods(cluster, node_filter, recorder)
+        watches = watching.watches(
+            client, cluster, unschedulable, recorder, namespace=settings.namespace, jitter=random.random
         )
-        binder = Binder(client, cluster, settings.defaults, leadership)
-        background = asyncio.create_task(_background(watches, leadership, teller, waiting))
-        server = process.Server(_config(settings, Verbs(cluster, settings.defaults, binder, teller, watches)))
+        leadership = _leadership(settings, client, cluster, watches)
+        binder = Binder(client, cluster, node_filter, leadership)
+        verbs = Verbs(cluster, node_filter, settings.defaults, binder, recorder)
+        background = asyncio.create_task(_background(watches, leadership, recorder, unschedulable))
+        server = process.Server(_config(settings, verbs, watches))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve_until_cancelled()
         await binder.drain()
@@ -64,17 +66,32 @@ async def serve(settings: Settings) -> None:
         raise failure
 
 
-async def _background(watches: watching.Watches, leadership: Leadership, teller: Teller, waiting: Waiting) -> None:
+def _leadership(settings: Settings, client: Client, cluster: Cluster, watches: watching.Watches) -> Leadership:
+    return Leadership(
+        client,
+        cluster.leases,
+        watches.pods,
+        namespace=settings.namespace,
+        identity=settings.identity or socket.gethostname(),
+        handover_s=settings.scheduler_http_timeout,
+        clock=time.monotonic,
+        now=_now,
+    )
+
+
+async def _background(
+    watches: watching.Watches, leadership: Leadership, recorder: EventRecorder, unschedulable: UnschedulablePods
+) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(watches.run())
-        group.create_task(teller.run())
+        group.create_task(recorder.run())
         await watches.wait()
-        group.create_task(waiting.run())
+        group.create_task(unschedulable.run())
         log.info("the first lists are complete")
         await leadership.run()
 
 
-def _config(settings: Settings, verbs: Verbs) -> uvicorn.Config:
+def _config(settings: Settings, verbs: Verbs, watches: watching.Watches) -> uvicorn.Config:
     tls: dict[str, Any] = {}
     if settings.client_ca is not None:
         tls = {
@@ -84,7 +101,7 @@ def _config(settings: Settings, verbs: Verbs) -> uvicorn.Config:
             "ssl_cert_reqs": ssl.CERT_REQUIRED,
         }
     return uvicorn.Config(
-        app(verbs, time.perf_counter),
+        app(verbs, watches, time.perf_counter),
         host=settings.host,
         port=settings.port,
         timeout_keep_alive=KEEP_ALIVE_S,

@@ -1,4 +1,4 @@
-"""The HTTP side of the scheduler verbs: raw bodies in, bytes out; nothing is answered before the picture is whole."""
+"""The HTTP side of the scheduler verbs: raw bodies in, bytes out; no verb answers before every watch has its list."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -8,15 +8,15 @@ from typing import Final
 from fastapi import FastAPI, Request, Response
 
 import vgpu
-from extender import explain, observed, wire
-from extender import filter as filter_verb
-from extender import prioritize as prioritize_verb
+from extender import explain, objects, wire
 from extender.bind import Binder
 from extender.cluster import Cluster
-from extender.teller import Teller
+from extender.event_recorder import EventRecorder
+from extender.filter import Filter
+from extender.prioritize import prioritize
 from extender.watches import Synced
 from extender.wire import MalformedCall
-from vgpu.placement import Defaults
+from vgpu.placement.policies import DefaultPolicies
 
 JSON: Final = "application/json"
 NOT_READY: Final = "the first lists of the cluster are not complete"
@@ -28,28 +28,27 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Verbs:
-    """The verbs with what they look at: bytes to bytes."""
+    """The verbs, bytes to bytes, with what they use."""
 
     cluster: Cluster
-    defaults: Defaults
+    node_filter: Filter
+    defaults: DefaultPolicies
     binder: Binder
-    teller: Teller
-    watches: Synced
+    recorder: EventRecorder
 
     async def filter(self, body: bytes) -> bytes:
-        """Answer `/filter`; where no node fits, the pod's owner is told why."""
+        """Answer `/filter`; where no node fits, an Event tells the pod's owner why."""
         call = wire.call(body)
-        pod = observed.pod(dict(call.pod))
-        verdict = filter_verb.filter_nodes(pod, call.nodes, self.cluster, self.defaults)
+        pod = objects.pod(dict(call.pod))
+        verdict = self.node_filter.nodes(pod, call.nodes)
         if verdict.refused and not verdict.fitting:
-            self.teller.tell(pod.reference, *explain.why_pending(pod, verdict, self.cluster))
+            self.recorder.record(pod.reference, *explain.why_pending(pod, verdict, self.cluster))
         return wire.filter_result(verdict)
 
     async def prioritize(self, body: bytes) -> bytes:
         """Answer `/prioritize`."""
         call = wire.call(body)
-        pod = observed.pod(dict(call.pod))
-        return wire.host_priorities(prioritize_verb.prioritize(pod, call.nodes, self.cluster, self.defaults))
+        return wire.host_priorities(prioritize(objects.pod(dict(call.pod)), call.nodes, self.cluster, self.defaults))
 
     async def bind(self, body: bytes) -> bytes:
         """Answer `/bind`."""
@@ -60,15 +59,15 @@ class Verbs:
         return wire.error(refusal)
 
 
-def app(verbs: Verbs, clock: Callable[[], float]) -> FastAPI:
-    """Build the application: the verbs, `/healthz` (the process answers) and `/readyz` (the picture is whole).
+def app(verbs: Verbs, watches: Synced, clock: Callable[[], float]) -> FastAPI:
+    """Build the application: the verbs, `/healthz` (the process answers) and `/readyz` (every watch has its list).
 
     `clock` (monotonic, in seconds) times each call, for the log at level debug.
     """
     api = FastAPI(title="vgpushare extender", version=vgpu.__version__)
     for name, handle in (("filter", verbs.filter), ("prioritize", verbs.prioritize), ("bind", verbs.bind)):
         timed = _timed(name, handle, clock)
-        api.add_api_route(f"/{name}", _endpoint(verbs.watches, timed), methods=["POST"], name=name)
+        api.add_api_route(f"/{name}", _endpoint(watches, timed), methods=["POST"], name=name)
 
     @api.get("/healthz")
     async def healthz() -> Response:
@@ -76,7 +75,7 @@ def app(verbs: Verbs, clock: Callable[[], float]) -> FastAPI:
 
     @api.get("/readyz")
     async def readyz() -> Response:
-        if verbs.watches.is_synced:
+        if watches.is_synced:
             return Response("ok", media_type="text/plain")
         return Response(NOT_READY, 503, media_type="text/plain")
 

@@ -1,8 +1,8 @@
-"""Bind: decide once more on the chosen node, take the cards, and write the decision with the Binding.
+"""Bind: place the pod again on the chosen node, reserve the cards, and write the assignment with the Binding.
 
-The Binding carries the assignment as an annotation, which the API server merges into the pod: one write per pod.
-Its UID is a precondition, so a recreated pod of the same name is not bound by mistake. An answer that never came
-may have been carried out all the same: it is settled by reading the pod, and the reservation stays until that tells.
+The Binding carries the assignment as an annotation, which the API server merges into the pod: one write per pod. The
+pod's UID is a precondition, so that a recreated pod of the same name is not bound by mistake. A Binding whose answer
+never came may have been carried out: the pod is read, and the reservation stays until the outcome is known.
 """
 
 import asyncio
@@ -10,20 +10,20 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from adapters.kubernetes.client import Client
-from extender import filter as filter_verb
-from extender import observed, outcomes
+from extender import binding_outcome, objects
+from extender.binding_outcome import Outcome, OutcomePoller, Sleep
 from extender.cluster import Cluster
-from extender.observed import Pod
-from extender.outcomes import Outcome, Pursuits, Sleep
+from extender.filter import Filter
+from extender.objects import Pod
 from extender.reservations import Reservation
 from extender.wire import BindArgs
 from vgpu import assignment, names, reasons
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
-from vgpu.placement import Defaults, Refusal
+from vgpu.placement.choose import Refusal
 
-POST_TIMEOUT_S: Final = 3.0  # below kube-scheduler's httpTimeout, so that it hears the settled outcome
+POST_TIMEOUT_S: Final = 3.0  # below kube-scheduler's httpTimeout, so that kube-scheduler receives the final outcome
 GET_TIMEOUT_S: Final = 1.0
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
@@ -33,24 +33,24 @@ class Leader(Protocol):
     """Says whether this replica may bind."""
 
     def refusal(self) -> str:
-        """Why this replica must not bind now; empty where it may."""
+        """Return why this replica must not bind now; empty where it may."""
 
 
 class Binder:
-    """The extender's one effectful verb. Answers kube-scheduler's `Error` text: empty means bound."""
+    """The extender's only verb with effects. Returns kube-scheduler's `Error` text: empty means bound."""
 
     def __init__(
-        self, client: Client, cluster: Cluster, defaults: Defaults, leader: Leader, sleep: Sleep = asyncio.sleep
+        self, client: Client, cluster: Cluster, node_filter: Filter, leader: Leader, sleep: Sleep = asyncio.sleep
     ) -> None:
         self._client = client
         self._cluster = cluster
-        self._defaults = defaults
+        self._filter = node_filter
         self._leader = leader
-        self._pursuits = Pursuits(self._read, self._conclude, sleep)
+        self._poller = OutcomePoller(self._read, self._conclude, sleep)
         self._in_flight: dict[tuple[str, str], asyncio.Task[str]] = {}
 
     async def bind(self, args: BindArgs) -> str:
-        """Bind once per pod and node: a call repeated while the first is on its way waits for the same answer."""
+        """Bind once per pod and node: a call repeated while the first is in flight gets the first one's answer."""
         key = (args.pod_uid, args.node)
         task = self._in_flight.get(key)
         if task is None:
@@ -60,31 +60,31 @@ class Binder:
         return await asyncio.shield(task)
 
     async def drain(self) -> None:
-        """Wait for the Bindings on their way, and ask no more after those that are unknown."""
+        """Wait for the Bindings in flight, and stop polling unknown outcomes."""
         await asyncio.gather(*self._in_flight.values(), return_exceptions=True)
-        await self._pursuits.close()
+        await self._poller.close()
 
     async def _bind(self, args: BindArgs) -> str:
         try:
-            pod = self._cluster.pods.get(args.pod_uid) or await self._read(args)
+            pod = self._cluster.objects.pods.get(args.pod_uid) or await self._read(args)
         except KubernetesError as error:
             return f"the pod could not be read: {error}"
         if pod is None or pod.uid != args.pod_uid:
             return f"pod {args.pod_namespace}/{args.pod_name} with UID {args.pod_uid} is gone"
         if pod.node:
             return "" if pod.node == args.node else f"pod is already bound to {pod.node}"
-        chosen = self._take(pod, args.node)
+        chosen = self._reserve(pod, args.node)
         return chosen if isinstance(chosen, str) else await self._post(args, chosen)
 
-    def _take(self, pod: Pod, node: str) -> Assignment | str:
-        """Check and reserve in one step: nothing here awaits. Returns the refusal as text."""
+    def _reserve(self, pod: Pod, node: str) -> Assignment | str:
+        """Place and reserve in one step without awaiting. Returns a refusal as text."""
         refusal = self._leader.refusal()
         if refusal:
             return refusal
         earlier = self._cluster.reservation(pod.uid, node)
-        if earlier is not None:  # an outcome still unknown: only the same assignment is safe to post again
+        if earlier is not None:  # its outcome is unknown, so only the same assignment may be posted again
             return earlier.assignment
-        chosen = filter_verb.judge(pod, node, self._cluster, self._defaults)
+        chosen = self._filter.node(pod, node)
         if isinstance(chosen, Refusal):
             return reasons.text(chosen.reason)
         if pod.parsed.request is not None:
@@ -93,36 +93,36 @@ class Binder:
 
     async def _post(self, args: BindArgs, chosen: Assignment) -> str:
         path = f"/api/v1/namespaces/{args.pod_namespace}/pods/{args.pod_name}/binding"
-        is_again = self._pursuits.stop(args)
+        is_repeated = self._poller.stop(args)
         try:
             await self._client.post(path, binding(args, chosen), timeout=POST_TIMEOUT_S)
         except KubernetesError as error:
-            return await self._settle(args, chosen, error, is_again=is_again)
+            return await self._resolve(args, chosen, error, is_repeated=is_repeated)
         self._conclude(args, Outcome.BOUND)
         return ""
 
-    async def _settle(self, args: BindArgs, chosen: Assignment, failure: KubernetesError, *, is_again: bool) -> str:
-        """Find out what became of a Binding that was not plainly accepted.
+    async def _resolve(self, args: BindArgs, chosen: Assignment, failure: KubernetesError, *, is_repeated: bool) -> str:
+        """Find the outcome of a Binding that the API server did not accept.
 
-        Where it was posted again, an earlier one may still be carried out though this one is refused, and Conflict may
-        mean: it was.
+        Of a repeated Binding an earlier post may still be carried out although this one is refused; Conflict may mean
+        that the earlier one was.
         """
-        is_over = failure.is_definite and not is_again
+        is_final = failure.is_definite and not is_repeated
         try:
             pod = await self._read(args)
         except KubernetesError:
-            outcome = Outcome.NOT_BOUND if is_over and failure.status != CONFLICT else Outcome.UNKNOWN
+            outcome = Outcome.NOT_BOUND if is_final and failure.status != CONFLICT else Outcome.UNKNOWN
         else:
-            outcome = outcomes.judge(pod, args, chosen, is_over=is_over)
+            outcome = binding_outcome.judge(pod, args, chosen, is_final=is_final)
         if outcome is Outcome.UNKNOWN:
-            self._pursuits.start(args, chosen)
+            self._poller.start(args, chosen)
         else:
             self._conclude(args, outcome)
         return "" if outcome is Outcome.BOUND else str(failure)
 
     def _conclude(self, args: BindArgs, outcome: Outcome) -> None:
         if outcome is Outcome.BOUND:
-            self._cluster.await_watch(args.pod_uid, args.node)
+            self._cluster.release_when_seen(args.pod_uid, args.node)
         else:
             self._cluster.release(args.pod_uid, args.node)
 
@@ -134,7 +134,7 @@ class Binder:
             if error.status == NOT_FOUND:
                 return None
             raise
-        return observed.pod(msgspec.json.decode(data))
+        return objects.pod(msgspec.json.decode(data))
 
 
 def binding(args: BindArgs, chosen: Assignment) -> dict[str, Any]:

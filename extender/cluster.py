@@ -1,213 +1,175 @@
-"""The picture of the cluster: who is where, what is taken of each card, and what is being taken right now.
+"""The state of the cluster that decisions look at: what is taken of each card, and which nodes can be used.
 
-Usage is never stored, it is derived: bound pods that are not over, by their assignments, plus reservations of pods
-whose Binding is on its way. The watches write here and the verbs read; all of it happens on one event loop, so a
-check and the reservation after it are one step as long as nobody awaits between them.
+Usage is never stored, it is derived: from bound pods that are not terminal, by their assignments, and from reservations
+of pods whose Binding is in flight. The watches write here and the verbs read. Everything runs on one event loop, so a
+check and the reservation after it are one step as long as no code between them awaits.
 
-Who owns what: `pods`, `nodes`, `inventories` and `leases` belong to the watches, and `displaced` (by node: its cards
-that count on a newer one) follows from them; reservations belong to `bind`, and end here when a watch shows their pod
-bound, over or gone.
+The watches own the objects (`objects`, `leases`). `bind` owns the reservations; a reservation ends here when a watch
+shows its pod bound, terminal or deleted. Derived node states are cached until an object or a reservation changes.
 """
 
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from extender import doubts, observed
-from extender.answers import Answers
-from extender.observed import Inventory, KubeNode, Lease, Pod
-from extender.reservations import GivenBack, Reservation, Reservations
-from vgpu import assignment, names
+from extender import card_owners
+from extender.card_owners import CardOwners
+from extender.leases import Leases
+from extender.objects import GpuNode, Pod
+from extender.reservations import RecentReleases, Reservation, Reservations
+from extender.store import ObjectStore
+from vgpu import names, usage
 from vgpu.assignment import Assignment
 from vgpu.device import Card
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
-from vgpu.share import CardState, NodeState, Usage
+from vgpu.share import NodeState
 
-REMEMBERED_GONE: Final = 10_000
-HELD_LAG_S: Final = 5.0  # what a pod gave back may stand in the plugin's report of held slices for so long
+HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
 
 
 class Cluster:
-    """The picture. `clock` is monotonic, in seconds."""
+    """Derived state. `clock` is monotonic, in seconds."""
 
     def __init__(self, slice_mib: int, clock: Callable[[], float]) -> None:
         self.slice_mib = slice_mib
-        self.clock = clock
-        self.answers = Answers()
-        self.pods: dict[str, Pod] = {}
-        self.nodes: dict[str, KubeNode] = {}
-        self.inventories: dict[str, Inventory] = {}
-        self.leases: dict[str, tuple[Lease, float]] = {}
-        self._on_node: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
-        self._reserved = Reservations()
-        self._gone: OrderedDict[str, None] = OrderedDict()
-        self._given_back = GivenBack()
-        self._owners: dict[str, str] = {}
-        self.displaced: dict[str, dict[str, str]] = {}
+        self.objects = ObjectStore()
+        self.leases = Leases(clock)
+        self.owners = CardOwners()
+        self._clock = clock
+        self._reservations = Reservations()
+        self._releases = RecentReleases()
         self._states: dict[str, NodeState] = {}
 
-    def standing(self, node: str) -> NodeState | Reason:
-        """What can be taken on a node now, or why nothing can."""
-        inventory = self.inventories.get(node)
-        if inventory is None or not inventory.node.cards:
+    def usable_state(self, node: str) -> NodeState | Reason:
+        """Return what is taken of a node's cards now, or why the node cannot be used."""
+        gpunode = self.objects.gpunodes.get(node)
+        if gpunode is None or not gpunode.node.cards:
             return Reason.NO_INVENTORY
-        if self.is_away(node):
+        if self.is_plugin_away(node):
             return Reason.PLUGIN_AWAY
-        if inventory.node.slice_mib != self.slice_mib:
+        if gpunode.node.slice_mib != self.slice_mib:
             return Reason.SLICE_SIZE_MISMATCH
         return self.state(node)
 
-    def is_away(self, node: str) -> bool:
-        """Whether the node's device plugin is away: by the kubelet's word, or by the plugin's own Lease."""
-        kubelet = self.nodes.get(node)
-        return kubelet is None or kubelet.offers_nothing or not self.is_held(names.node_lease(node))
-
-    def is_held(self, lease_name: str) -> bool:
-        """Whether a Lease has a holder who renewed it lately, by this program's own clock."""
-        lease, seen = self.leases.get(lease_name, (None, 0.0))
-        return lease is not None and bool(lease.holder) and self.clock() - seen <= lease.duration_s
+    def is_plugin_away(self, node: str) -> bool:
+        """Whether a node's device plugin does not serve: the kubelet offers nothing, or the plugin's Lease is old."""
+        kubelet = self.objects.nodes.get(node)
+        return kubelet is None or kubelet.offers_nothing or not self.leases.is_fresh(names.node_lease(node))
 
     def state(self, node: str) -> NodeState:
-        """Cards of a node with what is taken of them; the node must have an inventory."""
-        if self._given_back.forget(node, self.clock()):
-            self._states.pop(node, None)
+        """Return what is taken of a node's cards now; the node must have a GPUNode."""
+        if self._releases.expire(node, self._clock()):
+            self._invalidate(node)
         if node not in self._states:
-            self._states[node] = self._derive(self.inventories[node])
+            self._states[node] = self._derive(self.objects.gpunodes[node])
         return self._states[node]
 
     def reserve(self, reservation: Reservation) -> None:
         """Take what a pod will hold, before its Binding is posted."""
-        self._reserved.take(reservation)
-        self._states.pop(reservation.node, None)
+        self._reservations.put(reservation)
+        self._invalidate(reservation.node)
 
     def release(self, uid: str, node: str) -> None:
-        """Give a reservation back: its Binding was refused, or its pod is now seen for itself."""
-        if self._reserved.drop(uid, node):
-            self._states.pop(node, None)
+        """End a reservation: its Binding was refused, or a watch shows its pod bound."""
+        if self._reservations.remove(uid, node):
+            self._invalidate(node)
 
-    def await_watch(self, uid: str, node: str) -> None:
-        """Keep the reservation of a pod that is bound until the watch shows it, unless it has already."""
-        known = self.pods.get(uid)
-        if uid in self._gone or (known is not None and known.node):
+    def release_when_seen(self, uid: str, node: str) -> None:
+        """Keep the reservation of a bound pod until the watch shows the pod bound; end it where that has happened."""
+        pod = self.objects.pods.get(uid)
+        if self.objects.was_deleted(uid) or (pod is not None and pod.node):
             self.release(uid, node)
 
     def reservation(self, uid: str, node: str) -> Reservation | None:
-        """Return what is reserved for a pod on a node."""
-        return self._reserved.get(uid, node)
+        """Return a pod's reservation on a node."""
+        return self._reservations.get(uid, node)
 
     def upsert_pod(self, pod: Pod) -> None:
-        """Take a pod's present state."""
-        if pod.is_over:
-            self._give_back(self.pods.get(pod.uid))
-        self._forget(self.pods.get(pod.uid))
-        self.pods[pod.uid] = pod
-        if pod.node or pod.is_over:
-            self._drop_reservations(pod.uid)
-        if pod.node and not pod.is_over:
-            self._on_node[pod.node][pod.uid] = pod
-            self._states.pop(pod.node, None)
+        """Take a pod that is new or changed."""
+        before = self.objects.pods.get(pod.uid)
+        if pod.is_terminal:
+            self._note_release(before)
+        self.objects.put_pod(pod)
+        if pod.node or pod.is_terminal:
+            self._end_reservations(pod.uid)
+        self._invalidate(before.node if before else "", pod.node)
 
     def delete_pod(self, uid: str) -> None:
-        """Forget a pod that is gone."""
-        self._give_back(self.pods.get(uid))
-        self._forget(self.pods.pop(uid, None))
-        self._drop_reservations(uid)
-        self._gone[uid] = None
-        if len(self._gone) > REMEMBERED_GONE:
-            self._gone.popitem(last=False)
+        """Take a pod's deletion."""
+        pod = self.objects.pods.get(uid)
+        self._note_release(pod)
+        self.objects.remove_pod(uid)
+        self._end_reservations(uid)
+        self._invalidate(pod.node if pod else "")
 
-    def upsert_inventories(self, *inventories: Inventory) -> None:
-        """Take nodes' cards as their device plugins report them."""
-        known = self.inventories
-        news = [each for each in inventories if _claims(known.get(each.node.name)) != _claims(each)]
-        for each in inventories:
+    def upsert_gpunodes(self, *gpunodes: GpuNode) -> None:
+        """Take GPUNodes that are new or changed."""
+        known = self.objects.gpunodes
+        differ = any(card_owners.claims_differ(known.get(each.node.name), each) for each in gpunodes)
+        for each in gpunodes:
             known[each.node.name] = each
-            self._states.pop(each.node.name, None)
-        if news:
-            self._settle_owners()
+            self._invalidate(each.node.name)
+        if differ:
+            self._assign_owners()
 
-    def delete_inventories(self, *nodes: str) -> None:
-        """Forget nodes' cards."""
+    def delete_gpunodes(self, *nodes: str) -> None:
+        """Take the deletion of GPUNodes."""
         for node in nodes:
-            self.inventories.pop(node, None)
-        self._settle_owners()
+            self.objects.gpunodes.pop(node, None)
+        self._assign_owners()
 
-    def see_lease(self, lease: Lease) -> None:
-        """Note a Lease, and by our own clock when it last changed."""
-        old, seen = self.leases.get(lease.name, (None, 0.0))
-        self.leases[lease.name] = (lease, seen if old == lease else self.clock())
+    def _note_release(self, pod: Pod | None) -> None:
+        """Remember what an ending pod held: the device plugin may still report it as held for a moment."""
+        gpunode = self.objects.gpunodes.get(pod.node) if pod else None
+        held = None if pod is None or pod.is_terminal else granted(pod)
+        if held is not None and gpunode is not None and gpunode.node.slice_mib:
+            until = self._clock() + HELD_REPORT_LAG_S
+            self._releases.add(gpunode.node.name, until, usage.on_node(gpunode.node, [held]))
 
-    def _forget(self, pod: Pod | None) -> None:
-        if pod is not None and pod.node:
-            self._on_node[pod.node].pop(pod.uid, None)
-            self._states.pop(pod.node, None)
-
-    def _give_back(self, pod: Pod | None) -> None:
-        """Note what a pod that ended held, so that a report of held slices older than its end does not count it."""
-        held = None if pod is None or pod.is_over else trusted(pod)
-        inventory = self.inventories.get(pod.node) if pod else None
-        if pod is not None and held is not None and inventory is not None and inventory.node.slice_mib:
-            totals = {card.uuid: card.slices(inventory.node.slice_mib) for card in inventory.node.cards}
-            taken = assignment.usage(held[1], held[0], inventory.node.slice_mib, totals)
-            self._given_back.note(pod.node, self.clock() + HELD_LAG_S, taken)
-
-    def _drop_reservations(self, uid: str) -> None:
-        for node in self._reserved.nodes_of(uid):
+    def _end_reservations(self, uid: str) -> None:
+        for node in self._reservations.nodes_of(uid):
             self.release(uid, node)
 
-    def _settle_owners(self) -> None:
-        """One UUID on two nodes belongs to the newest GPUNode: a card moves with its node's new object."""
-        in_age = sorted(self.inventories.values(), key=lambda i: (observed.age_key(i.created), i.node.name))
-        claims = [(card.uuid, inventory.node.name) for inventory in in_age for card in inventory.node.cards]
-        self._owners = dict(claims)
-        self.displaced = {}
-        for uuid, node in claims:
-            if self._owners[uuid] != node:
-                self.displaced.setdefault(node, {})[uuid] = self._owners[uuid]
+    def _assign_owners(self) -> None:
+        self.owners = card_owners.assign(self.objects.gpunodes.values())
         self._states.clear()
 
-    def _derive(self, inventory: Inventory) -> NodeState:
-        node = inventory.node
-        taken: defaultdict[str, Usage] = defaultdict(Usage)
-        totals = {card.uuid: card.slices(node.slice_mib) for card in node.cards}
-        for request, chosen in self._holders(node.name):
-            for uuid, used in assignment.usage(chosen, request, node.slice_mib, totals).items():
-                taken[uuid] += used
-        cards = (self._given_back.correct(node.name, self._owned(card, node.name)) for card in node.cards)
-        states = tuple(CardState(card, node.slice_mib, taken[card.uuid]) for card in cards)
-        return NodeState(node.name, node.slice_mib, states, self._devices(node.name, node.slice_mib))
+    def _invalidate(self, *nodes: str) -> None:
+        for node in nodes:
+            self._states.pop(node, None)
+
+    def _derive(self, gpunode: GpuNode) -> NodeState:
+        node = gpunode.node
+        taken = usage.on_node(node, self._holders(node.name))
+        cards = tuple(self._releases.adjust(node.name, self._owned(card, node.name)) for card in node.cards)
+        return NodeState.of(replace(node, cards=cards), taken, self._devices(node.name, node.slice_mib))
 
     def _devices(self, node: str, slice_mib: int) -> dict[str, int]:
-        """What the kubelet counts for the node's pods, whether their assignments can be trusted or not."""
-        bound = self._on_node[node]
+        """Return what the kubelet counts for the node's pods, whether their assignments are trusted or not."""
+        bound = self.objects.pods_on(node)
         requests = [pod.parsed.request for pod in bound.values()]
-        requests += [held.request for held in self._reserved.on(node) if held.uid not in bound]
+        requests += [held.request for held in self._reservations.on(node) if held.uid not in bound]
         total = Counter[str]()
         for request in requests:
             total.update(request.devices(slice_mib) if request else {})
         return dict(total)
 
     def _holders(self, node: str) -> list[tuple[PodRequest, Assignment]]:
-        bound = self._on_node[node]
-        reserved = [(r.request, r.assignment) for r in self._reserved.on(node) if r.uid not in bound]
-        return [held for pod in bound.values() if (held := trusted(pod)) is not None] + reserved
+        bound = self.objects.pods_on(node)
+        reserved = [(r.request, r.assignment) for r in self._reservations.on(node) if r.uid not in bound]
+        return [held for pod in bound.values() if (held := granted(pod)) is not None] + reserved
 
     def _owned(self, card: Card, node: str) -> Card:
-        return card if self._owners[card.uuid] == node else replace(card, healthy=False, reason=doubts.DUPLICATE)
+        is_owned = self.owners.owns(node, card.uuid)
+        return card if is_owned else replace(card, healthy=False, reason=card_owners.DUPLICATE)
 
 
-def _claims(inventory: Inventory | None) -> tuple[str, frozenset[str]] | None:
-    return (inventory.created, frozenset(card.uuid for card in inventory.node.cards)) if inventory else None
+def granted(pod: Pod) -> tuple[PodRequest, Assignment] | None:
+    """Return a bound pod's request and assignment; None where the assignment is not trusted, so that it counts nothing.
 
-
-def trusted(pod: Pod) -> tuple[PodRequest, Assignment] | None:
-    """A bound pod's request and assignment, where the one answers the other: anything else counts nothing.
-
-    Whatever such a pod really holds on its node is in the slices that the device plugin reports as held.
+    What such a pod really holds on its node is in the slices that the device plugin reports as held.
     """
     request, chosen = pod.parsed.request, pod.assignment
-    if not pod.node or request is None or chosen is None or doubts.of_assignment(pod):
-        return None
-    return request, chosen
+    return (request, chosen) if pod.node and request is not None and isinstance(chosen, Assignment) else None

@@ -4,18 +4,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from extender.cluster import Cluster
-from extender.filter import Verdict
-from extender.observed import Pod
+from extender.objects import Pod
+from extender.verdict import Verdict
 from vgpu import quantity, reasons
-from vgpu.placement import Refusal
+from vgpu.placement.choose import Refusal
 from vgpu.request import ContainerRequest, PodRequest
 from vgpu.share import CardState
 
-LONGEST: Final = 900  # an Event's message holds 1,024 characters
+MAX_LENGTH: Final = 900  # an Event's message holds 1,024 characters
 
 
 def why_pending(pod: Pod, verdict: Verdict, cluster: Cluster) -> tuple[str, str]:
-    """Return the reason code and the sentence for a pod that no node can take."""
+    """Return the reason code and the message for a pod that no node can take."""
     if pod.parsed.problems:
         return "InvalidRequest", "; ".join(map(str, pod.parsed.problems))
     codes = [refusal.reason for refusal in verdict.refused.values()]
@@ -24,7 +24,7 @@ def why_pending(pod: Pod, verdict: Verdict, cluster: Cluster) -> tuple[str, str]
     parts = [needs(request)] if request else []
     for node, refusal in sorted(verdict.refused.items()):
         part = f"{node}: {', '.join(_node(node, refusal, cluster))}"
-        if len("; ".join([*parts, part])) > LONGEST:
+        if len("; ".join([*parts, part])) > MAX_LENGTH:
             parts.append("and more nodes")
             break
         parts.append(part)

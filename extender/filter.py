@@ -1,63 +1,64 @@
 """Filter: which nodes can take a pod, and why the others cannot. A pure question; it reserves nothing."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
-from extender.answers import Answer
 from extender.cluster import Cluster
-from extender.observed import Pod
+from extender.objects import Pod
+from extender.placement_cache import PlacementCache
+from extender.verdict import Placement, Verdict
 from vgpu.assignment import Assignment
-from vgpu.placement import Defaults, Refusal
+from vgpu.placement.choose import Refusal
+from vgpu.placement.policies import DefaultPolicies
 from vgpu.reasons import Reason
 from vgpu.share import NodeState
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The answer for every node asked about, by name."""
+class Filter:
+    """Answers from the cluster's state now, with the cluster's default policies."""
 
-    fitting: list[str] = field(default_factory=list)
-    refused: dict[str, Refusal] = field(default_factory=dict)
+    def __init__(self, cluster: Cluster, defaults: DefaultPolicies) -> None:
+        self._cluster = cluster
+        self._defaults = defaults
+        self._cache = PlacementCache()
 
+    def nodes(self, pod: Pod, names: Sequence[str]) -> Verdict:
+        """Return the verdict on every node named; unknown names are refused, never an error."""
+        verdict = Verdict()
+        placement_on = self._placement(pod)
+        for name in names:
+            placement = placement_on(name)
+            if isinstance(placement, Refusal):
+                verdict.refused[name] = placement
+            else:
+                verdict.fitting.append(name)
+        return verdict
 
-def filter_nodes(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: Defaults) -> Verdict:
-    """Judge every node; names that are unknown are refused, never an error."""
-    verdict = Verdict()
-    judgement = _judgement(pod, cluster, defaults)
-    for name in nodes:
-        answer = judgement(name)
-        if isinstance(answer, Refusal):
-            verdict.refused[name] = answer
-        else:
-            verdict.fitting.append(name)
-    return verdict
+    def node(self, pod: Pod, name: str) -> Placement:
+        """Return where a pod is placed on one node, or why it cannot be. A pod that asks for no GPU gets no grants."""
+        return self._placement(pod)(name)
 
+    def _placement(self, pod: Pod) -> Callable[[str], Placement]:
+        """Return the function that places a pod on a node; what is the same for all nodes is decided once, here."""
+        if pod.parsed.problems:
+            return lambda _: Refusal(Reason.INVALID_REQUEST)
+        request = pod.parsed.request
+        if request is None:
+            return lambda _: Assignment({})
+        if not pod.is_admitted(self._cluster.slice_mib):
+            return lambda _: Refusal(Reason.NOT_ADMITTED)
+        placements = self._cache.for_request(request, self._defaults.gpu_policy_for(request.options))
+        devices = request.devices(self._cluster.slice_mib)
 
-def judge(pod: Pod, node: str, cluster: Cluster, defaults: Defaults) -> Answer:
-    """Say where on one node a pod would land, or why it cannot. A pod that wants no GPU lands on nothing."""
-    return _judgement(pod, cluster, defaults)(node)
+        def placement_on(name: str) -> Placement:
+            state = self._cluster.usable_state(name)
+            if not isinstance(state, NodeState):
+                return Refusal(state)
+            placement = placements.on(state)
+            if isinstance(placement, Assignment) and not self._kubelet_has_room(name, state, devices):
+                return Refusal(Reason.KUBELET_OFFERS_LESS)
+            return placement
 
+        return placement_on
 
-def _judgement(pod: Pod, cluster: Cluster, defaults: Defaults) -> Callable[[str], Answer]:
-    """What holds for every node is settled once: a pod that cannot be read is refused by all."""
-    if pod.parsed.problems:
-        return lambda _: Refusal(Reason.INVALID_REQUEST)
-    request = pod.parsed.request
-    if request is None:
-        return lambda _: Assignment({})
-    if not pod.is_admitted(cluster.slice_mib):
-        return lambda _: Refusal(Reason.NOT_ADMITTED)
-    question = cluster.answers.to(request, request.wishes.gpu_policy or defaults.gpu_policy)
-
-    devices = request.devices(cluster.slice_mib)
-
-    def on_node(name: str) -> Answer:
-        standing = cluster.standing(name)
-        if not isinstance(standing, NodeState):
-            return Refusal(standing)
-        answer = question.ask(standing)
-        if isinstance(answer, Assignment) and not cluster.nodes[name].has_room(standing.devices, devices):
-            return Refusal(Reason.KUBELET_OFFERS_LESS)
-        return answer
-
-    return on_node
+    def _kubelet_has_room(self, name: str, state: NodeState, devices: dict[str, int]) -> bool:
+        return self._cluster.objects.nodes[name].has_room(state.devices, devices)

@@ -1,8 +1,9 @@
-"""Who may bind: of several replicas, only the holder of one Lease.
+"""Which replica may bind: only the holder of one Lease.
 
-A new holder waits out what the old one may still have on its way (kube-scheduler's httpTimeout), then lists the pods
-again, and only then binds. A Lease that was given back on a graceful stop, or never held, needs no wait. A holder that
-cannot renew stops binding when the Lease's duration is over by its own clock, counted from before its last renewal.
+A new holder waits for the time in which the old one's Bindings may still be in flight (kube-scheduler's httpTimeout),
+lists the pods again, and only then binds. No wait is needed after a Lease that was released on a graceful stop, or that
+nobody held before. A holder that cannot renew the Lease stops binding when its duration is over by the holder's own
+clock, counted from before the last renewal.
 """
 
 import asyncio
@@ -11,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Final, Protocol
 
-from adapters.kubernetes import lease
-from adapters.kubernetes.client import Client
-from extender.cluster import Cluster
+from extender.leases import Leases
+from vgpu.adapters.kubernetes import lease
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
 LEASE: Final = "vgpu-extender"
@@ -24,10 +25,10 @@ log = logging.getLogger(__name__)
 
 
 class Pods(Protocol):
-    """The pods' watch."""
+    """The watch of the pods."""
 
     async def relist(self) -> None:
-        """List again, and return when the picture has it."""
+        """List again, and return when the cluster's state has the list."""
 
 
 class Leadership:
@@ -36,32 +37,35 @@ class Leadership:
     def __init__(
         self,
         client: Client,
-        cluster: Cluster,
+        leases: Leases,
         pods: Pods,
         *,
         namespace: str,
         identity: str,
-        settle_s: float,
+        handover_s: float,
+        clock: Callable[[], float],
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """`identity` names this replica; `handover_s` is how long a new holder waits for the old one's Bindings."""
         self._client = client
-        self._cluster = cluster
+        self._leases = leases
         self._pods = pods
         self._namespace = namespace
         self._identity = identity
-        self._settle_s = settle_s
+        self._handover_s = handover_s
+        self._clock = clock
         self._now = now
         self._sleep = sleep
         self._held_until = float("-inf")
-        self._settled = False
-        self._settling: asyncio.Task[None] | None = None
+        self._may_bind = False
+        self._handover: asyncio.Task[None] | None = None
 
     def refusal(self) -> str:
-        """Why this replica must not bind now; empty where it may."""
+        """Return why this replica must not bind now; empty where it may."""
         if not self._holds():
             return f"NotLeader: replica {self._identity} does not hold Lease {self._namespace}/{LEASE}"
-        return "" if self._settled else "LeaderSettling: waiting out the last leader's calls"
+        return "" if self._may_bind else "LeaderHandover: waiting for the last leader's Bindings in flight"
 
     async def run(self) -> None:
         """Take the Lease when it is free and renew it, until cancelled. The Leases' watch must be synced before."""
@@ -70,25 +74,25 @@ class Leadership:
             await self._sleep(RENEW_S)
 
     async def resign(self) -> None:
-        """Stop binding and give the Lease back, so that the next holder need not wait.
+        """Stop binding and release the Lease, so that the next holder need not wait.
 
-        To be called when no Binding is on its way.
+        Call it when no Binding is in flight.
         """
         self._held_until = float("-inf")
-        if self._settling is not None:
-            self._settling.cancel()
+        if self._handover is not None:
+            self._handover.cancel()
         try:
             await lease.release(self._client, self._namespace, LEASE, self._identity, self._now())
         except KubernetesError as error:
-            log.warning("the Lease could not be given back: %s", error)
+            log.warning("the Lease could not be released: %s", error)
 
     def _holds(self) -> bool:
-        return self._cluster.clock() < self._held_until
+        return self._clock() < self._held_until
 
     async def _renew(self) -> None:
-        before = self._cluster.clock()
-        watched = self._cluster.leases.get(LEASE)
-        previous = watched[0].holder if watched else ""
+        before = self._clock()
+        watched = self._leases.get(LEASE)
+        previous = watched.holder if watched else ""
         try:
             held = await lease.renew(
                 self._client, self._namespace, LEASE, self._identity, DURATION_S, self._now(),
@@ -105,20 +109,20 @@ class Leadership:
             self._become_leader(previous)
 
     def _is_expired(self, read: lease.Record) -> bool:
-        """Another's Lease is over when the watch has shown the very record just read, unchanged, for its duration."""
-        watched = self._cluster.leases.get(LEASE)
-        if watched is None or watched[0].holder != read.holder:
+        """Return whether the watch has shown the very record just read, unchanged, for its duration."""
+        watched = self._leases.get(LEASE)
+        if watched is None or watched.holder != read.holder:
             return False
-        is_same = bool(watched[0].renewed) and datetime.fromisoformat(watched[0].renewed) == read.renewed
-        return is_same and not self._cluster.is_held(LEASE)
+        is_same = bool(watched.renewed) and datetime.fromisoformat(watched.renewed) == read.renewed
+        return is_same and not self._leases.is_fresh(LEASE)
 
     def _become_leader(self, previous: str) -> None:
         log.info("leading as %s after %s", self._identity, previous or "nobody")
-        self._settled = not previous
-        if not self._settled:
-            self._settling = asyncio.create_task(self._settle())
+        self._may_bind = not previous
+        if previous:
+            self._handover = asyncio.create_task(self._take_over())
 
-    async def _settle(self) -> None:
-        await self._sleep(self._settle_s)
+    async def _take_over(self) -> None:
+        await self._sleep(self._handover_s)
         await self._pods.relist()
-        self._settled = True
+        self._may_bind = True

@@ -1,19 +1,18 @@
-"""Prioritize: exactly one node gets the best score, so that nothing outvotes the packing policy."""
+"""Prioritize: exactly one node gets the best score, so that no other plugin's score outvotes the packing policy."""
 
 from collections.abc import Sequence
 
 from extender.cluster import Cluster
-from extender.observed import Pod
-from vgpu import placement
-from vgpu.placement import Defaults
-from vgpu.policy import Wishes
+from extender.objects import Pod
+from vgpu.placement import rank
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.policy import PodOptions
 from vgpu.share import NodeState
 
 
-def prioritize(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: Defaults) -> dict[str, int]:
-    """Score every node asked about, 0 to 10; a node that cannot be used now scores 0."""
-    standings = {name: cluster.standing(name) for name in nodes}
-    states = [state for state in standings.values() if isinstance(state, NodeState)]
-    wishes = pod.parsed.request.wishes if pod.parsed.request else Wishes()
-    scored = placement.scores(placement.rank(states, wishes, defaults))
-    return {name: scored.get(name, 0) for name in nodes}
+def prioritize(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: DefaultPolicies) -> dict[str, int]:
+    """Return a score from 0 to 10 for every node named; a node that cannot be used now scores 0."""
+    usable = [state for name in nodes if isinstance(state := cluster.usable_state(name), NodeState)]
+    options = pod.parsed.request.options if pod.parsed.request else PodOptions()
+    scores = rank.scores(rank.rank(usable, defaults.node_policy_for(options)))
+    return {name: scores.get(name, 0) for name in nodes}

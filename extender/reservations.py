@@ -1,7 +1,7 @@
-"""What bound pods do not show yet, and what ended pods still seem to hold: the two edges of derived usage.
+"""The two corrections to derived usage: pods that are being bound, and pods that have just ended.
 
-`Reservations` are pods whose Binding is on its way. `GivenBack` is what pods held until just now: kube-scheduler
-asks at once when a pod goes, and a device plugin's report of held slices that is older must not refuse it.
+`Reservations` are pods whose Binding is in flight. `RecentReleases` is what pods held until a moment ago: when a pod
+ends, kube-scheduler asks again at once, and a device plugin's older report of held slices must not refuse the next pod.
 """
 
 from collections import defaultdict, deque
@@ -15,7 +15,7 @@ from vgpu.share import Usage
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A pod being bound, or whose Binding may yet be carried out."""
+    """What a pod will hold on a node when its Binding is carried out."""
 
     uid: str
     node: str
@@ -24,20 +24,20 @@ class Reservation:
 
 
 class Reservations:
-    """Reservations by node and pod UID. A pod may have one on several nodes while an outcome is unknown."""
+    """Reservations by node and pod UID. A pod may have one on several nodes while a Binding's outcome is unknown."""
 
     def __init__(self) -> None:
-        self._on: defaultdict[str, dict[str, Reservation]] = defaultdict(dict)
+        self._by_node: defaultdict[str, dict[str, Reservation]] = defaultdict(dict)
         self._nodes: defaultdict[str, set[str]] = defaultdict(set)
 
-    def take(self, reservation: Reservation) -> None:
-        """Add one, in place of the pod's earlier one on that node."""
-        self._on[reservation.node][reservation.uid] = reservation
+    def put(self, reservation: Reservation) -> None:
+        """Add a reservation; it replaces the pod's earlier one on that node."""
+        self._by_node[reservation.node][reservation.uid] = reservation
         self._nodes[reservation.uid].add(reservation.node)
 
-    def drop(self, uid: str, node: str) -> bool:
-        """Remove one; whether there was one."""
-        if self._on[node].pop(uid, None) is None:
+    def remove(self, uid: str, node: str) -> bool:
+        """Remove a reservation; return whether there was one."""
+        if self._by_node[node].pop(uid, None) is None:
             return False
         self._nodes[uid].discard(node)
         if not self._nodes[uid]:
@@ -46,38 +46,39 @@ class Reservations:
 
     def get(self, uid: str, node: str) -> Reservation | None:
         """Return a pod's reservation on a node."""
-        return self._on[node].get(uid)
+        return self._by_node[node].get(uid)
 
     def on(self, node: str) -> list[Reservation]:
-        """Return all on a node."""
-        return list(self._on[node].values())
+        """Return all reservations on a node."""
+        return list(self._by_node[node].values())
 
     def nodes_of(self, uid: str) -> list[str]:
-        """Return the nodes where a pod has one."""
+        """Return the nodes where a pod has a reservation."""
         return list(self._nodes.get(uid, ()))
 
 
-class GivenBack:
-    """What pods of each node gave back lately, by card."""
+class RecentReleases:
+    """What pods of each node released lately, by card."""
 
     def __init__(self) -> None:
-        self._on: defaultdict[str, deque[tuple[float, dict[str, Usage]]]] = defaultdict(deque)
+        self._by_node: defaultdict[str, deque[tuple[float, dict[str, Usage]]]] = defaultdict(deque)
 
-    def note(self, node: str, until: float, taken: dict[str, Usage]) -> None:
-        """Remember what a pod held, until a moment (monotonic seconds) not before that of the last one noted."""
-        self._on[node].append((until, taken))
+    def add(self, node: str, until: float, released: dict[str, Usage]) -> None:
+        """Remember a release until a time (monotonic seconds) that is not before the last release's."""
+        self._by_node[node].append((until, released))
 
-    def forget(self, node: str, now: float) -> bool:
-        """Forget what is old; whether anything was."""
-        on_node, before = self._on[node], len(self._on[node])
-        while on_node and on_node[0][0] <= now:
-            on_node.popleft()
-        return len(on_node) < before
+    def expire(self, node: str, now: float) -> bool:
+        """Forget the releases whose time has passed; return whether there were any."""
+        releases, before = self._by_node[node], len(self._by_node[node])
+        while releases and releases[0][0] <= now:
+            releases.popleft()
+        return len(releases) < before
 
-    def correct(self, node: str, card: Card) -> Card:
-        """Return the card with its held slices less what was given back since the report could have been made."""
-        back = [taken[card.uuid] for _, taken in self._on[node] if card.uuid in taken]
-        if not back:
+    def adjust(self, node: str, card: Card) -> Card:
+        """Return a card with its reported held slices less those that were released since the report."""
+        released = [usages[card.uuid] for _, usages in self._by_node[node] if card.uuid in usages]
+        if not released:
             return card
-        slices = max(0, card.held_slices - sum(used.slices for used in back))
-        return replace(card, held_slices=slices, held_whole=card.held_whole and not any(used.wholes for used in back))
+        slices = max(0, card.held_slices - sum(usage.slices for usage in released))
+        is_whole = card.held_whole and not any(usage.wholes for usage in released)
+        return replace(card, held_slices=slices, held_whole=is_whole)

@@ -7,12 +7,12 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from adapters.process import Address, Listening
 from vgpu import names
-from vgpu.placement import Defaults
+from vgpu.adapters.settings import Address, Listening
+from vgpu.placement.policies import DefaultPolicies
 from vgpu.policy import PackingPolicy
 
-Policy = Literal["binpack", "spread"]  # of an enum the command line would want the member's name
+Policy = Literal["binpack", "spread"]  # for an enum the command line would take the member's name
 
 
 class Settings(Listening):
@@ -28,31 +28,33 @@ class Settings(Listening):
 
     kubeconfig: Path | None = Field(None, description="credentials for the API server (default: the pod's own)")
     listen: Address = Field(
-        "127.0.0.1:9870", description="IP:PORT of the verbs; anything but loopback needs mutual TLS"
+        "127.0.0.1:9870", description="IP:PORT of the verbs; an address other than loopback needs mutual TLS"
     )
     tls_cert: Path | None = Field(None, description="serving certificate, PEM")
-    tls_key: Path | None = Field(None, description="its key, PEM")
-    client_ca: Path | None = Field(None, description="CA of the clients that may call, PEM")
+    tls_key: Path | None = Field(None, description="private key of the serving certificate, PEM")
+    client_ca: Path | None = Field(None, description="CA that must have signed the clients' certificates, PEM")
     slice_mib: int = Field(256, ge=1, le=65536, description="MiB in a memory slice, one setting for the cluster")
-    node_policy: Policy = Field("binpack", description="which node, for pods that do not say")
-    gpu_policy: Policy = Field("binpack", description="which card, for pods that do not say")
-    namespace: str = Field(names.NAMESPACE, description="where the Leases are")
+    node_policy: Policy = Field("binpack", description="which node is preferred, for pods without a policy")
+    gpu_policy: Policy = Field("binpack", description="which card is preferred, for pods without a policy")
+    namespace: str = Field(names.NAMESPACE, description="namespace of the Leases")
     identity: str = Field("", description="this replica's name in the Lease (default: the host's name)")
     scheduler_http_timeout: float = Field(
-        5.0, gt=0, description="httpTimeout of kube-scheduler's extender, in seconds; a new leader waits it out"
+        5.0,
+        gt=0,
+        description="httpTimeout of the extender in kube-scheduler's configuration, in seconds: a new leader's wait",
     )
     log_level: str = Field("info", description="debug, info, warning or error")
 
     @property
-    def defaults(self) -> Defaults:
-        """The cluster's policies."""
-        return Defaults(PackingPolicy(self.node_policy), PackingPolicy(self.gpu_policy))
+    def defaults(self) -> DefaultPolicies:
+        """The cluster's default policies."""
+        return DefaultPolicies(PackingPolicy(self.node_policy), PackingPolicy(self.gpu_policy))
 
     @model_validator(mode="after")
     def _is_guarded(self) -> Self:
         tls = (self.tls_cert, self.tls_key, self.client_ca)
         if any(tls) and not all(tls):
-            raise ValueError("tls-cert, tls-key and client-ca belong together")
+            raise ValueError("give all of tls-cert, tls-key and client-ca, or none")
         if not any(tls) and not ipaddress.ip_address(self.host).is_loopback:
             raise ValueError(f"listen: {self.host} is not loopback; give tls-cert, tls-key and client-ca")
         return self

@@ -1,121 +1,128 @@
-"""The watches that keep the picture true: pods, nodes, GPUNodes and Leases."""
+"""The watches that keep the cluster's state up to date: pods, Nodes, GPUNodes and Leases."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
-from adapters.kubernetes.client import Client
-from adapters.kubernetes.reflector import Reflector
-from extender import doubts, observed
+from extender import card_owners, objects
 from extender.cluster import Cluster
-from extender.observed import Inventory, KubeNode, Lease, Pod
-from extender.teller import Teller
-from extender.waiting import Waiting
+from extender.event_recorder import EventRecorder
+from extender.objects import GpuNode, KubeNode, Lease, Pod
+from extender.unschedulable import UnschedulablePods
 from vgpu import names
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.reflector import Reflector
+from vgpu.assignment_trust import Distrust
+
+UNTRUSTED: Final = "AssignmentNotTrusted"
 
 
 class PodWatch:
-    """Feeds pods; those that have nothing to do with GPUs arrive as None."""
+    """Takes pods; the reflector passes None for pods that have nothing to do with GPUs."""
 
-    def __init__(self, cluster: Cluster, waiting: Waiting, teller: Teller) -> None:
+    def __init__(self, cluster: Cluster, unschedulable: UnschedulablePods, recorder: EventRecorder) -> None:
         self._cluster = cluster
-        self._waiting = waiting
-        self._teller = teller
+        self._unschedulable = unschedulable
+        self._recorder = recorder
 
     def replace(self, objects: list[Pod | None]) -> None:
         """Take a full list."""
         pods = {pod.uid: pod for pod in objects if pod is not None}
-        for uid in self._cluster.pods.keys() - pods.keys():
+        for uid in self._cluster.objects.pods.keys() - pods.keys():
             self._cluster.delete_pod(uid)
         for pod in pods.values():
             self.upsert(pod)
 
     def upsert(self, obj: Pod | None) -> None:
-        """Take one pod."""
-        if obj is not None:
-            self._cluster.upsert_pod(obj)
-            self._waiting.note(obj)
-            if doubt := doubts.of_assignment(obj):
-                self._teller.tell(obj.reference, doubts.UNTRUSTED, f"nothing is counted for this pod: {doubt}")
+        """Take a pod that is new or changed."""
+        if obj is None:
+            return
+        self._cluster.upsert_pod(obj)
+        self._unschedulable.add(obj)
+        if obj.node and not obj.is_terminal and isinstance(obj.assignment, Distrust):
+            message = f"nothing is counted for this pod: {obj.assignment.detail}"
+            self._recorder.record(obj.reference, UNTRUSTED, message)
 
     def delete(self, obj: Pod | None) -> None:
-        """Forget one pod."""
+        """Take a pod's deletion."""
         if obj is not None:
             self._cluster.delete_pod(obj.uid)
 
 
 class NodeWatch:
-    """Feeds what kubelets would allocate."""
+    """Takes Nodes: what their kubelets would allocate."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self._nodes = cluster.objects.nodes
 
     def replace(self, objects: list[KubeNode]) -> None:
         """Take a full list."""
-        self._cluster.nodes = {node.name: node for node in objects}
+        self._nodes.clear()
+        self._nodes.update({node.name: node for node in objects})
 
     def upsert(self, obj: KubeNode) -> None:
-        """Take one node."""
-        self._cluster.nodes[obj.name] = obj
+        """Take a Node that is new or changed."""
+        self._nodes[obj.name] = obj
 
     def delete(self, obj: KubeNode) -> None:
-        """Forget one node."""
-        self._cluster.nodes.pop(obj.name, None)
+        """Take a Node's deletion."""
+        self._nodes.pop(obj.name, None)
 
 
-class InventoryWatch:
-    """Feeds GPUNodes."""
+class GpuNodeWatch:
+    """Takes GPUNodes."""
 
-    def __init__(self, cluster: Cluster, teller: Teller) -> None:
+    def __init__(self, cluster: Cluster, recorder: EventRecorder) -> None:
         self._cluster = cluster
-        self._teller = teller
+        self._recorder = recorder
 
-    def replace(self, objects: list[Inventory]) -> None:
+    def replace(self, objects: list[GpuNode]) -> None:
         """Take a full list."""
-        self._cluster.delete_inventories(
-            *self._cluster.inventories.keys() - {inventory.node.name for inventory in objects}
+        self._cluster.delete_gpunodes(
+            *self._cluster.objects.gpunodes.keys() - {gpunode.node.name for gpunode in objects}
         )
-        self._take(*objects)
+        self._upsert(*objects)
 
-    def upsert(self, obj: Inventory) -> None:
-        """Take one node's cards."""
-        self._take(obj)
+    def upsert(self, obj: GpuNode) -> None:
+        """Take a GPUNode that is new or changed."""
+        self._upsert(obj)
 
-    def delete(self, obj: Inventory) -> None:
-        """Forget one node's cards."""
-        self._cluster.delete_inventories(obj.node.name)
+    def delete(self, obj: GpuNode) -> None:
+        """Take a GPUNode's deletion."""
+        self._cluster.delete_gpunodes(obj.node.name)
 
-    def _take(self, *objects: Inventory) -> None:
-        self._cluster.upsert_inventories(*objects)
-        for node, displaced in self._cluster.displaced.items():
-            about = self._cluster.inventories[node].reference
-            self._teller.tell(about, doubts.DUPLICATE, doubts.of_cards(displaced))
+    def _upsert(self, *gpunodes: GpuNode) -> None:
+        self._cluster.upsert_gpunodes(*gpunodes)
+        for node, duplicates in self._cluster.owners.duplicates.items():
+            about = self._cluster.objects.gpunodes[node].reference
+            self._recorder.record(about, card_owners.DUPLICATE, card_owners.message(duplicates))
 
 
 class LeaseWatch:
-    """Feeds the Leases of our namespace: every plugin's, and the extender's own."""
+    """Takes the Leases of our namespace: every device plugin's, and the extender's own."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self._leases = cluster.leases
 
     def replace(self, objects: list[Lease]) -> None:
         """Take a full list."""
-        for name in self._cluster.leases.keys() - {lease.name for lease in objects}:
-            self._cluster.leases.pop(name)
+        for name in set(self._leases.names()) - {lease.name for lease in objects}:
+            self._leases.remove(name)
         for lease in objects:
-            self._cluster.see_lease(lease)
+            self._leases.put(lease)
 
     def upsert(self, obj: Lease) -> None:
-        """Take one Lease."""
-        self._cluster.see_lease(obj)
+        """Take a Lease that is new or changed."""
+        self._leases.put(obj)
 
     def delete(self, obj: Lease) -> None:
-        """Forget one Lease."""
-        self._cluster.leases.pop(obj.name, None)
+        """Take a Lease's deletion."""
+        self._leases.remove(obj.name)
 
 
 class Synced(Protocol):
-    """Says whether the picture is whole."""
+    """Says whether the cluster's state is complete."""
 
     @property
     def is_synced(self) -> bool:
@@ -128,7 +135,7 @@ class Watches:
 
     pods: Reflector
     nodes: Reflector
-    inventories: Reflector
+    gpunodes: Reflector
     leases: Reflector
 
     @property
@@ -137,25 +144,38 @@ class Watches:
         return all(each.synced.is_set() for each in self._all())
 
     async def wait(self) -> None:
-        """Return when the picture is whole."""
+        """Return when every watch has had its first list."""
         await asyncio.gather(*(each.synced.wait() for each in self._all()))
 
     async def run(self) -> None:
-        """Keep the picture true until cancelled."""
+        """Watch until cancelled."""
         async with asyncio.TaskGroup() as group:
             for each in self._all():
                 group.create_task(each.run())
 
     def _all(self) -> tuple[Reflector, ...]:
-        return self.pods, self.nodes, self.inventories, self.leases
+        return self.pods, self.nodes, self.gpunodes, self.leases
 
 
-def watches(client: Client, cluster: Cluster, waiting: Waiting, teller: Teller, namespace: str) -> Watches:
-    """Build the reflectors that feed `cluster` and `waiting`, and tell what is odd; our Leases are in `namespace`."""
+def watches(
+    client: Client,
+    cluster: Cluster,
+    unschedulable: UnschedulablePods,
+    recorder: EventRecorder,
+    *,
+    namespace: str,
+    jitter: Callable[[], float],
+) -> Watches:
+    """Build the reflectors that feed `cluster` and `unschedulable`; our Leases are in `namespace`.
+
+    `jitter` returns a random number from 0 to 1.
+    """
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    pods = PodWatch(cluster, unschedulable, recorder)
+    gpunodes = GpuNodeWatch(cluster, recorder)
     return Watches(
-        pods=Reflector(client, "/api/v1/pods", PodWatch(cluster, waiting, teller), decode=observed.pod_or_none),
-        nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), decode=observed.node),
-        inventories=Reflector(client, names.GPUNODES_PATH, InventoryWatch(cluster, teller), decode=observed.inventory),
-        leases=Reflector(client, leases, LeaseWatch(cluster), decode=observed.lease),
+        pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=objects.pod_or_none),
+        nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=objects.node),
+        gpunodes=Reflector(client, names.GPUNODES_PATH, gpunodes, jitter=jitter, decode=objects.gpunode),
+        leases=Reflector(client, leases, LeaseWatch(cluster), jitter=jitter, decode=objects.lease),
     )

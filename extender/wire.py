@@ -1,6 +1,6 @@
 """kube-scheduler's extender protocol, version 1: bytes in, bytes out.
 
-Keys are Go's field names without tags (`PodUID`); any case is accepted on input, as Go's own decoder does. Source:
+Keys are Go's field names without tags (`PodUID`); keys are read in any case, as by Go's decoder. Source:
 https://pkg.go.dev/k8s.io/kube-scheduler/extender/v1
 """
 
@@ -10,18 +10,18 @@ from typing import Any
 
 import msgspec
 
-from extender.filter import Verdict
+from extender.verdict import Verdict
 from vgpu import reasons
 from vgpu.errors import MalformedError
 
 
 class MalformedCall(MalformedError):
-    """A body that is not a call of this protocol; the message names the field."""
+    """A body that is no call of this protocol; the message names the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`ExtenderArgs`: a pod, and the names of the nodes it may go to."""
+    """`ExtenderArgs`: a pod, and the names of the nodes to consider."""
 
     pod: Mapping[str, Any]
     nodes: list[str]
@@ -41,7 +41,7 @@ def call(body: bytes) -> Call:
     """Read the arguments of filter and prioritize.
 
     Raises:
-        MalformedCall: no JSON object, no pod, or no node names: the extender needs `nodeCacheCapable: true`.
+        MalformedCall: no JSON object, no pod, or no node names (the extender needs `nodeCacheCapable: true`).
     """
     fields = _object(body)
     pod, nodes = fields.get("pod"), fields.get("nodenames")
@@ -64,12 +64,12 @@ def bind_args(body: bytes) -> BindArgs:
     for name in ("PodName", "PodNamespace", "PodUID", "Node"):
         value = fields.get(name.lower())
         if not isinstance(value, str) or not value:
-            raise MalformedCall(f"{name}: must be a text that is not empty")
+            raise MalformedCall(f"{name}: must be a non-empty string")
     return BindArgs(fields["podname"], fields["podnamespace"], fields["poduid"], fields["node"])
 
 
 def filter_result(verdict: Verdict) -> bytes:
-    """Write `ExtenderFilterResult`; equal refusals have equal texts, which kube-scheduler counts."""
+    """Write `ExtenderFilterResult`; kube-scheduler counts nodes with equal texts."""
     waiting = {name: reasons.text(why.reason) for name, why in verdict.refused.items() if not why.is_unresolvable}
     lasting = {name: reasons.text(why.reason) for name, why in verdict.refused.items() if why.is_unresolvable}
     return msgspec.json.encode(
@@ -83,12 +83,12 @@ def filter_result(verdict: Verdict) -> bytes:
 
 
 def host_priorities(scores: Mapping[str, int]) -> bytes:
-    """Write `HostPriorityList`: a bare array, whole numbers (a float makes the scheduler drop them all)."""
+    """Write `HostPriorityList`: an array with integer scores (kube-scheduler drops all scores if one is a float)."""
     return msgspec.json.encode([{"Host": host, "Score": score} for host, score in scores.items()])
 
 
 def error(message: str) -> bytes:
-    """Write an `Error` alone: bind's whole answer, where empty means bound."""
+    """Write an `Error` only: the whole answer of bind, where an empty text means bound."""
     return msgspec.json.encode({"Error": message})
 
 

@@ -1,39 +1,36 @@
-"""The limiter: a library in the user's processes that holds GPU memory to a limit, and the ways to load it.
+"""The limiter: a library in the user's processes that enforces limits of GPU memory and time, and the ways to load it.
 
-`limiter.preload(...)` limits the process that calls it, `limiter.launch` prepares limits for others. The library
-itself, in C, lies in `src`; `limiter.build` makes it.
+`limiter.preload(...)` limits the process that calls it, `limiter.environment(...)` a command that is started next. Both
+are entry points of users' programs, so this module reads the clock and the environment. The library itself, in C, is in
+`src`; `limiter.build` compiles it.
 """
 
+import contextlib
 import os
-from importlib import resources
-from pathlib import Path
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
 
-from vgpu.errors import VgpuError
+from limiter import interpose, launch
+from limiter.host import Host
+from limiter.installation import ARBITER, LIBRARY, LimiterError, arbiter_path, library_path
 
-LIBRARY = "libvgpushare.so"
-ARBITER = "vgpu-arbiter"
-
-
-class LimiterError(VgpuError):
-    """The limiter cannot be put in place; the message says what stands in its way and what to do."""
-
-
-def library_path() -> Path:
-    """Return where the shared library lies. Raises LimiterError where it was not built."""
-    return installed(LIBRARY)
-
-
-def arbiter_path() -> Path:
-    """Return where the arbiter's program lies. Raises LimiterError where it was not built."""
-    return installed(ARBITER)
+__all__ = [
+    "ARBITER",
+    "LIBRARY",
+    "Host",
+    "LimiterError",
+    "arbiter_path",
+    "environment",
+    "library_path",
+    "preload",
+    "this_host",
+]
 
 
-def installed(name: str) -> Path:
-    """Return the path of a file that the build put beside this module. Raises LimiterError where it is not there."""
-    path = Path(str(resources.files(__name__).joinpath(name)))
-    if not path.is_file():
-        raise LimiterError(f"{path} is not there: run `python -m limiter.build` in a checkout, or install the wheel")
-    return path
+def this_host() -> Host:
+    """Return the time and randomness of this machine."""
+    return Host(time.monotonic_ns, time.sleep, lambda: secrets.token_hex(4))
 
 
 def preload(
@@ -45,21 +42,40 @@ def preload(
 ) -> None:
     """Limit this process, and the children that it starts from now on.
 
-    Must be called before anything loads CUDA (`import torch` is early enough; its first CUDA call is not).
+    Call it before anything loads CUDA: before `import torch`, or at least before torch's first CUDA call.
 
     Args:
         memory: on each card, `4GiB` or MiB as a plain number; `uuid=4GiB,uuid=2GiB` where they differ; None: no limit.
-        cores: percent of each card's time; None: none is set aside.
+        cores: percent of each card's time; None: no time is set aside.
         policy: `fixed`: never more than `cores`; `burst`: `cores` are guaranteed, idle time may be used; `best-effort`:
             idle time only. None: `fixed` where `cores` are given, else `burst`.
-        memory_policy: where an allocation is within the limit, but the card is full: `refuse` it, or `spill` it into
+        memory_policy: for an allocation within the limit while the card is full: `refuse` it, or `spill` it into
             managed memory.
-        priority: 0 to 100; of two that wait for a card's time, the higher one goes first.
+        priority: 0 to 100; of two programs that wait for a card's time, the one with the higher priority goes first.
 
     Raises:
         LimiterError: CUDA is loaded already, limits are in force already, or there is no NVIDIA driver.
         ValueError: an argument cannot be read.
     """
-    from limiter import doors, launch  # noqa: PLC0415 - both need this module whole
+    interpose.preload(launch.parse(memory, cores, policy, memory_policy, priority), os.environ, this_host())
 
-    doors.preload(launch.parse(memory, cores, policy, memory_policy, priority), os.environ)
+
+@contextlib.contextmanager
+def environment(
+    memory: str | None,
+    cores: int | None,
+    policy: str | None,
+    base_env: Mapping[str, str],
+    *,
+    memory_policy: str = "refuse",
+    priority: int = 0,
+    command: Sequence[str] = (),
+) -> Iterator[dict[str, str]]:
+    """Yield the environment in which a command runs under limits; leave the context when the command has ended.
+
+    The limits are those of `preload`, `base_env` is the environment to add to, and `command` is shown by `vgpu top`.
+    Raises ValueError and LimiterError.
+    """
+    wanted = launch.parse(memory, cores, policy, memory_policy, priority)
+    with launch.environment(wanted, base_env, this_host(), command) as env:
+        yield env

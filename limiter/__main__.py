@@ -1,4 +1,4 @@
-"""`python -m limiter --memory 4GiB -- script.py arguments`: runs a Python script under limits, in this very process."""
+"""`python -m limiter --memory 4GiB -- script.py arguments`: runs a Python script under limits, in this process."""
 
 import argparse
 import runpy
@@ -6,16 +6,21 @@ import sys
 from pathlib import Path
 
 import limiter
+from vgpu.policy import MAX_PRIORITY
 
 
 def main() -> None:
-    """Read the command line, put the limits in force and become the script."""
+    """Read the command line, put the limits in force and run the script."""
     parser = argparse.ArgumentParser(prog="python -m limiter", description=__doc__)
-    parser.add_argument("--memory", help="on each card: 4GiB, or MiB as a number; uuid=4GiB,... where they differ")
+    parser.add_argument(
+        "--memory", help="memory of each card: 4GiB, or MiB as a number; uuid=4GiB,... for cards that differ"
+    )
     parser.add_argument("--cores", type=int, help="percent of each card's time")
-    parser.add_argument("--policy", help="fixed, burst or best-effort; default: fixed where cores are given")
-    parser.add_argument("--priority", type=int, default=0, help="0 to 100: who goes first where several wait")
-    parser.add_argument("--memory-policy", default="refuse", help="on a full card, within the limit: refuse or spill")
+    parser.add_argument("--policy", help="fixed, burst or best-effort; default: fixed with --cores, else burst")
+    parser.add_argument("--priority", type=int, default=0, help=f"0 to {MAX_PRIORITY}: the highest goes first")
+    parser.add_argument(
+        "--memory-policy", default="refuse", help="for allocations within the limit on a full card: refuse or spill"
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="the script is a module's name")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)

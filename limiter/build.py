@@ -1,7 +1,7 @@
-"""Makes the shared library and the arbiter: `python -m limiter.build`, and `check`, `format`.
+"""Compiles the shared library and the arbiter: `python -m limiter.build`, and `check`, `format`.
 
-The compiler is the one in the `ziglang` wheel, because it links for an old glibc and for arm64 from any machine. The
-headers come from NVIDIA's wheels (see `limiter.headers`). None of them is needed to run what is built.
+The compiler is that of the `ziglang` wheel, which links for an old glibc and for arm64 on any machine. The headers come
+from NVIDIA's wheels (see `limiter.headers`). Neither is needed to run what is compiled.
 """
 
 import argparse
@@ -13,11 +13,12 @@ from collections.abc import Collection, Sequence
 from importlib import util
 from pathlib import Path
 
-from limiter import ARBITER, LIBRARY, elf, headers, table
+from limiter import elf, function_list, headers
+from limiter.installation import ARBITER, LIBRARY
 
 GLIBC = (2, 17)
 ARCHITECTURES = ("x86_64", "aarch64")
-DOORS = {"libcuda.so.1": "cuda", "libnvidia-ml.so.1": "nvml"}  # soname: which library
+PROXIES = {"libcuda.so.1": "cuda", "libnvidia-ml.so.1": "nvml"}  # soname: which library
 
 _HERE = Path(__file__).parent
 _SOURCES = _HERE / "src"
@@ -35,59 +36,69 @@ _LIBC_HEADERS = ("x86-linux-gnu", "generic-glibc", "x86-linux-any", "any-linux-a
 _TIDY_CONFIG = _HERE.parent / ".clang-tidy"
 
 
-def door_name(kind: str) -> str:
-    """File name of the door (see `limiter.preload`) that stands in for one of NVIDIA's libraries."""
+def proxy_name(kind: str) -> str:
+    """Return the file name of the proxy (see `limiter.interpose`) for one of NVIDIA's libraries."""
     return f"libvgpushare-{kind}.so"
 
 
-def names_name(kind: str) -> str:
-    """File name of the library that loads a door under both of its names."""
+def proxy_loader_name(kind: str) -> str:
+    """Return the file name of the library that loads a proxy under both of its names."""
     return f"libvgpushare-{kind}-names.so"
 
 
 def outputs(folder: Path = _HERE) -> list[Path]:
-    """Every file that a build makes."""
-    doors = [folder / name(kind) for kind in DOORS.values() for name in (door_name, names_name)]
-    return [folder / LIBRARY, *doors, folder / ARBITER]
+    """Return every file that a build creates."""
+    proxies = [folder / name(kind) for kind in PROXIES.values() for name in (proxy_name, proxy_loader_name)]
+    return [folder / LIBRARY, *proxies, folder / ARBITER]
 
 
 def is_stale(folder: Path = _HERE) -> bool:
-    """Whether a build is missing, or older than what it is made from."""
+    """Whether a file of the build is missing, or older than the sources."""
     made = [path.stat().st_mtime for path in outputs(folder) if path.is_file()]
     newest = max(path.stat().st_mtime for path in (*_c_files(), _EXPORTS, Path(__file__)))
     return len(made) < len(outputs(folder)) or min(made) < newest
 
 
 def flags() -> list[str]:
-    """How every C file is compiled, whatever for."""
+    """Return the flags with which every C file is compiled."""
     return ["-std=gnu11", "-D_GNU_SOURCE", "-fPIC", *_WARNINGS, f"-I{_SOURCES}", "-isystem", str(headers.folder())]
 
 
 def compiler(architecture: str) -> list[str]:
-    """The C compiler's command for an architecture, with our oldest glibc."""
+    """Return the C compiler's command for an architecture and the oldest glibc that is supported."""
     target = f"{architecture}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
     return [sys.executable, "-m", "ziglang", "cc", "-target", target, "-fno-sanitize=undefined"]
 
 
 def build(architecture: str, folder: Path = _HERE) -> None:
-    """Compile the library, its doors and the arbiter into `folder`, and check what came out."""
+    """Compile the library, its proxies and the arbiter into `folder`, and check them."""
     exports = f"-Wl,--version-script={_EXPORTS}"
     options = ["-O2", "-flto", "-g0", "-fvisibility=hidden", "-shared", f"-Wl,-soname,{LIBRARY}", exports, *_LINK]
     libraries = ["-ldl", "-lpthread"]
-    _run([*compiler(architecture), *flags(), *options, *map(str, library_sources()), *libraries, "-o", str(folder / LIBRARY)])
-    for soname, kind in DOORS.items():
-        _build_door(architecture, soname, kind, folder)
+    _run(
+        [
+            *compiler(architecture),
+            *flags(),
+            *options,
+            *map(str, library_sources()),
+            *libraries,
+            "-o",
+            str(folder / LIBRARY),
+        ]
+    )
+    for soname, kind in PROXIES.items():
+        _build_proxy(architecture, soname, kind, folder)
     check_library(folder / LIBRARY)
     _build_arbiter(architecture, folder)
 
 
 def library_sources() -> list[Path]:
-    """What the library is compiled from."""
+    """Return the library's C files."""
     return sorted(_SOURCES.rglob("*.c"))
 
 
 def arbiter_sources() -> list[Path]:
-    """What the arbiter is compiled from."""
+    """Return the arbiter's C files."""
     return [*sorted(_ARBITER_SOURCES.glob("*.c")), *sorted(_SHARED_WITH_ARBITER.glob("*.c"))]
 
 
@@ -97,17 +108,17 @@ def _build_arbiter(architecture: str, folder: Path) -> None:
     _check_needs(folder / ARBITER)
 
 
-def _build_door(architecture: str, soname: str, kind: str, folder: Path) -> None:
-    """Link the libraries without code of `limiter.doors`.
+def _build_proxy(architecture: str, soname: str, kind: str, folder: Path) -> None:
+    """Link the two libraries without code that `limiter.interpose` loads.
 
-    The door has NVIDIA's soname, and behind it our library first and the real one second. The other one needs the door
-    twice, by its soname and by the name without a version, so that it is known by both.
+    The proxy has NVIDIA's soname, and depends on our library first and the real one second. The other library needs
+    the proxy twice, by its soname and by the name without a version, so that the loader knows it by both.
     """
     with tempfile.TemporaryDirectory() as scratch:
         real = _link_empty(architecture, Path(scratch) / f"libvgpu-real-{kind}.so")
-        door = _link_empty(architecture, folder / door_name(kind), soname, [folder / LIBRARY, real])
+        proxy = _link_empty(architecture, folder / proxy_name(kind), soname, [folder / LIBRARY, real])
         bare = _link_empty(architecture, Path(scratch) / soname.removesuffix(".1"))
-        _link_empty(architecture, folder / names_name(kind), None, [door, bare])
+        _link_empty(architecture, folder / proxy_loader_name(kind), None, [proxy, bare])
 
 
 def _link_empty(architecture: str, path: Path, soname: str | None = None, needed: Sequence[Path] = ()) -> Path:
@@ -123,9 +134,9 @@ def _link_empty(architecture: str, path: Path, soname: str | None = None, needed
 
 
 def check_library(library: Path) -> None:
-    """Stop unless the library exports exactly the table, needs only the C library, and none newer than ours."""
+    """Exit unless the library exports exactly the function list, and needs the C library only, in an old version."""
     seen = elf.read(library.read_bytes())
-    if differing := seen.exports ^ (table.hooked() | {"dlsym", "dlvsym"}):
+    if differing := seen.exports ^ (function_list.hooked() | {"dlsym", "dlvsym"}):
         raise SystemExit(f"{library.name}: exports differ from functions.h: {sorted(differing)}")
     _check_needs(library)
 
@@ -139,7 +150,7 @@ def _check_needs(program: Path) -> None:
 
 
 def check_list(listed: Collection[str]) -> None:
-    """Stop unless NVIDIA's headers declare exactly the functions of the list, all versions together."""
+    """Exit unless NVIDIA's headers, of all versions together, declare exactly the functions of the list."""
     wrong, known = [], set[str]()
     for folder in headers.FOLDERS:
         declared = headers.declared(folder, compiler(platform.machine()))
@@ -153,8 +164,8 @@ def check_list(listed: Collection[str]) -> None:
 
 
 def check() -> None:
-    """Everything that reads the C code: the list, format, clang-tidy, both architectures' builds, the ELF checks."""
-    check_list(table.read())
+    """Check the C code: the function list, the format, clang-tidy, builds for both architectures, the ELF files."""
+    check_list(function_list.read())
     _run(["clang-format", "--dry-run", "-Werror", *map(str, _c_files())])
     sources = [str(path) for path in _c_files() if path.suffix == ".c"]
     _run(["clang-tidy", "--quiet", f"--config-file={_TIDY_CONFIG}", *sources, "--", *flags(), *_libc_headers()])
@@ -164,7 +175,7 @@ def check() -> None:
 
 
 def _libc_headers() -> list[str]:
-    """Options that show clang-tidy the headers of the glibc we link for; the machine may have none of its own."""
+    """Return clang-tidy's options for the headers of the supported glibc; the machine may have no headers."""
     zig = util.find_spec("ziglang")
     root = Path(zig.origin).parent if zig and zig.origin else Path()
     folders = [root / "lib" / "libc" / "include" / name for name in _LIBC_HEADERS]
@@ -177,7 +188,7 @@ def _c_files() -> list[Path]:
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run a tool; those of our environment are found beside its Python."""
+    """Run a tool, from the folder of this Python where it is there; exit with its status where it fails."""
     beside = Path(sys.executable).parent / command[0]
     done = subprocess.run([str(beside) if beside.is_file() else command[0], *command[1:]], check=False)
     if done.returncode:
@@ -185,7 +196,7 @@ def _run(command: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Read the command line and do it."""
+    """Run the verb of the command line."""
     parser = argparse.ArgumentParser(prog="python -m limiter.build", description=__doc__)
     parser.add_argument("verb", nargs="?", choices=("build", "check", "format"), default="build")
     parser.add_argument("--target", choices=ARCHITECTURES, default=platform.machine())

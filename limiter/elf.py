@@ -1,4 +1,4 @@
-"""Reads what a shared library exports and needs, for the checks of the build: 64-bit little-endian ELF, with sections.
+"""Reads which symbols a shared library exports and what it depends on: 64-bit little-endian ELF, with sections.
 
 Layouts from the System V ABI and the LSB's chapter on symbol versioning.
 """
@@ -22,7 +22,7 @@ _DT_NEEDED: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What a shared library gives and takes: names exported, libraries needed, glibc versions needed."""
+    """A shared library: names exported, libraries needed, glibc versions needed."""
 
     exports: frozenset[str]
     needed: frozenset[str]
@@ -59,8 +59,8 @@ def read(data: bytes) -> Library:
 def _sections(data: bytes) -> Iterator[_Section]:
     (table,) = struct.unpack_from("<Q", data, 0x28)
     (count,) = struct.unpack_from("<H", data, 0x3C)
-    for place in range(count):
-        _, kind, _, _, offset, size, link, *_ = _SECTION.unpack_from(data, table + place * _SECTION.size)
+    for index in range(count):
+        _, kind, _, _, offset, size, link, *_ = _SECTION.unpack_from(data, table + index * _SECTION.size)
         yield _Section(kind, offset, size, link)
 
 
@@ -72,8 +72,8 @@ def _bytes(data: bytes, section: _Section) -> bytes:
     return data[section.offset : section.offset + section.size]
 
 
-def _string(data: bytes, strings: _Section, place: int) -> str:
-    start = strings.offset + place
+def _string(data: bytes, strings: _Section, index: int) -> str:
+    start = strings.offset + index
     return data[start : data.index(b"\0", start)].decode()
 
 

@@ -1,4 +1,4 @@
-"""NVIDIA's headers, from wheels of this environment: where they lie, and which functions they declare."""
+"""NVIDIA's headers, from wheels of this environment: where they are, and which functions they declare."""
 
 import re
 import subprocess
@@ -26,16 +26,16 @@ _TYPEDEF = re.compile(r"\bPFN_(cu\w+?)_v\d+(?:_ptds|_ptsz)?\b")
 
 
 def folder(name: str = NEWEST) -> Path:
-    """Where a wheel's headers lie. Stops the program where it is not installed."""
+    """Return the folder of a wheel's headers. Exits where the wheel is not installed."""
     spec = util.find_spec("nvidia")
     for root in spec.submodule_search_locations or () if spec else ():
         if (Path(root) / name).is_dir():
             return Path(root) / name
-    raise SystemExit(f"nvidia/{name} is not there: install the wheels nvidia-cuda-runtime and nvidia-nvml-dev")
+    raise SystemExit(f"nvidia/{name} is missing: install the wheels nvidia-cuda-runtime and nvidia-nvml-dev")
 
 
 def declared(name: str, compiler: Sequence[str]) -> set[str]:
-    """Names of all functions that the headers of a folder declare; of those with a typedef only, their base names."""
+    """Return the names of all functions that a folder's headers declare; base names for those with a typedef only."""
     there = [header for header in (*_HEADERS, *_TYPEDEFS) if (folder(name) / header).is_file()]
     found: set[str] = set()
     with tempfile.TemporaryDirectory() as foreign:

@@ -1,4 +1,4 @@
-"""Limits for a program that is about to be started: the files that say them, and the environment that names those."""
+"""Limits for a program that is about to be started: the files that hold them, and the environment that names these."""
 
 import contextlib
 import os
@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from limiter import LimiterError, library_path, ondemand, state
-from limiter.state import Allocation
+from limiter import local_arbiter, local_state
+from limiter.host import Host
+from limiter.installation import LimiterError, library_path
+from limiter.local_state import Allocation
 from vgpu import limits, quantity
-from vgpu.limits import ANY_GPU, MAX_CORES, CardLimit, Limits
-from vgpu.policy import ComputePolicy, MemoryPolicy
+from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.policy import ComputePolicy, MemoryPolicy, default_compute_policy
 
 LIMITS_ENV: Final = "VGPU_LIMITS_FILE"
 REGION_ENV: Final = "VGPU_REGION_FILE"
@@ -27,56 +29,43 @@ def parse(
     memory_policy: str = MemoryPolicy.REFUSE,
     priority: int = 0,
 ) -> Limits:
-    """Read limits as people write them (`limiter.preload` says how). Raises ValueError."""
-    chosen = ComputePolicy(policy) if policy else default_policy(cores)
+    """Read limits as people write them (`limiter.preload` documents the form). Raises ValueError."""
+    chosen = ComputePolicy(policy) if policy else default_compute_policy(cores)
     percent = _no_cores(chosen) if cores is None else cores
     cards = tuple(_card(entry.strip(), percent) for entry in (memory or "").split(",") if memory)
     parsed = Limits(cards or (CardLimit(ANY_GPU, None, percent),), chosen, priority, MemoryPolicy(memory_policy))
-    limits.encode(parsed)  # refuses what is out of range
+    limits.encode(parsed)  # raises ValueError for what is out of range
     return parsed
-
-
-def default_policy(cores: int | None) -> ComputePolicy:
-    """What is meant where nobody says: a share is a limit; who asks for none takes what is idle."""
-    return ComputePolicy.FIXED if cores else ComputePolicy.BURST
 
 
 @contextlib.contextmanager
 def environment(
-    memory: str | None,
-    cores: int | None,
-    policy: str | None,
-    base_env: Mapping[str, str],
-    *,
-    memory_policy: str = MemoryPolicy.REFUSE,
-    priority: int = 0,
-    command: Sequence[str] = (),
+    wanted: Limits, base_env: Mapping[str, str], host: Host, command: Sequence[str] = ()
 ) -> Iterator[dict[str, str]]:
     """Yield the environment in which a command runs under limits; all its processes share one account.
 
-    The files behind it are removed on leaving: leave when the command has ended. Raises ValueError and LimiterError.
+    The files are removed on exit from the context: leave it when the command has ended. Raises LimiterError.
     """
-    wanted = parse(memory, cores, policy, memory_policy, priority)
     refuse_limited(base_env)
-    allocation = allocate(wanted, base_env, command)
-    os.set_inheritable(allocation.owner, True)  # where we are killed the command keeps its limits
+    allocation = allocate(wanted, base_env, command, host)
+    os.set_inheritable(allocation.owner, True)  # the command keeps its limits where this process is killed
     try:
         yield {**base_env, **variables(allocation.folder, base_env)}
     finally:
         allocation.remove()
 
 
-def allocate(wanted: Limits, env: Mapping[str, str], command: Sequence[str]) -> Allocation:
-    """Make the files of a program that is started with `env`, and see to an arbiter. Raises LimiterError."""
-    home = state.place(env)
-    state.ensure(home)
-    allocation = state.add(home, wanted, command)
-    ondemand.await_socket(allocation.folder)
+def allocate(wanted: Limits, env: Mapping[str, str], command: Sequence[str], host: Host) -> Allocation:
+    """Create the files of a program that is started with `env`, and have an arbiter serve it. Raises LimiterError."""
+    home = local_state.state_directory(env)
+    local_state.ensure(home)
+    allocation = local_state.add(home, wanted, command, host)
+    local_arbiter.await_socket(allocation.folder, host)
     return allocation
 
 
 def refuse_limited(env: Mapping[str, str]) -> None:
-    """Raise LimiterError where limits are in force already: new ones could only loosen them, or would be ignored."""
+    """Raise LimiterError where limits are in force already: new limits could only loosen them, or would be ignored."""
     if CONTAINER_LIMITS.exists():
         raise LimiterError(f"this container is limited already, by {CONTAINER_LIMITS}")
     if LIMITS_ENV in env:
@@ -84,14 +73,14 @@ def refuse_limited(env: Mapping[str, str]) -> None:
 
 
 def write_files(wanted: Limits) -> Path:
-    """Make a private directory with an allocation's files, for the caller to remove; no arbiter looks at it."""
-    folder = Path(tempfile.mkdtemp(prefix="vgpu-", dir=state.shared_memory()))
-    state.fill(folder, wanted)
+    """Create a private directory with an allocation's files, for the caller to remove; no arbiter serves it."""
+    folder = Path(tempfile.mkdtemp(prefix="vgpu-", dir=local_state.shared_memory()))
+    local_state.write_allocation(folder, wanted)
     return folder
 
 
 def variables(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """Return what to set so that a program started with `env` loads the limiter and finds the files of `folder`."""
+    """Return what to add to `env`, so that a program loads the limiter and finds the files of `folder`."""
     library = str(library_path())
     if set(library) & {" ", ":"}:
         raise LimiterError(f"the loader takes no spaces and colons in the path of a preloaded library: {library}")
@@ -99,13 +88,13 @@ def variables(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     return {
         LIMITS_ENV: str(folder / "limits"),
         REGION_ENV: str(folder / "region"),
-        ARBITER_ENV: str(state.socket_of(folder)),
+        ARBITER_ENV: str(local_state.socket_of(folder)),
         PRELOAD_ENV: f"{before}:{library}" if before else library,
     }
 
 
 def _no_cores(policy: ComputePolicy) -> int:
-    return MAX_CORES if policy is ComputePolicy.FIXED else 0
+    return quantity.FULL_CORES if policy is ComputePolicy.FIXED else 0
 
 
 def _card(entry: str, cores: int) -> CardLimit:

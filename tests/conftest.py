@@ -18,6 +18,6 @@ for number, usual in _INHERITED.items():
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
-# A state directory of the suite's own (limiter/state.py): in the user's there may be programs of his.
+# A state directory of the suite's own (limiter/local_state.py): in the user's there may be programs of his.
 os.environ["VGPU_STATE_DIR"] = tempfile.mkdtemp(prefix="vgpu-")
 atexit.register(shutil.rmtree, os.environ["VGPU_STATE_DIR"], ignore_errors=True)

@@ -1,11 +1,11 @@
-"""Foreign resource names, translated into ours.
+"""Translates the resource names of gpushare, HAMi and Volcano into vgpushare's, so that users keep their manifests.
 
-Users of gpushare, HAMi and Volcano keep their manifests. Theirs are amounts per card, ours are the container's totals,
-so amounts are multiplied by the count of cards. What each name means:
+Their amounts are per card, vgpushare's are the container's totals, so amounts are multiplied by the number of cards.
+What each name means:
 
 - gpushare: https://github.com/AliyunContainerService/gpushare-scheduler-extender (whole GiB unless set up for MiB)
 - HAMi: https://github.com/Project-HAMi/HAMi, `docs/config.md` (MiB and percent; without memory, all of each card's)
-- Volcano: https://github.com/volcano-sh/volcano, vGPU user guide (the same, and a count alone is whole cards)
+- Volcano: https://github.com/volcano-sh/volcano, vGPU user guide (MiB and percent; a count alone means whole cards)
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,22 +14,23 @@ from typing import Final
 
 from vgpu import names, quantity
 from vgpu.problem import Problem
-from vgpu.request import FULL_CORES, MAX_GPUS
+from vgpu.quantity import FULL_CORES, WHOLE_PERCENT
+from vgpu.request import MAX_GPUS
 
 GIB_IN_MIB: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One project's resource names; empty where it has no such name.
+    """One project's resource names; a name is empty where the project has none for that amount.
 
     Attributes:
         memory: memory on each card.
         percentage: percent of each card's memory.
-        cores: percent of each card's time; 0 asks for none.
-        count: how many cards.
-        count_alone: whether the count by itself is this family's, and asks for whole cards.
-        scheduler: the scheduler that its manifests name.
+        cores: percent of each card's time; 0 asks for no time.
+        count: number of cards.
+        count_alone: whether the count without another of the names belongs to this family, and asks for whole cards.
+        scheduler: the scheduler that the project's manifests name.
     """
 
     memory: str
@@ -39,14 +40,14 @@ class Family:
     count_alone: bool = False
     scheduler: str = ""
 
-    def marks(self) -> frozenset[str]:
-        """Return the names that show that a container speaks this family's language."""
+    def marker_names(self) -> frozenset[str]:
+        """Return the names that show that a container uses this family's names."""
         own = {self.memory, self.percentage, self.cores} | ({self.count} if self.count_alone else set())
         return frozenset(own - {""})
 
     def all_names(self) -> frozenset[str]:
-        """Return every name of this family, the count too."""
-        return self.marks() | ({self.count} - {""})
+        """Return every name of this family, including the count."""
+        return self.marker_names() | ({self.count} - {""})
 
 
 GPUSHARE: Final = Family(memory="aliyun.com/gpu-mem")
@@ -66,18 +67,18 @@ VOLCANO: Final = Family(
     scheduler="volcano",
 )
 FAMILIES: Final = (GPUSHARE, HAMI, VOLCANO)
-MARKS: Final = frozenset().union(*(family.marks() for family in FAMILIES))
+MARKER_NAMES: Final = frozenset().union(*(family.marker_names() for family in FAMILIES))
 SCHEDULERS: Final = frozenset(family.scheduler for family in FAMILIES) - {""}
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What a container's foreign names mean.
+    """A container's foreign names, translated.
 
     Attributes:
-        ours: amounts by our names; empty where there is nothing to translate.
-        removed: the foreign names that they replace.
-        problems: what could not be translated; then the others mean nothing.
+        ours: amounts by vgpushare's names; empty where there is nothing to translate.
+        removed: the foreign names to remove.
+        problems: what could not be translated; where there are any, `ours` and `removed` are empty.
     """
 
     ours: Mapping[str, str] = field(default_factory=dict)
@@ -85,36 +86,39 @@ class Translation:
     problems: tuple[Problem, ...] = ()
 
 
-NOTHING: Final = Translation()
+NOT_TRANSLATED: Final = Translation()
 
 
 def translate(path: str, asked: Mapping[str, str], gpushare_unit_mib: int = GIB_IN_MIB) -> Translation:
-    """Translate one container's amounts; `path` is where they stand, `gpushare_unit_mib` the MiB of gpushare's unit."""
-    spoken = [family for family in FAMILIES if family.marks() & asked.keys()]
-    if not spoken:
-        return NOTHING
-    mixed = _mixed(path, asked, spoken)
+    """Translate one container's amounts.
+
+    `path` is the field path of the amounts, `gpushare_unit_mib` the MiB of one `aliyun.com/gpu-mem`.
+    """
+    families = [family for family in FAMILIES if family.marker_names() & asked.keys()]
+    if not families:
+        return NOT_TRANSLATED
+    mixed = _mixed(path, asked, families)
     if mixed:
         return Translation(problems=mixed)
-    family = spoken[0]
+    family = families[0]
     reader = _Reader(path, asked, family, gpushare_unit_mib if family is GPUSHARE else 1)
     ours = reader.ours()
     removed = family.all_names() & asked.keys()
     return Translation(problems=tuple(reader.problems)) if reader.problems else Translation(ours, removed)
 
 
-def _mixed(path: str, asked: Mapping[str, str], spoken: Iterable[Family]) -> tuple[Problem, ...]:
-    """Two languages in one container have no common meaning."""
-    first, *others = spoken
-    other_names = {name for family in others for name in family.marks()} | set(names.USER_RESOURCES)
+def _mixed(path: str, asked: Mapping[str, str], families: Iterable[Family]) -> tuple[Problem, ...]:
+    """Return a problem for each name of a second family: names of two families in one container are ambiguous."""
+    first, *others = families
+    other_names = {name for family in others for name in family.marker_names()} | set(names.USER_RESOURCES)
     return tuple(
-        Problem(f"{path}[{name}]", asked[name], f"cannot stand beside {min(first.marks() & asked.keys())}")
+        Problem(f"{path}[{name}]", asked[name], f"cannot be combined with {min(first.marker_names() & asked.keys())}")
         for name in sorted(other_names & asked.keys())
     )
 
 
 class _Reader:
-    """Reads one container's amounts in one family's names and collects what is wrong with them."""
+    """Reads one container's amounts by one family's names and collects the problems."""
 
     def __init__(self, path: str, asked: Mapping[str, str], family: Family, unit_mib: int) -> None:
         self._path = path
@@ -126,20 +130,20 @@ class _Reader:
     def ours(self) -> dict[str, str]:
         count = self._number(self._family.count, 1, MAX_GPUS)
         memory = self._number(self._family.memory, 1, quantity.MAX_MIB // self._unit_mib)
-        percentage = self._number(self._family.percentage, 1, FULL_CORES)
+        percentage = self._number(self._family.percentage, 1, WHOLE_PERCENT)
         cores = self._number(self._family.cores, 0, FULL_CORES)
         cards = count or 1
         amounts = {
             names.GPU: count,
             names.GPU_MEM: memory and memory * self._unit_mib * cards,
-            names.GPU_MEM_PERCENTAGE: percentage or self._rest_of_memory(memory),
+            names.GPU_MEM_PERCENTAGE: percentage or self._all_memory(memory),
             names.GPU_CORES: cores and cores * cards,
         }
         return {name: str(amount) for name, amount in amounts.items() if amount}
 
-    def _rest_of_memory(self, memory: int | None) -> int | None:
-        """Cores without memory mean all of each card's memory in these languages, and still a share."""
-        return FULL_CORES if memory is None and self._family.cores in self._asked else None
+    def _all_memory(self, memory: int | None) -> int | None:
+        """Return 100 percent where cores stand without memory: in these families that is a share of all memory."""
+        return WHOLE_PERCENT if memory is None and self._family.cores in self._asked else None
 
     def _number(self, name: str, low: int, high: int) -> int | None:
         text = self._asked.get(name)

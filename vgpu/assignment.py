@@ -1,21 +1,20 @@
-"""The decision, as it stands on the pod: which container has which share of which card.
+"""The assignment: which container has which share of which card, as the annotation on the pod says.
 
     vgpu.io/assignment: {"v":1,"containers":{"main":[{"gpu":"GPU-...","mem":8192,"cores":30}]}}
 
-`mem` is MiB on that card, `cores` percent of its time (absent: none asked), `whole` true where the card is held whole.
-Unknown keys are refused: a newer writer raises `v`.
+`mem` is MiB on that card, `cores` percent of the card's time (absent: no time was asked for), `whole` is true where the
+card is held whole. Unknown keys are refused: a format with other keys has a higher `v`.
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from vgpu import quantity, share
+from vgpu import quantity
 from vgpu.errors import MalformedAssignment
-from vgpu.request import ContainerKind, ContainerRequest, PodRequest
-from vgpu.share import NOTHING, Usage
+from vgpu.quantity import FULL_CORES
+from vgpu.request import ContainerRequest, PodRequest
 
 VERSION: Final = 1
 MAX_BYTES: Final = 1 << 18  # Kubernetes' own limit for all annotations of an object
@@ -24,13 +23,13 @@ _KEYS: Final = {"gpu", "mem", "cores", "whole"}
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One card's part of what a container was given.
+    """What a container was granted on one card.
 
     Attributes:
         gpu: the card's UUID.
-        memory_mib: MiB on it; all of the card's where `whole`.
-        cores: percent of its time; None where none was asked.
-        whole: nobody else may be on it.
+        memory_mib: MiB on the card; all of the card's memory where `whole`.
+        cores: percent of the card's time; None where none was asked for.
+        whole: no other container may use the card.
     """
 
     gpu: str
@@ -41,16 +40,16 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What each GPU container of a pod was given, by container name."""
+    """What each GPU container of a pod was granted, by container name."""
 
     containers: Mapping[str, tuple[Grant, ...]]
 
     def gpus(self) -> frozenset[str]:
-        """UUIDs of all cards in it."""
+        """Return the UUIDs of all cards in the assignment."""
         return frozenset(grant.gpu for grants in self.containers.values() for grant in grants)
 
     def answers(self, request: PodRequest) -> bool:
-        """Whether it grants exactly what the pod asks for: an assignment is trusted for that only."""
+        """Whether the assignment grants exactly what the pod asks for."""
         asked = {container.name: container for container in request.containers}
         return asked.keys() == self.containers.keys() and all(
             _grants_answer(self.containers[name], container) for name, container in asked.items()
@@ -67,7 +66,7 @@ def decode(text: str) -> Assignment:
     """Read the annotation's value.
 
     Raises:
-        MalformedAssignment: it is not exactly what `encode` could have written; users may have.
+        MalformedAssignment: it is not what `encode` writes; users can write annotations.
     """
     if len(text) > MAX_BYTES:
         raise MalformedAssignment("longer than annotations may be")
@@ -82,55 +81,6 @@ def decode(text: str) -> Assignment:
     if not isinstance(value["containers"], dict):
         raise MalformedAssignment("containers must be an object")
     return Assignment({name: _grants(name, grants) for name, grants in value["containers"].items()})
-
-
-def usage(
-    assignment: Assignment, request: PodRequest, slice_mib: int, card_slices: Mapping[str, int]
-) -> dict[str, Usage]:
-    """What the pod takes of each card: the larger of each init container's phase and the app containers' phase.
-
-    Sidecars run in every phase. `card_slices` gives the slices of each card, for those held whole.
-    """
-    phases: list[dict[str, Usage]] = []
-    lasting: dict[str, Usage] = defaultdict(lambda: NOTHING)
-    final: dict[str, Usage] = defaultdict(lambda: NOTHING)
-    for container in request.containers:
-        taken = {
-            grant.gpu: _grant_usage(grant, request, container, slice_mib, card_slices)
-            for grant in assignment.containers.get(container.name, ())
-        }
-        match container.kind:
-            case ContainerKind.INIT:
-                phases.append(taken)
-            case ContainerKind.SIDECAR:
-                _add(lasting, taken)
-            case ContainerKind.APP:
-                _add(final, taken)
-    cards = {card for phase in (*phases, final, lasting) for card in phase}
-    return {
-        card: lasting[card] + _largest(phase.get(card, NOTHING) for phase in (*phases, final)) for card in sorted(cards)
-    }
-
-
-def _largest(usages: Any) -> Usage:
-    largest = NOTHING
-    for each in usages:
-        largest |= each
-    return largest
-
-
-def _add(total: dict[str, Usage], more: Mapping[str, Usage]) -> None:
-    for card, taken in more.items():
-        total[card] += taken
-
-
-def _grant_usage(
-    grant: Grant, request: PodRequest, container: ContainerRequest, slice_mib: int, card_slices: Mapping[str, int]
-) -> Usage:
-    if grant.whole:
-        return Usage(card_slices.get(grant.gpu, 0), grant.memory_mib, share.FULL_CORES, wholes=1)
-    slices = request.slices(container, slice_mib)
-    return Usage(slices, grant.memory_mib, request.counted_cores(container), shares=1)
 
 
 def _grants_answer(grants: tuple[Grant, ...], container: ContainerRequest) -> bool:
@@ -163,7 +113,7 @@ def _grant(path: str, value: object) -> Grant:
     if value.get("whole", False) not in (True, False) or not isinstance(value.get("whole", False), bool):
         raise MalformedAssignment(f"{path}.whole must be true or false")
     memory = _integer(f"{path}.mem", value.get("mem"), quantity.MAX_MIB)
-    cores = _integer(f"{path}.cores", value["cores"], share.FULL_CORES) if "cores" in value else None
+    cores = _integer(f"{path}.cores", value["cores"], FULL_CORES) if "cores" in value else None
     return Grant(value["gpu"], memory, cores, value.get("whole", False))
 
 

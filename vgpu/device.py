@@ -1,15 +1,15 @@
-"""Cards and nodes as the inventory knows them, before anybody uses them."""
+"""Cards and nodes as their device plugins report them, without what is taken of them."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 
 class CardMode(StrEnum):
-    """What an admin lets a card be used for (`GPUNode.spec`)."""
+    """How an admin lets a card be used (`GPUNode.spec`)."""
 
     SHARED = "shared"
     EXCLUSIVE = "exclusive"  # whole cards only
-    MPS = "mps"  # refused until it is built
+    MPS = "mps"  # not implemented: refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +18,16 @@ class Card:
 
     Attributes:
         uuid: NVML's UUID, `GPU-...`; the card's identity everywhere.
-        index: NVML's index, for people only.
+        index: NVML's index, shown to people.
         model: NVML's product name.
-        memory_mib: NVML's total less what the driver reserves.
-        healthy: whether the device plugin would hand it out; `reason` says why not.
+        memory_mib: NVML's total without what the driver reserves.
+        healthy: whether the device plugin hands the card out; `reason` says why not.
         numa_node: -1 where unknown.
         nvlink_peers: UUIDs of the cards of this node that a direct NVLink reaches.
-        cordoned: an admin wants no new tenants.
-        mode: what an admin lets it be used for.
-        held_slices: slices that the kubelet says are held, whatever the annotations say.
-        held_whole: the kubelet says that the card is held as a whole.
+        cordoned: an admin wants no new containers on the card.
+        mode: how an admin lets the card be used.
+        held_slices: slices that the kubelet reports as held, whatever the annotations say.
+        held_whole: whether the kubelet reports the card as held whole.
     """
 
     uuid: str
@@ -44,18 +44,22 @@ class Card:
     held_whole: bool = False
 
     def slices(self, slice_mib: int) -> int:
-        """Slices the card is cut into; the last, partial one counts as one."""
+        """Return the number of slices of the card; the last, partial slice counts as one."""
         return -(-self.memory_mib // slice_mib)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node's cards, and the slice size that its device plugin cuts them by."""
+    """A node's cards, and the slice size of its device plugin."""
 
     name: str
     slice_mib: int
     cards: tuple[Card, ...] = field(default=())
     plugin_version: str = ""
+
+    def card_slices(self) -> dict[str, int]:
+        """Return how many slices each card is cut into, by UUID."""
+        return {card.uuid: card.slices(self.slice_mib) for card in self.cards}
 
     def card(self, uuid: str) -> Card | None:
         """Return the card with this UUID, or None."""

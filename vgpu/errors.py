@@ -1,11 +1,11 @@
-"""The one tree of exceptions: broken contracts and failed outside systems, never expected outcomes.
+"""The tree of exceptions: broken contracts and failed external systems, never expected outcomes.
 
 VgpuError
-|- MalformedError       bytes of ours that cannot be read
+|- MalformedError       data in one of our formats that cannot be read
 |  |- MalformedAssignment
 |  |- MalformedLimits
 |  `- MalformedRegion
-`- OutsideError         a system beside us failed
+`- OutsideError         an external system failed
    |- KubernetesError
    |- NvmlError
    `- KubeletError
@@ -13,11 +13,11 @@ VgpuError
 
 
 class VgpuError(Exception):
-    """Base of all of ours."""
+    """Base of all exceptions of vgpushare."""
 
 
 class MalformedError(VgpuError):
-    """Bytes in one of our formats that do not follow it; the message says where."""
+    """Data that does not follow its format; the message says where."""
 
 
 class MalformedAssignment(MalformedError):
@@ -33,13 +33,13 @@ class MalformedRegion(MalformedError):
 
 
 class OutsideError(VgpuError):
-    """A system beside us failed; retrying may help."""
+    """An external system failed; retrying may help."""
 
 
 class KubernetesError(OutsideError):
-    """The API server refused or could not be reached.
+    """The API server refused a request or could not be reached.
 
-    `status` is the HTTP status, or 0 when no answer came: then the call may have been carried out all the same.
+    `status` is the HTTP status, or 0 where no answer came: then the request may have been carried out.
     """
 
     def __init__(self, status: int, reason: str, message: str) -> None:
@@ -50,12 +50,12 @@ class KubernetesError(OutsideError):
 
     @property
     def is_definite(self) -> bool:
-        """Whether the server surely did not carry the call out."""
+        """Whether the API server certainly did not carry out the request."""
         return 400 <= self.status < 500 and self.status not in (408, 429)  # noqa: PLR2004 - HTTP's classes
 
 
 class NvmlError(OutsideError):
-    """NVML failed; `code` is its nvmlReturn_t."""
+    """A call of NVML failed; `code` is its nvmlReturn_t."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -63,4 +63,4 @@ class NvmlError(OutsideError):
 
 
 class KubeletError(OutsideError):
-    """The kubelet's socket refused or did not answer."""
+    """The kubelet refused a call or did not answer."""

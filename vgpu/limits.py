@@ -1,11 +1,11 @@
 """The limits file: what a container may use, written on the host and read by the limiter inside.
 
-    64 bytes    header: magic, version, size of a slot, which slot is in force
+    64 bytes    header: magic, version, size of a slot, index of the slot in force
     1600 bytes  slot 0: crc32, count of cards, sequence number, policies, priority; 32 entries of 48 bytes
     1600 bytes  slot 1
 
-A rewrite fills the slot that is not in force and then flips the index, so a writer that dies leaves the old limits
-whole. Little-endian; mirrored by `limiter/src/limits.h`.
+A rewrite fills the slot that is not in force and then flips the index, so that a writer that dies leaves the old limits
+intact. Little-endian; mirrored by `limiter/src/common/limits.h`.
 """
 
 import re
@@ -16,11 +16,11 @@ from typing import Final
 
 from vgpu.errors import MalformedLimits
 from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
+from vgpu.quantity import FULL_CORES
 
 VERSION: Final = 1
 MAX_CARDS: Final = 32
-MAX_CORES: Final = 100
-ANY_GPU: Final = "*"  # every card that has no entry of its own
+ANY_GPU: Final = "*"  # every card without an entry
 
 _MAGIC: Final = b"VGPULIMS"
 _HEADER: Final = struct.Struct("<8sIII44x")
@@ -32,7 +32,7 @@ _SLOT_SIZE: Final = _SLOT.size + MAX_CARDS * _CARD.size
 _UNLIMITED: Final = 2**64 - 1
 SIZE: Final = _HEADER.size + 2 * _SLOT_SIZE
 
-_POLICIES: Final = tuple(ComputePolicy)  # the file holds the place in this order
+_POLICIES: Final = tuple(ComputePolicy)  # the file holds the index in this order
 _MEMORY_POLICIES: Final = tuple(MemoryPolicy)
 _UUID = re.compile(r"GPU-([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
 _NOBODY: Final = bytes(16)
@@ -43,19 +43,19 @@ class CardLimit:
     """What a container may use of one card.
 
     Attributes:
-        gpu: NVML's UUID, `GPU-...`, or `ANY_GPU`. A card without an entry may not be used at all.
-        memory_bytes: at most this much; None for no limit; 0 refuses every allocation.
-        cores: percent of the card's time, 0 to 100; what it means is the compute policy's matter.
+        gpu: NVML's UUID, `GPU-...`, or `ANY_GPU`. A card without an entry may not be used.
+        memory_bytes: the most that may be allocated; None for no limit; 0 refuses every allocation.
+        cores: percent of the card's time, 0 to 100; the compute policy says how it is enforced.
     """
 
     gpu: str
     memory_bytes: int | None
-    cores: int = MAX_CORES
+    cores: int = FULL_CORES
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Everything that a limits file says."""
+    """The content of a limits file."""
 
     cards: tuple[CardLimit, ...]
     compute_policy: ComputePolicy = ComputePolicy.FIXED
@@ -64,29 +64,29 @@ class Limits:
 
 
 def encode(limits: Limits) -> bytes:
-    """Make a new limits file. Raises ValueError where the limits do not fit the format."""
+    """Return the bytes of a new limits file. Raises ValueError where the limits do not fit the format."""
     header = _HEADER.pack(_MAGIC, VERSION, _SLOT_SIZE, 0)
     return header + _encode_slot(limits, 1) + bytes(_SLOT_SIZE)
 
 
 def decode(data: bytes) -> Limits:
-    """Read the limits in force: the slot of the index, or the other one where that is torn.
+    """Read the limits in force: the slot of the index, or the other slot where the first one's checksum is wrong.
 
-    Raises MalformedLimits and nothing else, whatever the bytes.
+    Raises MalformedLimits and no other exception.
     """
     return _read_slot(data, _good_slot(data))
 
 
 def sequence(data: bytes) -> int:
-    """Return the sequence number of the limits in force; it grows by one with each rewrite."""
+    """Return the sequence number of the limits in force, which each rewrite raises by one."""
     number: int = _SLOT.unpack_from(data, _offset(_good_slot(data)))[2]
     return number
 
 
 def rewrite(data: bytes, limits: Limits) -> list[tuple[int, bytes]]:
-    """Plan the writes, each (offset, bytes), that put new limits in force in a file whose bytes are `data`.
+    """Return the writes, each (offset, bytes), that put new limits in force in a file whose bytes are `data`.
 
-    They must be carried out in place and in order. Raises MalformedLimits where `data` is no limits file.
+    Carry them out in place and in this order. Raises MalformedLimits where `data` is no limits file.
     """
     active = _good_slot(data)
     slot = _encode_slot(limits, sequence(data) + 1)
@@ -129,7 +129,7 @@ def _encode_slot(limits: Limits, number: int) -> bytes:
 
 def _encode_card(card: CardLimit) -> bytes:
     memory = _UNLIMITED if card.memory_bytes is None else card.memory_bytes
-    if not 0 <= card.cores <= MAX_CORES or not 0 <= memory <= _UNLIMITED:
+    if not 0 <= card.cores <= FULL_CORES or not 0 <= memory <= _UNLIMITED:
         raise ValueError(f"out of range: {card}")
     return _CARD.pack(uuid_bytes(card.gpu), memory, card.cores)
 
@@ -156,6 +156,6 @@ def _read_slot(data: bytes, slot: int) -> Limits:
     if count > MAX_CARDS or policy >= len(_POLICIES) or memory >= len(_MEMORY_POLICIES):
         raise MalformedLimits(f"{count} cards, policies {policy} and {memory}")
     first = _offset(slot) + _SLOT.size
-    entries = (_CARD.unpack_from(data, first + place * _CARD.size) for place in range(count))
+    entries = (_CARD.unpack_from(data, first + index * _CARD.size) for index in range(count))
     cards = tuple(CardLimit(uuid_text(u), None if m == _UNLIMITED else m, cores) for u, m, cores in entries)
     return Limits(cards, _POLICIES[policy], priority, _MEMORY_POLICIES[memory])

@@ -1,6 +1,6 @@
-"""Every name that crosses a border: resources, annotations, labels, environment, paths.
+"""Every name that other programs use too: resources, annotations, environment variables, API paths.
 
-One domain stands behind all of them. To install under another one, change `DOMAIN` here and in `manifests/`.
+All of them contain one domain. To install under another domain, change `DOMAIN` here and in `manifests/`.
 """
 
 from typing import Final
@@ -8,13 +8,13 @@ from typing import Final
 DOMAIN: Final = "vgpu.io"
 
 GPU_MEM: Final = f"{DOMAIN}/gpu-mem"  # MiB, the container's total over its GPUs
-GPU_MEM_PERCENTAGE: Final = f"{DOMAIN}/gpu-mem-percentage"  # percent of each card
+GPU_MEM_PERCENTAGE: Final = f"{DOMAIN}/gpu-mem-percentage"  # percent of each card's memory
 GPU_CORES: Final = f"{DOMAIN}/gpu-cores"  # percent of one GPU's time, the container's total
-GPU: Final = f"{DOMAIN}/gpu"  # how many GPUs; alone: whole cards
+GPU: Final = f"{DOMAIN}/gpu"  # number of GPUs; alone: whole cards
 USER_RESOURCES: Final = (GPU_MEM, GPU_MEM_PERCENTAGE, GPU_CORES, GPU)
 
-SLICE: Final = f"{DOMAIN}/slice"  # memory slices, what the kubelet counts for shares
-CARD: Final = f"{DOMAIN}/card"  # whole cards, what the kubelet counts for them
+SLICE: Final = f"{DOMAIN}/slice"  # memory slices: what the kubelet counts for shares
+CARD: Final = f"{DOMAIN}/card"  # whole cards: what the kubelet counts for them
 KUBELET_RESOURCES: Final = (SLICE, CARD)
 
 NODE_POLICY: Final = f"{DOMAIN}/node-policy"
@@ -38,7 +38,7 @@ USER_ANNOTATIONS: Final = (
     AVOID_GPU_UUID,
 )
 
-ASSIGNMENT: Final = f"{DOMAIN}/assignment"  # written by the Binding, and by nobody after
+ASSIGNMENT: Final = f"{DOMAIN}/assignment"  # written once, with the Binding
 STATE_ANNOTATIONS: Final = (ASSIGNMENT,)
 
 API_VERSION: Final = f"{DOMAIN}/v1alpha1"
@@ -48,7 +48,7 @@ NAMESPACE: Final = "vgpu-system"
 
 
 def node_lease(node: str) -> str:
-    """Name of the Lease that the device plugin of `node` renews every second."""
+    """Return the name of the Lease that the device plugin of `node` renews every second."""
     return f"vgpu-node-{node}"
 
 

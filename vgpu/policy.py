@@ -1,4 +1,4 @@
-"""What a pod may wish for by annotation: closed sets, refused by name where unknown."""
+"""What a pod can set by annotation: closed sets of values; unknown values are refused by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,25 +22,33 @@ class PackingPolicy(StrEnum):
 
 
 class ComputePolicy(StrEnum):
-    """How the limiter reads the cores asked for."""
+    """How the limiter enforces cores."""
 
-    FIXED = "fixed"  # never above the share
-    BURST = "burst"  # the share is guaranteed, idle time may be used
+    FIXED = "fixed"  # never more than the cores
+    BURST = "burst"  # the cores are guaranteed, idle time may be used
     BEST_EFFORT = "best-effort"  # idle time only
 
 
 class MemoryPolicy(StrEnum):
-    """What becomes of an allocation that is within the limit when the card itself is full."""
+    """What happens to an allocation within the limit while the card is full."""
 
-    REFUSE = "refuse"  # out of memory, as without us
+    REFUSE = "refuse"  # out of memory, as without the limiter
     SPILL = "spill"  # served from managed memory, which the driver moves between card and host
 
 
+def default_compute_policy(cores: int | None) -> ComputePolicy:
+    """Return the policy where none is named: a share of the time (`cores`) is a limit; without one, idle time is used.
+
+    `cores` of 0 mean the same as None: no time is set aside.
+    """
+    return ComputePolicy.FIXED if cores else ComputePolicy.BURST
+
+
 @dataclass(frozen=True, slots=True)
-class Selector:
+class CardSelector:
     """Which cards a pod accepts. Empty tuples accept every card.
 
-    A model matches where the wish is contained in the card's model, ignoring case: `H100` matches
+    A model matches where the text is contained in the card's model, ignoring case: `H100` matches
     `NVIDIA H100 80GB HBM3`.
     """
 
@@ -50,11 +58,11 @@ class Selector:
     avoid_uuids: tuple[str, ...] = ()
 
     def refusal(self, card: Card) -> Reason | None:
-        """Why this card is not accepted, or None."""
+        """Return why this card is not accepted, or None where it is."""
         if self.use_models or self.avoid_models:
             model = card.model.casefold()
-            wanted = not self.use_models or any(wish in model for wish in self.use_models)
-            if not wanted or any(wish in model for wish in self.avoid_models):
+            wanted = not self.use_models or any(text in model for text in self.use_models)
+            if not wanted or any(text in model for text in self.avoid_models):
                 return Reason.GPU_MODEL_MISMATCH
         if (self.use_uuids and card.uuid not in self.use_uuids) or card.uuid in self.avoid_uuids:
             return Reason.GPU_UUID_MISMATCH
@@ -62,34 +70,34 @@ class Selector:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """Everything a pod may say by annotation; None leaves the choice to the cluster's defaults."""
+class PodOptions:
+    """Everything that a pod can set by annotation; None leaves the choice to the cluster's defaults."""
 
     node_policy: PackingPolicy | None = None
     gpu_policy: PackingPolicy | None = None
     compute_policy: ComputePolicy | None = None
     memory_policy: MemoryPolicy | None = None
     priority: int = 0
-    selector: Selector = Selector()
+    selector: CardSelector = CardSelector()
 
 
-def parse(annotations: Mapping[str, str]) -> tuple[Wishes, list[Problem]]:
-    """Read a pod's annotations; what cannot be read is reported, and stands at its default in the wishes."""
+def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
+    """Read a pod's annotations; each one that cannot be read is a problem, and its option has the default."""
     problems: list[Problem] = []
-    wishes = Wishes(
+    options = PodOptions(
         node_policy=_choice(PackingPolicy, names.NODE_POLICY, annotations, problems),
         gpu_policy=_choice(PackingPolicy, names.GPU_POLICY, annotations, problems),
         compute_policy=_choice(ComputePolicy, names.COMPUTE_POLICY, annotations, problems),
         memory_policy=_choice(MemoryPolicy, names.MEMORY_POLICY, annotations, problems),
         priority=_priority(annotations, problems),
-        selector=Selector(
+        selector=CardSelector(
             use_models=_words(names.USE_GPU_MODEL, annotations, problems, fold=True),
             avoid_models=_words(names.AVOID_GPU_MODEL, annotations, problems, fold=True),
             use_uuids=_words(names.USE_GPU_UUID, annotations, problems),
             avoid_uuids=_words(names.AVOID_GPU_UUID, annotations, problems),
         ),
     )
-    return wishes, problems
+    return options, problems
 
 
 def _field(name: str) -> str:

@@ -1,15 +1,15 @@
-"""A refusal of what a user wrote: which field, what it says, and what it must be."""
+"""A problem in a manifest: which field, what it contains, and what to write instead."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with a manifest.
+    """One problem.
 
     Attributes:
         field: path of the field, `spec.containers[main].resources.limits[vgpu.io/gpu-mem]`.
-        value: what stands there, as text; empty where something is missing.
+        value: the field's value as text; empty where the field is missing.
         why: what is wrong, and what to write instead.
     """
 
@@ -18,5 +18,5 @@ class Problem:
     why: str
 
     def __str__(self) -> str:
-        said = f' "{self.value}"' if self.value else ""
-        return f"{self.field}:{said} {self.why}"
+        value = f' "{self.value}"' if self.value else ""
+        return f"{self.field}:{value} {self.why}"

@@ -1,14 +1,17 @@
-"""One grammar for amounts.
+"""The grammar of amounts.
 
 In resources an amount is a whole number, as the API server prints it: `8192`, `18k`, `1e3`. On the command line and in
-`VGPU_MEMORY_LIMIT` it may carry a binary unit: `8Gi`, `8GiB`, `512MiB`; a plain number is MiB there too.
+`VGPU_MEMORY_LIMIT` it may have a binary unit: `8Gi`, `8GiB`, `512MiB`; a number without a unit is MiB.
 """
 
 import re
 from typing import Final
 
+WHOLE_PERCENT: Final = 100  # all of a card's memory, or of its time
+FULL_CORES: Final = WHOLE_PERCENT  # `cores` are percent of one GPU's time
+
 MIB: Final = 1 << 20
-MAX_MIB: Final = 1 << 24  # 16 TiB: beyond any card, and far below where sums could overflow
+MAX_MIB: Final = 1 << 24  # 16 TiB: more than any card has, and sums of it do not overflow
 
 # The decimal forms of k8s.io/apimachinery/pkg/api/resource.Quantity; the API server canonicalises 18000 to 18k.
 _NUMBER = re.compile(r"([+-]?\d{1,18})(?:(k|M|G)|[eE](\d{1,2}))?", re.ASCII)
@@ -20,7 +23,7 @@ _BINARY: Final = {"Ki": 1 << 10, "Mi": MIB, "Gi": 1 << 30, "Ti": 1 << 40}
 def whole_number(text: str | int) -> int | None:
     """Read a resource amount; None where it is no whole number in decimal form (`16Gi`, `1500m`, `x`).
 
-    A sign is read, so that the caller can say that -1 is out of range instead of unreadable.
+    A sign is read too, so that the caller can report -1 as out of range instead of unreadable.
     """
     match = _NUMBER.fullmatch(str(text))
     if match is None:
@@ -42,7 +45,7 @@ def size_bytes(text: str) -> int | None:
 
 
 def human_mib(mib: int) -> str:
-    """Say an amount of MiB to a person: `512 MiB`, `8 GiB`, `5.5 GiB`."""
+    """Write an amount of MiB for people: `512 MiB`, `8 GiB`, `5.5 GiB`."""
     if mib < 1024:  # noqa: PLR2004 - one GiB
         return f"{mib} MiB"
     return f"{mib / 1024:.1f}".removesuffix(".0") + " GiB"

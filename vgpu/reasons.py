@@ -1,7 +1,7 @@
-"""Why a card or a node was refused: closed codes, each with words that a person can act on.
+"""Why a card or a node was refused: a closed set of codes, each with a text for people.
 
-kube-scheduler counts nodes by identical text, so the texts are few and begin with a word; details (how much is free
-where) go into the pod's event and into `explain`.
+kube-scheduler counts nodes with identical texts, so there are few texts, and each begins with its code. Details, such
+as how much is free on which card, are in the pod's Event.
 """
 
 from enum import StrEnum
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class Reason(StrEnum):
-    """A refusal's code. Those of a card come first, those of a node after them."""
+    """A refusal's code; the codes of a card come before those of a node."""
 
     CARD_INSUFFICIENT_MEMORY = "CardInsufficientMemory"
     CARD_INSUFFICIENT_CORES = "CardInsufficientCores"
@@ -36,24 +36,24 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.CARD_INSUFFICIENT_MEMORY: "no card has the GPU memory free",
     Reason.CARD_INSUFFICIENT_CORES: "no card has the GPU time free",
     Reason.CARD_HELD_WHOLE: "the cards are held whole",
-    Reason.CARD_IN_USE: "whole cards are asked and none is empty",
+    Reason.CARD_IN_USE: "whole cards are asked for and none is empty",
     Reason.CARD_CORDONED: "the cards are cordoned",
     Reason.CARD_UNHEALTHY: "the cards are unhealthy",
-    Reason.CARD_EXCLUSIVE: "the cards are given out whole only",
+    Reason.CARD_EXCLUSIVE: "the cards are given out as a whole only",
     Reason.CARD_MODE_UNSUPPORTED: "the cards are in a mode that is not supported",
     Reason.CARD_TOO_SMALL: "the cards are smaller than the request",
     Reason.GPU_MODEL_MISMATCH: "no card of the model asked for",
     Reason.GPU_UUID_MISMATCH: "no card with the UUID asked for",
     Reason.NOT_ENOUGH_CARDS: "fewer cards than asked for",
     Reason.NO_INVENTORY: "the node has no GPUs, or no device plugin reported them",
-    Reason.PLUGIN_AWAY: "the node's device plugin is away",
+    Reason.PLUGIN_AWAY: "the node's device plugin is not running",
     Reason.KUBELET_OFFERS_LESS: "the kubelet offers fewer devices than its cards have free",
-    Reason.SLICE_SIZE_MISMATCH: "the node cuts its cards by another slice size",
+    Reason.SLICE_SIZE_MISMATCH: "the node has another slice size than the scheduler",
     Reason.NOT_ADMITTED: "the webhook has not admitted the pod",
     Reason.INVALID_REQUEST: "the pod's GPU request cannot be read",
 }
 
-# Refusals that no pod's end can cure: kube-scheduler's preemption skips such nodes.
+# Refusals that remain when other pods end: kube-scheduler's preemption skips such nodes.
 UNRESOLVABLE: Final = frozenset(
     {
         Reason.CARD_TOO_SMALL,
@@ -74,5 +74,5 @@ UNRESOLVABLE: Final = frozenset(
 
 
 def text(reason: Reason) -> str:
-    """Say the refusal in kube-scheduler's events: `CardInsufficientMemory: no card has the GPU memory free`."""
+    """Return the text for kube-scheduler's events: `CardInsufficientMemory: no card has the GPU memory free`."""
     return f"{reason}: {WORDS[reason]}"

@@ -1,13 +1,13 @@
-"""The region: memory that a container's processes share, in which the limiter keeps its accounts.
+"""The region: memory that a container's processes share, in which the limiter accounts for what they use.
 
-    256 bytes       header: magic, version, size, the lock (the limiter's alone), counters
+    256 bytes       header: magic, version, size, the lock (used by the limiter only), counters
     32 x 256 bytes  cards: UUID, bytes used, limit, peak, refusals, a context's size, bytes orphaned, spilled, GPU time
                     used and shares
-    1024 x 704      process slots: pid, start time, pid namespace, calls under way; bytes used and managed on each card
-    512 x 48        pointers of pools that processes share: the limiter's alone
+    1024 x 704      process slots: pid, start time, pid namespace, calls in flight; bytes used and managed on each card
+    512 x 48        exported pointers of pools that processes share: used by the limiter only
 
-The container's processes write it, so to everybody outside it is untrusted: read it by `pread`, never map it, never
-lock. Little-endian; mirrored by `limiter/src/region.h`.
+The container's processes write the region, so programs outside the container do not trust it: they read it by `pread`,
+and never map or lock it. Little-endian; mirrored by `limiter/src/common/region_layout.h`.
 """
 
 import struct
@@ -20,8 +20,8 @@ from vgpu.limits import uuid_text
 VERSION: Final = 1
 MAX_CARDS: Final = 32
 MAX_PROCESSES: Final = 1024
-_MAX_SHARES: Final = 512
-_SHARE_SIZE: Final = 48
+_MAX_POOL_EXPORTS: Final = 512
+_POOL_EXPORT_SIZE: Final = 48
 
 _MAGIC: Final = b"VGPUREGN"
 _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
@@ -31,19 +31,20 @@ _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
 SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
 SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
-SIZE: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE + _MAX_SHARES * _SHARE_SIZE
+SIZE: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE + _MAX_POOL_EXPORTS * _POOL_EXPORT_SIZE
 _UNLIMITED: Final = 2**64 - 1
 _NS_PER_MS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """GPU time over a while, written at the first charge after that while.
+    """GPU time over a window, written at the first charge after the window's end.
 
     Attributes:
         begun_ns: when the window that is not full yet began, by CLOCK_MONOTONIC; 0 where nothing was ever charged.
-        gpu_ns: the card's `gpu_ns` then.
-        permille: the share of the card's time in the last full window, which took `took_ms`; both 0 without one.
+        gpu_ns: the card's `gpu_ns` at that time.
+        permille: share of the card's time in the last full window; 0 where there is none.
+        took_ms: length of the last full window; 0 where there is none.
     """
 
     begun_ns: int = 0
@@ -58,21 +59,21 @@ class CardUse:
 
     Attributes:
         gpu: NVML's UUID.
-        used_bytes: charged to the container now: to its processes, and `orphaned_bytes`.
-        limit_bytes: the limit that the last allocation was held to; None for no limit.
+        used_bytes: charged to the container now: to its processes, plus `orphaned_bytes`.
+        limit_bytes: the limit at the last allocation; None for no limit.
         peak_bytes: the most that was ever charged.
-        refusals: allocations refused.
-        context_bytes: what a CUDA context took when one was last made; 0 while none was.
-        orphaned_bytes: what processes have of pools whose makers are gone, or are in other containers.
-        spilled_bytes: what was ever served from managed memory because the card was full.
-        spills: in how many allocations.
-        leased_until_ns: when what was launched last is done, as far as is known, and a millisecond; CLOCK_MONOTONIC.
-        gpu_ns: GPU time that the container used in turns, which it takes where its share is limited or others want it.
-        throttled_ns: what its launches waited, all together.
-        delayed_launches: launches that waited.
+        refusals: number of refused allocations.
+        context_bytes: what a CUDA context took when one was last created; 0 before the first.
+        orphaned_bytes: what processes use of pools whose creators have ended, or are in other containers.
+        spilled_bytes: total of what was served from managed memory because the card was full.
+        spills: number of allocations served from managed memory.
+        leased_until_ns: when the last launch is expected to be done, plus a millisecond; CLOCK_MONOTONIC.
+        gpu_ns: GPU time used in turns, which the container takes where its time is limited or others want the card.
+        throttled_ns: total time that launches waited.
+        delayed_launches: number of launches that waited.
         longest_wait_us: the longest of these waits.
-        second: the share of GPU time over about 1 s; `lately` says it as of now.
-        ten_seconds: the same over about 10 s.
+        second: share of GPU time over about 1 s; see `recent_share`.
+        ten_seconds: share of GPU time over about 10 s.
     """
 
     gpu: str
@@ -95,10 +96,14 @@ class CardUse:
 
 @dataclass(frozen=True, slots=True)
 class ProcessUse:
-    """One process's account; `pid` counts in the process's own pid namespace, whose inode number is `pid_namespace`.
+    """One process's account.
 
-    `start_time` is field 22 of /proc/<pid>/stat; `used_bytes` is by card UUID, zeros left out; of it `managed_bytes` is
-    managed memory, which NVML does not count as the process's.
+    Attributes:
+        pid: in the process's own pid namespace.
+        start_time: field 22 of /proc/<pid>/stat.
+        pid_namespace: inode number of the pid namespace.
+        used_bytes: by card UUID, without zeros.
+        managed_bytes: the part of `used_bytes` that is managed memory, which NVML does not count for the process.
     """
 
     pid: int
@@ -110,14 +115,14 @@ class ProcessUse:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A region as it stood while it was read; a process may have been at work, so sums may be apart for a moment.
+    """A region's content. Processes may write while it is read, so sums may not agree for a moment.
 
     Attributes:
         cards: in the order of their first use.
-        processes: those that have charged anything, living or not yet cleared.
-        recoveries: how often a process died holding the lock.
-        reaped: slots of dead processes that were cleared.
-        timeouts: how often the lock could not be had in time.
+        processes: processes that charged anything and are alive or not cleared yet.
+        recoveries: how often a process died while it held the lock.
+        reaped: number of cleared slots of dead processes.
+        timeouts: how often the lock could not be taken in time.
     """
 
     cards: tuple[CardUse, ...]
@@ -128,21 +133,21 @@ class Region:
 
 
 def new() -> bytes:
-    """Return the beginning of a fresh region. Write it at 0 and grow the file to `SIZE`: the rest is zeros."""
+    """Return the first bytes of a fresh region. Write them at offset 0 and grow the file to `SIZE` with zeros."""
     return _HEADER.pack(_MAGIC, VERSION, SIZE, MAX_PROCESSES, MAX_CARDS, 0, 0, 0, 0, 0)
 
 
 def decode(data: bytes) -> Region:
-    """Read a region's bytes. Raises MalformedRegion and nothing else, whatever the bytes."""
+    """Read a region's bytes. Raises MalformedRegion and no other exception."""
     if len(data) < SIZE:
         raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
     magic, version, size, slots, cards, _, _, recoveries, reaped, timeouts = _HEADER.unpack_from(data)
     if (magic, version, size, slots, cards) != (_MAGIC, VERSION, SIZE, MAX_PROCESSES, MAX_CARDS):
         raise MalformedRegion(f"magic {magic!r}, version {version}, {size} bytes, {slots} slots, {cards} cards")
-    rows = [_CARD.unpack_from(data, _CARDS_AT + place * _CARD.size) for place in range(MAX_CARDS)]
-    names = {place: uuid_text(row[0]) for place, row in enumerate(rows) if row[5]}
+    entries = [_CARD.unpack_from(data, _CARDS_AT + index * _CARD.size) for index in range(MAX_CARDS)]
+    names = {index: uuid_text(row[0]) for index, row in enumerate(entries) if row[5]}
     return Region(
-        cards=tuple(_card(row) for row in rows if row[5]),
+        cards=tuple(_card(row) for row in entries if row[5]),
         processes=tuple(_processes(data, names)),
         recoveries=recoveries,
         reaped=reaped,
@@ -150,12 +155,12 @@ def decode(data: bytes) -> Region:
     )
 
 
-def lately(card: CardUse, window: Window, now_ns: int) -> float:
+def recent_share(card: CardUse, window: Window, now_ns: int) -> float:
     """Return the share of the card's time, 0 to 1, that a container had over a `window` of `card` at `now_ns`.
 
-    `now_ns` is CLOCK_MONOTONIC (`time.monotonic_ns`) on the container's machine. A window that is longer than the last
-    full one says more than that: nobody has charged anything since it should have ended. What is charged comes at a
-    turn's end, so the figure lags by one turn.
+    `now_ns` is CLOCK_MONOTONIC (`time.monotonic_ns`) on the container's machine. The last full window counts until the
+    open window is as long; after that the open window counts, because no charge has closed it. Time is charged at the
+    end of a turn, so the figure lags by one turn.
     """
     open_ns = max(0, now_ns - window.begun_ns) if window.begun_ns else 0
     if window.took_ms and open_ns < window.took_ms * _NS_PER_MS:
@@ -167,8 +172,8 @@ def lately(card: CardUse, window: Window, now_ns: int) -> float:
 def _card(row: tuple[Any, ...]) -> CardUse:
     uuid, used, limit, peak, refusals, _, _, *more = row
     counters = [*more[:-8], Window(*more[-8:-4]), Window(*more[-4:])]
-    held_to = None if limit == _UNLIMITED else limit
-    return CardUse(uuid_text(uuid), used, held_to, peak, refusals, *counters)
+    limit_bytes = None if limit == _UNLIMITED else limit
+    return CardUse(uuid_text(uuid), used, limit_bytes, peak, refusals, *counters)
 
 
 def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:
@@ -184,4 +189,4 @@ def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:
 
 def _by_card(data: bytes, offset: int, names: dict[int, str]) -> tuple[tuple[str, int], ...]:
     amounts = _USED.unpack_from(data, offset)
-    return tuple((name, amounts[place]) for place, name in names.items() if amounts[place])
+    return tuple((name, amounts[index]) for index, name in names.items() if amounts[index])

@@ -1,7 +1,7 @@
-"""From a pod's manifest to what it asks of GPUs.
+"""What a pod's manifest asks of GPUs.
 
-`parse` reads only our own resource names; foreign ones were translated at admission. Everything that cannot be read is
-reported by field: an amount that makes no sense is never taken for "no GPU wanted".
+`parse` reads vgpushare's own resource names only; the webhook has translated foreign names. Every field that cannot be
+read is a problem: an invalid amount never means that the pod asks for no GPU.
 """
 
 from collections import Counter
@@ -11,21 +11,21 @@ from enum import StrEnum
 from typing import Any
 
 from vgpu import names, policy, quantity
-from vgpu.policy import ComputePolicy, Wishes
+from vgpu.policy import ComputePolicy, PodOptions
 from vgpu.problem import Problem
+from vgpu.quantity import FULL_CORES, WHOLE_PERCENT
 
 MAX_GPUS = 64
-FULL_CORES = 100
 
 Json = Mapping[str, Any]
 
 
 class ContainerKind(StrEnum):
-    """When a container runs, which decides whose cards it may share in time."""
+    """When a container runs, which decides which other containers' cards it can use at another time."""
 
     APP = "app"
-    INIT = "init"  # ends before the next starts
-    SIDECAR = "sidecar"  # an init container with restartPolicy Always: runs beside all that follow
+    INIT = "init"  # ends before the next container starts
+    SIDECAR = "sidecar"  # an init container with restartPolicy Always: runs beside all later containers
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class ContainerRequest:
     Attributes:
         name: the container's name.
         kind: app, init or sidecar.
-        gpus: how many cards, each a different one.
-        memory_mib: MiB on each card; 0 where whole cards or a percentage are asked.
-        cores: percent of each card's time; None where none is asked.
-        whole: whole cards.
-        memory_percentage: percent of each card's memory, where that form was used and is not yet resolved.
+        gpus: number of different cards.
+        memory_mib: MiB on each card; 0 where whole cards or a percentage are asked for.
+        cores: percent of each card's time; None where no time is asked for.
+        whole: whether whole cards are asked for.
+        memory_percentage: percent of each card's memory, where that form is used and not resolved into MiB yet.
     """
 
     name: str
@@ -53,14 +53,14 @@ class ContainerRequest:
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """What a pod asks for: its GPU containers in the kubelet's order (init containers first), and its wishes."""
+    """What a pod asks for: its GPU containers in the kubelet's order (init containers first), and its options."""
 
     containers: tuple[ContainerRequest, ...]
-    wishes: Wishes = field(default_factory=Wishes)
+    options: PodOptions = field(default_factory=PodOptions)
 
     @property
     def anchor(self) -> ContainerRequest:
-        """The container whose cards the init containers use before it: the first app container, else the first.
+        """The container whose cards the init containers use: the first app container, else the first container.
 
         The kubelet hands an init container's devices on to the next container that asks for the same resource.
         """
@@ -69,19 +69,19 @@ class PodRequest:
         return next(apps, None) or next(inits, None) or self.containers[0]
 
     def shares_anchor_cards(self, container: ContainerRequest) -> bool:
-        """Whether the container stands on the anchor's cards: the anchor itself, and every init container."""
+        """Whether the container uses the anchor's cards: the anchor itself and every init container do."""
         return container.kind is ContainerKind.INIT or container is self.anchor
 
     def counted_cores(self, container: ContainerRequest) -> int:
-        """Percent of a card's time that the container is accounted: whole cards all of it, best-effort nothing."""
+        """Return the percent of a card's time that is reserved: all of it for whole cards, none for best-effort."""
         if container.whole:
             return FULL_CORES
-        if self.wishes.compute_policy is ComputePolicy.BEST_EFFORT:
+        if self.options.compute_policy is ComputePolicy.BEST_EFFORT:
             return 0
         return container.cores or 0
 
     def slices(self, container: ContainerRequest, slice_mib: int) -> int:
-        """Slices on each card, made equal where the kubelet hands devices on; 0 for whole cards."""
+        """Return the slices on each card; equal for containers between which the kubelet hands devices on."""
         group = (
             [c for c in self.containers if self.shares_anchor_cards(c)]
             if self.shares_anchor_cards(container)
@@ -90,13 +90,13 @@ class PodRequest:
         return max(-(-c.memory_mib // slice_mib) for c in group)
 
     def kubelet_resource(self, container: ContainerRequest, slice_mib: int) -> tuple[str, int]:
-        """Name and amount of the resource that the webhook adds for the kubelet."""
+        """Return the name and amount of the resource that the webhook adds for the kubelet."""
         if container.whole:
             return names.CARD, container.gpus
         return names.SLICE, container.gpus * self.slices(container, slice_mib)
 
     def devices(self, slice_mib: int) -> dict[str, int]:
-        """What the kubelet counts for the pod, by resource: the larger of each init phase and all the others together.
+        """Return what the kubelet counts for the pod, by resource: the most of an init phase or of all app containers.
 
         Sidecars run in every phase. Source: https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/
         """
@@ -115,9 +115,9 @@ class PodRequest:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The outcome of reading a manifest: a request, or none where no GPU is wanted, and every problem found.
+    """A manifest that was read: the request, None where no GPU is asked for, and every problem.
 
-    A request with problems must not be placed.
+    A pod with problems must not be placed.
     """
 
     request: PodRequest | None
@@ -125,7 +125,7 @@ class Parsed:
 
 
 def parse(pod: Json) -> Parsed:
-    """Read a pod's JSON. Never raises on a well-formed pod object; `problems` names every field that is wrong."""
+    """Read a pod's JSON, a well-formed pod object; `problems` names every field that is wrong."""
     problems: list[Problem] = []
     containers = []
     for path, kind, container in containers_of(pod):
@@ -133,17 +133,17 @@ def parse(pod: Json) -> Parsed:
         if asked is not None:
             containers.append(asked)
     annotations = pod.get("metadata", {}).get("annotations") or {}
-    wishes, wrong = policy.parse(annotations)
+    options, wrong = policy.parse(annotations)
     problems += wrong
     if not containers:
         return Parsed(None, tuple(problems))
-    request = PodRequest(tuple(containers), wishes)
+    request = PodRequest(tuple(containers), options)
     problems += _anchor_problems(request)
     return Parsed(request, tuple(problems))
 
 
 def containers_of(pod: Json) -> Iterator[tuple[str, ContainerKind, Json]]:
-    """Every container of a pod with its field path and kind, init containers first."""
+    """Yield every container of a pod with its field path and kind, init containers first."""
     spec = pod.get("spec", {})
     for container in spec.get("initContainers") or ():
         kind = ContainerKind.SIDECAR if container.get("restartPolicy") == "Always" else ContainerKind.INIT
@@ -153,7 +153,7 @@ def containers_of(pod: Json) -> Iterator[tuple[str, ContainerKind, Json]]:
 
 
 def amounts(container: Json) -> dict[str, str]:
-    """Requests and limits of a container as one map; a limit beats a request (extended resources make them equal)."""
+    """Return a container's requests and limits in one map; limits take precedence over requests."""
     resources = container.get("resources") or {}
     merged = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     return {name: str(value) for name, value in merged.items()}
@@ -166,7 +166,7 @@ def _container(path: str, kind: ContainerKind, container: Json, problems: list[P
     reader = _Reader(f"{path}.resources.limits", asked, problems)
     gpus = reader.number(names.GPU, 1, MAX_GPUS)
     memory = reader.number(names.GPU_MEM, 1, quantity.MAX_MIB)
-    percentage = reader.number(names.GPU_MEM_PERCENTAGE, 1, FULL_CORES)
+    percentage = reader.number(names.GPU_MEM_PERCENTAGE, 1, WHOLE_PERCENT)
     cores = reader.number(names.GPU_CORES, 1, FULL_CORES * (gpus or 1))
     reader.check_combination()
     return ContainerRequest(
@@ -182,7 +182,7 @@ def _container(path: str, kind: ContainerKind, container: Json, problems: list[P
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads one container's amounts and collects what is wrong with them."""
+    """Reads one container's amounts and collects the problems."""
 
     path: str
     asked: Mapping[str, str]
@@ -206,14 +206,14 @@ class _Reader:
     def check_combination(self) -> None:
         asks_memory = names.GPU_MEM in self.asked or names.GPU_MEM_PERCENTAGE in self.asked
         if names.GPU_MEM in self.asked and names.GPU_MEM_PERCENTAGE in self.asked:
-            self.report(names.GPU_MEM_PERCENTAGE, f"cannot stand beside {names.GPU_MEM}")
+            self.report(names.GPU_MEM_PERCENTAGE, f"cannot be combined with {names.GPU_MEM}")
         if names.GPU_CORES in self.asked and not asks_memory:
-            self.report(names.GPU_CORES, f"needs {names.GPU_MEM} or {names.GPU_MEM_PERCENTAGE} beside it")
+            self.report(names.GPU_CORES, f"needs {names.GPU_MEM} or {names.GPU_MEM_PERCENTAGE} too")
         for name in self.asked.keys() - set(names.USER_RESOURCES) - set(names.KUBELET_RESOURCES):
             self.report(name, f"is not a resource of {names.DOMAIN}; known: {', '.join(names.USER_RESOURCES)}")
         if not self.asked.keys() & set(names.USER_RESOURCES):
             for name in self.asked.keys() & set(names.KUBELET_RESOURCES):
-                self.report(name, f"is ours to add; ask for {names.GPU_MEM} or {names.GPU} instead")
+                self.report(name, f"is added by the webhook; ask for {names.GPU_MEM} or {names.GPU} instead")
 
     def report(self, name: str, why: str) -> None:
         self.problems.append(Problem(f"{self.path}[{name}]", self.asked[name], why))
@@ -233,7 +233,10 @@ def _hint(name: str, text: str) -> str:
 
 
 def _anchor_problems(request: PodRequest) -> Iterator[Problem]:
-    """Refuse what the kubelet's handing on of devices would mix up: it picks a subset where amounts differ."""
+    """Yield a problem for each container whose devices would differ from the anchor's.
+
+    The kubelet hands devices on from one container to the next, and takes any subset of them where the amounts differ.
+    """
     anchor = request.anchor
     init: ContainerRequest | None = None
     for container in request.containers:
@@ -241,13 +244,21 @@ def _anchor_problems(request: PodRequest) -> Iterator[Problem]:
             yield Problem(
                 f"spec.initContainers[{container.name}]",
                 "",
-                f"must stand before init container {init.name}, whose devices the kubelet would hand on to it",
+                f"must be placed before init container {init.name}, whose devices the kubelet would hand on to it",
             )
         init = container if container.kind is ContainerKind.INIT else init
         if container is anchor or not request.shares_anchor_cards(container):
             continue
         field_path = f"spec.initContainers[{container.name}].resources.limits"
         if (container.whole, container.gpus) != (anchor.whole, anchor.gpus):
-            yield Problem(field_path, "", f"must ask for as many GPUs in the same form as container {anchor.name}")
+            yield Problem(
+                field_path,
+                "",
+                f"must ask for the same number of GPUs as container {anchor.name}, whole or shared alike",
+            )
         elif container.gpus > 1 and container.memory_mib != anchor.memory_mib:
-            yield Problem(field_path, "", f"must ask for the same memory as container {anchor.name} over several GPUs")
+            yield Problem(
+                field_path,
+                "",
+                f"must ask for the same memory as container {anchor.name}, because it asks for several GPUs",
+            )

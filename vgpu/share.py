@@ -1,23 +1,23 @@
-"""What is taken of a card, and the arithmetic of it."""
+"""What is taken of a card and of a node, and the arithmetic of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
-from vgpu.device import Card
-
-FULL_CORES = 100
+from vgpu.device import Card, Node
+from vgpu.quantity import FULL_CORES
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What tenants take of one card: a value that adds up.
+    """What containers take of one card.
 
     Attributes:
-        slices: memory slices, what the kubelet counts.
-        memory_mib: exact MiB, what the limiter enforces; the last slice of a card may be a partial one.
-        cores: percent of the card's time that is guaranteed to somebody.
-        shares: containers with a share of it.
-        wholes: containers that hold it whole.
+        slices: memory slices, which the kubelet counts.
+        memory_mib: exact MiB, which the limiter enforces; the last slice of a card may be a partial one.
+        cores: percent of the card's time that is guaranteed.
+        shares: number of containers with a share of the card.
+        wholes: number of containers that hold the card whole.
     """
 
     slices: int = 0
@@ -45,7 +45,7 @@ class Usage:
         )
 
     def __or__(self, other: "Usage") -> "Usage":
-        """The larger of each figure: what is needed when two phases follow one another."""
+        """Return the larger of each figure: what two phases need that follow one another."""
         return Usage(
             max(self.slices, other.slices),
             max(self.memory_mib, other.memory_mib),
@@ -55,64 +55,64 @@ class Usage:
         )
 
 
-NOTHING = Usage()
+NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True)
 class CardState:
-    """A card, how it is cut, and what is taken of it."""
+    """A card, its slice size, and what is taken of it."""
 
     card: Card
     slice_mib: int
-    usage: Usage = NOTHING
+    usage: Usage = NO_USAGE
 
     @property
     def total_slices(self) -> int:
-        """Slices of the whole card."""
+        """Number of slices of the card."""
         return self.card.slices(self.slice_mib)
 
     @property
     def taken_slices(self) -> int:
-        """The larger of what the pods say and what the kubelet says."""
+        """Slices that are taken: the larger of what the pods' assignments and what the kubelet say."""
         if self.is_held_whole:
             return self.total_slices
         return max(self.usage.slices, self.card.held_slices)
 
     @property
     def free_slices(self) -> int:
-        """Slices nobody holds; never negative."""
+        """Slices that are not taken; never negative."""
         return max(0, self.total_slices - self.taken_slices)
 
     @property
     def free_mib(self) -> int:
-        """MiB that another share may still have; never negative."""
+        """MiB that another share can have; never negative."""
         if self.is_held_whole:
             return 0
         return max(0, min(self.card.memory_mib - self.usage.memory_mib, self.free_slices * self.slice_mib))
 
     @property
     def free_cores(self) -> int:
-        """Percent of the card's time not guaranteed to anybody; never negative."""
+        """Percent of the card's time that is not guaranteed to any container; never negative."""
         return 0 if self.is_held_whole else max(0, FULL_CORES - self.usage.cores)
 
     @property
     def is_held_whole(self) -> bool:
-        """Whether somebody holds the card as a whole."""
+        """Whether a container holds the card whole."""
         return self.usage.wholes > 0 or self.card.held_whole
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody holds anything of it."""
+        """Whether nothing of the card is taken."""
         return self.taken_slices == 0 and self.usage.shares == 0 and self.usage.wholes == 0
 
     def with_usage(self, more: Usage) -> "CardState":
-        """Return the state after somebody took more."""
+        """Return the state with more taken."""
         return CardState(self.card, self.slice_mib, self.usage + more)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A node's cards with what is taken of them: what a decision looks at.
+    """A node's cards with what is taken of them: the input of placement.
 
     `devices` is what the kubelet counts for the pods on the node, by resource.
     """
@@ -121,6 +121,17 @@ class NodeState:
     slice_mib: int
     cards: tuple[CardState, ...]
     devices: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, node: Node, taken: Mapping[str, Usage], devices: Mapping[str, int]) -> Self:
+        """Return the state of a node whose cards have these usages, by UUID."""
+        cards = (CardState(card, node.slice_mib, taken.get(card.uuid, NO_USAGE)) for card in node.cards)
+        return cls(node.name, node.slice_mib, tuple(cards), devices)
+
+    @property
+    def card_slices(self) -> dict[str, int]:
+        """How many slices each card is cut into, by UUID."""
+        return {state.card.uuid: state.total_slices for state in self.cards}
 
     @property
     def free_slices(self) -> int:

@@ -1,4 +1,4 @@
-"""A node's cards in a few words: the figures behind the columns of `kubectl get gpunodes`."""
+"""The summary of a node's cards: the columns of `kubectl get gpunodes`."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from vgpu.device import Card
 
 
 def summary_of(cards: Sequence[Card], slice_mib: int) -> dict[str, int | str]:
-    """Say how many cards there are, how many can be given out, what they are, and how much the kubelet says is held."""
+    """Return the number of cards, how many are healthy, their models, their memory, and how much of it is held."""
     models = Counter(card.model for card in cards)
     return {
         "cards": len(cards),
@@ -20,5 +20,5 @@ def summary_of(cards: Sequence[Card], slice_mib: int) -> dict[str, int | str]:
 
 
 def _held_mib(card: Card, slice_mib: int) -> int:
-    """Count a card's last, partial slice as what it is."""
+    """Return the MiB held of a card, with the exact size of its last, partial slice."""
     return card.memory_mib if card.held_whole else min(card.memory_mib, card.held_slices * slice_mib)

@@ -1,4 +1,5 @@
-"""The admission webhook: refuses what makes no sense, translates foreign names, and adds what the other parts need.
+"""The admission webhook: refuses invalid requests, translates foreign names, and adds what the other parts need.
 
-It keeps nothing: every answer follows from the review, the settings and the cards that the cluster has.
+Every answer follows from the review, the settings and the cluster's cards. `mutate` adds, `validate` refuses, both use
+`translate`; `certificates` is about TLS.
 """

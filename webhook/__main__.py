@@ -1,42 +1,48 @@
-"""`python -m webhook`: read the settings, build the objects, serve until told to stop."""
+"""`python -m webhook`: read the settings, build the objects, serve until SIGTERM."""
 
 import asyncio
 import logging
+import random
 import ssl
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import uvicorn
-from fastapi import FastAPI
+from vgpu.adapters import extras
 
-import vgpu
-from adapters import process
-from adapters.kubernetes.client import Client
-from adapters.kubernetes.reflector import Reflector
-from vgpu import names
-from vgpu.errors import VgpuError
-from webhook import app, inventory, keeper
-from webhook.inventory import Inventory
-from webhook.keeper import Chain, Files, Keeper, OwnAuthority
-from webhook.rules import Rules
-from webhook.settings import Settings
+with extras.needed("cluster", by="webhook"):
+    import uvicorn
+    from fastapi import FastAPI
 
-GRACE_S: Final = 5  # for answers on their way when we are told to stop
-KEEP_ALIVE_S: Final = 300  # longer than the API server's 90 s: a connection closed under its POST would fail the call
+    import vgpu
+    from vgpu import names
+    from vgpu.adapters import process
+    from vgpu.adapters import settings as settings_reader
+    from vgpu.adapters.kubernetes.client import Client
+    from vgpu.adapters.kubernetes.reflector import Reflector
+    from vgpu.errors import VgpuError
+    from webhook import app, cluster_cards
+    from webhook.certificates import renewal
+    from webhook.certificates.renewal import CertificateSource, KeyPairFiles, MountedFiles, OwnCa
+    from webhook.cluster_cards import ClusterCards
+    from webhook.rules import Rules
+    from webhook.settings import Settings
+
+GRACE_S: Final = 5  # for reviews in flight at the end
+KEEP_ALIVE_S: Final = 300  # longer than the API server's 90 s: a connection that closes during a POST fails the call
 
 log = logging.getLogger("webhook")
 
 
 def main() -> None:
-    """Run the webhook; exit 2 on bad settings, 1 when it cannot go on."""
-    settings = process.read_settings(Settings)
+    """Run the webhook; exit with status 2 on wrong settings, 1 on an error."""
+    settings = settings_reader.read(Settings)
     process.run("webhook", settings.log_level, lambda: serve(settings))
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until cancelled; then answer what is on its way."""
+    """Serve until cancelled; then answer the reviews in flight."""
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await Client.connect(kubeconfig, user_agent=f"vgpu-webhook/{vgpu.__version__}") as client:
         with tempfile.TemporaryDirectory(prefix="vgpu-webhook-") as folder:
@@ -44,39 +50,39 @@ async def serve(settings: Settings) -> None:
 
 
 async def _serve(settings: Settings, client: Client, folder: Path) -> None:
-    cards = Inventory()
-    watch = Reflector(client, names.GPUNODES_PATH, cards, decode=inventory.decode)
-    chain, certificates = _certificates(settings, client, folder)
+    cards = ClusterCards()
+    watch = Reflector(client, names.GPUNODES_PATH, cards, jitter=random.random, decode=cluster_cards.decode)
+    key_pair, certificates = _certificates(settings, client, folder)
     application = app.create(_rules(settings, cards), watch.synced.is_set)
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(watch.run())
-        await keeper.first(certificates)
-        config = _config(settings, application, chain)
-        keeping = group.create_task(keeper.keep(certificates, chain, _context(config)))
+        await renewal.wait_for_certificate(certificates)
+        config = _config(settings, application, key_pair)
+        keeping = group.create_task(renewal.renew_forever(certificates, key_pair, _context(config)))
         log.info("listening on https://%s", settings.listen)
         await process.Server(config).serve_until_cancelled()
         watching.cancel()
         keeping.cancel()
 
 
-def _certificates(settings: Settings, client: Client, folder: Path) -> tuple[Chain, Keeper]:
+def _certificates(settings: Settings, client: Client, folder: Path) -> tuple[KeyPairFiles, CertificateSource]:
     if settings.certificates == "files":
-        chain = Chain(settings.tls_cert, settings.tls_key)
-        return chain, Files(chain)
-    chain = Chain(folder / "tls.crt", folder / "tls.key")
-    own = OwnAuthority(
+        key_pair = KeyPairFiles(settings.tls_cert, settings.tls_key)
+        return key_pair, MountedFiles(key_pair)
+    key_pair = KeyPairFiles(folder / "tls.crt", folder / "tls.key")
+    own = OwnCa(
         client,
         namespace=settings.namespace,
         secret=settings.secret,
         configuration=settings.configuration,
         names=settings.serving_names,
-        chain=chain,
+        key_pair=key_pair,
         now=_now,
     )
-    return chain, own
+    return key_pair, own
 
 
-def _rules(settings: Settings, cards: Inventory) -> Rules:
+def _rules(settings: Settings, cards: ClusterCards) -> Rules:
     return Rules(
         cards=cards.cards,
         slice_mib=settings.slice_mib,
@@ -85,7 +91,7 @@ def _rules(settings: Settings, cards: Inventory) -> Rules:
     )
 
 
-def _config(settings: Settings, application: FastAPI, chain: Chain) -> uvicorn.Config:
+def _config(settings: Settings, application: FastAPI, key_pair: KeyPairFiles) -> uvicorn.Config:
     config = uvicorn.Config(
         application,
         host=settings.host,
@@ -95,8 +101,8 @@ def _config(settings: Settings, application: FastAPI, chain: Chain) -> uvicorn.C
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
-        ssl_certfile=chain.certificate,
-        ssl_keyfile=chain.key,
+        ssl_certfile=key_pair.certificate,
+        ssl_keyfile=key_pair.key,
     )
     config.load()
     return config
@@ -104,7 +110,7 @@ def _config(settings: Settings, application: FastAPI, chain: Chain) -> uvicorn.C
 
 def _context(config: uvicorn.Config) -> ssl.SSLContext:
     if config.ssl is None:
-        raise VgpuError("the server has no TLS")
+        raise VgpuError("the server's configuration has no TLS")
     return config.ssl
 
 

@@ -1,4 +1,4 @@
-"""From a review to its answer: the two decisions behind the two paths."""
+"""From a review to its answer: the decisions behind `/mutate` and `/validate`."""
 
 from vgpu.problem import Problem
 from webhook import mutate, pods, validate, wire
@@ -6,7 +6,7 @@ from webhook.rules import Rules
 
 
 def mutating(review: wire.Request, rules: Rules) -> bytes:
-    """Answer `/mutate`: always let in, with a patch where the pod is ours to complete."""
+    """Answer `/mutate`: always allow, with a patch for pods that ask for GPUs."""
     pod = review.object
     if review.operation != "CREATE" or pod is None or pods.is_mirror(pod, review.user_info.groups):
         return wire.allow(review.uid)
@@ -14,7 +14,7 @@ def mutating(review: wire.Request, rules: Rules) -> bytes:
 
 
 def validating(review: wire.Request, rules: Rules) -> bytes:
-    """Answer `/validate`: let in, or refuse with everything that is wrong."""
+    """Answer `/validate`: allow, or deny with every problem."""
     problems = _problems(review, rules)
     return wire.deny(review.uid, validate.message(problems)) if problems else wire.allow(review.uid)
 

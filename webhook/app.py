@@ -1,4 +1,4 @@
-"""The four paths over HTTP: raw bodies in and out."""
+"""The webhook over HTTP: `/mutate`, `/validate`, `/healthz` and `/readyz`."""
 
 from collections.abc import Callable
 from typing import Final
@@ -8,13 +8,13 @@ from fastapi import FastAPI, Request, Response
 from webhook import admission, wire
 from webhook.rules import Rules
 
-MAX_BODY: Final = 8 << 20  # the API server's own limit for an object is 3 MiB, and UPDATE sends two
+MAX_BODY: Final = 8 << 20  # the API server limits an object to 3 MiB, and UPDATE sends two objects
 _JSON: Final = "application/json"
 _TEXT: Final = "text/plain"
 
 
 def create(rules: Rules, is_ready: Callable[[], bool]) -> FastAPI:
-    """Build the application; `is_ready` says whether the cards are known and answers can be trusted."""
+    """Build the application; `is_ready` says whether the cluster's cards are known."""
     app = FastAPI(title="vgpushare webhook", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.post("/mutate")
@@ -41,7 +41,7 @@ def create(rules: Rules, is_ready: Callable[[], bool]) -> FastAPI:
 async def _answer(request: Request, rules: Rules, decide: Callable[[wire.Request, Rules], bytes]) -> Response:
     body = await _body(request)
     if body is None:
-        return Response("longer than a review can be", 413, media_type=_TEXT)
+        return Response("the body is longer than a review can be", 413, media_type=_TEXT)
     try:
         review = wire.decode(body)
     except wire.MalformedReview as error:
@@ -50,7 +50,7 @@ async def _answer(request: Request, rules: Rules, decide: Callable[[wire.Request
 
 
 async def _body(request: Request) -> bytes | None:
-    """Read the body; None where it is too long, so that nobody can fill our memory."""
+    """Read the body; None where it is too long, so that no client can fill this process's memory."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

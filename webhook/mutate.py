@@ -1,13 +1,12 @@
-"""Adds to a pod what the kubelet, the scheduler and the people need; never takes away what a user decided.
+"""Adds to a pod what the kubelet, the scheduler and people need; values that a user has set stay.
 
-`mutate` gives the pod as it should be, `patch` the JSON patch that leads there. Mutating twice changes nothing more.
+`mutate` returns the completed pod, `patch` the JSON patch between two pods. Mutation is idempotent.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vgpu import aliases, names, request
-from vgpu.policy import ComputePolicy
+from vgpu import aliases, names, policy, request
 from vgpu.request import ContainerRequest, Json, PodRequest
 from webhook import translate
 from webhook.rules import Rules
@@ -17,9 +16,9 @@ _DEFAULT_SCHEDULERS = frozenset({"", "default-scheduler"})
 
 
 def mutate(pod: Json, rules: Rules) -> Json:
-    """Return the pod as it should be; unchanged where it wants no GPU, or where something is wrong with it.
+    """Return the completed pod; unchanged where it asks for no GPU, or has problems.
 
-    What is wrong is for `validate` to say, which sees the pod after all other webhooks.
+    `validate` reports the problems, after all other webhooks have changed the pod.
     """
     translated = translate.translate(pod, rules)
     asked = translated.asked
@@ -35,7 +34,7 @@ def mutate(pod: Json, rules: Rules) -> Json:
 
 
 def patch(before: Json, after: Json) -> list[Operation]:
-    """Return the JSON patch from one pod to the other; lists may only have grown at their end."""
+    """Return the JSON patch from one pod to the other; lists may differ by items appended at the end only."""
     return list(_differences("", before, after))
 
 
@@ -49,16 +48,15 @@ def _completed(container: Json, asked: PodRequest, mine: ContainerRequest | None
 
 
 def environment(asked: PodRequest, container: ContainerRequest) -> dict[str, str]:
-    """Return the limits on each card, for people and frameworks to read; in the cluster the limits file decides."""
+    """Return the limits on each card as variables for people and frameworks; the limits file is what is enforced."""
     if container.whole:
         return {}
     limits = {names.MEMORY_ENV: f"{container.memory_mib}MiB"}
     if container.cores is not None:
         limits[names.CORES_ENV] = str(container.cores)
-    default = ComputePolicy.BURST if container.cores is None else ComputePolicy.FIXED
-    limits[names.COMPUTE_POLICY_ENV] = asked.wishes.compute_policy or default
-    if asked.wishes.memory_policy is not None:
-        limits[names.MEMORY_POLICY_ENV] = asked.wishes.memory_policy
+    limits[names.COMPUTE_POLICY_ENV] = asked.options.compute_policy or policy.default_compute_policy(container.cores)
+    if asked.options.memory_policy is not None:
+        limits[names.MEMORY_POLICY_ENV] = asked.options.memory_policy
     return limits
 
 
@@ -70,10 +68,10 @@ def _with_environment(container: Json, wanted: Mapping[str, str]) -> Json:
 
 
 def _scheduled(spec: Json, scheduler: str) -> Json:
-    """Send it to our scheduler, unless its owner chose another; a foreign one could not read our names."""
+    """Set the scheduler, unless the owner chose one; a foreign project's scheduler cannot read vgpushare's names."""
     chosen = spec.get("schedulerName") or ""
-    ours = chosen in _DEFAULT_SCHEDULERS or chosen in aliases.SCHEDULERS
-    return {**spec, "schedulerName": scheduler} if ours else spec
+    is_replaced = chosen in _DEFAULT_SCHEDULERS or chosen in aliases.SCHEDULERS
+    return {**spec, "schedulerName": scheduler} if is_replaced else spec
 
 
 def _differences(path: str, before: Any, after: Any) -> Iterator[Operation]:

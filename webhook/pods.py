@@ -1,4 +1,4 @@
-"""Questions about a pod's JSON that both admissions ask."""
+"""Questions about a pod's JSON that both mutation and validation ask."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,31 +17,31 @@ def annotations(pod: Json) -> dict[str, str]:
 
 
 def is_mirror(pod: Json, groups: list[str]) -> bool:
-    """Whether a kubelet shows a static pod of its own: it runs already, and nothing we say changes it.
+    """Whether a kubelet creates the API object of a static pod, which runs already: refusing it has no effect.
 
-    The annotation alone proves nothing, for users may write it too.
+    The annotation alone is not enough, because users can write it too.
     """
     return MIRROR in annotations(pod) and NODES_GROUP in groups
 
 
 def wants_gpu(pod: Json) -> bool:
-    """Whether any container, ephemeral ones too, names a resource of ours or one that we translate."""
+    """Whether any container, also an ephemeral one, names one of our resources or a foreign one."""
     return any(asks(container) for _, container in every_container(pod))
 
 
 def asks(container: Json) -> bool:
-    """Whether this container names a resource of ours or one that we translate."""
-    return any(name.startswith(_PREFIX) or name in aliases.MARKS for name in request.amounts(container))
+    """Whether a container names one of our resources or a foreign one."""
+    return any(name.startswith(_PREFIX) or name in aliases.MARKER_NAMES for name in request.amounts(container))
 
 
 def every_container(pod: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the containers of all kinds with their field paths."""
+    """Yield the containers of all kinds, with their field paths."""
     for path, _, container in request.containers_of(pod):
         yield path, container
     yield from ephemeral_containers(pod)
 
 
 def ephemeral_containers(pod: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the containers that were added to a running pod."""
+    """Yield the containers that were added to a running pod, with their field paths."""
     for container in pod.get("spec", {}).get("ephemeralContainers") or ():
         yield f"spec.ephemeralContainers[{container.get('name')}]", container

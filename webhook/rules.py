@@ -1,4 +1,4 @@
-"""What an admission decides by, besides the pod: the settings and the cards of the cluster."""
+"""What decisions depend on besides the pod: the settings and the cluster's cards."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from vgpu.device import Card
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Everything a decision depends on.
+    """What decisions depend on.
 
     Attributes:
-        cards: the cluster's cards as they are known now.
-        slice_mib: MiB of a `vgpu.io/slice`; one figure for the cluster.
-        scheduler: the scheduler that GPU pods are sent to.
+        cards: returns the cluster's cards now.
+        slice_mib: MiB of a `vgpu.io/slice`, the same in the whole cluster.
+        scheduler: the scheduler of pods that ask for GPUs.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
     """
 

@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from adapters.process import Address, Listening
 from vgpu import aliases, names
+from vgpu.adapters.settings import Address, Listening
 
 
 class Settings(Listening):
@@ -24,19 +24,20 @@ class Settings(Listening):
 
     kubeconfig: Path | None = Field(None, description="credentials for the API server (default: the pod's own)")
     listen: Address = Field("127.0.0.1:9443", description="IP:PORT to serve TLS on")
-    namespace: str = Field(names.NAMESPACE, description="where the Service and the Secret are")
+    namespace: str = Field(names.NAMESPACE, description="namespace of the Service and the Secret")
     service: str = Field("vgpu-webhook", description="the Service that the API server calls")
-    configuration: str = Field("vgpu-webhook", description="name of both webhook configurations, which get the CA")
+    configuration: str = Field("vgpu-webhook", description="name of the two webhook configurations, which get the CA")
     secret: str = Field("vgpu-webhook-ca", description="the Secret with the CA that all replicas share")
-    dns_names: str = Field("", description="more names and addresses for the certificate, separated by commas")
+    dns_names: str = Field("", description="more names and IP addresses for the certificate, separated by commas")
     certificates: Literal["self", "files"] = Field(
-        "self", description="self: signed here by a CA of our own; files: kept by somebody else, as cert-manager"
+        "self",
+        description="self: signed by a CA of the webhook's own; files: written by a program such as cert-manager",
     )
     tls_cert: Path = Field(Path("/etc/vgpu/tls/tls.crt"), description="with files: the certificate chain, PEM")
-    tls_key: Path = Field(Path("/etc/vgpu/tls/tls.key"), description="with files: its key, PEM")
+    tls_key: Path = Field(Path("/etc/vgpu/tls/tls.key"), description="with files: the private key, PEM")
     slice_mib: int = Field(256, ge=1, le=65536, description="MiB in a memory slice, one setting for the cluster")
-    scheduler_name: str = Field(names.SCHEDULER, description="the scheduler that GPU pods are sent to")
-    gpushare_unit: Literal["GiB", "MiB"] = Field("GiB", description="what one aliyun.com/gpu-mem is")
+    scheduler_name: str = Field(names.SCHEDULER, description="the scheduler of pods that ask for GPUs")
+    gpushare_unit: Literal["GiB", "MiB"] = Field("GiB", description="unit of aliyun.com/gpu-mem")
     log_level: str = Field("info", description="debug, info, warning or error")
 
     @property
@@ -46,7 +47,7 @@ class Settings(Listening):
 
     @property
     def serving_names(self) -> tuple[str, ...]:
-        """Every name and address that the serving certificate must hold for."""
+        """Every name and IP address that the serving certificate must be valid for."""
         service = f"{self.service}.{self.namespace}.svc"
         more = (name.strip() for name in self.dns_names.split(","))
         own = () if ipaddress.ip_address(self.host).is_unspecified else (self.host,)

@@ -1,6 +1,6 @@
-"""A pod said in our own names and in MiB: foreign names translated, percentages resolved.
+"""Translates a pod's foreign resource names into ours, and percentages of memory into MiB.
 
-The outcome is a new pod and what it asks for, or the list of what is wrong with it.
+The outcome is a new pod with its request, or the list of problems.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 from vgpu import aliases, names, quantity, request
 from vgpu.device import Card, CardMode
-from vgpu.policy import Selector
+from vgpu.policy import CardSelector
 from vgpu.problem import Problem
 from vgpu.request import ContainerRequest, Json, PodRequest
 from webhook.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
+class TranslatedPod:
     """A pod in our own names.
 
     Attributes:
-        pod: the pod; the one given, where there are problems.
-        asked: what it asks for; None where no GPU is wanted, or where there are problems.
-        problems: what is wrong, by the names that the user wrote.
+        pod: the translated pod; the original one where there are problems.
+        asked: the pod's request; None where it asks for no GPU, or where there are problems.
+        problems: by the names that the user wrote.
     """
 
     pod: Json
@@ -29,8 +29,8 @@ class Translated:
     problems: tuple[Problem, ...] = ()
 
 
-def translate(pod: Json, rules: Rules) -> Translated:
-    """Say a pod in our own names and in MiB."""
+def translate(pod: Json, rules: Rules) -> TranslatedPod:
+    """Translate a pod into our own names and MiB."""
     found = [
         (container, aliases.translate(f"{path}.resources.limits", request.amounts(container), rules.gpushare_unit_mib))
         for path, _, container in request.containers_of(pod)
@@ -39,13 +39,13 @@ def translate(pod: Json, rules: Rules) -> Translated:
     parsed = request.parse(ours)
     problems = (*(problem for _, said in found for problem in said.problems), *parsed.problems)
     if parsed.request is None or problems:
-        return Translated(pod, None, problems)
+        return TranslatedPod(pod, None, problems)
     percentages = {c.name: c for c in parsed.request.containers if c.memory_percentage is not None}
     if not percentages:
-        return Translated(ours, parsed.request)
-    size = card_size(rules.cards(), parsed.request.wishes.selector)
+        return TranslatedPod(ours, parsed.request)
+    size = card_size(rules.cards(), parsed.request.options.selector)
     if isinstance(size, str):
-        return Translated(pod, None, _unresolved(pod, percentages.keys(), size))
+        return TranslatedPod(pod, None, _unresolved(pod, percentages.keys(), size))
     return _parsed(with_containers(ours, _in_mib(ours, percentages, size)))
 
 
@@ -72,8 +72,8 @@ def replaced(container: Json, removed: Iterable[str], added: Mapping[str, str]) 
     return {**container, "resources": {**resources, **both}}
 
 
-def card_size(cards: Iterable[Card], selector: Selector) -> int | str:
-    """MiB of every card that a share with these wishes may land on, or why there is no such figure."""
+def card_size(cards: Iterable[Card], selector: CardSelector) -> int | str:
+    """Return the MiB of the cards that a share may be placed on, or why there is no such figure."""
     open_cards = [card for card in cards if card.mode is CardMode.SHARED and selector.refusal(card) is None]
     sizes = sorted({card.memory_mib for card in open_cards})
     if len(sizes) == 1:
@@ -81,16 +81,16 @@ def card_size(cards: Iterable[Card], selector: Selector) -> int | str:
     if not sizes:
         return f"cannot be resolved: no card that the pod accepts is known; ask for {names.GPU_MEM} in MiB"
     listed = ", ".join(quantity.human_mib(size) for size in sizes)
-    return f"has no one meaning on cards of {listed}; ask for {names.GPU_MEM}, or narrow by {names.USE_GPU_MODEL}"
+    return f"is ambiguous on cards of {listed}; ask for {names.GPU_MEM}, or choose a model by {names.USE_GPU_MODEL}"
 
 
 def _in_mib(pod: Json, percentages: Mapping[str, ContainerRequest], size: int) -> list[Json]:
-    """Return the containers with their percentages of a card of `size` MiB said in MiB over all their cards."""
+    """Return the containers with percentages replaced by MiB, in total over their cards of `size` MiB each."""
     containers = []
     for _, _, container in request.containers_of(pod):
         asked = percentages.get(str(container.get("name")))
         if asked is not None:
-            per_card = max(1, size * (asked.memory_percentage or 0) // request.FULL_CORES)
+            per_card = max(1, size * (asked.memory_percentage or 0) // quantity.WHOLE_PERCENT)
             total = {names.GPU_MEM: str(per_card * asked.gpus)}
             containers.append(replaced(container, {names.GPU_MEM_PERCENTAGE}, total))
         else:
@@ -98,13 +98,13 @@ def _in_mib(pod: Json, percentages: Mapping[str, ContainerRequest], size: int) -
     return containers
 
 
-def _parsed(pod: Json) -> Translated:
+def _parsed(pod: Json) -> TranslatedPod:
     parsed = request.parse(pod)
-    return Translated(pod, None if parsed.problems else parsed.request, parsed.problems)
+    return TranslatedPod(pod, None if parsed.problems else parsed.request, parsed.problems)
 
 
 def _unresolved(pod: Json, containers: Iterable[str], why: str) -> tuple[Problem, ...]:
-    """Report each container's percentage by the name that the user wrote."""
+    """Return a problem for each container's percentage, by the name that the user wrote."""
     wanted = set(containers)
     asked = [
         (f"{path}.resources.limits", request.amounts(container))
@@ -116,6 +116,6 @@ def _unresolved(pod: Json, containers: Iterable[str], why: str) -> tuple[Problem
 
 
 def _percentage_name(amounts: Mapping[str, str]) -> str:
-    """Find the name a percentage came from: a foreign one, or foreign cores that mean all of the memory."""
+    """Return the name that a percentage was written by: a foreign percentage, or foreign cores (100 % of memory)."""
     foreign = [family.percentage for family in aliases.FAMILIES] + [family.cores for family in aliases.FAMILIES]
     return next((name for name in foreign if name in amounts), names.GPU_MEM_PERCENTAGE)

@@ -1,7 +1,7 @@
-"""Refuses, by field, what makes no sense and what is not a user's to write.
+"""Finds, by field, what is invalid in a pod and what users must not write.
 
-On CREATE everything is judged. On UPDATE only what changed is, so that a pod that came in before us, or while we were
-away, can still be labelled, resized, finalized and reported on.
+On CREATE everything is validated. On UPDATE only the changes are, so that a pod that was created without the webhook
+can still be labelled, resized, finalized and reported on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,19 +15,19 @@ from webhook.rules import Rules
 
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 NO_DEVICES: Final = frozenset({"void", "none"})
-MOST_LISTED: Final = 20
+MAX_LISTED: Final = 20
 _KNOWN_ANNOTATIONS: Final = frozenset((*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS))
 
 
 def on_create(pod: Json, rules: Rules) -> list[Problem]:
-    """Judge a new pod, as it is after all mutation."""
+    """Return the problems of a new pod, after all mutation."""
     problems = forged(pod)
     if not pods.wants_gpu(pod):
         return problems
     translated = translate.translate(pod, rules)
     problems += translated.problems or _kubelet_resources(translated, rules.slice_mib)
     problems += _unknown_annotations(pod)
-    problems += _placed_by_hand(pod)
+    problems += _node_set_by_hand(pod)
     for path, container in pods.every_container(pod):
         problems += _visible_devices(path, container)
     for path, container in pods.ephemeral_containers(pod):
@@ -36,7 +36,7 @@ def on_create(pod: Json, rules: Rules) -> list[Problem]:
 
 
 def forged(pod: Json) -> list[Problem]:
-    """Find what only the Binding may write, on a pod that is not bound yet."""
+    """Return a problem for each annotation that only the Binding may write, on a pod that is not bound."""
     return [
         Problem(_annotation(name), value, "is written when the pod is bound, and never by a user")
         for name, value in pods.annotations(pod).items()
@@ -45,7 +45,7 @@ def forged(pod: Json) -> list[Problem]:
 
 
 def on_update(old: Json, new: Json) -> list[Problem]:
-    """Judge what changed of a pod."""
+    """Return the problems of a pod's changes."""
     before, after = pods.annotations(old), pods.annotations(new)
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     problems = [
@@ -55,7 +55,7 @@ def on_update(old: Json, new: Json) -> list[Problem]:
     ]
     if not pods.wants_gpu(new):
         return problems
-    problems += _changed_wishes(old, new, changed)
+    problems += _changed_options(old, new, changed)
     known = {container.get("name") for _, container in pods.ephemeral_containers(old)}
     for path, container in pods.ephemeral_containers(new):
         if container.get("name") not in known:
@@ -65,9 +65,9 @@ def on_update(old: Json, new: Json) -> list[Problem]:
 
 
 def message(problems: Sequence[Problem]) -> str:
-    """Say all problems to the user, one a line after the first."""
-    listed = "\n".join(str(problem) for problem in problems[:MOST_LISTED])
-    rest = len(problems) - MOST_LISTED
+    """Return the message for the user: one line for each problem."""
+    listed = "\n".join(str(problem) for problem in problems[:MAX_LISTED])
+    rest = len(problems) - MAX_LISTED
     return f"{listed}\nand {rest} more" if rest > 0 else listed
 
 
@@ -75,8 +75,8 @@ def _annotation(name: str) -> str:
     return f"metadata.annotations[{name}]"
 
 
-def _kubelet_resources(translated: translate.Translated, slice_mib: int) -> Iterator[Problem]:
-    """Slices and cards are ours to add: each GPU container has exactly what its request comes to."""
+def _kubelet_resources(translated: translate.TranslatedPod, slice_mib: int) -> Iterator[Problem]:
+    """Yield a problem for each slice or card that does not follow from the request: the webhook adds them."""
     asked = translated.asked
     containers = {c.name: c for c in asked.containers} if asked else {}
     for path, _, container in request.containers_of(translated.pod):
@@ -89,7 +89,7 @@ def _kubelet_resources(translated: translate.Translated, slice_mib: int) -> Iter
         if not written:
             yield Problem(f"{path}.resources.limits[{name}]", "", "was not added: create the pod again")
         for key in written.keys() - ({name} if quantity.whole_number(written.get(name, "")) == amount else set()):
-            why = f"is ours to add, and would be {name}: {amount}; leave it out"
+            why = f"is added by the webhook, as {name}: {amount}; leave it out"
             yield Problem(f"{path}.resources.limits[{key}]", written[key], why)
 
 
@@ -100,19 +100,19 @@ def _unknown_annotations(pod: Json) -> Iterator[Problem]:
             yield Problem(_annotation(name), value, f"is not an annotation of {names.DOMAIN}; known: {known}")
 
 
-def _placed_by_hand(pod: Json) -> Iterator[Problem]:
+def _node_set_by_hand(pod: Json) -> Iterator[Problem]:
     node = pod.get("spec", {}).get("nodeName")
     if node:
-        why = "would go round the scheduler, which gives out the cards; use nodeSelector or affinity"
+        why = "would bypass the scheduler, which assigns the cards; use nodeSelector or affinity"
         yield Problem("spec.nodeName", node, why)
 
 
 def _visible_devices(path: str, container: Json) -> Iterator[Problem]:
-    """The nvidia runtime hands over whatever cards this variable names; beside a request it would undo ours."""
+    """Yield a problem for each NVIDIA_VISIBLE_DEVICES: NVIDIA's runtime would hand over the cards that it names."""
     harmless = frozenset() if pods.asks(container) else NO_DEVICES
     for variable in container.get("env") or ():
         if variable.get("name") == VISIBLE_DEVICES and variable.get("value") not in harmless:
-            why = "decides which cards the runtime hands over, and is ours to set; leave it out"
+            why = "decides which cards the runtime hands over, and is set by the device plugin; leave it out"
             yield Problem(f"{path}.env[{VISIBLE_DEVICES}]", variable.get("value") or "", why)
 
 
@@ -121,8 +121,8 @@ def _no_gpu(path: str, container: Json) -> Iterator[Problem]:
         yield Problem(f"{path}.resources", "", "an ephemeral container cannot be given a GPU")
 
 
-def _changed_wishes(old: Json, new: Json, changed: set[str]) -> Iterator[Problem]:
-    """A bound pod is accounted by its annotations, so they stand; a waiting pod may change its mind."""
+def _changed_options(old: Json, new: Json, changed: set[str]) -> Iterator[Problem]:
+    """Yield the problems of changed options: a bound pod's are fixed, because it is accounted by them."""
     annotations = pods.annotations(new)
     if old.get("spec", {}).get("nodeName"):
         for name in names.USER_ANNOTATIONS:

@@ -1,4 +1,4 @@
-"""AdmissionReview v1, as the API server speaks it.
+"""AdmissionReview v1: the messages between the API server and the webhook.
 
 https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#webhook-request-and-response
 """
@@ -20,18 +20,18 @@ Operation = dict[str, Any]  # one step of a JSON patch, RFC 6902
 
 
 class MalformedReview(MalformedError):
-    """A body that is no AdmissionReview about a pod; the message says where."""
+    """A body that is no AdmissionReview of a pod; the message says where."""
 
 
 class User(msgspec.Struct):
-    """Who asks."""
+    """The user of the request under review."""
 
     username: str = ""
     groups: list[str] = []
 
 
 class Request(msgspec.Struct, rename="camel"):
-    """What is asked; the pods are JSON as the API server sent it, of a shape that `decode` has checked."""
+    """The request under review; `decode` has checked the shape of the pods' JSON."""
 
     uid: str
     operation: str
@@ -77,7 +77,7 @@ class _Metadata(msgspec.Struct):
 
 
 class _Pod(msgspec.Struct):
-    """The part of a pod that we read: what does not look like it is no pod."""
+    """The part of a pod that the webhook reads, for checking its shape."""
 
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -87,10 +87,10 @@ _decode = msgspec.json.Decoder(_Review).decode
 
 
 def decode(body: bytes) -> Request:
-    """Read a review about a pod.
+    """Read a review of a pod.
 
     Raises:
-        MalformedReview: it is none.
+        MalformedReview: the body is no such review.
     """
     try:
         review = _decode(body)
@@ -105,7 +105,7 @@ def decode(body: bytes) -> Request:
 
 
 def allow(uid: str, patch: Sequence[Operation] = ()) -> bytes:
-    """Let it in, changed by the patch."""
+    """Return the answer that allows the request, changed by the patch."""
     response: dict[str, Any] = {"uid": uid, "allowed": True}
     if patch:
         response["patchType"] = "JSONPatch"
@@ -114,7 +114,7 @@ def allow(uid: str, patch: Sequence[Operation] = ()) -> bytes:
 
 
 def deny(uid: str, message: str) -> bytes:
-    """Keep it out, and tell the user why."""
+    """Return the answer that denies the request with a message for the user."""
     status = {"code": INVALID, "reason": "Invalid", "message": message}
     return _encode({"uid": uid, "allowed": False, "status": status})
 

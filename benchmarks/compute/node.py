@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 import limiter
 from benchmarks.limiter.worker import native_env
-from limiter import launch, state
+from limiter import launch, local_state
 from vgpu import region
 
 SOCKET_S = 2.0
@@ -49,12 +49,12 @@ class Node:
     native = False
 
     def __init__(self) -> None:
-        self._home = Path(tempfile.mkdtemp(prefix="vb-", dir=state.shared_memory()))
-        self._allocations: list[state.Allocation] = []
+        self._home = Path(tempfile.mkdtemp(prefix="vb-", dir=local_state.shared_memory()))
+        self._allocations: list[local_state.Allocation] = []
         self.arbiter: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        state.ensure(self._home)
+        local_state.ensure(self._home)
         self.start_arbiter()
         return self
 
@@ -71,7 +71,7 @@ class Node:
 
     def start_arbiter(self) -> None:
         """Start one. Raises LimiterError where it was not built."""
-        command = [str(limiter.arbiter_path()), str(self._home / state.ALLOCATIONS)]
+        command = [str(limiter.arbiter_path()), str(self._home / local_state.ALLOCATIONS)]
         with (self._home / "log").open("ab") as log:
             self.arbiter = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -89,10 +89,10 @@ class Node:
         The container has all memory of the card, so that nothing but its time is limited.
         """
         wanted = launch.parse(None, cores, policy, priority=priority)
-        self._allocations.append(state.add(self._home, wanted, ["benchmark"]))
+        self._allocations.append(local_state.add(self._home, wanted, ["benchmark"], limiter.this_host()))
         folder = self._allocations[-1].folder
         until = time.monotonic() + SOCKET_S
-        while not state.socket_of(folder).exists():
+        while not local_state.socket_of(folder).exists():
             if time.monotonic() > until:
                 raise RuntimeError(f"the arbiter does not listen at {folder}: {self.log}")
             time.sleep(0.001)

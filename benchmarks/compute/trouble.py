@@ -11,7 +11,7 @@ from benchmarks.compute.goals import SHOWN, Figures, Scenario, near
 from benchmarks.compute.load import feed_together
 from benchmarks.compute.node import Node, Place
 from benchmarks.compute.tenants import LONGEST, WORK
-from limiter import state
+from limiter import local_state
 
 CORES = (30, 50)
 LIAR_CORES = 5
@@ -62,7 +62,7 @@ def _scenario(
 
 
 def _start_liars(node: Node, kind: str, containers: int, clients: int) -> list[subprocess.Popen[bytes]]:
-    sockets = [state.socket_of(node.allocate(LIAR_CORES)) for _ in range(containers)]
+    sockets = [local_state.socket_of(node.allocate(LIAR_CORES)) for _ in range(containers)]
     return [_liar(kind, socket, clients // containers) for socket in sockets]
 
 

@@ -1,4 +1,4 @@
-"""What clients and an arbiter say to each other, for those in Python; as limiter/src/arbitration.h has it."""
+"""What clients and an arbiter say to each other, for those in Python; as limiter/src/common/arbitration.h has it."""
 
 import ctypes
 import struct

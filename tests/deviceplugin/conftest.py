@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import random
 import tempfile
 import time
 import uuid
@@ -16,17 +17,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from adapters.kubernetes import lease
-from adapters.kubernetes.client import Client
-from adapters.nvml import Gpu, Xid
-from deviceplugin.app import Clocks, Plugin
+from deviceplugin import app
+from deviceplugin.app import Clocks
 from deviceplugin.settings import Settings
-from simulator.api import server
-from tests.deviceplugin.builders import NODE, gpu, manifest
 from tests.deviceplugin.kubelet import Kubelet
+from tests.vgpu.node.builders import NODE, gpu, manifest
 from vgpu import limits, names
+from vgpu.adapters.kubernetes import lease
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.nvml import Gpu, Xid
 from vgpu.errors import KubernetesError
 from vgpu.limits import Limits
+from vgpu.simulator.api import server
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -42,7 +44,7 @@ class Driver:
     def gpus(self) -> tuple[Gpu, ...]:
         return tuple(self.cards)
 
-    def ailment(self, uuid: str) -> str:
+    def fault(self, uuid: str) -> str:
         return self.ill.get(uuid, "")
 
     def subscribe(self, uuid: str) -> bool:
@@ -71,9 +73,13 @@ class World:
 
     def start_plugin(self) -> None:
         clocks = Clocks(
-            time.monotonic, lambda: time.time() + self.clock_s, lambda: datetime.now(UTC), lambda: str(uuid.uuid4())
+            time.monotonic,
+            lambda: time.time() + self.clock_s,
+            lambda: datetime.now(UTC),
+            lambda: str(uuid.uuid4()),
+            random.random,
         )
-        self.plugins.append(asyncio.create_task(Plugin(self.settings, self.driver, self.client, clocks).run()))
+        self.plugins.append(asyncio.create_task(app.build(self.settings, self.driver, self.client, clocks).run()))
 
     async def stop_plugin(self) -> None:
         plugin = self.plugins.pop()

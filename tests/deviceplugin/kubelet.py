@@ -13,8 +13,8 @@ from typing import Any
 
 import grpc
 
-from deviceplugin.api import deviceplugin_pb2 as api
-from deviceplugin.api import podresources_pb2 as resources
+from deviceplugin.kubelet.api import deviceplugin_pb2 as api
+from deviceplugin.kubelet.api import podresources_pb2 as resources
 from vgpu import names, quantity, request
 from vgpu.request import ContainerKind
 

@@ -6,10 +6,10 @@ import time
 import grpc
 import pytest
 
-from deviceplugin.registration import Stream
-from tests.deviceplugin.builders import NODE, gpu, uuid
+from deviceplugin.kubelet.registration import Stream
 from tests.deviceplugin.conftest import World
 from tests.strategies import container
+from tests.vgpu.node.builders import NODE, gpu, uuid
 from vgpu import names
 
 

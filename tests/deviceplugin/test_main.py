@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from deviceplugin.settings import Settings
-from tests.deviceplugin.builders import NODE
 from tests.deviceplugin.conftest import World
 from tests.driver import build, simgpu
+from tests.vgpu.node.builders import NODE
 
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
 

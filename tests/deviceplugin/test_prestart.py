@@ -8,25 +8,26 @@ from typing import Any
 
 import pytest
 
-from deviceplugin.admission import Admission
-from deviceplugin.allocate import Outfit
-from deviceplugin.allocations import Allocation, Allocations, Holder
-from deviceplugin.cleaning import Cleaner
-from deviceplugin.devices import Held
-from deviceplugin.files import Files
-from deviceplugin.holders import Holders
-from deviceplugin.identity import Listing
-from deviceplugin.inventory import Inventory
+from deviceplugin.allocate import Allocator, Recorder
+from deviceplugin.candidate_search import DEADLINE_S
+from deviceplugin.garbage_collection import GarbageCollector
+from deviceplugin.holder_lookup import HolderLookup
+from deviceplugin.kubelet.messages import Holdings, Listing
 from deviceplugin.occupancy import Occupancy
-from deviceplugin.podresources import Holdings
-from deviceplugin.pods import BoundPod, Name, Pods
+from deviceplugin.pod_resources import PodResources
+from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
-from deviceplugin.refusal import Mismatch, Refusal
-from deviceplugin.search import DEADLINE_S
-from tests.deviceplugin.builders import SLICE_MIB, allocation, bound, gpu, slices, uuid
+from deviceplugin.responses import Injection
 from tests.strategies import container
+from tests.vgpu.node.builders import SLICE_MIB, allocation, bound, gpu, slices, uuid
 from vgpu import limits, names
 from vgpu.errors import KubernetesError
+from vgpu.node.allocations import Allocation, Allocations, Holder
+from vgpu.node.inventory import HeldDevices, Inventory
+from vgpu.node.limits_writer import LimitsWriter
+from vgpu.node.pods import BoundPod, PodKey, Pods
+from vgpu.node.refusal import NodeReason, Refusal
+from vgpu.node.state_files import StateFiles
 from vgpu.reasons import Reason
 
 IDS = slices(0, 0, 1, 2, 3)
@@ -36,14 +37,14 @@ IDS = slices(0, 0, 1, 2, 3)
 class Kubelet:
     """Pod-resources that list what the test says."""
 
-    held: dict[Name, Holdings] = field(default_factory=dict)
+    held: dict[PodKey, Holdings] = field(default_factory=dict)
     lists: int = 0
 
     async def list(self) -> Listing:
         self.lists += 1
         return dict(self.held)
 
-    async def get(self, key: Name) -> Holdings:
+    async def get(self, key: PodKey) -> Holdings:
         return self.held.get(key, {})
 
 
@@ -51,11 +52,11 @@ class Kubelet:
 class Server:
     """An API server that knows the pods given."""
 
-    pods: dict[Name, BoundPod] = field(default_factory=dict)
-    fetched: list[Name] = field(default_factory=list)
+    pods: dict[PodKey, BoundPod] = field(default_factory=dict)
+    fetched: list[PodKey] = field(default_factory=list)
     fails: bool = False
 
-    async def pod(self, key: Name) -> BoundPod | None:
+    async def pod(self, key: PodKey) -> BoundPod | None:
         self.fetched.append(key)
         if self.fails:
             raise KubernetesError(0, "Timeout", "")
@@ -68,22 +69,25 @@ class Node:
     def __init__(self, state: Path) -> None:
         self.now = 0.0
         self.kubelet, self.server = Kubelet(), Server()
-        self.pods, self.files = Pods(), Files(state)
+        self.pods, self.files = Pods(), StateFiles(state)
         self.allocations = Allocations(self.files.allocations)
-        self.holders = Holders(self.kubelet, lambda: self.now)
+        self.pod_resources = PodResources(self.kubelet, lambda: self.now)
         self.inventory = Inventory(SLICE_MIB)
         self.inventory.set_gpus((gpu(0), gpu(1)), {})
         self.reported: list[tuple[str, str]] = []
-        self.occupancy = Occupancy(self.pods, self.holders, self.allocations, self.inventory, lambda: self.now)
-        shared = (self.pods, self.holders, self.allocations, self.inventory, self.occupancy, self.server)
+        self.occupancy = Occupancy(self.pods, self.pod_resources, self.allocations, self.inventory, lambda: self.now)
         numbers = iter(range(1000))
-        self.admission = Admission(
-            *shared,
-            Outfit(self.files, "l"),
-            wall_clock=lambda: self.now,
-            new_id=lambda: f"new{next(numbers)}",
-        )
-        self.prover = Prover(*shared, self.files, self._report)
+        recorder = Recorder(self.pods, self.allocations, lambda: f"new{next(numbers)}", lambda: self.now)
+        self.preferred = PreferredAllocation(self.pods, self.allocations, self.server, self.pod_resources)
+        injection = Injection(self.files, "l")
+        self.allocator = Allocator(self.preferred, recorder, self.inventory, injection, self._allocated)
+        holders = HolderLookup(self.pods, self.allocations, self.server, self.pod_resources)
+        writer = LimitsWriter(self.allocations, self.files)
+        self.prover = Prover(holders, self.inventory, self.occupancy, writer, self._report)
+
+    def _allocated(self, made: Allocation) -> None:
+        self.pod_resources.allocated(made.holder.key if made.holder else None, made.ids)
+        self.occupancy.recount()
 
     def give(self, ids: frozenset[str], pod: BoundPod | None, **more: Any) -> Allocation:
         made = allocation(ids, pod, sequence=self.allocations.next_sequence(), **more)
@@ -140,7 +144,7 @@ async def test_a_wrong_guess_is_put_right_by_the_listing(node: Node, share: Any)
     made = node.give(IDS, guessed, is_doubtful=True)
     node.hold(guessed, slices(1, 0, 1, 2, 3))
     node.kubelet.held[true.key] = {"main": {names.SLICE: IDS}}
-    running = asyncio.create_task(node.holders.run(lambda _: None))
+    running = asyncio.create_task(node.pod_resources.run(lambda: None))
     assert await node.prove() == ""
     running.cancel()
     assert node.enforced(made) == [(uuid(0), 20)]
@@ -155,7 +159,7 @@ async def test_an_init_containers_wrong_guess_is_put_right_by_who_got_its_ids(no
     node.server.pods[true.key] = true
     made = node.give(IDS, guessed, is_doubtful=True)
     node.hold(true, slices(0, 0, 1))
-    running = asyncio.create_task(node.holders.run(lambda _: None))
+    running = asyncio.create_task(node.pod_resources.run(lambda: None))
     assert await node.prove() == ""
     running.cancel()
     assert node.enforced(made) == [(uuid(0), 7)]
@@ -169,13 +173,13 @@ async def test_without_the_api_server_a_doubt_stays_and_nothing_runs(node: Node,
     made = node.give(IDS, guessed)
     node.hold(guessed, IDS)
     node.server.fails = True
-    assert await node.prove() == Mismatch.HOLDER_UNKNOWN
+    assert await node.prove() == NodeReason.HOLDER_UNKNOWN
     assert node.enforced(made) == []
 
 
 async def test_old_records_of_the_same_ids_are_left_behind(node: Node, share: Any) -> None:
     gone, now = share("gone", 10), share("now", 20)
-    node.pods.upsert(replace(gone, is_over=True))
+    node.pods.upsert(replace(gone, is_terminal=True))
     node.pods.upsert(now)
     before, made = node.give(IDS, gone, is_proven=True), node.give(IDS, now)
     node.hold(now, IDS)
@@ -194,7 +198,7 @@ async def test_a_full_file_system_is_a_reason_that_heals(node: Node, share: Any)
     for path in node.files.regions.iterdir():
         path.unlink()
     node.files.regions.rmdir()
-    assert await node.prove() == Mismatch.FILES_FAILED
+    assert await node.prove() == NodeReason.FILES_FAILED
     assert node.reported == [(pod.uid, "FilesFailed")]
     node.files.regions.mkdir()
     assert await node.prove() == ""
@@ -204,11 +208,11 @@ async def test_lists_wait_from_the_preference_until_allocate_is_surely_over(node
     pod = share("p", 10)
     node.pods.upsert(pod)
     node.kubelet.held[pod.key] = {}
-    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)), [], 4)
+    ids = await node.preferred.prefer(names.SLICE, slices(0, *range(8)), [], 4)
     listed = node.kubelet.lists
-    running = asyncio.create_task(node.holders.run(lambda _: None))
+    running = asyncio.create_task(node.pod_resources.run(lambda: None))
     await asyncio.sleep(0.03)
-    node.admission.allocate(names.SLICE, frozenset(ids))
+    node.allocator.allocate(names.SLICE, frozenset(ids))
     await asyncio.sleep(0.03)
     assert node.kubelet.lists == listed
     node.now += 0.3
@@ -221,7 +225,7 @@ async def test_a_lagging_watch_is_helped_by_a_read(node: Node, share: Any) -> No
     pod = share("p", 10, gpus=1)
     node.server.pods[pod.key] = pod
     node.kubelet.held[pod.key] = {}
-    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)) | slices(1, *range(8)), [], 4)
+    ids = await node.preferred.prefer(names.SLICE, slices(0, *range(8)) | slices(1, *range(8)), [], 4)
     assert frozenset(ids) == slices(1, 0, 1, 2, 3)
     assert node.server.fetched == [pod.key]
 
@@ -232,7 +236,7 @@ async def test_a_pod_that_was_admitted_before_is_read_again_before_it_is_believe
     node.pods.upsert(replace(old, is_admitted=True))
     node.server.pods[new.key] = new
     node.kubelet.held[new.key] = {}
-    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)) | slices(1, *range(8)), [], 4)
+    ids = await node.preferred.prefer(names.SLICE, slices(0, *range(8)) | slices(1, *range(8)), [], 4)
     assert frozenset(ids) == slices(1, 0, 1, 2, 3)
 
 
@@ -246,20 +250,20 @@ async def test_cleaning_takes_two_looks_and_a_watch_that_knows(node: Node, share
     node.files.regions.joinpath(".crashed.x").touch()
     synced = asyncio.Event()
     node.now = 1000.0 + 601
-    cleaner = Cleaner(
-        node.pods, node.holders, node.allocations, node.files, library, synced=synced, wall_clock=lambda: node.now
+    cleaner = GarbageCollector(
+        node.pods, node.pod_resources, node.allocations, node.files, library, synced=synced, wall_clock=lambda: node.now
     )
 
     await look(node)
-    cleaner.clean()
+    cleaner.collect()
     await look(node)
-    cleaner.clean()
+    cleaner.collect()
     assert node.allocations.all() == (old, kept)
     synced.set()
-    cleaner.clean()
+    cleaner.collect()
     assert node.allocations.all() == (old, kept), "the same look twice is one look"
     await look(node)
-    cleaner.clean()
+    cleaner.collect()
     assert node.allocations.all() == (kept,)
     assert [path.name for path in node.files.allocations.iterdir()] == [kept.id]
     assert [path.name for path in node.files.regions.iterdir()] == [kept.id]
@@ -269,8 +273,8 @@ async def test_cleaning_takes_two_looks_and_a_watch_that_knows(node: Node, share
 async def look(node: Node) -> None:
     """Have pod-resources listed once."""
     node.now += 1
-    running = asyncio.create_task(node.holders.run(lambda _: None))
-    await node.holders.fresh(1)
+    running = asyncio.create_task(node.pod_resources.run(lambda: None))
+    await node.pod_resources.fresh(1)
     running.cancel()
 
 
@@ -281,16 +285,16 @@ async def test_a_pod_that_is_over_gives_its_card_free_before_the_next_listing(no
     node.hold(pod, IDS)
     await look(node)
     node.occupancy.recount()
-    assert node.inventory.state.held == Held(IDS)
-    node.pods.upsert(replace(pod, is_over=True))
+    assert node.inventory.state.held == HeldDevices(IDS)
+    node.pods.upsert(replace(pod, is_terminal=True))
     node.occupancy.recount()
-    assert node.inventory.state.held == Held()
-    node.pods.delete(replace(pod, is_over=True))
+    assert node.inventory.state.held == HeldDevices()
+    node.pods.delete(replace(pod, is_terminal=True))
     node.occupancy.recount()
-    assert node.inventory.state.held == Held()
+    assert node.inventory.state.held == HeldDevices()
     node.pods.upsert(bound("p", uid="next"))
     node.occupancy.recount()
-    assert node.inventory.state.held == Held(IDS), "the name stands for somebody who runs"
+    assert node.inventory.state.held == HeldDevices(IDS), "the name stands for somebody who runs"
 
 
 async def test_who_was_deleted_by_force_still_counts(node: Node) -> None:
@@ -313,7 +317,7 @@ async def test_a_pod_deleted_while_it_is_admitted_holds_nobody_up(node: Node, sh
     """The kubelet still lists it, and neither the watch nor the API server knows it."""
     node.kubelet.held[share("gone", 10).key] = {"main": {}}
     started = asyncio.get_running_loop().time()
-    ids = await node.admission.prefer(names.SLICE, slices(0, *range(8)), [], 4)
+    ids = await node.preferred.prefer(names.SLICE, slices(0, *range(8)), [], 4)
     assert len(ids) == 4
     assert asyncio.get_running_loop().time() - started < DEADLINE_S / 2
     assert node.server.fetched == [share("gone", 10).key]

@@ -7,9 +7,9 @@ import grpc
 import msgspec
 import pytest
 
-from tests.deviceplugin.builders import SLICE_MIB, sidecar, uuid
 from tests.deviceplugin.conftest import PODS, World
 from tests.strategies import container
+from tests.vgpu.node.builders import SLICE_MIB, sidecar, uuid
 from vgpu import names, region
 from vgpu.limits import CardLimit
 from vgpu.policy import MemoryPolicy
@@ -214,7 +214,7 @@ async def test_devices_nobody_recorded_are_refused(running: World) -> None:
 
 async def _hand_out(running: World, pod: dict[str, Any], ids: frozenset[str]) -> None:
     """Make the kubelet give these very IDs, as its bugs may."""
-    from deviceplugin.api import deviceplugin_pb2 as api  # noqa: PLC0415 - the one message spoken here
+    from deviceplugin.kubelet.api import deviceplugin_pb2 as api  # noqa: PLC0415 - the one message spoken here
 
     one = api.ContainerAllocateRequest(devices_ids=sorted(ids))
     answer = await running.kubelet.clients[names.SLICE].call(

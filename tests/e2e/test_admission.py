@@ -106,10 +106,10 @@ def test_what_nobody_may_go_round_does_not_depend_on_the_webhook(space: Space) -
     greedy = pod("p", container(gpu_mem=256), container("side") | {"env": visible})
     with without_webhook(space.cluster):
         assert "never by a user" in space.refused(pod("p", container(), annotations=FORGED))
-        assert "ours to add" in space.refused(pod("p", container(limits={names.SLICE: "1"})))
-        assert "ours to add" in space.refused(pod("p", container(limits={names.CARD: "1"})))
+        assert "added by the webhook" in space.refused(pod("p", container(limits={names.SLICE: "1"})))
+        assert "added by the webhook" in space.refused(pod("p", container(limits={names.CARD: "1"})))
         for manifest in (placed, foreign, static):
-            assert "go round the scheduler" in space.refused(manifest)
+            assert "bypass the scheduler" in space.refused(manifest)
         assert "NVIDIA_VISIBLE_DEVICES" in space.refused(greedy)
         plain = pod("plain", container() | {"env": visible})
         plain["spec"]["nodeName"] = node

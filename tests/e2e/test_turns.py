@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cli import sight
 from tests.e2e import nodes, wait
 from tests.e2e.cluster import Cluster
 from tests.e2e.space import Space, container, pod
 from vgpu import names
+from vgpu.cli.local import allocations
 
 pytestmark = pytest.mark.e2e
 
@@ -29,7 +29,7 @@ def root(node: nodes.Node) -> Path:
 
 def gpu_ns(node: nodes.Node, space: Space) -> dict[str, int]:
     """The GPU time that each pod of the namespace has used, as `vgpu top` reads it."""
-    seen = sight.look(root(node) / "var/lib/vgpu")
+    seen = allocations.read_all(root(node) / "var/lib/vgpu")
     parts = {each.name: sum(card.gpu_ns for card in each.cards) for each in seen}
     return {name.split("/")[1]: used for name, used in parts.items() if name.startswith(f"{space.name}/")}
 

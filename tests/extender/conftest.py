@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,20 +14,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from adapters.kubernetes import lease
-from adapters.kubernetes.client import Client
 from extender import watches as watching
 from extender.app import Verbs
 from extender.bind import Binder
 from extender.cluster import Cluster
-from extender.teller import Teller
-from extender.waiting import Waiting
+from extender.event_recorder import EventRecorder
+from extender.filter import Filter
+from extender.unschedulable import UnschedulablePods
 from extender.watches import Watches
-from simulator.api import server
 from tests import strategies
 from vgpu import names
+from vgpu.adapters.kubernetes import lease
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
-from vgpu.placement import Defaults
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.simulator.api import server
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -104,7 +106,7 @@ class World:
         created: dict[str, Any] = msgspec.json.decode(
             await self.client.post(PODS, strategies.admit(obj) if admitted else obj)
         )
-        await self.until(lambda: created["metadata"]["uid"] in self.cluster.pods)
+        await self.until(lambda: created["metadata"]["uid"] in self.cluster.objects.pods)
         return created
 
     async def filter(self, pod: dict[str, Any], *nodes: str) -> dict[str, Any]:
@@ -125,7 +127,7 @@ class World:
 
     async def delete_pod(self, pod: dict[str, Any]) -> None:
         await self.client.delete(f"{PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
-        await self.until(lambda: pod["metadata"]["uid"] not in self.cluster.pods)
+        await self.until(lambda: pod["metadata"]["uid"] not in self.cluster.objects.pods)
 
     def stop_watching(self) -> None:
         """From here on the picture lags."""
@@ -142,7 +144,7 @@ class World:
 
     async def until_seen(self, pod: dict[str, Any]) -> None:
         uid = pod["metadata"]["uid"]
-        await self.until(lambda: bool(self.cluster.pods[uid].node))
+        await self.until(lambda: bool(self.cluster.objects.pods[uid].node))
 
     async def events(self, *, count: int = 1) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -202,12 +204,16 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         for name in ("n1", "n2", "n3"):
             await add_node(client, name)
         cluster = Cluster(256, clock)
-        teller = Teller(client, clock, lambda: datetime.now(UTC))
-        waiting = Waiting(cluster, Defaults(), teller)
-        watches = watching.watches(client, cluster, waiting, teller, names.NAMESPACE)
+        node_filter = Filter(cluster, DefaultPolicies())
+        recorder = EventRecorder(client, clock, lambda: datetime.now(UTC))
+        unschedulable = UnschedulablePods(cluster, node_filter, recorder)
+        watches = watching.watches(
+            client, cluster, unschedulable, recorder, namespace=names.NAMESPACE, jitter=random.random
+        )
         leader = Leader()
-        verbs = Verbs(cluster, Defaults(), Binder(client, cluster, Defaults(), leader, clock.sleep), teller, watches)
-        tasks = [asyncio.create_task(each.run()) for each in (watches, teller, waiting)]
+        binder = Binder(client, cluster, node_filter, leader, clock.sleep)
+        verbs = Verbs(cluster, node_filter, DefaultPolicies(), binder, recorder)
+        tasks = [asyncio.create_task(each.run()) for each in (watches, recorder, unschedulable)]
         await watches.wait()
         yield World(client, cluster, clock, watches, leader, verbs, tasks[0])
         await verbs.binder.drain()

@@ -13,17 +13,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from extender import observed, outcomes
+from extender import binding_outcome, objects
 from extender.bind import Binder
 from extender.cluster import Cluster
-from extender.observed import Inventory, KubeNode, Lease, Pod
+from extender.filter import Filter
+from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.wire import BindArgs
 from tests import strategies
 from tests.extender.conftest import Clock, Leader
 from vgpu import names
 from vgpu.assignment import Assignment
 from vgpu.device import Node
-from vgpu.placement import Defaults
+from vgpu.placement.policies import DefaultPolicies
 
 NODE = "n1"
 SLICES = 4
@@ -45,10 +46,10 @@ class Accounting(RuleBasedStateMachine):
         self.clock = Clock()
         self.cluster = Cluster(256, self.clock)
         cards = (strategies.card(0, SLICES * 256),)
-        self.cluster.upsert_inventories(Inventory(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
-        self.cluster.nodes[NODE] = KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1})
+        self.cluster.upsert_gpunodes(GpuNode(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
+        self.cluster.objects.nodes[NODE] = KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1})
         client: Any = None  # only the step that takes is tried here; it speaks to nobody
-        self.binder = Binder(client, self.cluster, Defaults(), Leader())
+        self.binder = Binder(client, self.cluster, Filter(self.cluster, DefaultPolicies()), Leader())
         self.truth: dict[str, Pod] = {}
         self.unknown: list[Posted] = []
         self.unseen: deque[tuple[str, Pod]] = deque()
@@ -56,7 +57,7 @@ class Accounting(RuleBasedStateMachine):
         self.alive()
 
     def alive(self) -> None:
-        self.cluster.see_lease(Lease(names.node_lease(NODE), NODE, str(self.clock.seconds), 3))
+        self.cluster.leases.put(Lease(names.node_lease(NODE), NODE, str(self.clock.seconds), 3))
 
     def tell(self, kind: str, pod: Pod) -> None:
         self.unseen.append((kind, pod))
@@ -73,7 +74,7 @@ class Accounting(RuleBasedStateMachine):
     def create(self, memory: int, whole: bool) -> None:
         self.count += 1
         main = strategies.container(gpu=1) if whole else strategies.container(gpu_mem=memory)
-        pod = observed.pod(strategies.admit(strategies.pod(main, uid=f"u{self.count}")))
+        pod = objects.pod(strategies.admit(strategies.pod(main, uid=f"u{self.count}")))
         self.truth[pod.uid] = pod
         self.cluster.upsert_pod(pod)
 
@@ -82,18 +83,22 @@ class Accounting(RuleBasedStateMachine):
     def bind(self, data: st.DataObject, outcome: str) -> None:
         uid = data.draw(st.sampled_from([uid for uid, pod in self.truth.items() if not pod.node]))
         pod = self.truth[uid]
-        if uid not in self.cluster.pods or self.cluster.pods[uid].node or any(p.pod.uid == uid for p in self.unknown):
+        if (
+            uid not in self.cluster.objects.pods
+            or self.cluster.objects.pods[uid].node
+            or any(p.pod.uid == uid for p in self.unknown)
+        ):
             return
-        chosen = self.binder._take(pod, NODE)
+        chosen = self.binder._reserve(pod, NODE)
         if isinstance(chosen, str):
             return
         if outcome == "commits":
             self.commit(pod, chosen)
-            self.cluster.await_watch(uid, NODE)
+            self.cluster.release_when_seen(uid, NODE)
         elif outcome == "refused":
             self.cluster.release(uid, NODE)
         else:
-            ends = self.clock.seconds + outcomes.CARRIED_OUT_S
+            ends = self.clock.seconds + binding_outcome.REQUEST_EXPIRY_S
             self.unknown.append(Posted(pod, chosen, ends, outcome == "late"))
 
     @precondition(lambda self: any(self.may_commit(posted) for posted in self.unknown))
@@ -105,11 +110,11 @@ class Accounting(RuleBasedStateMachine):
     @precondition(lambda self: any(posted.ends <= self.clock.seconds for posted in self.unknown))
     @rule()
     def the_pod_is_read(self) -> None:
-        """What `Pursuits` does, as late as the rules have it: the read shows the truth."""
+        """What `OutcomePoller` does, as late as the rules have it: the read shows the truth."""
         posted = next(posted for posted in self.unknown if posted.ends <= self.clock.seconds)
         self.unknown.remove(posted)
         args = BindArgs(posted.pod.name, posted.pod.namespace, posted.pod.uid, NODE)
-        outcome = outcomes.judge(self.truth.get(posted.pod.uid), args, posted.assignment, is_over=True)
+        outcome = binding_outcome.judge(self.truth.get(posted.pod.uid), args, posted.assignment, is_final=True)
         self.binder._conclude(args, outcome)
 
     @precondition(lambda self: self.truth)
@@ -130,7 +135,7 @@ class Accounting(RuleBasedStateMachine):
     @rule()
     def relist(self) -> None:
         self.unseen.clear()
-        for uid in self.cluster.pods.keys() - self.truth.keys():
+        for uid in self.cluster.objects.pods.keys() - self.truth.keys():
             self.cluster.delete_pod(uid)
         for pod in self.truth.values():
             self.cluster.upsert_pod(pod)
@@ -141,7 +146,7 @@ class Accounting(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(list(self.truth)))
         pod = self.truth.pop(uid)
         if ends and pod.node:
-            self.truth[uid] = replace(pod, is_over=True)
+            self.truth[uid] = replace(pod, is_terminal=True)
             self.tell("upsert", self.truth[uid])
         else:
             self.tell("delete", pod)
@@ -154,11 +159,11 @@ class Accounting(RuleBasedStateMachine):
 
     @invariant()
     def no_card_is_over_its_capacity(self) -> None:
-        held = [(pod.assignment, pod) for pod in self.truth.values() if pod.node and not pod.is_over]
+        held = [(pod.assignment, pod) for pod in self.truth.values() if pod.node and not pod.is_terminal]
         held += [(posted.assignment, posted.pod) for posted in self.unknown if self.may_commit(posted)]
         slices = {"GPU-0": 0}
         for chosen, _ in held:
-            assert chosen is not None
+            assert isinstance(chosen, Assignment)
             for (grant,) in chosen.containers.values():
                 slices[grant.gpu] += SLICES if grant.whole else -(-grant.memory_mib // 256)
         assert max(slices.values()) <= SLICES

@@ -3,11 +3,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.kubernetes import lease
 from extender import leadership
 from extender.leadership import Leadership
 from tests.extender.conftest import World
 from vgpu import names
+from vgpu.adapters.kubernetes import lease
 
 
 class Relists:
@@ -28,11 +28,12 @@ class Candidate:
         self.slept: list[float] = []
         self.leadership = Leadership(
             world.client,
-            world.cluster,
+            world.cluster.leases,
             self.pods,
             namespace=names.NAMESPACE,
             identity=identity,
-            settle_s=5.0,
+            handover_s=5.0,
+            clock=world.clock,
             now=lambda: datetime.now(UTC),
             sleep=self._sleep,
         )
@@ -49,9 +50,11 @@ class Candidate:
 
 
 async def until_watched(world: World, holder: str) -> None:
-    await world.until(
-        lambda: leadership.LEASE in world.cluster.leases and world.cluster.leases[leadership.LEASE][0].holder == holder
-    )
+    def is_watched() -> bool:
+        lease = world.cluster.leases.get(leadership.LEASE)
+        return lease is not None and lease.holder == holder
+
+    await world.until(is_watched)
 
 
 async def test_the_first_holder_binds_at_once_and_the_second_not_at_all(world: World) -> None:
@@ -81,11 +84,12 @@ async def test_a_lease_that_moved_on_unwatched_is_not_taken(world: World) -> Non
     first, second = Candidate(world, "a"), Candidate(world, "b")
     await first.renew()
     await until_watched(world, "a")
-    stale = world.cluster.leases[leadership.LEASE]
+    stale = world.cluster.leases.get(leadership.LEASE)
+    assert stale is not None
     await asyncio.sleep(0.01)
     await first.renew()
-    await world.until(lambda: world.cluster.leases[leadership.LEASE] != stale)
-    world.cluster.leases[leadership.LEASE] = stale
+    await world.until(lambda: world.cluster.leases.get(leadership.LEASE) != stale)
+    world.cluster.leases.put(stale)
     world.clock.seconds += leadership.DURATION_S + 1
     assert (await second.renew()).startswith("NotLeader")
 

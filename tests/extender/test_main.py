@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from simulator.api import server
 from vgpu import names
+from vgpu.simulator.api import server
 
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/vgpu-extender"
 
@@ -131,7 +131,7 @@ async def test_it_serves_and_gives_its_lease_back(tmp_path: Path) -> None:
     [
         (["--listen=0.0.0.0:9870"], "not loopback"),
         (["--listen=nonsense"], "listen"),
-        (["--tls-cert=/x"], "belong together"),
+        (["--tls-cert=/x"], "give all of tls-cert, tls-key and client-ca, or none"),
         (["--node-policy=pack"], "binpack"),
     ],
     ids=["open", "no address", "half of TLS", "unknown policy"],

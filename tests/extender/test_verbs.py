@@ -90,11 +90,11 @@ async def test_only_the_leader_binds(world: World) -> None:
 
 async def test_nodes_whose_plugin_is_away_are_refused(world: World) -> None:
     pod = await world.create_pod()
-    away = "PluginAway: the node's device plugin is away"
+    away = "PluginAway: the node's device plugin is not running"
     await world.client.patch(
         "/api/v1/nodes/n1/status", {"status": {"allocatable": {names.SLICE: "0", names.CARD: "0"}}}
     )
-    await world.until(lambda: world.cluster.is_away("n1"))
+    await world.until(lambda: world.cluster.is_plugin_away("n1"))
     assert await world.filter(pod) == {
         "NodeNames": ["n2", "n3"],
         "FailedNodes": {},
@@ -159,7 +159,7 @@ async def test_the_owner_of_a_waiting_pod_is_told_card_by_card(world: World) -> 
 async def test_another_slice_size_is_refused_until_drained(world: World) -> None:
     pod = await world.create_pod()
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": gpu_node("n1", slice_mib=512)["status"]})
-    await world.until(lambda: world.cluster.inventories["n1"].node.slice_mib == 512)
+    await world.until(lambda: world.cluster.objects.gpunodes["n1"].node.slice_mib == 512)
     assert (await world.filter(pod, "n1"))["FailedAndUnresolvableNodes"]["n1"].startswith("SliceSizeMismatch")
 
 
@@ -169,7 +169,9 @@ async def test_a_card_on_two_nodes_belongs_to_the_newest(world: World) -> None:
     twin["status"]["cards"][0]["uuid"] = "GPU-n1-0"
     await world.client.post(names.GPUNODES_PATH, twin)
     await world.client.patch(f"{names.GPUNODES_PATH}/n4/status", {"status": twin["status"]})
-    await world.until(lambda: "n4" in world.cluster.inventories and world.cluster.inventories["n4"].node.cards)
+    await world.until(
+        lambda: "n4" in world.cluster.objects.gpunodes and world.cluster.objects.gpunodes["n4"].node.cards
+    )
     assert [(s.card.healthy, s.card.reason) for s in world.cluster.state("n1").cards] == [
         (False, "DuplicateUUID"),
         (True, ""),
@@ -188,7 +190,7 @@ async def test_held_slices_count_but_not_what_was_given_back_after_the_report(wo
     status = gpu_node("n1")["status"]
     status["cards"][0]["heldSlices"] = 8
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": status})
-    await world.until(lambda: world.cluster.inventories["n1"].node.cards[0].held_slices == 8)
+    await world.until(lambda: world.cluster.objects.gpunodes["n1"].node.cards[0].held_slices == 8)
     assert world.cluster.state("n1").cards[0].free_slices == 0
     await world.delete_pod(pod)
     assert world.cluster.state("n1").cards[0].free_slices == 8
@@ -213,7 +215,7 @@ async def test_the_kubelet_is_never_sent_more_than_it_offers(world: World) -> No
     await world.client.patch(
         "/api/v1/nodes/n1/status", {"status": {"allocatable": {names.SLICE: "7", names.CARD: "2"}}}
     )
-    await world.until(lambda: world.cluster.nodes["n1"].allocatable[names.SLICE] == 7)
+    await world.until(lambda: world.cluster.objects.nodes["n1"].allocatable[names.SLICE] == 7)
     why = "KubeletOffersLess: the kubelet offers fewer devices than its cards have free"
     assert (await world.filter(other, "n1"))["FailedNodes"] == {"n1": why}
     assert await world.bind(other) == why

@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender import observed, wire
-from extender.filter import Verdict
-from vgpu.placement import Refusal
+from extender import objects, wire
+from extender.verdict import Verdict
+from vgpu import assignment_trust
+from vgpu.assignment_trust import Distrust
+from vgpu.placement.choose import Refusal
 from vgpu.reasons import Reason
 
 POD = {"metadata": {"name": "p"}, "spec": {}}
@@ -76,6 +78,7 @@ def test_no_users_pod_crashes_the_watch(annotations: dict[str, str], amounts: li
     containers: list[dict[str, Any]] = [
         {"name": f"c{n}", "resources": {"limits": each}} for n, each in enumerate(amounts)
     ]
-    seen = observed.pod({"metadata": {"uid": "u", "annotations": annotations}, "spec": {"containers": containers}})
+    seen = objects.pod({"metadata": {"uid": "u", "annotations": annotations}, "spec": {"containers": containers}})
     assert seen.uid == "u"
-    assert seen.assignment is None
+    is_nothing = seen.assignment == assignment_trust.NOTHING_ASSIGNED and not annotations.get("vgpu.io/assignment")
+    assert is_nothing or isinstance(seen.assignment, Distrust)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import limiter
-from limiter import launch
 from vgpu import region
 
 MIB: Final = 1 << 20
@@ -132,7 +131,7 @@ class Nvml:
 def watch() -> Iterator[Step]:
     """Run the program under the limiter; its steps."""
     nvml, base = Nvml(), (0, 0, 0, 0)
-    with launch.environment(LIMIT, None, "fixed", dict(os.environ)) as env:
+    with limiter.environment(LIMIT, None, "fixed", dict(os.environ)) as env:
         command = [sys.executable, "-m", "tests.limiter.gpu_classes", "program"]
         process = subprocess.Popen(
             command, env={**env, "PYTHONPATH": str(ROOT)}, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import limiter
-from limiter import launch
 from vgpu import region
 
 GIB = 1 << 30
@@ -59,7 +58,7 @@ def torch_program(*command: str, allocator: str = "") -> Fault:
 
 
 def nvidia_smi() -> Fault:
-    with launch.environment("4GiB", None, "fixed", os.environ) as env:
+    with limiter.environment("4GiB", None, "fixed", os.environ) as env:
         asked = ("nvidia-smi", "--query-gpu=memory.total,memory.used", "--format=csv,noheader,nounits", "--id=0")
         said = run(*asked, **env).strip()
     return "" if said == "4096, 0" else f"it says {said}"
@@ -68,7 +67,7 @@ def nvidia_smi() -> Fault:
 def last_chunk(kind: str, *options: str) -> Fault:
     """What its context takes is of the limit; a pool takes 32 MiB at a time, the driver a few chunks for itself."""
     probe = str(ROOT / "build/driver/gpuprobe")
-    with launch.environment("2GiB", None, "fixed", os.environ) as env:
+    with limiter.environment("2GiB", None, "fixed", os.environ) as env:
         done = subprocess.run(
             [probe, "fill", *options, "--kind", kind, "2"], env=env, capture_output=True, text=True, check=False
         )
@@ -121,7 +120,7 @@ def small_sizes() -> Fault:
     """
     command = (sys.executable, "-m", "tests.limiter.gpu_doors", "use_small_sizes")
     native = json.loads(run(*command))
-    with launch.environment("8GiB", None, "fixed", os.environ) as env:
+    with limiter.environment("8GiB", None, "fixed", os.environ) as env:
         ours = json.loads(run(*command, **env))
     over = [b - a for a, b in zip(native, ours, strict=True)]
     return "" if -4 * CHUNK <= min(over) <= max(over) <= 4 * CHUNK else f"{min(over)} to {max(over)} bytes over native"
@@ -137,12 +136,12 @@ def use_resets() -> None:
 
 
 def resets() -> Fault:
-    with launch.environment("4GiB", None, "fixed", os.environ) as env:
+    with limiter.environment("4GiB", None, "fixed", os.environ) as env:
         run(sys.executable, "-m", "tests.limiter.gpu_doors", "use_resets", **env)
     return ""
 
 
-VGPU_RUN = (sys.executable, "-m", "cli", "run", "--gpu-mem", "4Gi", "--", sys.executable, str(PROGRAM))
+VGPU_RUN = (sys.executable, "-m", "vgpu.cli", "run", "--gpu-mem", "4Gi", "--", sys.executable, str(PROGRAM))
 PRELOAD = (sys.executable, str(PROGRAM), "preload")
 MODULE = (sys.executable, "-m", "limiter", "--memory", "4GiB", "--", str(PROGRAM))
 PROGRAMS = {"use_small_sizes": use_small_sizes, "use_resets": use_resets}

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import limiter
-from limiter import launch
 from vgpu import region
 
 MIB: Final = 1 << 20
@@ -59,7 +58,7 @@ def watch(allocator: str) -> Iterator[Step]:
     pynvml: Any = importlib.import_module("pynvml")
     pynvml.nvmlInit()
     card = pynvml.nvmlDeviceGetHandleByIndex(0)
-    with launch.environment(LIMIT, None, "fixed", {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": allocator}) as env:
+    with limiter.environment(LIMIT, None, "fixed", {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": allocator}) as env:
         folder = Path(env["VGPU_REGION_FILE"])
         command = [sys.executable, "-m", "tests.limiter.gpu_overhead", "program"]
         process = subprocess.Popen(

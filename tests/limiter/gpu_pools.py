@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import limiter
-from limiter import launch
 from tests.driver import pools
 from tests.limiter.gpu_calls import cuda, quiet, start
 from vgpu import region
@@ -114,7 +113,7 @@ def watched() -> dict[str, int]:
 
 def answers() -> Iterator[dict[str, Any]]:
     """Run both, the second under a limit."""
-    with launch.environment("4GiB", None, "fixed", dict(os.environ)) as limited:
+    with limiter.environment("4GiB", None, "fixed", dict(os.environ)) as limited:
         for name, env in (("timed", dict(os.environ)), ("watched", limited)):
             command = [sys.executable, "-m", "tests.limiter.gpu_pools", name]
             done = subprocess.run(command, env={**env, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, check=True)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from limiter import launch
+import limiter
 
 ASKED_MIB = 4096
 OUT_OF_MEMORY = 2
@@ -105,7 +105,7 @@ def look() -> dict[str, Any]:
     env = dict(os.environ)
     with ExitStack() as stack:
         limited = {
-            policy: stack.enter_context(launch.environment("8GiB", None, "fixed", env, memory_policy=policy))
+            policy: stack.enter_context(limiter.environment("8GiB", None, "fixed", env, memory_policy=policy))
             for policy in ("refuse", "spill")
         }
         workers = {f"limited, {policy}": (limits, "plain") for policy, limits in limited.items()}

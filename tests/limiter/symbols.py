@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 import limiter
-from limiter import LIBRARY, doors, elf, table
-from limiter.table import Status
+from limiter import LIBRARY, elf, function_list, interpose
+from limiter.function_list import Status
 
 # Every version at which a function of cuda.h changed; cuGetProcAddress is asked for it and for the one before.
 VERSIONS: Final = (
@@ -86,10 +86,10 @@ def _real_dlsym() -> Callable[[int, bytes], int | None]:
     return lookup
 
 
-def open_library(soname: str, door: str, functions: list[table.Function]) -> Library:
+def open_library(soname: str, door: str, functions: list[function_list.Function]) -> Library:
     """Open a library; behind the door of `limiter.preload` the real one has the other name."""
     seen = ctypes.CDLL(soname)
-    real = ctypes.CDLL(door) if doors.is_loaded(door) else seen
+    real = ctypes.CDLL(door) if interpose.is_loaded(door) else seen
     library = Library(seen, real, ctypes.CDLL(str(limiter.library_path())))
     for function in functions:
         if function.status is Status.HOOKED:
@@ -97,7 +97,7 @@ def open_library(soname: str, door: str, functions: list[table.Function]) -> Lib
     return library
 
 
-def by_name(library: Library, functions: list[table.Function]) -> Iterator[str]:
+def by_name(library: Library, functions: list[function_list.Function]) -> Iterator[str]:
     """Differences of dlsym."""
     for function in functions:
         native, found = library.native(function.name), library.found(function.name)
@@ -144,9 +144,9 @@ def unlisted(soname: str, listed: set[str]) -> list[str]:
 
 def main() -> int:
     """Compare, print and return the exit status."""
-    if not doors.is_loaded(LIBRARY):
+    if not interpose.is_loaded(LIBRARY):
         limiter.preload(memory="1GiB")
-    functions = list(table.read().values())
+    functions = list(function_list.read().values())
     cuda = [function for function in functions if function.name.startswith("cu")]
     nvml = [function for function in functions if function.name.startswith("nvml")]
     driver = open_library("libcuda.so.1", "libvgpu-real-cuda.so", cuda)

@@ -248,9 +248,9 @@ def test_the_file_as_the_device_plugin_writes_it(big: Container, session: Sessio
     code = """
 import sys
 from pathlib import Path
-from deviceplugin.files import Files
+from vgpu.node.state_files import StateFiles
 from vgpu.limits import ANY_GPU, CardLimit, Limits
-files = Files(Path(sys.argv[1]))
+files = StateFiles(Path(sys.argv[1]))
 (files.allocations / "a").symlink_to(sys.argv[2])
 files.write_limits("a", Limits((CardLimit(ANY_GPU, int(sys.argv[3])),)))
 """

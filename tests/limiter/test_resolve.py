@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from limiter import LIBRARY, build, table
+from limiter import LIBRARY, build, function_list
 from tests.driver.conftest import World
 from tests.limiter.conftest import Container
 
@@ -97,11 +97,11 @@ def test_cu_get_proc_address_answers_as_the_driver_does(container: Container, ve
         if expected[1] is None:
             assert seen[1] is None
         elif seen[1] - base[ours] != expected[1] - base[native]:
-            names = [name for name in table.hooked() if native(f"symbol({name!r})") == expected[1]]
+            names = [name for name in function_list.hooked() if native(f"symbol({name!r})") == expected[1]]
             assert seen[1] in [ours(f"symbol({name!r})") for name in names], symbol
 
 
 def test_every_export_of_the_library_is_in_the_table(shim: Path) -> None:
     build.check_library(shim)
     loaded = ctypes.CDLL(str(shim))
-    assert all(hasattr(loaded, name) for name in table.hooked())
+    assert all(hasattr(loaded, name) for name in function_list.hooked())

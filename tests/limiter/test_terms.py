@@ -11,7 +11,7 @@ from tests.limiter.test_turns import MS, SECOND, U64, Terms
 
 ALONE, CONTENDED, AWAY = range(3)
 ANY = 2**64 - 1
-PAGE = struct.Struct("<IIQQQII24x")  # limiter/src/arbitration.h
+PAGE = struct.Struct("<IIQQQII24x")  # limiter/src/common/arbitration.h
 NOW = 1000 * SECOND
 
 

@@ -191,10 +191,10 @@ def test_the_share_of_the_last_second_and_of_ten_is_said(compute: ctypes.CDLL) -
             now += 10 * MS
             card.charge(2, int(share * 10 * MS), now)
     seen = card.seen()
-    assert region.lately(seen, seen.second, now) == pytest.approx(0.6, abs=0.01)
-    assert region.lately(seen, seen.ten_seconds, now) == pytest.approx(0.3, abs=0.01)
+    assert region.recent_share(seen, seen.second, now) == pytest.approx(0.6, abs=0.01)
+    assert region.recent_share(seen, seen.ten_seconds, now) == pytest.approx(0.3, abs=0.01)
     later = now + 60 * SECOND
-    assert max(region.lately(seen, each, later) for each in (seen.second, seen.ten_seconds)) < 0.05
+    assert max(region.recent_share(seen, each, later) for each in (seen.second, seen.ten_seconds)) < 0.05
 
 
 @given(

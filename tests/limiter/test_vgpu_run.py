@@ -32,18 +32,18 @@ class Vgpu:
 
     def run(self, *options: str) -> None:
         probe = str(self._world.bin / "gpuprobe")
-        command = [sys.executable, "-m", "cli", "run", *options, "--", probe, "spin", "500"]
+        command = [sys.executable, "-m", "vgpu.cli", "run", *options, "--", probe, "spin", "500"]
         self._world.processes.append(subprocess.Popen(command, env=self._env, text=True))
 
     def start(self, *options: str) -> tuple[subprocess.Popen[str], int]:
         """A command that does nothing, and its pid."""
-        command = [sys.executable, "-m", "cli", "run", *options, "--", "sh", "-c", "echo $$; exec sleep 60"]
+        command = [sys.executable, "-m", "vgpu.cli", "run", *options, "--", "sh", "-c", "echo $$; exec sleep 60"]
         process = subprocess.Popen(command, env=self._env, text=True, stdout=subprocess.PIPE)
         assert process.stdout is not None
         return process, int(process.stdout.readline())
 
     def __call__(self, *arguments: str) -> str:
-        command = [sys.executable, "-m", "cli", *arguments]
+        command = [sys.executable, "-m", "vgpu.cli", *arguments]
         return subprocess.run(command, env=self._env, capture_output=True, text=True, check=True, timeout=30).stdout
 
     def top(self) -> dict[int, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from limiter import launch
+import limiter
 from tests.driver.conftest import Session, World
 from tests.limiter import gpu_view
 from tests.limiter.conftest import MIB, Container
@@ -135,5 +135,5 @@ def test_accounting_is_of_the_container_s_processes(stranger: Session, ours: Ses
 
 @pytest.mark.gpu
 def test_on_a_real_card_a_container_sees_itself_only() -> None:
-    with launch.environment("4GiB", None, "fixed", os.environ) as limited:
+    with limiter.environment("4GiB", None, "fixed", os.environ) as limited:
         assert gpu_view.wrong(gpu_view.look(os.environ, limited)) == []

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from pydantic_settings import CliApp
 
-from deviceplugin.watermarks import Watermark
 from extender.settings import Settings as ExtenderSettings
 from vgpu import __version__, aliases, names
+from vgpu.node.watermarks import Watermark
 from webhook.settings import Settings as WebhookSettings
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ def test_every_file_is_in_the_kustomization() -> None:
 @pytest.mark.parametrize(("where", "expression"), list(expressions()))
 def test_whoever_looks_for_foreign_names_looks_for_all_of_them(where: str, expression: str) -> None:
     found = set(re.findall(r"'((?:aliyun\.com|nvidia\.com|volcano\.sh)/[^']+)'", expression))
-    assert found in (set(), aliases.MARKS), where
+    assert found in (set(), aliases.MARKER_NAMES), where
 
 
 @pytest.mark.parametrize(("where", "expression"), list(expressions()))

@@ -46,7 +46,7 @@ def test_each_language_keeps_its_meaning(asked: dict[str, str], ours: dict[str, 
 @pytest.mark.parametrize("asked", [{}, {"cpu": "2"}, {"nvidia.com/gpu": "1"}, {names.GPU_MEM: "8192", "cpu": "1"}])
 def test_what_is_not_foreign_is_left_alone(asked: dict[str, str]) -> None:
     """`nvidia.com/gpu` by itself belongs to NVIDIA's own device plugin."""
-    assert aliases.translate(PATH, asked) == aliases.NOTHING
+    assert aliases.translate(PATH, asked) == aliases.NOT_TRANSLATED
 
 
 def test_gpushare_may_count_in_mib() -> None:
@@ -70,7 +70,7 @@ def test_two_languages_in_one_container_are_refused(other: str) -> None:
 
 
 AMOUNTS = st.one_of(st.integers(-5, 200).map(str), st.text(alphabet="0123456789-+.eEkMGim x", max_size=6))
-NAMES = sorted(aliases.MARKS | {"nvidia.com/gpu", "cpu"})
+NAMES = sorted(aliases.MARKER_NAMES | {"nvidia.com/gpu", "cpu"})
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), AMOUNTS))
@@ -79,8 +79,8 @@ def test_a_translation_is_whole_or_refused_and_nothing_is_left_to_translate(aske
     assert not (translation.ours and translation.problems)
     if not translation.problems:
         rest = {name: text for name, text in asked.items() if name not in translation.removed} | dict(translation.ours)
-        assert aliases.translate(PATH, rest) == aliases.NOTHING
-        assert bool(translation.ours) == bool(asked.keys() & aliases.MARKS)
+        assert aliases.translate(PATH, rest) == aliases.NOT_TRANSLATED
+        assert bool(translation.ours) == bool(asked.keys() & aliases.MARKER_NAMES)
 
 
 @given(st.integers(1, request.MAX_GPUS), st.integers(1, quantity.MAX_MIB // request.MAX_GPUS), st.integers(1, 100))

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import SLICE_MIB, container, pod
+from tests.strategies import container, pod
 from vgpu import assignment, request
 from vgpu.assignment import Assignment, Grant
 from vgpu.errors import MalformedAssignment
-from vgpu.share import Usage
 
 grants = st.builds(
     Grant,
@@ -59,22 +58,6 @@ def test_anything_else_is_malformed(value: object) -> None:
 def test_no_text_does_worse_than_malformed(text: str) -> None:
     with contextlib.suppress(MalformedAssignment):
         assignment.decode(text)
-
-
-def test_usage_is_the_larger_of_the_phases_and_sidecars_last_through_all() -> None:
-    obj = pod(
-        container("app", gpu_mem=512, gpu_cores=20),
-        container("other", gpu_mem=256, gpu_cores=10),
-        init=(
-            container("side", gpu_mem=256, gpu_cores=5) | {"restartPolicy": "Always"},
-            container("init", gpu_mem=512, gpu_cores=80),
-        ),
-    )
-    asked = request.parse(obj).request
-    assert asked is not None
-    chosen = Assignment({c.name: (Grant("GPU-1", c.memory_mib, c.cores),) for c in asked.containers})
-    used = assignment.usage(chosen, asked, SLICE_MIB, {})
-    assert used == {"GPU-1": Usage(slices=4, memory_mib=1024, cores=85, shares=3)}
 
 
 @pytest.mark.parametrize(

@@ -82,4 +82,4 @@ def test_the_share_lately_is_the_last_full_window_s_while_that_is_fresh(
     window: Window, gpu_ns: int, after_ms: int, share: float
 ) -> None:
     card = CardUse(GPU, 0, None, 0, 0, 0, gpu_ns=gpu_ns)
-    assert region.lately(card, window, 1 + after_ms * MS) == pytest.approx(share)
+    assert region.recent_share(card, window, 1 + after_ms * MS) == pytest.approx(share)

@@ -59,9 +59,9 @@ def test_a_pod_without_ours_asks_for_nothing() -> None:
         ({"gpu_mem": "1000", "gpu": "3"}, "does not divide evenly over 3 GPUs"),
         ({"gpu_cores": "30"}, "needs vgpu.io/gpu-mem"),
         ({"gpu": "1", "gpu_cores": "30"}, "needs vgpu.io/gpu-mem"),
-        ({"gpu_mem": "1024", "gpu_mem_percentage": "50"}, "cannot stand beside"),
-        ({"slice": "4"}, "is ours to add"),
-        ({"card": "1"}, "is ours to add"),
+        ({"gpu_mem": "1024", "gpu_mem_percentage": "50"}, "cannot be combined with"),
+        ({"slice": "4"}, "is added by the webhook"),
+        ({"card": "1"}, "is added by the webhook"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_field(amounts: dict[str, str], words: str) -> None:
@@ -93,11 +93,11 @@ def test_wishes() -> None:
     annotations |= {names.MEMORY_POLICY: "spill"}
     parsed = request.parse(pod(container(gpu_mem=1, gpu_cores=10), annotations=annotations))
     assert parsed.request is not None
-    wishes = parsed.request.wishes
-    assert wishes.node_policy is PackingPolicy.SPREAD
-    assert wishes.compute_policy is ComputePolicy.BEST_EFFORT
-    assert wishes.memory_policy is MemoryPolicy.SPILL
-    assert wishes.selector.use_models == ("h100", "a100")
+    options = parsed.request.options
+    assert options.node_policy is PackingPolicy.SPREAD
+    assert options.compute_policy is ComputePolicy.BEST_EFFORT
+    assert options.memory_policy is MemoryPolicy.SPILL
+    assert options.selector.use_models == ("h100", "a100")
     assert parsed.request.counted_cores(parsed.request.containers[0]) == 0
 
 
@@ -145,7 +145,7 @@ def test_a_sidecar_after_an_init_container_is_refused() -> None:
     """The kubelet hands an ordinary init container's devices to whoever comes next, a sidecar too."""
     side = container("side", gpu_mem=256) | {"restartPolicy": "Always"}
     app, init = container("app", gpu_mem=1024), container("init", gpu_mem=1024)
-    assert "must stand before init container init" in problems(pod(app, init=(init, side)))[0]
+    assert "must be placed before init container init" in problems(pod(app, init=(init, side)))[0]
     assert not problems(pod(app, init=(side, init)))
 
 

@@ -93,7 +93,9 @@ _AMOUNTS = st.one_of(
     st.sampled_from(["16Gi", "1500m", "1e9", "2k", "", "100", "24576"]),
 )
 _RESOURCES = st.dictionaries(
-    st.sampled_from([*names.USER_RESOURCES, *names.KUBELET_RESOURCES, *sorted(aliases.MARKS), "nvidia.com/gpu", "cpu"]),
+    st.sampled_from(
+        [*names.USER_RESOURCES, *names.KUBELET_RESOURCES, *sorted(aliases.MARKER_NAMES), "nvidia.com/gpu", "cpu"]
+    ),
     _AMOUNTS,
     max_size=4,
 )

@@ -16,9 +16,9 @@ from aiohttp import test_utils
 from tests.webhook import build
 from tests.webhook.fake_api import FakeApi
 from vgpu import names
-from webhook import trust
+from webhook.certificates import ca_objects
 
-CONFIGURATIONS = [f"/apis/admissionregistration.k8s.io/v1/{kind}/vgpu-webhook" for kind in trust.KINDS]
+CONFIGURATIONS = [f"/apis/admissionregistration.k8s.io/v1/{kind}/vgpu-webhook" for kind in ca_objects.KINDS]
 NODES = {"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "n"}, "status": {"cards": []}}]}
 
 

@@ -1,1 +1,0 @@
-"""The edge: the only modules that speak to Kubernetes and to NVML."""

@@ -1,0 +1,89 @@
+"""Removes files of the state directory that nothing uses: allocations of pods that are gone, libraries not mounted."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+from deviceplugin.kubelet.messages import Listing
+from deviceplugin.pod_resources import PodResources, Snapshot
+from vgpu.node.allocations import Allocation, Allocations
+from vgpu.node.pods import Pods
+from vgpu.node.state_files import StateFiles
+
+PERIOD_S: Final = 60.0
+MIN_AGE_S: Final = 600.0
+
+log = logging.getLogger(__name__)
+
+
+def expired(
+    allocations: Iterable[Allocation], uids: Collection[str], listings: Iterable[Listing], now: float
+) -> list[Allocation]:
+    """Return the allocations to remove: no such pod in the watch, old enough, and held in none of the listings.
+
+    Pass two listings taken apart: a single one has been seen to miss a pod that the kubelet was starting.
+    """
+    taken = list(listings)
+    return [
+        each
+        for each in allocations
+        if (each.holder is None or each.holder.uid not in uids)
+        and now - each.created > MIN_AGE_S
+        and not any(_is_held(each, listing) for listing in taken)
+    ]
+
+
+def _is_held(allocation: Allocation, listing: Listing) -> bool:
+    """Return whether the holder is listed with any of the IDs; where no holder is known, whether any pod is."""
+    pods = listing.values() if allocation.holder is None else [listing.get(allocation.holder.key, {})]
+    return any(
+        not allocation.ids.isdisjoint(holdings.get(allocation.resource, frozenset()))
+        for pod in pods
+        for holdings in pod.values()
+    )
+
+
+class GarbageCollector:
+    """Removes what has expired, every minute."""
+
+    def __init__(
+        self,
+        pods: Pods,
+        pod_resources: PodResources,
+        allocations: Allocations,
+        files: StateFiles,
+        library: str,
+        *,
+        synced: asyncio.Event,
+        wall_clock: Callable[[], float],
+    ) -> None:
+        """`library` is never removed, and nothing is before `synced` says that the watch has shown every pod."""
+        self._pods = pods
+        self._pod_resources = pod_resources
+        self._allocations = allocations
+        self._files = files
+        self._library = library
+        self._synced = synced
+        self._wall_clock = wall_clock
+        self._earlier = Snapshot()
+
+    async def run(self) -> None:
+        """Collect each minute until cancelled."""
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            self.collect()
+
+    def collect(self) -> None:
+        """Collect once; the first call only remembers the listing."""
+        earlier, self._earlier = self._earlier, self._pod_resources.snapshot
+        if not self._synced.is_set() or not 0 < earlier.number < self._earlier.number:
+            return
+        uids = {pod.uid for pod in self._pods.all()}
+        listings = (earlier.listing, self._earlier.listing)
+        for each in expired(self._allocations.all(), uids, listings, self._wall_clock()):
+            log.info("allocation %s has expired", each.id)
+            self._allocations.forget(each.id)
+            self._files.remove(each.id)
+        every = self._allocations.all()
+        self._files.remove_others({each.library for each in every} | {self._library}, {each.id for each in every})

@@ -1,0 +1,141 @@
+"""Which container holds given device IDs: Get of the remembered holders first, a listing only where that fails.
+
+Pod-resources carries names only. The pod's UID comes from the watch, or from a quorum read where the name may stand for
+another pod.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from deviceplugin import init_chains
+from deviceplugin.init_chains import Chain
+from deviceplugin.kubelet.messages import Holdings
+from deviceplugin.pod_resources import PodResources
+from vgpu.errors import KubeletError, KubernetesError
+from vgpu.node.allocations import Allocations, Holder
+from vgpu.node.node_api import PodReader
+from vgpu.node.pods import BoundPod, PodKey, Pods
+from vgpu.node.refusal import NodeReason, Refusal
+from vgpu.request import ContainerKind
+
+_LIST_WAIT_S: Final = 10.0  # the kubelet gives PreStartContainer 30 s
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A pod that holds the IDs. `listed` is the container that pod-resources names, None for an init container."""
+
+    key: PodKey
+    listed: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A pod that holds IDs, the allocations of those IDs, and the listed container (None: an init container)."""
+
+    pod: BoundPod
+    chain: Chain
+    listed: str | None
+
+
+class HolderLookup:
+    """Asks the kubelet, the watch and the API server."""
+
+    def __init__(self, pods: Pods, allocations: Allocations, reader: PodReader, pod_resources: PodResources) -> None:
+        self._pods = pods
+        self._allocations = allocations
+        self._reader = reader
+        self._pod_resources = pod_resources
+
+    async def find(self, resource: str, ids: frozenset[str]) -> Holding | Refusal:
+        """Return who holds the IDs, or why that is not known for certain."""
+        chains = self._allocations.chains(resource, ids)
+        if not chains:
+            return Refusal(NodeReason.ALLOCATION_LOST, "this node has no record of these devices; delete the pod")
+        found = await self._find(resource, ids, chains)
+        if found is None:
+            return Refusal(NodeReason.HOLDER_UNKNOWN, "the kubelet does not say which pod holds these devices")
+        pod = await self._pod(found.key, chains)
+        return pod if isinstance(pod, Refusal) else Holding(pod, init_chains.chain_of(pod, chains), found.listed)
+
+    async def earlier_holder(self, resource: str, ids: frozenset[str], holding: Holding) -> BoundPod | None:
+        """Return another pod that was given any of the IDs earlier and still holds them: the first record wins."""
+        for each in self._allocations.overlapping(resource, ids):
+            if each.holder is None or each.holder.uid == holding.pod.uid or each.sequence > holding.chain[0].sequence:
+                continue
+            other = self._pods.get(each.holder.uid)
+            if other is None or other.is_terminal:
+                continue
+            if find_in(other.key, await self._holdings(other.key), resource, ids):
+                return other
+        return None
+
+    async def _find(self, resource: str, ids: frozenset[str], chains: Sequence[Chain]) -> Found | None:
+        """Get the remembered holders first; wait for a listing where that finds none."""
+        unlisted = []
+        for holder, is_doubtful in self._remembered(chains) if chains[0][-1].holder else ():
+            kinds = self._kinds(holder, resource)
+            found = find_in(holder.key, await self._holdings(holder.key), resource, ids)
+            if found is not None and (found.listed or kinds.get(holder.container) is ContainerKind.INIT):
+                return found
+            if set(kinds.values()) == {ContainerKind.INIT}:
+                unlisted.append(Found(holder.key, None))
+                if not is_doubtful:
+                    return unlisted[-1]
+        listing = (await self._pod_resources.fresh(_LIST_WAIT_S)).listing
+        seen = [found for key in listing if (found := find_in(key, listing[key], resource, ids))]
+        known = {holder.key for holder, _ in self._remembered(chains)}
+        seen.sort(key=lambda found: (found.listed is None, found.key in known))  # of two, the later one is refused
+        return next(iter(seen + unlisted), None)
+
+    async def _pod(self, key: PodKey, chains: Sequence[Chain]) -> BoundPod | Refusal:
+        """Return the pod of a name. A quorum read decides where several pods had the name, or the watch may lag."""
+        named = self._pods.named(key)
+        uids = {each.holder.uid for chain in chains for each in chain if each.holder and each.holder.key == key}
+        if len(named) == 1 and uids == {named[0].uid}:
+            return named[0]
+        try:
+            pod = await self._reader.pod(key)
+        except KubernetesError as error:
+            return Refusal(NodeReason.HOLDER_UNKNOWN, f"pod {key[1]} cannot be read: {error}")
+        if pod is None:
+            return Refusal(NodeReason.HOLDER_UNKNOWN, f"pod {key[1]} is not bound to this node")
+        self._pods.upsert(pod)
+        return pod
+
+    def _remembered(self, chains: Sequence[Chain]) -> Iterator[tuple[Holder, bool]]:
+        """Yield the recorded holders whose pods are still here, newest first, and whether each is doubtful."""
+        for chain in chains:
+            for each in reversed(chain):
+                pod = self._pods.get(each.holder.uid) if each.holder else None
+                if each.holder is not None and pod is not None and not pod.is_terminal:
+                    yield each.holder, each.is_doubtful
+
+    async def _holdings(self, key: PodKey) -> Holdings:
+        """Return what a pod's containers hold; nothing where the kubelet does not answer."""
+        try:
+            return await self._pod_resources.get(key)
+        except KubeletError as error:
+            log.debug("pod-resources: %s", error)
+            return {}
+
+    def _kinds(self, holder: Holder, resource: str) -> dict[str, ContainerKind]:
+        """Return the kinds of the containers of the holder's pod that ask for the resource, by container name."""
+        pod = self._pods.get(holder.uid)
+        requests = pod.device_requests if pod else ()
+        return {each.container: each.kind for each in requests if each.resource == resource}
+
+
+def find_in(key: PodKey, holdings: Holdings, resource: str, ids: frozenset[str]) -> Found | None:
+    """Return which container holds exactly the IDs, or None where no container of the pod holds any of them.
+
+    Where containers hold a part of them only, an init container has handed them on: `listed` is None.
+    """
+    held = {name: each.get(resource, frozenset()) for name, each in holdings.items()}
+    exact = next((name for name, theirs in held.items() if theirs == ids), None)
+    is_touched = any(not ids.isdisjoint(theirs) for theirs in held.values())
+    return Found(key, exact) if is_touched else None

@@ -1,0 +1,47 @@
+"""Chains of allocations: device IDs that the kubelet hands on from an init container to the next container of the pod.
+
+An app container whose init container held as many devices gets the same IDs, by an Allocate that no
+GetPreferredAllocation precedes. So one set of IDs may belong to several containers of a pod, one after the other.
+"""
+
+from collections.abc import Sequence
+
+from vgpu.node.allocations import Allocation
+from vgpu.node.pods import BoundPod, DeviceRequest
+from vgpu.request import ContainerKind
+
+Chain = tuple[Allocation, ...]
+
+
+def chain_of(pod: BoundPod, chains: Sequence[Chain]) -> Chain:
+    """Return the pod's own chain; else the newest chain without a proven holder: its holder was guessed wrong."""
+    own = (chain for chain in chains if any(each.holder and each.holder.uid == pod.uid for each in chain))
+    unproven = (chain for chain in chains if not any(each.is_proven for each in chain))
+    return next(own, None) or next(unproven, None) or chains[0]
+
+
+def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> list[str]:
+    """Return the names of the containers that a chain's allocations are for, in order.
+
+    Only the last can be an app container or a sidecar, and then pod-resources lists it (`listed`); the others are init
+    containers. Where no container is listed, all are init containers: those on record, if the record names this pod.
+    """
+    resource, amount = chain[-1].resource, len(chain[-1].ids)
+    inits = _inits_before(pod, resource, listed)
+    if listed is not None:
+        earlier = len(chain) - 1
+        return [*inits[len(inits) - earlier :], listed] if earlier <= len(inits) else [listed] * len(chain)
+    if all(each.holder is not None and each.holder.uid == pod.uid for each in chain):
+        return [each.holder.container for each in chain if each.holder]
+    fitting = [each.container for each in pod.device_requests if each.container in inits and each.amount == amount]
+    return (fitting + [""] * len(chain))[: len(chain)]
+
+
+def _inits_before(pod: BoundPod, resource: str, container: str | None) -> list[str]:
+    """Return the init containers before a container, or all where that is None."""
+    before: list[DeviceRequest] = []
+    for each in pod.device_requests:
+        if each.container == container:
+            break
+        before.append(each)
+    return [each.container for each in before if each.resource == resource and each.kind is ContainerKind.INIT]

@@ -1,0 +1,91 @@
+"""What to answer to the kubelet: which device IDs to prefer, and what a container gets with its IDs. Pure."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from deviceplugin.kubelet.messages import ContainerResponse, Mount
+from vgpu.adapters.nvml import Gpu
+from vgpu.node import device_ids
+from vgpu.node.state_files import LIBRARY_IN_CONTAINER, StateFiles
+
+_CONTROL_NODES: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+
+
+class DeviceList(StrEnum):
+    """How the cards reach the container runtime."""
+
+    ENVVAR = "envvar"  # NVIDIA_VISIBLE_DEVICES, for nvidia-container-runtime
+    CDI = "cdi"  # device names of the Container Device Interface
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """How this node hands cards and files to its containers.
+
+    Attributes:
+        files: the state directory.
+        library: name of the installed limiter.
+        mode: how the cards are named to the container runtime.
+        cdi_kind: vendor and class of the cards' CDI names.
+        dev: where device nodes are.
+    """
+
+    files: StateFiles
+    library: str
+    mode: DeviceList = DeviceList.ENVVAR
+    cdi_kind: str = "nvidia.com/gpu"
+    dev: Path = Path("/dev")
+
+
+def preferred_ids(
+    available: Collection[str], must: Collection[str], size: int, gpus: Sequence[str], held: Collection[str]
+) -> list[str]:
+    """Choose `size` IDs: first those that the kubelet demands (`must`), then an equal part of each of `gpus`.
+
+    On each card the lowest numbers come first. IDs that a container holds are never chosen, even where the kubelet
+    offers them. The list is shorter where the cards have no more; the kubelet then adds any others, and the proof at
+    PreStartContainer refuses the container.
+    """
+    chosen = sorted(must, key=device_ids.order)[:size]
+    free = set(available) - set(must) - set(held)
+    for gpu in gpus:
+        room = size // len(gpus) - device_ids.by_gpu(chosen)[gpu]
+        here = (each for each in free if device_ids.gpu_of(each) == gpu)
+        chosen += sorted(here, key=device_ids.order)[: max(0, room)]
+    if not gpus:
+        chosen += sorted(free, key=device_ids.order)
+    return chosen[:size]
+
+
+def container_response(
+    ids: Iterable[str], gpus: Iterable[Gpu], allocation: str, injection: Injection
+) -> ContainerResponse:
+    """Return what a container with these IDs gets: its cards, the allocation's files, the library.
+
+    Existing device nodes are passed beside NVIDIA_VISIBLE_DEVICES, so that they stay open when the kubelet updates the
+    container's cgroup.
+    """
+    wanted = set(device_ids.by_gpu(ids))
+    cards = sorted((gpu for gpu in gpus if gpu.card.uuid in wanted), key=lambda gpu: gpu.card.index)
+    uuids = [gpu.card.uuid for gpu in cards] or sorted(wanted)
+    mounts = _mounts(allocation, injection)
+    if injection.mode is DeviceList.CDI:
+        cdi_devices = tuple(f"{injection.cdi_kind}={uuid}" for uuid in uuids)
+        return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": "void"}, mounts, (), cdi_devices)
+    nodes = [*(f"nvidia{gpu.minor}" for gpu in cards), *_CONTROL_NODES]
+    existing = tuple(str(injection.dev / node) for node in nodes if (injection.dev / node).exists())
+    return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": ",".join(uuids)}, mounts, existing, ())
+
+
+def _mounts(allocation: str, injection: Injection) -> tuple[Mount, ...]:
+    files, library = injection.files, injection.library
+    return (
+        Mount("/run/vgpu/limits", files.limits(allocation)),
+        Mount("/run/vgpu/region", files.region(allocation), read_only=False),
+        Mount("/run/vgpu/arbiter", files.arbiter(allocation)),
+        Mount(LIBRARY_IN_CONTAINER, files.library(library)),
+        Mount("/etc/ld.so.preload", files.preload(library)),
+    )

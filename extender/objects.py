@@ -1,0 +1,198 @@
+"""What the extender reads of Kubernetes objects: JSON in, values of the domain out.
+
+Users and other programs write these objects: a field that cannot be read is treated as missing, and raises no error.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from vgpu import assignment_trust, names, quantity, request
+from vgpu.assignment import Assignment
+from vgpu.assignment_trust import Distrust
+from vgpu.device import Card, CardMode, Node
+from vgpu.request import Parsed
+
+Json = dict[str, Any]
+_DOMAIN = f"{names.DOMAIN}/".encode()
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod that names one of our resources or annotations.
+
+    Attributes:
+        uid: the pod's identity; a recreated pod has the same name and another UID.
+        namespace: of the pod.
+        name: of the pod.
+        node: the node that the pod is bound to, or empty.
+        is_terminal: whether the pod has ended and holds nothing.
+        parsed: what the pod asks for, with the problems.
+        admitted: the amounts in the containers' limits, by container name and kubelet resource.
+        assignment: what the pod's annotation grants, or why that is not trusted.
+        is_unschedulable: whether kube-scheduler found no node for the pod in its last attempt.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    is_terminal: bool
+    parsed: Parsed
+    admitted: dict[tuple[str, str], int]
+    assignment: Assignment | Distrust = assignment_trust.NOTHING_ASSIGNED
+    is_unschedulable: bool = False
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """The reference for an Event about this object."""
+        name = {"namespace": self.namespace, "name": self.name}
+        return {"apiVersion": "v1", "kind": "Pod", "uid": self.uid, **name}
+
+    def is_admitted(self, slice_mib: int) -> bool:
+        """Whether the webhook has added exactly the slices or cards of the request."""
+        if self.parsed.request is None:
+            return False
+        containers = self.parsed.request.containers
+        wanted = (self.parsed.request.kubelet_resource(c, slice_mib) for c in containers)
+        expected = {(c.name, resource): amount for c, (resource, amount) in zip(containers, wanted, strict=True)}
+        return self.admitted == expected
+
+
+@dataclass(frozen=True, slots=True)
+class KubeNode:
+    """A Node: how many slices and cards its kubelet would allocate in total, including those in use."""
+
+    name: str
+    allocatable: Mapping[str, int]
+
+    @property
+    def offers_nothing(self) -> bool:
+        """Whether the kubelet offers no device of ours: the device plugin is not registered."""
+        return not any(self.allocatable.values())
+
+    def has_room(self, taken: Mapping[str, int], more: Mapping[str, int]) -> bool:
+        """Whether the kubelet would admit a pod with `more` devices beside those taken; otherwise it fails the pod."""
+        return all(taken.get(name, 0) + amount <= self.allocatable.get(name, 0) for name, amount in more.items())
+
+
+@dataclass(frozen=True, slots=True)
+class GpuNode:
+    """A GPUNode: the domain's node, and the time when the object was created."""
+
+    node: Node
+    uid: str
+    created: str
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """The reference for an Event about this object."""
+        return {"apiVersion": names.API_VERSION, "kind": "GPUNode", "uid": self.uid, "name": self.node.name}
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A Lease, as the watch shows it."""
+
+    name: str
+    holder: str
+    renewed: str
+    duration_s: int
+
+
+def pod_or_none(raw: msgspec.Raw) -> Pod | None:
+    """Read a pod from the watch; None for a pod that does not contain our domain, which is not decoded."""
+    data = bytes(raw)
+    return pod(msgspec.json.decode(data)) if _DOMAIN in data else None
+
+
+def pod(obj: Json) -> Pod:
+    """Read a pod's JSON."""
+    metadata = obj.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    status = obj.get("status") or {}
+    parsed = request.parse(obj)
+    return Pod(
+        uid=metadata.get("uid", ""),
+        namespace=metadata.get("namespace", ""),
+        name=metadata.get("name", ""),
+        node=(obj.get("spec") or {}).get("nodeName") or "",
+        is_terminal=status.get("phase") in _TERMINAL,
+        parsed=parsed,
+        admitted=_admitted(obj),
+        assignment=assignment_trust.judge(parsed, annotations.get(names.ASSIGNMENT, "")),
+        is_unschedulable=any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ()),
+    )
+
+
+def node(raw: msgspec.Raw) -> KubeNode:
+    """Read a Node."""
+    obj: Json = msgspec.json.decode(raw)
+    allocatable = (obj.get("status") or {}).get("allocatable") or {}
+    amounts = {name: quantity.whole_number(allocatable.get(name, 0)) or 0 for name in names.KUBELET_RESOURCES}
+    return KubeNode(obj["metadata"]["name"], amounts)
+
+
+def gpunode(raw: msgspec.Raw) -> GpuNode:
+    """Read a GPUNode, with the admin's settings for each card from its spec."""
+    obj: Json = msgspec.json.decode(raw)
+    metadata, status = obj["metadata"], obj.get("status") or {}
+    wanted = {entry.get("uuid"): entry for entry in (obj.get("spec") or {}).get("cards") or ()}
+    cards = tuple(_card(entry, wanted.get(entry["uuid"]) or {}) for entry in status.get("cards") or ())
+    return GpuNode(
+        node=Node(metadata["name"], status.get("sliceMiB") or 0, cards, status.get("pluginVersion") or ""),
+        uid=metadata.get("uid", ""),
+        created=metadata.get("creationTimestamp", ""),
+    )
+
+
+def lease(raw: msgspec.Raw) -> Lease:
+    """Read a Lease."""
+    obj: Json = msgspec.json.decode(raw)
+    spec = obj.get("spec") or {}
+    return Lease(
+        obj["metadata"]["name"],
+        spec.get("holderIdentity") or "",
+        spec.get("renewTime") or "",
+        spec.get("leaseDurationSeconds") or 0,
+    )
+
+
+def age_key(created: str) -> datetime:
+    """Return the sort key of a creation time; a time that cannot be read is the oldest."""
+    try:
+        return datetime.fromisoformat(created)
+    except ValueError:
+        return datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+def _admitted(obj: Json) -> dict[tuple[str, str], int]:
+    found = {}
+    for _, _, container in request.containers_of(obj):
+        asked = request.amounts(container)
+        for name in names.KUBELET_RESOURCES:
+            if name in asked:
+                found[str(container.get("name")), name] = quantity.whole_number(asked[name]) or 0
+    return found
+
+
+def _card(seen: Json, wanted: Json) -> Card:
+    mode = wanted.get("mode") or CardMode.SHARED
+    return Card(
+        uuid=seen["uuid"],
+        index=seen.get("index", 0),
+        model=seen.get("model", ""),
+        memory_mib=seen.get("memoryMiB", 0),
+        healthy=bool(seen.get("healthy", True)),
+        reason=seen.get("reason") or "",
+        numa_node=seen.get("numaNode", -1),
+        nvlink_peers=tuple(seen.get("nvlinkPeers") or ()),
+        cordoned=bool(wanted.get("cordoned")),
+        mode=CardMode(mode) if mode in set(CardMode) else CardMode.MPS,  # a card of an unknown mode must not be shared
+        held_slices=seen.get("heldSlices") or 0,
+        held_whole=bool(seen.get("heldWhole")),
+    )

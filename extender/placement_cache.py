@@ -1,0 +1,53 @@
+"""Caches where a request would be placed on each node, for as long as the node's state is unchanged.
+
+A crowd of equal pods asks about every node, and each binding changes one node only. A cached placement is valid for the
+very `NodeState` object that it was computed from: `Cluster.state` makes a new object whenever the node changes.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+from extender.verdict import Placement
+from vgpu.placement import choose
+from vgpu.policy import PackingPolicy
+from vgpu.request import PodRequest
+from vgpu.share import NodeState
+
+MAX_REQUESTS: Final = 64
+
+
+class PlacementCache:
+    """The placements of the most recent requests, by node."""
+
+    def __init__(self) -> None:
+        self._placements: OrderedDict[tuple[PodRequest, PackingPolicy], dict[str, tuple[NodeState, Placement]]]
+        self._placements = OrderedDict()
+
+    def for_request(self, request: PodRequest, policy: PackingPolicy) -> "RequestPlacements":
+        """Return a request's placements; beyond 64 requests the least recently used one is evicted."""
+        key = (request, policy)
+        placements = self._placements.setdefault(key, {})
+        self._placements.move_to_end(key)
+        if len(self._placements) > MAX_REQUESTS:
+            self._placements.popitem(last=False)
+        return RequestPlacements(request, policy, placements)
+
+
+class RequestPlacements:
+    """One request's placements under one policy."""
+
+    def __init__(
+        self, request: PodRequest, policy: PackingPolicy, placements: dict[str, tuple[NodeState, Placement]]
+    ) -> None:
+        self._request = request
+        self._policy = policy
+        self._placements = placements
+
+    def on(self, state: NodeState) -> Placement:
+        """Return where the request is placed on a node in this state, or why it cannot be."""
+        cached = self._placements.get(state.name)
+        if cached is not None and cached[0] is state:
+            return cached[1]
+        placement = choose.place(self._request, state, self._policy)
+        self._placements[state.name] = (state, placement)
+        return placement

@@ -1,0 +1,46 @@
+"""The objects that the watches show: pods, Nodes and GPUNodes. Nothing here is derived; `Cluster` derives from it."""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+from extender.objects import GpuNode, KubeNode, Pod
+
+MAX_DELETED: Final = 10_000
+
+
+class ObjectStore:
+    """The last version of every object, with an index of the pods by node."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Pod] = {}
+        self.nodes: dict[str, KubeNode] = {}
+        self.gpunodes: dict[str, GpuNode] = {}
+        self._running: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        self._deleted: OrderedDict[str, None] = OrderedDict()
+
+    def put_pod(self, pod: Pod) -> None:
+        """Store a pod that is new or changed."""
+        self._unindex(self.pods.get(pod.uid))
+        self.pods[pod.uid] = pod
+        if pod.node and not pod.is_terminal:
+            self._running[pod.node][pod.uid] = pod
+
+    def remove_pod(self, uid: str) -> None:
+        """Remove a deleted pod; the UIDs of the last 10,000 are remembered."""
+        self._unindex(self.pods.pop(uid, None))
+        self._deleted[uid] = None
+        if len(self._deleted) > MAX_DELETED:
+            self._deleted.popitem(last=False)
+
+    def was_deleted(self, uid: str) -> bool:
+        """Whether a watch has shown the deletion of a pod."""
+        return uid in self._deleted
+
+    def pods_on(self, node: str) -> Mapping[str, Pod]:
+        """Return the pods that are bound to a node and not terminal, by UID."""
+        return self._running[node]
+
+    def _unindex(self, pod: Pod | None) -> None:
+        if pod is not None and pod.node:
+            self._running[pod.node].pop(pod.uid, None)

@@ -1,0 +1,16 @@
+"""The outcome of filter: a placement for each node that fits, a refusal for each that does not."""
+
+from dataclasses import dataclass, field
+
+from vgpu.assignment import Assignment
+from vgpu.placement.choose import Refusal
+
+Placement = Assignment | Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The nodes that fit, in the order asked, and the refusals of the others by node name."""
+
+    fitting: list[str] = field(default_factory=list)
+    refused: dict[str, Refusal] = field(default_factory=dict)

@@ -1,0 +1,32 @@
+"""Where the compiled files are: beside this package's modules."""
+
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from vgpu.errors import VgpuError
+
+LIBRARY: Final = "libvgpushare.so"
+ARBITER: Final = "vgpu-arbiter"
+
+
+class LimiterError(VgpuError):
+    """The limiter cannot be loaded; the message says why and what to do."""
+
+
+def library_path() -> Path:
+    """Return the path of the shared library. Raises LimiterError where it was not built."""
+    return installed(LIBRARY)
+
+
+def arbiter_path() -> Path:
+    """Return the path of the arbiter's program. Raises LimiterError where it was not built."""
+    return installed(ARBITER)
+
+
+def installed(name: str) -> Path:
+    """Return the path of a compiled file. Raises LimiterError where it was not built."""
+    path = Path(str(resources.files("limiter").joinpath(name)))
+    if not path.is_file():
+        raise LimiterError(f"{path} is not there: run `python -m limiter.build` in a checkout, or install the wheel")
+    return path

@@ -1,9 +1,0 @@
-"""An in-memory Kubernetes API server, true to the real one where its clients depend on it.
-
-Kept: optimistic concurrency, uid preconditions, no-op writes, status subresources, lists in consistent pages, watches
-with bookmarks and 410, Bindings, graceful deletion, finalizers, admission webhooks, Status errors, discovery.
-
-Simplified, on purpose: everybody may do everything; namespaces need not exist; objects are validated only as far as
-our parts depend on it; nothing is collected by owner; `matchConditions` and ValidatingAdmissionPolicies are not
-evaluated; a strategic patch and an apply patch are merge patches, in which only lists with known keys are merged.
-"""

@@ -1,0 +1,105 @@
+"""No list while an Allocate may be in flight; and a look that was asked for comes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from deviceplugin.kubelet.messages import Holdings, Listing
+from deviceplugin.pod_resources import PodResources
+from vgpu import names
+from vgpu.node.pods import PodKey
+
+IDS = frozenset({"a", "b"})
+
+
+class Source:
+    """Counts the lists."""
+
+    def __init__(self) -> None:
+        self.lists = 0
+        self.at_once = 0
+        self.written: Holdings = {}
+        self.gets = 0
+
+    async def list(self) -> Listing:
+        self.lists += 1
+        self.at_once += 1
+        assert self.at_once == 1
+        await asyncio.sleep(0.001)
+        self.at_once -= 1
+        return {("ns", str(self.lists)): {}}
+
+    async def get(self, key: PodKey) -> Holdings:
+        assert key == ("ns", "p")
+        self.gets += 1
+        return self.written
+
+
+@pytest.fixture
+async def source() -> Source:
+    return Source()
+
+
+@pytest.fixture
+async def pod_resources(source: Source) -> AsyncIterator[PodResources]:
+    made = PodResources(source, asyncio.get_running_loop().time)
+    task = asyncio.create_task(made.run(lambda: None))
+    await made.fresh(1)
+    yield made
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_fresh_is_from_after_the_question(pod_resources: PodResources) -> None:
+    before = pod_resources.snapshot
+    after = await pod_resources.fresh(1)
+    assert after.number > before.number
+    assert after.started > before.started
+
+
+async def test_no_list_between_the_preference_and_the_end_of_allocate(
+    pod_resources: PodResources, source: Source
+) -> None:
+    async with pod_resources.admitting() as look:
+        await look()
+        pod_resources.refresh_soon()
+    listed = source.lists
+    assert (await pod_resources.fresh(0.1)).number == pod_resources.snapshot.number
+    assert source.lists == listed
+    pod_resources.allocated(None, IDS)
+    assert (await pod_resources.fresh(0.1)).number == pod_resources.snapshot.number
+    assert (await pod_resources.fresh(1)).listing
+    assert source.lists > listed
+
+
+async def test_a_list_follows_as_soon_as_the_kubelet_shows_what_it_was_given(
+    pod_resources: PodResources, source: Source
+) -> None:
+    async with pod_resources.admitting():
+        pod_resources.refresh_soon()
+    pod_resources.allocated(("ns", "p"), IDS)
+    listed = source.lists
+    await asyncio.sleep(0.05)
+    source.written = {"main": {names.SLICE: frozenset({"another"})}}
+    await asyncio.sleep(0.05)
+    assert source.lists == listed
+    source.written = {"main": {names.SLICE: IDS}}
+    await asyncio.sleep(0.08)
+    assert source.lists > listed
+    assert source.gets <= 5, "pod-resources has a limit on calls, and GetPreferredAllocation lives by it"
+
+
+async def test_a_look_while_admitting_serves_those_who_wait(pod_resources: PodResources) -> None:
+    async with pod_resources.admitting() as look:
+        waiting = asyncio.create_task(pod_resources.fresh(1))
+        await asyncio.sleep(0)
+        await look()
+    assert (await waiting).listing == pod_resources.snapshot.listing
+
+
+async def test_get_never_waits(pod_resources: PodResources) -> None:
+    async with pod_resources.admitting():
+        assert await pod_resources.get(("ns", "p")) == {}

@@ -1,0 +1,85 @@
+"""Which IDs are preferred, and what a container is given with them."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deviceplugin import responses
+from deviceplugin.responses import DeviceList, Injection
+from tests.vgpu.node.builders import gpu, slices, uuid
+from vgpu.node import device_ids
+from vgpu.node.state_files import StateFiles
+
+numbers = st.sets(st.integers(0, 7))
+
+
+@given(
+    free=st.tuples(numbers, numbers),
+    must=st.sets(st.integers(0, 7), max_size=2),
+    held=numbers,
+    each=st.integers(1, 6),
+    cards=st.sampled_from([(0,), (1,), (0, 1)]),
+)
+def test_preferred_ids_are_offered_unheld_and_on_the_cards(
+    free: tuple[set[int], set[int]], must: set[int], held: set[int], each: int, cards: tuple[int, ...]
+) -> None:
+    taken = slices(cards[0], *held)
+    insisted = slices(cards[0], *must)
+    offered = slices(0, *free[0]) | slices(1, *free[1]) | insisted
+    size = each * len(cards)
+    chosen = responses.preferred_ids(offered, insisted, size, [uuid(n) for n in cards], taken)
+    assert len(chosen) == len(set(chosen)) <= size
+    assert set(chosen) <= offered
+    assert not set(chosen) & (taken - insisted)
+    assert len(insisted & set(chosen)) == min(len(insisted), size)
+    room = Counter(device_ids.by_gpu(offered - (taken - insisted)))
+    assert all(device_ids.by_gpu(chosen)[uuid(n)] == min(each, room[uuid(n)]) for n in cards if each >= len(insisted))
+    assert {device_ids.gpu_of(one) for one in chosen} <= {uuid(n) for n in cards}
+
+
+def test_lowest_numbers_come_first() -> None:
+    chosen = responses.preferred_ids(slices(0, 7, 10, 9, 2), [], 3, [uuid(0)], [])
+    assert chosen == [f"{uuid(0)}::{n}" for n in (2, 7, 9)]
+
+
+def test_without_an_assignment_anything_free_is_answered() -> None:
+    assert responses.preferred_ids(slices(0, 1, 2, 3), [], 2, [], slices(0, 1)) == [f"{uuid(0)}::{n}" for n in (2, 3)]
+
+
+@pytest.fixture
+def injection(tmp_path: Path) -> Injection:
+    dev = tmp_path / "dev"
+    dev.mkdir()
+    for node in ("nvidia1", "nvidiactl", "nvidia-uvm"):
+        dev.joinpath(node).touch()
+    return Injection(StateFiles(tmp_path / "state"), "abc", dev=dev)
+
+
+def test_cards_are_named_by_index_and_nodes_that_exist_are_handed_over(injection: Injection) -> None:
+    gpus = [gpu(0), gpu(1), gpu(2)]
+    answer = responses.container_response(slices(2, 0) | slices(1, 5), gpus, "id", injection)
+    assert answer.envs == {"NVIDIA_VISIBLE_DEVICES": f"{uuid(1)},{uuid(2)}"}
+    assert [Path(node).name for node in answer.device_nodes] == ["nvidia1", "nvidiactl", "nvidia-uvm"]
+    assert answer.cdi_devices == ()
+
+
+def test_every_container_gets_the_limiter_and_only_the_region_to_write(injection: Injection) -> None:
+    answer = responses.container_response(slices(0, 0), [gpu(0)], "id", injection)
+    assert {mount.container_path: mount.read_only for mount in answer.mounts} == {
+        "/run/vgpu/limits": True,
+        "/run/vgpu/region": False,
+        "/run/vgpu/arbiter": True,
+        "/usr/local/vgpu/libvgpushare.so": True,
+        "/etc/ld.so.preload": True,
+    }
+
+
+def test_cdi_names_the_cards_and_keeps_the_old_hook_off(injection: Injection) -> None:
+    by_name = Injection(injection.files, "abc", DeviceList.CDI, "nvidia.com/gpu", injection.dev)
+    answer = responses.container_response({uuid(1)}, [gpu(1)], "id", by_name)
+    assert answer.cdi_devices == (f"nvidia.com/gpu={uuid(1)}",)
+    assert answer.envs == {"NVIDIA_VISIBLE_DEVICES": "void"}
+    assert answer.device_nodes == ()

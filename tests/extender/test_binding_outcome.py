@@ -1,0 +1,88 @@
+"""Bindings whose answer never came: the cards stay taken until the pod itself tells, however late."""
+
+import asyncio
+from typing import Any, Final
+
+from extender import binding_outcome
+from tests.extender.conftest import World
+from vgpu.errors import KubernetesError
+
+LOST: Final = KubernetesError(0, "TimeoutError", "")
+FORBIDDEN: Final = KubernetesError(403, "Forbidden", "no")
+
+
+async def bind_unknown(world: World) -> dict[str, Any]:
+    """A Binding that was lost on its way, of a pod that cannot be read."""
+    pod = await world.create_pod()
+    world.client.faults, world.client.reads_fail = [("before", LOST)], True
+    assert "TimeoutError" in await world.bind(pod)
+    return pod
+
+
+async def test_the_cards_stay_taken_until_the_pod_could_be_read(world: World) -> None:
+    await bind_unknown(world)
+    world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S + 600
+    await asyncio.sleep(0.05)
+    assert world.used_slices() == [4, 0]
+    world.client.reads_fail = False
+    world.clock.seconds += binding_outcome.RETRY_S
+    await world.until(lambda: world.used_slices() == [0, 0])
+
+
+async def test_nobody_is_asked_before_it_must_be_over(world: World) -> None:
+    await bind_unknown(world)
+    world.client.reads_fail = False
+    world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S - 1
+    await asyncio.sleep(0.05)
+    assert world.used_slices() == [4, 0]
+
+
+async def test_a_binding_carried_out_late_is_counted_though_the_watch_lags(world: World) -> None:
+    pod = await bind_unknown(world)
+    world.client.reads_fail = False
+    world.stop_watching()
+    posted = world.client.lost[-1]
+    await world.client.post(*posted)
+    world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S
+    await asyncio.sleep(0.05)
+    world.clock.seconds += 3600
+    assert not world.cluster.objects.pods[pod["metadata"]["uid"]].node
+    assert world.used_slices() == [4, 0]
+
+
+async def test_a_pod_that_went_meanwhile_holds_nothing(world: World) -> None:
+    pod = await bind_unknown(world)
+    world.client.reads_fail = False
+    await world.delete_pod(pod)
+    assert world.used_slices() == [0, 0]
+
+
+async def test_a_retry_posts_the_same_cards(world: World) -> None:
+    pod = await world.create_pod()
+    world.client.faults = [("before", LOST)]
+    assert "TimeoutError" in await world.bind(pod)
+    other = await world.create_pod(gpu_mem=256)
+    assert await world.bind(other) == ""
+    assert await world.bind(pod) == ""
+    assert world.used_slices() == [5, 0]
+
+
+async def test_a_refused_retry_does_not_free_what_the_first_may_still_take(world: World) -> None:
+    pod = await world.create_pod()
+    world.client.faults = [("before", LOST), ("before", FORBIDDEN)]
+    assert "TimeoutError" in await world.bind(pod)
+    assert "Forbidden" in await world.bind(pod)
+    assert world.used_slices() == [4, 0]
+    world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S
+    await world.until(lambda: world.used_slices() == [0, 0])
+
+
+async def test_a_retry_starts_the_waiting_again(world: World) -> None:
+    pod = await world.create_pod()
+    world.client.faults = [("before", LOST), ("before", LOST)]
+    await world.bind(pod)
+    world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S - 1
+    await world.bind(pod)
+    world.clock.seconds += 2
+    await asyncio.sleep(0.05)
+    assert world.used_slices() == [4, 0]

@@ -1,0 +1,184 @@
+"""The doors: a process that limits itself, and the environment for others."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import limiter
+from limiter import LimiterError, launch
+from tests.driver import simgpu
+from tests.driver.conftest import World
+from tests.limiter.conftest import MIB
+from vgpu import limits, region
+from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.policy import ComputePolicy, MemoryPolicy
+
+ROOT = Path(limiter.__file__).parents[1]
+GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
+
+SEEN = """
+import ctypes, os, subprocess
+total = ctypes.c_size_t()
+for name in ("libcuda.so.1", "libcuda.so"):
+    cuda = ctypes.CDLL(name)
+    cuda.cuInit(0)
+    cuda.cuDeviceTotalMem_v2(ctypes.byref(total), 0)
+    print(total.value >> 20)
+import pynvml
+pynvml.nvmlInit()
+card = pynvml.nvmlDeviceGetHandleByIndex(0)
+print(pynvml.nvmlDeviceGetMemoryInfo(card).total >> 20, pynvml.nvmlDeviceGetName(card))
+"""
+
+
+def python(world: World, program: str, *more: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *more, *(["-c", program] if program else [])],
+        env={**world.environment(PYTHONPATH=str(ROOT)), **env},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+@pytest.fixture
+def with_bare_names(world: World, tmp_path: Path) -> str:
+    """A folder that also has the names without a version, as a driver's installation does."""
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    for library in ("libcuda.so", "libnvidia-ml.so"):
+        (folder / f"{library}.1").symlink_to(world.bin / f"{library}.1")
+        (folder / library).symlink_to(f"{library}.1")
+    return str(folder)
+
+
+def test_a_process_limits_itself_under_every_name_of_the_driver(world: World, with_bare_names: str) -> None:
+    done = python(world, "import limiter; limiter.preload('64MiB')" + SEEN, LD_LIBRARY_PATH=with_bare_names)
+    assert done.stdout.splitlines() == ["64", "64", f"64 {simgpu.MODEL}"], done.stderr
+
+
+def test_its_children_are_limited_with_it(world: World) -> None:
+    program = f"""
+import limiter; limiter.preload("64MiB")
+import subprocess
+print(subprocess.run(["{world.bin}/gpuprobe", "alloc", "62", "2", "2"], capture_output=True, text=True).stdout)
+"""
+    done = python(world, program)
+    assert [line[-2] for line in done.stdout.split()] == ["0", "0", "2"], done.stderr
+
+
+def test_an_arbiter_listens_for_it(world: World) -> None:
+    program = "import limiter, os; limiter.preload('64MiB'); print(os.path.exists(os.environ['VGPU_ARBITER_SOCKET']))"
+    assert python(world, program).stdout == "True\n"
+
+
+def test_its_files_go_with_it(world: World) -> None:
+    done = python(world, "import limiter, os; limiter.preload('64MiB'); print(os.environ['VGPU_LIMITS_FILE'])")
+    assert done.stdout.startswith("/")
+    assert not Path(done.stdout.strip()).parent.exists()
+
+
+@pytest.mark.parametrize("library", ["libcuda.so.1", "libnvidia-ml.so.1"])
+def test_too_late_is_said_so(world: World, library: str) -> None:
+    done = python(world, f"import ctypes; ctypes.CDLL('{library}'); import limiter; limiter.preload('64MiB')")
+    assert f"LimiterError: {library} is loaded already" in done.stderr
+
+
+def test_limits_in_force_are_not_replaced(world: World) -> None:
+    done = python(world, "import limiter; limiter.preload('64MiB'); limiter.preload('1TiB')")
+    assert "LimiterError: this process is limited already" in done.stderr
+
+
+def test_without_a_driver_it_says_so(world: World) -> None:
+    done = python(world, "import limiter; limiter.preload('64MiB')", LD_LIBRARY_PATH="")
+    assert "LimiterError: there is no NVIDIA driver here" in done.stderr
+
+
+def test_a_script_runs_under_limits_as_if_by_itself(world: World, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"import sys, os\nprint(sys.argv[1:], sys.path[0] == os.path.dirname({str(script)!r})){SEEN}")
+    done = python(world, "", "-m", "limiter", "--memory", "64MiB", "--", str(script), "--flag", "x")
+    assert done.stdout.splitlines()[:2] == ["['--flag', 'x'] True", "64"], done.stderr
+
+
+def test_a_script_is_not_started_with_limits_that_cannot_be_read(world: World) -> None:
+    done = python(world, "", "-m", "limiter", "--memory", "8 apples", "--", "script.py")
+    assert done.returncode == 2
+    assert "not an amount of memory: '8 apples'" in done.stderr
+
+
+def test_a_command_s_processes_share_the_limits(world: World) -> None:
+    with limiter.environment("64MiB", None, "fixed", world.environment()) as env:
+        folder = Path(env["VGPU_REGION_FILE"]).parent
+        hold = subprocess.Popen([str(world.bin / "gpuprobe"), "--hold", "0", "alloc", "40"], env=env, stdout=-1)
+        assert hold.stdout is not None
+        hold.stdout.readline()
+        lines = world.probe("alloc", "24", "2", **env)
+        assert [line["result"] for line in lines] == [0, 2]
+        assert region.decode((folder / "region").read_bytes()).cards[0].peak_bytes == 64 * MIB
+        hold.kill()
+        hold.communicate()
+    assert not folder.exists()
+
+
+def test_what_was_preloaded_before_stays() -> None:
+    base = {"LD_PRELOAD": "/lib/libjemalloc.so", "HOME": "/", "VGPU_STATE_DIR": os.environ["VGPU_STATE_DIR"]}
+    with limiter.environment("1GiB", 30, "burst", base) as env:
+        assert env["LD_PRELOAD"] == f"/lib/libjemalloc.so:{limiter.library_path()}"
+        assert env["HOME"] == "/"
+        written = limits.decode(Path(env["VGPU_LIMITS_FILE"]).read_bytes())
+        folder = Path(env["VGPU_LIMITS_FILE"]).parent
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert env["VGPU_ARBITER_SOCKET"] == str(folder / "arbiter" / "socket")
+    assert written == Limits((CardLimit(ANY_GPU, 1 << 30, 30),), ComputePolicy.BURST)
+
+
+def test_limits_inside_limits_are_refused() -> None:
+    with (
+        pytest.raises(LimiterError, match="limited already"),
+        limiter.environment("1GiB", None, "fixed", dict(os.environ) | {"VGPU_LIMITS_FILE": "/x"}),
+    ):
+        pass
+
+
+def test_limits_are_read_as_people_write_them() -> None:
+    assert launch.parse("4Gi", None, "fixed").cards == (CardLimit(ANY_GPU, 4 << 30, 100),)
+    assert launch.parse(f"{GPU}=4GiB, 512", 30, "fixed").cards == (
+        CardLimit(GPU, 4 << 30, 30),
+        CardLimit(ANY_GPU, 512 << 20, 30),
+    )
+    assert launch.parse(None, 30, "fixed").cards == (CardLimit(ANY_GPU, None, 30),)
+    assert launch.parse("4Gi", None, "fixed", "spill").memory_policy is MemoryPolicy.SPILL
+    assert launch.parse("4Gi", None, None, priority=7).priority == 7
+
+
+@pytest.mark.parametrize(
+    ("cores", "policy", "meant"),
+    [
+        (30, None, (30, ComputePolicy.FIXED)),
+        (None, None, (0, ComputePolicy.BURST)),
+        (None, "best-effort", (0, ComputePolicy.BEST_EFFORT)),
+        (20, "burst", (20, ComputePolicy.BURST)),
+        (None, "fixed", (100, ComputePolicy.FIXED)),
+    ],
+)
+def test_who_asks_for_no_cores_has_none_set_aside(
+    cores: int | None, policy: str | None, meant: tuple[int, ComputePolicy]
+) -> None:
+    parsed = launch.parse("4Gi", cores, policy)
+    assert (parsed.cards[0].cores, parsed.compute_policy) == meant
+
+
+@pytest.mark.parametrize(("memory", "cores", "policy"), [("x", 1, "fixed"), ("1", 101, "fixed"), ("1", 1, "greedy")])
+def test_limits_that_make_no_sense_are_refused(memory: str, cores: int, policy: str) -> None:
+    with pytest.raises(ValueError, match=r"amount|range|greedy"):
+        launch.parse(memory, cores, policy)
+
+
+def test_a_priority_out_of_range_is_refused() -> None:
+    with pytest.raises(ValueError, match="priority out of range: 101"):
+        launch.parse("1Gi", None, None, priority=101)

@@ -1,0 +1,42 @@
+"""The allow-list contract of tests/import_contracts.py, on small graphs."""
+
+import grimp
+import pytest
+
+from tests.import_contracts import AllowedImports
+
+SETTINGS = {
+    "modules": ["vgpu"],
+    "except_modules": ["vgpu.adapters"],
+    "allowed": ["limiter.**", "extender.*"],
+}
+
+
+def is_kept(importer: str, imported: str) -> bool:
+    graph = grimp.ImportGraph()
+    for module in (importer, imported):
+        graph.add_module(module)
+    graph.add_import(importer=importer, imported=imported, line_number=3, line_contents="import it")
+    contract = AllowedImports("name", {}, SETTINGS)
+    return contract.check(graph, verbose=False).kept
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "kept"),
+    [
+        ("vgpu.share", "dataclasses", True),
+        ("vgpu.share", "vgpu.placement.fit", True),
+        ("vgpu.share", "msgspec", False),
+        ("vgpu.share", "vgpu.adapters.nvml", False),
+        ("vgpu.adapters.nvml", "pynvml", True),
+        ("vgpu.share", "limiter", True),
+        ("vgpu.share", "limiter.host.deep", True),
+        ("vgpu.share", "extender", False),
+        ("vgpu.share", "extender.filter", True),
+        ("vgpu.share", "extender.history.sql", False),
+        ("vgpu.share", "vgpux", False),
+        ("extender.bind", "sqlalchemy", True),
+    ],
+)
+def test_only_what_is_listed_may_be_imported(importer: str, imported: str, kept: bool) -> None:
+    assert is_kept(importer, imported) is kept

@@ -1,0 +1,159 @@
+"""NVML as the simulated driver speaks it, in a process of its own: a library is loaded once for good."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.driver import build, simgpu
+
+CARDS = simgpu.make_cards(3, memory_mib=81559, reserved_mib=551)
+
+# Evaluates one expression a line; NvmlError becomes its code.
+SESSION = """
+import json, sys
+from dataclasses import asdict
+from vgpu.adapters.nvml import Nvml
+from vgpu.errors import NvmlError
+nvml = None
+for line in sys.stdin:
+    try:
+        said = eval(line)
+    except NvmlError as error:
+        said = {"error": error.code}
+    print(json.dumps(said), flush=True)
+"""
+
+
+@dataclass
+class Session:
+    """A process that has NVML open."""
+
+    directory: Path
+    process: subprocess.Popen[str]
+
+    def __call__(self, expression: str) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{expression}\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def gpus(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self("[asdict(gpu) for gpu in nvml.gpus()]")
+        return found
+
+    def change(self, **fields: Any) -> None:
+        """Change the second card."""
+        simgpu.write_cards(self.directory, [CARDS[0], replace(CARDS[1], **fields), CARDS[2]])
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Session]]:
+    driver = build.ensure()
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> Session:
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "SIMGPU_STATE": str(tmp_path)}
+        process = subprocess.Popen(
+            [sys.executable, "-c", SESSION],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[3],
+        )
+        started.append(process)
+        return Session(tmp_path, process)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def nvml(start: Callable[..., Session], tmp_path: Path) -> Session:
+    simgpu.write_cards(tmp_path, CARDS)
+    session = start()
+    session("globals().update(nvml=Nvml())")
+    return session
+
+
+def test_a_card_is_what_the_driver_tells(nvml: Session) -> None:
+    gpus = nvml.gpus()
+    assert [gpu["card"]["uuid"] for gpu in gpus] == [card.uuid for card in CARDS]
+    first = gpus[0]
+    assert (first["minor"], first["mig_enabled"]) == (0, False)
+    assert first["card"] == first["card"] | {
+        "index": 0,
+        "model": simgpu.MODEL,
+        "memory_mib": 81559 - 551,
+        "nvlink_peers": [CARDS[1].uuid, CARDS[2].uuid],
+        "healthy": True,
+    }
+    assert nvml("nvml.driver_version()")
+
+
+def test_mig_is_seen(nvml: Session) -> None:
+    nvml.change(mig=True)
+    assert [gpu["mig_enabled"] for gpu in nvml.gpus()] == [False, True, False]
+
+
+def test_a_lost_card_says_so_and_recovers(nvml: Session) -> None:
+    ask = f"nvml.fault({CARDS[1].uuid!r})"
+    assert nvml(ask) == ""
+    nvml.change(healthy=False)
+    assert nvml(ask) == "GpuIsLost"
+    assert CARDS[0].uuid in [gpu["card"]["uuid"] for gpu in nvml.gpus()]
+    nvml.change()
+    assert nvml(ask) == ""
+
+
+def test_a_card_that_is_not_there_is_not_found(nvml: Session) -> None:
+    assert nvml("nvml.fault('GPU-00000000-0000-0000-0000-000000000000')") == "NotFound"
+    assert nvml("nvml.subscribe('GPU-00000000-0000-0000-0000-000000000000')") is False
+
+
+def test_xids_arrive(nvml: Session) -> None:
+    assert nvml(f"nvml.subscribe({CARDS[2].uuid!r})") is True
+    assert nvml("nvml.wait_for_xid(20)") is None
+    simgpu.inject_xid(nvml.directory, CARDS[2].uuid, 79)
+    assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[2].uuid, "code": 79}
+    assert nvml("nvml.wait_for_xid(20)") is None
+
+
+def test_an_old_driver_without_the_reserve_gives_the_total(nvml: Session) -> None:
+    simgpu.fail(nvml.directory, ("nvmlDeviceGetMemoryInfo_v2", 13))
+    assert nvml.gpus()[0]["card"]["memory_mib"] == 81559
+
+
+@pytest.mark.parametrize("function", ["nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetCount_v2"])
+def test_failures_are_ours(nvml: Session, function: str) -> None:
+    simgpu.fail(nvml.directory, (function, 999))
+    assert nvml("[gpu.minor for gpu in nvml.gpus()]") == {"error": 999}
+
+
+def test_without_a_driver_there_is_an_error(start: Callable[..., Session]) -> None:
+    assert start()("Nvml()") == {"error": 9}
+
+
+def test_closing_ends_it(nvml: Session) -> None:
+    assert nvml("nvml.__exit__(None, None, None)") is None
+    assert nvml("[gpu.minor for gpu in nvml.gpus()]") == {"error": 1}
+
+
+def test_closing_waits_for_a_wait_in_another_thread(nvml: Session) -> None:
+    nvml("globals().update(thread=__import__('threading').Thread(target=nvml.wait_for_xid, args=(300,)))")
+    nvml("thread.start()")
+    nvml("__import__('time').sleep(0.05)")
+    assert nvml("nvml.__exit__(None, None, None)") is None
+    assert nvml("thread.is_alive()") is False
+    assert nvml("nvml.wait_for_xid(10)") == {"error": 1}
+    assert nvml(f"nvml.subscribe({CARDS[0].uuid!r})") is False

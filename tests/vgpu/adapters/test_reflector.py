@@ -1,0 +1,151 @@
+"""The reflector over an in-memory API server that is cut off, restarted and made to forget."""
+
+import asyncio
+import itertools
+import json
+import random
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.reflector import Reflector
+from vgpu.errors import KubernetesError
+from vgpu.simulator.api import server
+from vgpu.simulator.api.cluster import Cluster
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+class Picture:
+    """A handler that keeps names, and counts how often it was given everything."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.lists = 0
+
+    def replace(self, objects: list[Any]) -> None:
+        self.names = {obj["metadata"]["name"] for obj in objects}
+        self.lists += 1
+
+    def upsert(self, obj: Any) -> None:
+        self.names.add(obj["metadata"]["name"])
+
+    def delete(self, obj: Any) -> None:
+        self.names.discard(obj["metadata"]["name"])
+
+    async def until(self, wanted: set[str]) -> None:
+        async with asyncio.timeout(10):
+            while self.names != wanted:
+                await asyncio.sleep(0.005)
+
+
+def fresh() -> Cluster:
+    numbers = itertools.count(1)
+    return server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
+
+
+async def connect(url: str, tmp_path: Path) -> Client:
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {}}],
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    return await Client.connect(str(tmp_path / "kubeconfig"), user_agent="test")
+
+
+async def add(client: Client, *names: str) -> None:
+    for name in names:
+        await client.post(MAPS, {"metadata": {"name": name}})
+
+
+async def brief(_: float) -> None:
+    await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def picture() -> Picture:
+    return Picture()
+
+
+@pytest.fixture
+async def running() -> AsyncIterator[list[asyncio.Task[None]]]:
+    tasks: list[asyncio.Task[None]] = []
+    yield tasks
+    for task in tasks:
+        task.cancel()
+    assert all(isinstance(end, asyncio.CancelledError) for end in await asyncio.gather(*tasks, return_exceptions=True))
+
+
+async def test_it_lists_in_pages_and_follows(tmp_path: Path, picture: Picture, running: list[Any]) -> None:
+    async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
+        await add(client, *(f"m{n}" for n in range(1100)))
+        reflector = Reflector(client, MAPS, picture, jitter=random.random, sleep=brief)
+        running.append(asyncio.create_task(reflector.run()))
+        await reflector.synced.wait()
+        assert len(picture.names) == 1100
+        await client.delete(f"{MAPS}/m0")
+        await add(client, "new")
+        await picture.until({f"m{n}" for n in range(1, 1100)} | {"new"})
+        assert picture.lists == 1
+
+
+async def test_it_survives_a_server_that_comes_back_with_another_history(
+    tmp_path: Path, picture: Picture, running: list[Any]
+) -> None:
+    async with server.serving(fresh()) as url:
+        client = await connect(url, tmp_path)
+        await add(client, "old")
+        running.append(asyncio.create_task(Reflector(client, MAPS, picture, jitter=random.random, sleep=brief).run()))
+        await picture.until({"old"})
+    await asyncio.sleep(0.1)
+    assert picture.names == {"old"}  # the last picture stands while nobody answers
+    async with server.serving(fresh(), int(url.rpartition(":")[2])):
+        async with asyncio.timeout(5):
+            while picture.lists < 2:
+                await asyncio.sleep(0.01)
+        await add(client, "new")
+        await picture.until({"new"})
+    running[0].cancel()
+    await asyncio.wait(running)
+    await client.close()
+
+
+async def test_relist_returns_with_all_that_was_written_before(
+    tmp_path: Path, picture: Picture, running: list[Any]
+) -> None:
+    async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
+        reflector = Reflector(client, MAPS, picture, jitter=random.random, sleep=brief)
+        running.append(asyncio.create_task(reflector.run()))
+        await reflector.synced.wait()
+        for n in range(20):
+            await add(client, f"m{n}")
+            await reflector.relist()
+            assert f"m{n}" in picture.names
+        await add(client, "after")
+        await picture.until({*(f"m{n}" for n in range(20)), "after"})
+
+
+async def test_errors_carry_the_servers_words(tmp_path: Path) -> None:
+    async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
+        with pytest.raises(KubernetesError) as refused:
+            await client.get(f"{MAPS}/none")
+        assert (refused.value.status, refused.value.reason) == (404, "NotFound")
+        await add(client, "twice")
+        with pytest.raises(KubernetesError) as conflict:
+            await add(client, "twice")
+        assert conflict.value.is_definite
+        assert msgspec.json.decode(await client.get(f"{MAPS}/twice"))["metadata"]["name"] == "twice"
+        await asyncio.sleep(0)
+    client = await connect("http://127.0.0.1:9", tmp_path)
+    with pytest.raises(KubernetesError) as away:
+        await client.get(MAPS)
+    assert away.value.status == 0
+    assert not away.value.is_definite
+    await client.close()

@@ -1,0 +1,71 @@
+"""Changing the limits of what runs."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.vgpu.cli.conftest import GIB, GPU, OTHER, Make, limits_of
+from vgpu import limits
+from vgpu.cli.local import set_limits
+from vgpu.cli.local.set_limits import CannotSetLimits, Change
+from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.policy import ComputePolicy, MemoryPolicy
+
+BURST = Limits(
+    (CardLimit(GPU, GIB, 20), CardLimit(OTHER, None, 40)), ComputePolicy.BURST, 3, memory_policy=MemoryPolicy.SPILL
+)
+
+
+def test_what_is_not_given_stays() -> None:
+    assert set_limits.changed_limits(BURST, Change()) == BURST
+    assert set_limits.changed_limits(BURST, Change(priority=0)).priority == 0
+    more = set_limits.changed_limits(BURST, Change(memory="2GiB", cores=50, policy=ComputePolicy.FIXED, priority=9))
+    assert more.cards == (CardLimit(GPU, 2 * GIB, 50), CardLimit(OTHER, 2 * GIB, 50))
+    assert (more.compute_policy, more.priority, more.memory_policy) == (ComputePolicy.FIXED, 9, MemoryPolicy.SPILL)
+
+
+def test_a_first_share_is_a_limit_as_if_started_with_it() -> None:
+    none = Limits((CardLimit(ANY_GPU, GIB, 0),), ComputePolicy.BURST)
+    assert set_limits.changed_limits(none, Change(cores=30)).compute_policy is ComputePolicy.FIXED
+    assert (
+        set_limits.changed_limits(none, Change(cores=30, policy=ComputePolicy.BURST)).compute_policy
+        is ComputePolicy.BURST
+    )
+    assert set_limits.changed_limits(BURST, Change(cores=30)).compute_policy is ComputePolicy.BURST
+    with pytest.raises(ValueError, match=r"--compute-policy.*--gpu-cores"):
+        set_limits.changed_limits(none, Change(policy=ComputePolicy.FIXED))
+
+
+def test_an_amount_that_cannot_be_read_names_its_option() -> None:
+    with pytest.raises(ValueError, match="--gpu-mem: not an amount of memory: '4Qi'"):
+        set_limits.changed_limits(BURST, Change(memory="4Qi"))
+
+
+def test_the_file_is_rewritten_in_place_and_in_the_other_slot(make: Make) -> None:
+    folder = make("ab", wanted=BURST)
+    with (folder / "limits").open("rb") as mapped:
+        set_limits.set_limits(folder, Change(cores=70))
+        data = mapped.read()
+    assert limits.sequence(data) == 2
+    assert [card.cores for card in limits.decode(data).cards] == [70, 70]
+    torn = bytearray(data)
+    torn[64 + 1600 + 100] ^= 255  # the slot in force: the former one stands in the other
+    assert limits.decode(bytes(torn)) == BURST
+
+
+def test_limits_that_cannot_be_read_are_left_alone(make: Make) -> None:
+    folder = make("ab")
+    (folder / "limits").write_bytes(b"torn")
+    with pytest.raises(CannotSetLimits, match="ab: 4 bytes"):
+        set_limits.set_limits(folder, Change(cores=70))
+
+
+def test_an_id_s_beginning_is_enough_where_it_is_the_only_one(home: Path, make: Make) -> None:
+    first, second, _ = make("ab12"), make("ab34"), make("ab")
+    assert set_limits.find_allocation([home], "ab1") == first
+    assert set_limits.find_allocation([home, Path("/none")], "ab34") == second
+    assert set_limits.find_allocation([home], "ab").name == "ab"
+    for wanted, says in (("a", "more than one"), ("x", "no such ID"), ("", "no such ID")):
+        with pytest.raises(CannotSetLimits, match=says):
+            set_limits.find_allocation([home], wanted)
+    assert limits_of(first).cards[0].cores == 30

@@ -1,0 +1,113 @@
+"""`vgpu top` and `vgpu set` as they are typed."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.vgpu.cli.conftest import GIB, GPU, Make, card_bytes, limits_of
+from tests.vgpu.cli.test_app import run
+from vgpu.policy import ComputePolicy
+
+ROOT = Path(__file__).parents[4]
+
+
+def vgpu(home: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "vgpu.cli", *arguments, "--state", str(home)]
+
+
+def test_one_look_as_a_table(home: Path, make: Make) -> None:
+    make("ab12cd34", card_bytes(used=GIB), command="python train.py")
+    code, output = run("top", "--once", "--refresh", "0.1", "--state", str(home))
+    head, row = output.splitlines()
+    assert (code, head.split()[0]) == (0, "ID")
+    assert row.split() == [
+        "ab12cd34",
+        "python",
+        "train.py",
+        "8f3c2a",
+        "1G/8G",
+        "fixed",
+        "30",
+        "-",
+        "-",
+        "0",
+        "0",
+        "0",
+        "0",
+    ]
+
+
+def test_each_look_is_one_line_of_json(home: Path, make: Make) -> None:
+    folder = make("ab", card_bytes(used=GIB, throttled_ns=5), pod=("ns", "pod", "main"))
+    code, output = run("top", "-n", "2", "-o", "json", "--refresh", "0.1", "--state", str(home))
+    looks = [json.loads(line) for line in output.splitlines()]
+    assert (code, len(looks)) == (0, 2)
+    (row,) = looks[0]
+    assert (row["id"], row["name"], row["gpu"]) == (folder.name, "ns/pod/main", GPU)
+    assert (row["used_bytes"], row["limit_bytes"], row["policy"], row["cores"]) == (GIB, 8 * GIB, "fixed", 30)
+    assert (row["share_1s"], row["throttled"]) == (None, 0)
+
+
+def test_nothing_runs(home: Path) -> None:
+    code, output = run("top", "--once", "--refresh", "0.1", "-o", "json", VGPU_STATE_DIR=str(home))
+    assert (code, "[" in output) == (0, True)
+
+
+def test_a_place_that_is_not_there() -> None:
+    code, output = run("top", "--state", "/none")
+    assert (code, output) == (125, "vgpu top: --state: /none/allocations cannot be read\n")
+
+
+def test_on_a_terminal_it_goes_on_until_interrupted(home: Path, make: Make) -> None:
+    make("ab12cd34", command="python train.py")
+    main, side = pty.openpty()
+    process = subprocess.Popen(
+        vgpu(home, "top", "--refresh", "0.1"), stdin=side, stdout=side, env={"TERM": "xterm", "PYTHONPATH": str(ROOT)}
+    )
+    os.close(side)
+    try:
+        seen, until = b"", time.monotonic() + 20
+        while seen.count(b"ab12cd34") < 3 and time.monotonic() < until:
+            seen += os.read(main, 4096)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(main)
+    assert b"\x1b[?1049h" in seen  # the screen of its own, which is left again
+    assert seen.count(b"ab12cd34") >= 3
+
+
+def test_set_changes_what_is_given(home: Path, make: Make) -> None:
+    folder = make("ab12cd34")
+    given = ["--gpu-mem", "2Gi", "--gpu-cores", "50", "--compute-policy", "burst", "--priority", "9"]
+    assert run("set", "ab12", *given, "--state", str(home)) == (0, "")
+    now = limits_of(folder)
+    assert (now.cards[0].memory_bytes, now.cards[0].cores) == (2 * GIB, 50)
+    assert (now.compute_policy, now.priority) == (ComputePolicy.BURST, 9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["ab"], 2, "nothing to change"),
+        (["ab", "--gpu-cores", "101"], 2, "--gpu-cores"),
+        (["ab", "--priority", "101"], 2, "--priority"),
+        (["ab", "--gpu-mem", "4Qi"], 2, "vgpu set: --gpu-mem: not an amount of memory: '4Qi'"),
+        (["xy", "--gpu-cores", "10"], 125, "vgpu set: xy: no such ID"),
+        ([], 2, "Missing argument"),
+    ],
+)
+def test_how_set_ends(home: Path, make: Make, arguments: list[str], code: int, says: str) -> None:
+    make("ab")
+    ended, output = run("set", *arguments, "--state", str(home))
+    assert (ended, re.sub(r"\s+", " ", says) in re.sub(r"\s+", " ", output)) == (code, True), output

@@ -1,0 +1,73 @@
+from pathlib import Path
+
+import pytest
+
+from tests.vgpu.cli.conftest import GIB, GPU, MS, OTHER, card_bytes
+from vgpu import region
+from vgpu.cli.local import top_rows
+from vgpu.cli.local.allocations import LocalAllocation
+from vgpu.cli.local.top_rows import Sample
+from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.policy import ComputePolicy
+from vgpu.region import CardUse
+
+LIMITS = Limits((CardLimit(ANY_GPU, 8 * GIB, 30), CardLimit(OTHER, None, 50)), ComputePolicy.BURST, 7)
+
+
+def cards(*written: bytes) -> tuple[CardUse, ...]:
+    content = bytearray(region.new().ljust(region.SIZE, b"\0"))
+    content[256 : 256 + 256 * len(written)] = b"".join(written)
+    return region.decode(bytes(content)).cards
+
+
+def seen(*written: bytes, limits: Limits = LIMITS) -> list[LocalAllocation]:
+    return [LocalAllocation(Path("/state/allocations/ab12"), "train", limits, cards(*written))]
+
+
+def test_a_card_s_row_says_what_was_asked_and_what_was_had() -> None:
+    card = card_bytes(
+        used=GIB,
+        refusals=2,
+        gpu_ns=900,
+        delayed=3,
+        longest_us=4000,
+        second=(100 * MS, 0, 298, 1000),
+        ten_seconds=(100 * MS, 0, 305, 10000),
+    )
+    (row,) = top_rows.make_rows(seen(card), Sample(), 200 * MS)
+    assert row == top_rows.Row(
+        "ab12", "train", GPU, GIB, 8 * GIB, "burst", 30, 7, pytest.approx(0.298), pytest.approx(0.305), None, 3, 4000, 2
+    )
+
+
+def test_what_was_never_measured_has_no_share() -> None:
+    (row,) = top_rows.make_rows(seen(card_bytes(used=GIB)), Sample(), 200 * MS)
+    assert (row.share_1s, row.share_10s) == (None, None)
+
+
+def test_each_card_has_its_own_limit() -> None:
+    first, second = top_rows.make_rows(seen(card_bytes(), card_bytes(OTHER)), Sample(), 0)
+    assert (first.limit_bytes, first.cores) == (8 * GIB, 30)
+    assert (second.limit_bytes, second.cores) == (None, 50)
+
+
+def test_a_card_that_is_not_named_may_not_be_used() -> None:
+    (row,) = top_rows.make_rows(seen(card_bytes(), limits=Limits((CardLimit(OTHER, 1, 1),))), Sample(), 0)
+    assert (row.limit_bytes, row.cores) == (0, 0)
+
+
+def test_who_has_used_nothing_yet_is_shown_all_the_same() -> None:
+    (row,) = top_rows.make_rows(seen(), Sample(), 0)
+    assert (row.gpu, row.limit_bytes, row.cores, row.used_bytes) == (ANY_GPU, 8 * GIB, 30, 0)
+
+
+@pytest.mark.parametrize(("later", "throttled"), [(400 * MS, 0.3), (100 * MS, 0.0), (99 * MS, 0.0)])
+def test_what_launches_waited_is_told_of_the_time_since_the_last_look(later: int, throttled: float) -> None:
+    before = top_rows.sample(seen(card_bytes(throttled_ns=100 * MS)), 1000 * MS)
+    (row,) = top_rows.make_rows(seen(card_bytes(throttled_ns=later)), before, 2000 * MS)
+    assert row.throttled == pytest.approx(throttled)
+
+
+def test_who_is_new_since_the_last_look_has_no_such_figure() -> None:
+    (row,) = top_rows.make_rows(seen(card_bytes(OTHER)), top_rows.sample(seen(card_bytes()), 1), 2)
+    assert row.throttled is None

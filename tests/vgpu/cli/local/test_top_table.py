@@ -1,0 +1,68 @@
+import io
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from tests.vgpu.cli.conftest import GIB, GPU
+from vgpu.cli.local import top_table
+from vgpu.cli.local.top_rows import Row
+
+FULLEST = Row(
+    "a1b2c3d4", "python -m train --very --long", GPU, 999 * GIB, 999 * GIB, "best-effort", 100, 100, 1.0, 1.0, 1.0,
+    2**32 - 1, 2**32 - 1, 2**64 - 1,
+)  # fmt: skip
+QUIET = Row("e5", "x", "*", 0, None, None, 0, 0, None, None, None, 0, 0, 0)
+
+
+def shown(*rows: Row, width: int = 80) -> list[str]:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(top_table.table(rows))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_eighty_columns_hold_the_fullest_row() -> None:
+    head, row, quiet = shown(FULLEST, QUIET)
+    assert max(map(len, (head, row, quiet))) <= 80
+    assert head.split()[-9:] == ["CARD", "MEMORY", "ASKED", "1s%", "10s%", "thr%", "WAITS", "MAX", "REF"]
+    for cell in ("a1b2c3d4", "python", "8f3c2a", "999G/999G", "best 100", "4.3G", "72m", "18.4E"):
+        assert cell in row
+    assert quiet.split() == ["e5", "x", "*", "0/-", "?", "-", "-", "-", "0", "0", "0"]
+
+
+def test_a_wide_terminal_shows_the_whole_name() -> None:
+    assert "python -m train --very --long" in shown(FULLEST, width=120)[1]
+
+
+def test_a_name_is_no_markup() -> None:
+    assert "[red]x" in shown(replace(QUIET, name="[red]x"))[1]
+
+
+@pytest.mark.parametrize(
+    ("amount", "written"),
+    [(0, "0"), (1 << 29, "512M"), (3 << 29, "1.5G"), (1000 << 20, "1G"), ((1 << 40) - 1, "1T"), (2**64 - 1, "16E")],
+)
+def test_sizes(amount: int, written: str) -> None:
+    assert top_table.size(amount) == written
+
+
+@pytest.mark.parametrize(
+    ("us", "written"), [(0, "0"), (40, "40us"), (1500, "1.5ms"), (20_000, "20ms"), (12_000_000, "12s"), (2**32, "72m")]
+)
+def test_waits(us: int, written: str) -> None:
+    assert top_table.duration(us) == written
+
+
+@pytest.mark.parametrize(
+    ("share", "written"), [(None, "-"), (0.0, "0"), (0.2983, "29.8"), (0.9999, "100"), (4.0, "400"), (1e9, "999")]
+)
+def test_shares(share: float | None, written: str) -> None:
+    assert top_table.percent(share) == written
+
+
+@given(amount=st.integers(0, 2**64 - 1), us=st.integers(0, 2**32 - 1))
+def test_no_figure_is_longer_than_its_column(amount: int, us: int) -> None:
+    assert max(map(len, (top_table.size(amount), top_table.count(amount), top_table.duration(us)))) <= 5

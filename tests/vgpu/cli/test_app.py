@@ -1,0 +1,71 @@
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import limiter
+import vgpu
+from vgpu import limits
+from vgpu.cli import app
+from vgpu.policy import ComputePolicy, MemoryPolicy
+
+SAY_LIMITS = (
+    "import os, pathlib, sys; sys.stdout.buffer.write(pathlib.Path(os.environ['VGPU_LIMITS_FILE']).read_bytes())"
+)
+
+
+def run(*arguments: str, **environment: str) -> tuple[int, str]:
+    outcome = CliRunner().invoke(app.build({**os.environ, **environment}, limiter.this_host()), arguments)
+    return outcome.exit_code, outcome.output
+
+
+def test_version() -> None:
+    assert run("version") == (0, f"vgpushare {vgpu.__version__}\n")
+
+
+def test_the_command_finds_its_limits_and_they_are_gone_after_it(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with_all = ["--gpu-mem", "4Gi", "--gpu-cores", "30", "--compute-policy", "burst", "--memory-policy", "spill"]
+    assert run("run", *with_all, "--", sys.executable, "-c", SAY_LIMITS)[0] == 0
+    found = limits.decode(capfdbinary.readouterr().out)
+    assert found.cards == (limits.CardLimit(limits.ANY_GPU, 4 << 30, 30),)
+    assert found.compute_policy is ComputePolicy.BURST
+    assert found.memory_policy is MemoryPolicy.SPILL
+    run("run", "--gpu-mem", "1Gi", "--", "/bin/sh", "-c", "echo $VGPU_LIMITS_FILE")
+    assert not Path(capfdbinary.readouterr().out.decode().strip()).exists()
+
+
+def test_what_follows_the_command_belongs_to_it(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("run", "--gpu-mem", "4Gi", "/bin/echo", "--gpu-mem", "x", "--help")[0] == 0
+    assert capfd.readouterr().out == "--gpu-mem x --help\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--gpu-mem", "4Gi", "/bin/sh", "-c", "exit 9"], 9, ""),
+        (["--gpu-mem", "4Gi", "no-such-command"], 127, "no-such-command: command not found"),
+        (["--gpu-mem", "4Gi", "/"], 126, "/: Permission denied"),
+        (["--gpu-mem", "4Qi", "true"], 2, "not an amount of memory: '4Qi'"),
+        (["--gpu-cores", "101", "true"], 2, "--gpu-cores"),
+        (["--gpu-mem", "4Gi", "--compute-policy", "greedy", "true"], 2, "greedy"),
+        (["true"], 2, "nothing to limit"),
+        (["--gpu-mem", "4Gi"], 2, "Missing argument"),
+    ],
+)
+def test_how_it_ends(arguments: list[str], code: int, says: str) -> None:
+    ended, output = run("run", *arguments)
+    assert (ended, says in output) == (code, True), output
+
+
+def test_limits_cannot_be_put_into_limits() -> None:
+    code, output = run("run", "--gpu-mem", "80Gi", "true", VGPU_LIMITS_FILE="/dev/null")
+    assert (code, "limited already" in output) == (125, True)
+
+
+def test_without_a_command_it_says_what_there_is() -> None:
+    code, output = run()
+    assert (code, "run" in output) == (2, True)

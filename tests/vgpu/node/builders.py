@@ -1,0 +1,89 @@
+"""Cards, pods and listings for the tests: small, so that boundaries are met often."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from tests import strategies
+from vgpu import assignment, names, request
+from vgpu.adapters.nvml import Gpu
+from vgpu.assignment import Assignment, Grant
+from vgpu.device import Card
+from vgpu.node import device_ids, pods
+from vgpu.node.allocations import Allocation, Holder
+from vgpu.node.pods import BoundPod
+
+SLICE_MIB = strategies.SLICE_MIB
+NODE = "n1"
+
+
+def uuid(number: int) -> str:
+    return f"GPU-{number:08x}-0000-4000-8000-000000000000"
+
+
+def gpu(number: int, memory_mib: int = 2048, *, mig: bool = False) -> Gpu:
+    """A card of eight slices."""
+    return Gpu(Card(uuid(number), number, "NVIDIA H100", memory_mib), number, mig_enabled=mig)
+
+
+def slices(number: int, *places: int) -> frozenset[str]:
+    return frozenset(device_ids.slice_id(uuid(number), place) for place in places)
+
+
+def manifest(
+    name: str,
+    *containers: dict[str, Any],
+    init: tuple[dict[str, Any], ...] = (),
+    gpus: dict[str, tuple[int, ...]] | int | None = 0,
+    annotations: dict[str, str] | None = None,
+    uid: str = "",
+    owner: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A pod as the webhook and the extender leave it: `gpus` are the cards' numbers, for all or for each container."""
+    made = strategies.pod(*(containers or (strategies.container(gpu_mem=1024),)), init=init, uid=uid or f"uid-{name}")
+    made["metadata"] |= {"name": name, "annotations": dict(annotations or {})}
+    made["spec"]["nodeName"] = NODE
+    if owner is not None:
+        made["metadata"]["ownerReferences"] = [owner]
+    strategies.admit(made)
+    asked = request.parse(made).request
+    assert asked is not None
+    if gpus is not None:
+        numbers = gpus if isinstance(gpus, dict) else {c.name: (gpus,) for c in asked.containers}
+        made["metadata"]["annotations"][names.ASSIGNMENT] = assignment.encode(
+            Assignment({c.name: tuple(_grant(c, number) for number in numbers[c.name]) for c in asked.containers})
+        )
+    return made
+
+
+def bound(name: str, *containers: dict[str, Any], order: int = 0, **more: Any) -> BoundPod:
+    return replace(pods.decode(json.dumps(manifest(name, *containers, **more)).encode()), order=order)
+
+
+def plain(name: str) -> BoundPod:
+    """A pod that wants no GPU."""
+    made = strategies.pod({"name": "main"}, uid=f"uid-{name}")
+    made["metadata"]["name"] = name
+    return pods.decode(json.dumps(made).encode())
+
+
+def sidecar(name: str, **amounts: int) -> dict[str, Any]:
+    return strategies.container(name, **amounts) | {"restartPolicy": "Always"}
+
+
+def allocation(
+    ids: frozenset[str], pod: BoundPod | None = None, container: str = "main", sequence: int = 1, **more: Any
+) -> Allocation:
+    made = {
+        "id": f"a{sequence}",
+        "resource": names.SLICE,
+        "chain": f"c{sequence}",
+        "created": 1000.0,
+        "library": "l",
+        "holder": Holder.of(pod, container) if pod else None,
+    }
+    return Allocation(ids=ids, sequence=sequence, **(made | more))
+
+
+def _grant(container: request.ContainerRequest, number: int) -> Grant:
+    return Grant(uuid(number), container.memory_mib or 2048, container.cores, container.whole)

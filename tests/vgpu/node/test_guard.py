@@ -1,0 +1,73 @@
+"""What is really on the cards never passes them, whatever the annotations say."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
+from vgpu import usage
+from vgpu.node import guard
+from vgpu.node.refusal import NodeReason
+from vgpu.reasons import Reason
+from vgpu.share import NO_USAGE, Usage
+from vgpu.usage import Usages
+
+GPUS = [gpu(0), gpu(1)]
+
+
+def share(mib: int, cores: int = 0, spare: int = 0) -> Usage:
+    """A share; `spare` slices are an init container's, which asks for more."""
+    return Usage(slices=-(-mib // SLICE_MIB) + spare, memory_mib=mib, cores=cores, shares=1)
+
+
+WHOLE = Usage(slices=8, memory_mib=2048, cores=100, wholes=1)
+
+usages = st.one_of(
+    st.just(WHOLE),
+    st.builds(
+        share, st.sampled_from([1, 255, 256, 257, 1024, 1792, 2048, 2304]), st.integers(0, 100), st.integers(0, 3)
+    ),
+)
+pods = st.dictionaries(st.sampled_from([uuid(0), uuid(1)]), usages, min_size=1)
+
+
+@given(st.lists(pods, max_size=12))
+def test_whatever_comes_what_runs_fits(arrivals: list[Usages]) -> None:
+    running: list[Usages] = []
+    for wanted in arrivals:
+        if guard.check(GPUS, SLICE_MIB, running, wanted) is None:
+            running.append(wanted)
+    for taken in usage.total(running).values():
+        assert taken.slices <= 8
+        assert taken.memory_mib <= 2048
+        assert taken.cores <= 100
+        assert taken.wholes == 0 or (taken.wholes, taken.shares) == (1, 0)
+
+
+@given(st.lists(pods, max_size=6), pods)
+def test_nothing_that_fits_is_refused(arrivals: list[Usages], wanted: Usages) -> None:
+    running = [each for each in arrivals if all(not need.wholes for need in each.values())]
+    after = usage.total([*running, wanted])
+    fits = all(
+        after[card].slices <= 8
+        and after[card].memory_mib <= 2048
+        and after[card].cores <= 100
+        and (not need.wholes or (after[card].wholes, after[card].shares) == (1, 0))
+        for card, need in wanted.items()
+    )
+    assert (guard.check(GPUS, SLICE_MIB, running, wanted) is None) == fits
+
+
+def reason(running: list[Usages], wanted: Usages) -> str:
+    refusal = guard.check([gpu(0), gpu(1, mig=True)], SLICE_MIB, running, wanted)
+    return refusal.reason if refusal else ""
+
+
+def test_each_refusal_has_its_name() -> None:
+    a = uuid(0)
+    assert reason([{a: share(1792)}], {a: share(512)}) == Reason.CARD_INSUFFICIENT_MEMORY
+    assert reason([{a: share(256, 60)}], {a: share(256, 41)}) == Reason.CARD_INSUFFICIENT_CORES
+    assert reason([{a: WHOLE}], {a: share(1)}) == Reason.CARD_HELD_WHOLE
+    assert reason([{a: share(1)}], {a: WHOLE}) == Reason.CARD_IN_USE
+    assert reason([], {uuid(1): share(1)}) == NodeReason.MIG_ENABLED
+    assert reason([], {uuid(9): share(1)}) == NodeReason.CARD_MISMATCH
+    assert reason([], {a: NO_USAGE}) == ""

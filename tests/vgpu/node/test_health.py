@@ -1,0 +1,124 @@
+"""Cards fall ill and recover."""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+
+from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
+from vgpu.adapters.nvml import Gpu, Xid
+from vgpu.errors import NvmlError
+from vgpu.node.health import Diagnosis, Health
+from vgpu.node.inventory import Inventory
+
+A, B = uuid(0), uuid(1)
+
+
+def test_an_xid_takes_a_card_out_until_its_quarantine_is_over() -> None:
+    diagnosis = Diagnosis(60)
+    diagnosis.xid(Xid(A, 79), [A, B], now=100)
+    assert diagnosis.faults(159) == {A: "Xid79"}
+    assert diagnosis.faults(160) == {}
+
+
+def test_another_xid_begins_the_quarantine_again() -> None:
+    diagnosis = Diagnosis(60)
+    diagnosis.xid(Xid(A, 48), [A, B], now=100)
+    diagnosis.xid(Xid(A, 79), [A, B], now=150)
+    assert diagnosis.faults(205) == {A: "Xid79"}
+
+
+def test_errors_of_the_application_are_not_the_cards() -> None:
+    diagnosis = Diagnosis(60)
+    for code in (13, 31, 43, 45, 68, 109):
+        diagnosis.xid(Xid(A, code), [A, B], now=100)
+    assert diagnosis.faults(101) == {}
+
+
+def test_an_xid_of_no_card_is_every_cards() -> None:
+    diagnosis = Diagnosis(60)
+    diagnosis.xid(Xid(None, 79), [A, B], now=100)
+    assert diagnosis.faults(101) == {A: "Xid79", B: "Xid79"}
+
+
+def test_what_nvml_says_counts_while_it_says_it() -> None:
+    diagnosis = Diagnosis(60)
+    diagnosis.polled({A: "GpuIsLost", B: ""})
+    assert diagnosis.faults(0) == {A: "GpuIsLost"}
+    diagnosis.polled({A: "", B: ""})
+    assert diagnosis.faults(0) == {}
+
+
+class Driver:
+    """Two cards, which answer as the test says."""
+
+    def __init__(self) -> None:
+        self.cards: list[Gpu] = [gpu(0), gpu(1)]
+        self.ill: dict[str, str] = {}
+        self.xids: deque[Xid] = deque()
+        self.subscribed: set[str] = set()
+        self.broken = False
+
+    def gpus(self) -> tuple[Gpu, ...]:
+        if self.broken:
+            raise NvmlError(999, "Unknown Error")
+        return tuple(self.cards)
+
+    def fault(self, gpu: str) -> str:
+        return self.ill.get(gpu, "")
+
+    def subscribe(self, gpu: str) -> bool:
+        self.subscribed.add(gpu)
+        return True
+
+    def wait_for_xid(self, timeout_ms: int) -> Xid | None:
+        time.sleep(min(timeout_ms, 10) / 1000)
+        return self.xids.popleft() if self.xids else None
+
+
+async def test_a_lost_card_stays_in_the_list_unhealthy_and_comes_back() -> None:
+    driver, inventory = Driver(), Inventory(SLICE_MIB)
+    health = Health(driver, inventory, Diagnosis(60), poll_s=0.01, clock=lambda: 0.0)
+    await health.check()
+    assert driver.subscribed == {A, B}
+    lost = driver.cards.pop(0)
+    driver.ill[A] = "GpuIsLost"
+    await health.check()
+    assert [each.card.uuid for each in inventory.gpus()] == [A, B]
+    assert dict(inventory.state.faults) == {A: "GpuIsLost"}
+    driver.cards.append(lost)
+    driver.ill.clear()
+    await health.check()
+    assert dict(inventory.state.faults) == {}
+    assert [each.card.index for each in inventory.gpus()] == [0, 1]
+
+
+async def test_mig_is_a_fault() -> None:
+    driver, inventory = Driver(), Inventory(SLICE_MIB)
+    driver.cards = [gpu(0, mig=True)]
+    await Health(driver, inventory, Diagnosis(60), poll_s=1, clock=lambda: 0.0).check()
+    assert dict(inventory.state.faults) == {A: "MIGEnabled"}
+
+
+async def test_polling_and_listening_keep_on_while_the_driver_fails() -> None:
+    driver, inventory = Driver(), Inventory(SLICE_MIB)
+    health = Health(driver, inventory, Diagnosis(0.05), poll_s=0.01, clock=asyncio.get_running_loop().time)
+    await health.check()
+    tasks = [asyncio.create_task(health.poll()), asyncio.create_task(health.listen())]
+
+    async def until(faults: dict[str, str]) -> None:
+        async with asyncio.timeout(5):
+            while dict(inventory.state.faults) != faults:
+                await inventory.wait()
+
+    driver.broken = True
+    await until({A: "NvmlFailed", B: "NvmlFailed"})
+    driver.broken = False
+    await until({})
+    driver.xids.append(Xid(B, 79))
+    await until({B: "Xid79"})
+    await until({})
+    for task in tasks:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,174 @@
+"""Placement against a naive twin: a node that counts by hand what was put on it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import SLICE_MIB, card, container, node_state, pod, share_pods
+from vgpu import names, request, usage
+from vgpu.assignment import Assignment, Grant
+from vgpu.device import CardMode
+from vgpu.placement import choose, fit
+from vgpu.placement.choose import Refusal
+from vgpu.policy import PackingPolicy
+from vgpu.reasons import Reason
+from vgpu.request import PodRequest
+from vgpu.share import NodeState, Usage
+
+BINPACK, SPREAD = PackingPolicy.BINPACK, PackingPolicy.SPREAD
+
+
+def asked(obj: dict[str, Any]) -> PodRequest:
+    parsed = request.parse(obj)
+    assert parsed.request is not None
+    assert parsed.problems == ()
+    return parsed.request
+
+
+def put(node: NodeState, chosen: Assignment, wanted: PodRequest) -> NodeState:
+    used = usage.of_pod(chosen, wanted, node.slice_mib, node.card_slices)
+    return replace(node, cards=tuple(s.with_usage(used.get(s.card.uuid, Usage())) for s in node.cards))
+
+
+def placed(obj: dict[str, Any], node: NodeState, policy: PackingPolicy = BINPACK) -> Assignment:
+    chosen = choose.place(asked(obj), node, policy)
+    assert isinstance(chosen, Assignment), chosen
+    return chosen
+
+
+def refused(obj: dict[str, Any], node: NodeState) -> Refusal:
+    answer = choose.place(asked(obj), node, BINPACK)
+    assert isinstance(answer, Refusal), answer
+    return answer
+
+
+def loaded(*used_mib: int) -> NodeState:
+    """A node whose cards of 2 GiB hold this much."""
+    node = node_state(*(card(n) for n in range(len(used_mib))))
+    usages = [Usage(-(-mib // SLICE_MIB), mib, shares=bool(mib)) for mib in used_mib]
+    return replace(node, cards=tuple(s.with_usage(u) for s, u in zip(node.cards, usages, strict=True)))
+
+
+def test_binpack_takes_the_tightest_card_and_spread_the_emptiest() -> None:
+    node = loaded(0, 1024, 512, 2048)
+    share = pod(container(gpu_mem=512))
+    assert placed(share, node, BINPACK).containers["main"] == (Grant("GPU-1", 512),)
+    assert placed(share, node, SPREAD).containers["main"] == (Grant("GPU-0", 512),)
+
+
+def test_several_cards_are_different_cards() -> None:
+    chosen = placed(pod(container(gpu_mem=3072, gpu_cores=240, gpu=3)), loaded(0, 0, 1536, 0))
+    assert chosen.containers["main"] == tuple(Grant(f"GPU-{n}", 1024, 80) for n in (0, 1, 3))
+
+
+def test_whole_cards_take_empty_ones_only_and_nobody_joins_them() -> None:
+    node = loaded(1, 0)
+    whole = pod(container(gpu=1))
+    chosen = placed(whole, node)
+    assert chosen.containers["main"] == (Grant("GPU-1", 2048, None, whole=True),)
+    held = put(node, chosen, asked(whole))
+    assert refused(pod(container(gpu=1)), held).reason is Reason.CARD_IN_USE
+    assert placed(pod(container(gpu_mem=1)), held).gpus() == {"GPU-0"}
+    assert refused(pod(container(gpu_mem=2048)), held).cards == {
+        "GPU-0": Reason.CARD_INSUFFICIENT_MEMORY,
+        "GPU-1": Reason.CARD_HELD_WHOLE,
+    }
+
+
+def test_the_last_partial_slice_counts_as_one_and_its_missing_mib_are_not_given_away() -> None:
+    node = node_state(card(0, memory_mib=1000))
+    assert node.cards[0].total_slices == 4
+    half = pod(container(gpu_mem=512))
+    node = put(node, placed(half, node), asked(half))
+    assert node.cards[0].free_mib == 488
+    assert refused(half, node).reason is Reason.CARD_INSUFFICIENT_MEMORY
+    placed(pod(container(gpu_mem=488)), node)
+
+
+def test_what_the_kubelet_holds_is_taken_whatever_the_annotations_say() -> None:
+    node = node_state(card(0, held_slices=7))
+    placed(pod(container(gpu_mem=256)), node)
+    assert refused(pod(container(gpu_mem=257)), node).reason is Reason.CARD_INSUFFICIENT_MEMORY
+    assert refused(pod(container(gpu=1)), node).reason is Reason.CARD_IN_USE
+
+
+@pytest.mark.parametrize(
+    ("fields", "amounts", "annotations", "reason"),
+    [
+        ({"healthy": False}, {"gpu_mem": 1}, {}, Reason.CARD_UNHEALTHY),
+        ({"cordoned": True}, {"gpu_mem": 1}, {}, Reason.CARD_CORDONED),
+        ({"mode": CardMode.EXCLUSIVE}, {"gpu_mem": 1}, {}, Reason.CARD_EXCLUSIVE),
+        ({"mode": CardMode.MPS}, {"gpu": 1}, {}, Reason.CARD_MODE_UNSUPPORTED),
+        ({}, {"gpu_mem": 2049}, {}, Reason.CARD_TOO_SMALL),
+        ({}, {"gpu_mem": 2, "gpu": 2}, {}, Reason.NOT_ENOUGH_CARDS),
+        ({}, {"gpu_mem": 1}, {names.USE_GPU_MODEL: "A100"}, Reason.GPU_MODEL_MISMATCH),
+        ({}, {"gpu_mem": 1}, {names.AVOID_GPU_MODEL: "h100"}, Reason.GPU_MODEL_MISMATCH),
+        ({}, {"gpu_mem": 1}, {names.USE_GPU_UUID: "GPU-9"}, Reason.GPU_UUID_MISMATCH),
+        ({}, {"gpu_mem": 1}, {names.AVOID_GPU_UUID: "GPU-0"}, Reason.GPU_UUID_MISMATCH),
+    ],
+)
+def test_refusals_name_their_reason(
+    fields: dict[str, Any], amounts: dict[str, int], annotations: dict[str, str], reason: Reason
+) -> None:
+    answer = refused(pod(container(**amounts), annotations=annotations), node_state(card(0, **fields)))
+    assert answer.reason is reason
+    assert answer.is_unresolvable
+
+
+def test_waiting_reasons_beat_lasting_ones_where_waiting_could_help() -> None:
+    full = node_state(card(0, held_slices=8), card(1, healthy=False), card(2, healthy=False))
+    answer = refused(pod(container(gpu_mem=256)), full)
+    assert answer.reason is Reason.CARD_INSUFFICIENT_MEMORY
+    assert not answer.is_unresolvable
+
+
+def test_best_effort_counts_no_time() -> None:
+    node = node_state(card(0))
+    first = pod(container(gpu_mem=256, gpu_cores=100))
+    node = put(node, placed(first, node), asked(first))
+    assert refused(pod(container(gpu_mem=256, gpu_cores=1)), node).reason is Reason.CARD_INSUFFICIENT_CORES
+    placed(pod(container(gpu_mem=256)), node)
+    placed(pod(container(gpu_mem=256, gpu_cores=50), annotations={names.COMPUTE_POLICY: "best-effort"}), node)
+
+
+@given(st.lists(share_pods(), max_size=8))
+def test_no_card_is_ever_over_its_capacity_by_a_count_by_hand(pods: list[dict[str, Any]]) -> None:
+    node = node_state(card(0), card(1, memory_mib=1000), card(2))
+    held: list[tuple[PodRequest, Assignment]] = []
+    for obj in pods:
+        wanted = asked(obj)
+        chosen = choose.place(wanted, node, wanted.options.gpu_policy or BINPACK)
+        if isinstance(chosen, Assignment):
+            assert chosen.answers(wanted)
+            assert fit.carries(node, chosen, wanted)
+            node = put(node, chosen, wanted)
+            held.append((wanted, chosen))
+    for state in node.cards:
+        app_mib = sum(
+            grant.memory_mib
+            for wanted, chosen in held
+            for c in wanted.containers
+            if c.kind is not request.ContainerKind.INIT
+            for grant in chosen.containers[c.name]
+            if grant.gpu == state.card.uuid
+        )
+        assert app_mib <= state.card.memory_mib
+        assert state.usage.memory_mib <= state.card.memory_mib
+        assert state.usage.slices <= state.total_slices
+        assert state.usage.cores <= 100
+
+
+@given(share_pods())
+def test_init_containers_stand_on_the_anchors_cards_and_equal_questions_get_equal_answers(obj: dict[str, Any]) -> None:
+    node = node_state(card(0), card(1), card(2))
+    wanted = asked(obj)
+    chosen = choose.place(wanted, node, BINPACK)
+    assert chosen == choose.place(wanted, node, BINPACK)
+    if isinstance(chosen, Assignment):
+        anchor = [grant.gpu for grant in chosen.containers[wanted.anchor.name]]
+        for each in wanted.containers:
+            if each.kind is request.ContainerKind.INIT:
+                assert [grant.gpu for grant in chosen.containers[each.name]] == anchor

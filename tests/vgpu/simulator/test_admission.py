@@ -1,0 +1,204 @@
+import base64
+import ipaddress
+import json
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from vgpu.errors import KubernetesError
+from vgpu.simulator.api import admission, http_server, resources
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.resources import MUTATING, PODS, VALIDATING, Json, Target
+
+ANY_POD = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}]
+Answer = Callable[[Json], Json]
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that signs itself, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "webhook")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem, private = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    (folder / "tls.crt").write_bytes(signed.public_bytes(pem))
+    (folder / "tls.key").write_bytes(key.private_bytes(pem, private, serialization.NoEncryption()))
+    return folder / "tls.crt", folder / "tls.key"
+
+
+class Webhook:
+    """A webhook that answers as a test says, and remembers what it was asked."""
+
+    def __init__(self, url: str, ca: bytes) -> None:
+        self.url = url
+        self.bundle = base64.b64encode(ca).decode()
+        self.asked: list[Json] = []
+        self.answers: dict[str, Answer] = {}
+
+    async def configure(
+        self, cluster: Cluster, resource: resources.Resource, name: str, answer: Answer, **more: Any
+    ) -> None:
+        self.answers[name] = answer
+        client = {"url": f"{self.url}/{name}", "caBundle": self.bundle}
+        hook = {"name": f"{name}.test", "clientConfig": client, "rules": ANY_POD, "failurePolicy": "Fail"}
+        await cluster.create(Target(resource), {"metadata": {"name": name}, "webhooks": [{**hook, **more}]})
+
+    async def endpoint(self, request: Request) -> Response:
+        review = json.loads(await request.body())
+        self.asked.append(review["request"] | {"timeout": request.query_params["timeout"]})
+        response = {"uid": review["request"]["uid"], **self.answers[request.url.path[1:]](review["request"])}
+        return JSONResponse({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+
+
+@pytest.fixture
+async def webhook(tmp_path: Path) -> AsyncIterator[Webhook]:
+    cert, key = certificate(tmp_path)
+    made = Webhook("", cert.read_bytes())
+    app = Starlette(routes=[Route("/{name}", made.endpoint, methods=["POST"])])
+    async with http_server.serve(app, ssl_certfile=cert, ssl_keyfile=key) as port:
+        made.url = f"https://127.0.0.1:{port}"
+        yield made
+
+
+def allow(_: Json) -> Json:
+    return {"allowed": True}
+
+
+def label(key: str, value: str) -> Answer:
+    operation = {"op": "add", "path": f"/metadata/labels/{key}", "value": value}
+    return lambda _: {"allowed": True, "patchType": "JSONPatch", "patch": encoded([operation])}
+
+
+def encoded(operations: list[Json]) -> str:
+    return base64.b64encode(json.dumps(operations).encode()).decode()
+
+
+def pod(name: str = "a", **labels: str) -> Json:
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [{"name": "main"}]}}
+
+
+async def test_mutating_webhooks_change_the_pod_one_after_the_other(cluster: Cluster, webhook: Webhook) -> None:
+    await webhook.configure(cluster, MUTATING, "b", label("b", "2"))
+    await webhook.configure(cluster, MUTATING, "a", label("a", "1"))
+    made = await cluster.create(Target(PODS, "default"), pod(mine="0"))
+    assert made["metadata"]["labels"] == {"mine": "0", "a": "1", "b": "2"}
+    assert [request["object"]["metadata"]["labels"] for request in webhook.asked] == [
+        {"mine": "0"},
+        {"mine": "0", "a": "1"},
+    ]
+
+
+async def test_a_webhook_sees_what_the_api_server_says(cluster: Cluster, webhook: Webhook) -> None:
+    await webhook.configure(cluster, VALIDATING, "v", allow, timeoutSeconds=3)
+    await cluster.create(Target(PODS, "default"), pod())
+    asked = webhook.asked[0]
+    assert (asked["operation"], asked["namespace"], asked["name"], asked["timeout"]) == ("CREATE", "default", "a", "3s")
+    assert asked["kind"] == {"group": "", "version": "v1", "kind": "Pod"}
+    assert asked["object"]["spec"]["schedulerName"] == "default-scheduler"
+    assert asked["oldObject"] is None
+
+
+async def test_a_denial_reaches_the_client_and_nothing_is_stored(cluster: Cluster, webhook: Webhook) -> None:
+    denied = {"allowed": False, "status": {"message": "no such thing", "code": 422, "reason": "Invalid"}}
+    await webhook.configure(cluster, VALIDATING, "v", lambda _: denied)
+    with pytest.raises(KubernetesError, match=r'admission webhook "v\.test" denied the request: no such thing') as why:
+        await cluster.create(Target(PODS, "default"), pod())
+    assert (why.value.status, why.value.reason) == (422, "Invalid")
+    assert cluster.find(Target(PODS, "default", "a")) is None
+
+
+async def test_updates_are_shown_with_what_was(cluster: Cluster, webhook: Webhook) -> None:
+    await cluster.create(Target(PODS, "default"), pod())
+    await webhook.configure(cluster, VALIDATING, "v", allow)
+    await cluster.update(Target(PODS, "default", "a"), pod(new="1"))
+    asked = webhook.asked[0]
+    assert asked["operation"] == "UPDATE"
+    assert [asked[key]["metadata"].get("labels") for key in ("oldObject", "object")] == [{}, {"new": "1"}]
+
+
+async def test_subresources_have_rules_of_their_own(cluster: Cluster, webhook: Webhook) -> None:
+    await cluster.create(Target(PODS, "default"), pod())
+    binding = [{**ANY_POD[0], "resources": ["pods/binding"]}]
+    await webhook.configure(cluster, VALIDATING, "pods", allow)
+    await webhook.configure(cluster, VALIDATING, "v", lambda _: {"allowed": False}, rules=binding)
+    await cluster.update(Target(PODS, "default", "a", "status"), {"status": {"phase": "Running"}})
+    assert webhook.asked == []
+    with pytest.raises(KubernetesError, match="denied the request"):
+        await cluster.bind(Target(PODS, "default", "a", "binding"), {"target": {"name": "n"}})
+    assert webhook.asked[0]["subResource"] == "binding"
+
+
+async def test_selectors_narrow(cluster: Cluster, webhook: Webhook) -> None:
+    key = "kubernetes.io/metadata.name"
+    elsewhere = {"matchExpressions": [{"key": key, "operator": "NotIn", "values": ["kube-system"]}]}
+    marked = {"matchLabels": {"gpu": "yes"}}
+    await webhook.configure(cluster, VALIDATING, "v", allow, namespaceSelector=elsewhere, objectSelector=marked)
+    await cluster.create(Target(PODS, "kube-system"), pod(gpu="yes"))
+    await cluster.create(Target(PODS, "default"), pod())
+    assert webhook.asked == []
+    await cluster.create(Target(PODS, "default"), pod("b", gpu="yes"))
+    assert len(webhook.asked) == 1
+
+
+async def test_who_cannot_be_asked_is_ignored_or_fails_as_configured(cluster: Cluster, webhook: Webhook) -> None:
+    nobody = {"url": "https://127.0.0.1:1/x", "caBundle": webhook.bundle}
+    await webhook.configure(cluster, VALIDATING, "v", allow, clientConfig=nobody, failurePolicy="Ignore")
+    await cluster.create(Target(PODS, "default"), pod())
+    await webhook.configure(cluster, VALIDATING, "w", allow, clientConfig=nobody)
+    with pytest.raises(KubernetesError, match=r'failed calling webhook "w\.test"') as why:
+        await cluster.create(Target(PODS, "default"), pod("b"))
+    assert why.value.status == 500
+
+
+async def test_a_webhook_is_trusted_by_its_bundle_only(cluster: Cluster, webhook: Webhook, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = base64.b64encode(certificate(tmp_path / "other")[0].read_bytes()).decode()
+    strange = {"url": f"{webhook.url}/v", "caBundle": other}
+    await webhook.configure(cluster, VALIDATING, "v", allow, clientConfig=strange)
+    with pytest.raises(KubernetesError, match="certificate verify failed"):
+        await cluster.create(Target(PODS, "default"), pod())
+    assert webhook.asked == []
+
+
+async def test_an_answer_about_something_else_is_a_failure(cluster: Cluster, webhook: Webhook) -> None:
+    await webhook.configure(cluster, VALIDATING, "v", lambda _: {"allowed": True, "uid": "another"})
+    with pytest.raises(KubernetesError, match="another request"):
+        await cluster.create(Target(PODS, "default"), pod())
+
+
+@pytest.mark.parametrize(
+    ("listed", "subresource", "expected"),
+    [
+        ("pods", "", True),
+        ("pods", "binding", False),
+        ("pods/binding", "binding", True),
+        ("pods/*", "binding", True),
+        ("*/binding", "binding", True),
+        ("*/*", "binding", True),
+        ("*/*", "", True),
+        ("*", "", True),
+        ("*", "binding", False),
+        ("nodes", "", False),
+    ],
+)
+def test_rules(listed: str, subresource: str, *, expected: bool) -> None:
+    rule = {**ANY_POD[0], "resources": [listed]}
+    assert admission.rule_matches(rule, "CREATE", Target(PODS, "d", "a", subresource)) is expected
+    assert not admission.rule_matches(rule, "DELETE", Target(PODS, "d", "a", subresource))

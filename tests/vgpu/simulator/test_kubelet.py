@@ -1,0 +1,149 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from vgpu import assignment, names
+from vgpu.assignment import Assignment, Grant
+from vgpu.simulator import nodes
+from vgpu.simulator.api import resources, server
+from vgpu.simulator.api.resources import PODS, Json, Target
+from vgpu.simulator.kubelet import RUNS_FOR, Kubelet
+
+NODE = nodes.fleet(1, 2, 80 * 1024, 256)[0]
+FIRST, SECOND = (card.uuid for card in NODE.cards)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+class Bench:
+    """One node, and hands to put pods on it."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        uids = iter(range(10_000))
+        self.cluster = server.make_cluster(self.clock, lambda: f"uid-{next(uids)}")
+        self.kubelet = Kubelet(self.cluster, NODE)
+
+    async def put(self, name: str, limits: dict[str, int], *grants: Grant, **annotations: str) -> Target:
+        metadata: Json = {"name": name, "annotations": {key.replace("__", "/"): v for key, v in annotations.items()}}
+        spec = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
+        await self.cluster.create(Target(PODS, "default"), {"metadata": metadata, "spec": spec})
+        chosen = {names.ASSIGNMENT: assignment.encode(Assignment({"main": grants}))} if grants else {}
+        target = Target(PODS, "default", name)
+        await self.cluster.bind(target, {"metadata": {"annotations": chosen}, "target": {"name": NODE.name}})
+        return target
+
+    def status(self, target: Target) -> Json:
+        status: Json = self.cluster.get(target)["status"]
+        return status
+
+    def card(self, index: int) -> Json:
+        status = self.cluster.get(Target(resources.GPUNODES, name=NODE.name))["status"]
+        card: Json = status["cards"][index]
+        return card
+
+    def allocatable(self, resource: str) -> str:
+        amount: str = self.cluster.get(Target(resources.NODES, name=NODE.name))["status"]["allocatable"][resource]
+        return amount
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    made = Bench()
+    await made.kubelet.register()
+    return made
+
+
+async def test_a_node_offers_its_cards_and_lives(bench: Bench) -> None:
+    assert (bench.allocatable(names.SLICE), bench.allocatable(names.CARD)) == ("640", "2")
+    assert (bench.card(1)["uuid"], bench.card(1)["memoryMiB"], bench.card(1)["heldSlices"]) == (SECOND, 81920, 0)
+    lease = Target(resources.LEASES, names.NAMESPACE, names.node_lease(NODE.name))
+    first = bench.cluster.get(lease)["spec"]
+    assert (first["holderIdentity"], first["leaseDurationSeconds"]) == (NODE.name, 3)
+    bench.clock.now += timedelta(seconds=1)
+    await bench.kubelet.round()
+    assert bench.cluster.get(lease)["spec"]["renewTime"] > first["renewTime"]
+    await bench.kubelet.plugin.release()
+    assert bench.cluster.get(lease)["spec"]["holderIdentity"] == ""
+
+
+async def test_a_share_runs_and_its_slices_are_held(bench: Bench) -> None:
+    pod = await bench.put("a", {names.GPU_MEM: 1000, names.GPU_CORES: 30}, Grant(FIRST, 1000, 30))
+    await bench.kubelet.round()
+    assert bench.status(pod)["phase"] == "Running"
+    assert (bench.card(0)["heldSlices"], bench.card(1)["heldSlices"]) == (4, 0)
+    assert (bench.allocatable(names.SLICE), bench.allocatable(names.CARD)) == ("640", "1")
+
+
+async def test_a_whole_card_takes_its_slices_away(bench: Bench) -> None:
+    await bench.put("a", {names.GPU: 1}, Grant(SECOND, 81920, whole=True))
+    await bench.kubelet.round()
+    assert (bench.card(1)["heldWhole"], bench.card(1)["heldSlices"]) == (True, 0)
+    assert (bench.allocatable(names.SLICE), bench.allocatable(names.CARD)) == ("320", "2")
+
+
+async def test_without_an_assignment_nothing_starts(bench: Bench) -> None:
+    pod = await bench.put("a", {names.GPU_MEM: 1024})
+    forged = await bench.put("b", {names.GPU_MEM: 1024}, Grant(FIRST, 9999))
+    await bench.kubelet.round()
+    for target in (pod, forged):
+        status = bench.status(target)
+        assert status["phase"] == "Pending"
+        assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "CreateContainerConfigError"
+    assert bench.card(0)["heldSlices"] == 0
+
+
+async def test_what_does_not_fit_beside_the_others_fails(bench: Bench) -> None:
+    first = await bench.put("a", {names.GPU_MEM: 50_000}, Grant(FIRST, 50_000))
+    second = await bench.put("b", {names.GPU_MEM: 50_000}, Grant(FIRST, 50_000))
+    third = await bench.put("c", {names.GPU: 1}, Grant(FIRST, 81920, whole=True))
+    await bench.kubelet.round()
+    assert [bench.status(pod)["phase"] for pod in (first, second, third)] == ["Running", "Failed", "Failed"]
+    assert bench.status(second)["reason"] == "UnexpectedAdmissionError"
+
+
+async def test_other_pods_just_run(bench: Bench) -> None:
+    pod = await bench.put("a", {})
+    await bench.kubelet.round()
+    assert bench.status(pod)["phase"] == "Running"
+
+
+async def test_a_pod_ends_when_its_time_is_over_and_holds_nothing_then(bench: Bench) -> None:
+    pod = await bench.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024), **{RUNS_FOR.replace("/", "__"): "20"})
+    await bench.kubelet.round()
+    bench.clock.now += timedelta(seconds=19)
+    await bench.kubelet.round()
+    assert bench.status(pod)["phase"] == "Running"
+    bench.clock.now += timedelta(seconds=1)
+    await bench.kubelet.round()
+    assert (bench.status(pod)["phase"], bench.card(0)["heldSlices"]) == ("Succeeded", 0)
+
+
+async def test_a_deleted_pod_goes_and_gives_back(bench: Bench) -> None:
+    pod = await bench.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024))
+    await bench.kubelet.round()
+    await bench.cluster.delete(pod, {})
+    assert bench.card(0)["heldSlices"] == 4
+    await bench.kubelet.round()
+    assert (bench.cluster.find(pod), bench.card(0)["heldSlices"]) == (None, 0)
+
+
+async def test_nothing_is_written_where_nothing_changed(bench: Bench) -> None:
+    await bench.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024))
+    await bench.kubelet.round()
+    version = bench.cluster.store.version
+    await bench.kubelet.round()
+    assert bench.cluster.store.version == version
+
+
+def test_cards_have_the_same_uuids_in_every_run() -> None:
+    cards = [card.uuid for node in nodes.fleet(3, 4, 81920, 256) for card in node.cards]
+    assert FIRST == "GPU-f99b1892-b539-5427-a282-45330758df27"
+    assert cards[:2] == [FIRST, SECOND]
+    assert len(set(cards)) == 12

@@ -1,0 +1,109 @@
+"""`make run` as a user has it: the real extender and webhook as processes, everything over HTTP."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+class Run:
+    """A simulator and the addresses that it said."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        self.process = process
+        self.first_line = process.stdout.readline()
+        lines = [self.first_line, process.stdout.readline(), process.stdout.readline()]
+        self.extender, self.webhook, kubernetes = (re.search(r"https?://[\d.]+:\d+", line)[0] for line in lines)  # type: ignore[index]
+        self.http = httpx.Client(base_url=kubernetes, verify=False)
+
+    def create(self, name: str, **limits: int | str) -> httpx.Response:
+        amounts = {f"vgpu.io/{key.replace('_', '-')}": amount for key, amount in limits.items()}
+        spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": amounts}}]}
+        return self.http.post(PODS, json={"metadata": {"name": name}, "spec": spec})
+
+    def until(self, name: str, phase: str) -> dict[str, Any]:
+        end = time.monotonic() + 40
+        while time.monotonic() < end:
+            pod: dict[str, Any] = self.http.get(f"{PODS}/{name}").json()
+            if pod.get("status", {}).get("phase") == phase:
+                return pod
+            time.sleep(0.05)
+        raise AssertionError(f"{name} is not {phase}: {pod}")
+
+    def children(self) -> dict[str, int]:
+        """Process IDs of the parts, by name."""
+        pids = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        found = {}
+        for pid in pids:
+            arguments = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            found[arguments[2]] = int(pid)
+        return found
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    command = [sys.executable, "-m", "vgpu.simulator", "--port", "0", "--pods", "1", "--nodes", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        started = Run(process)
+        yield started
+        started.http.close()
+        process.terminate()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_pods_are_admitted_placed_and_run_until_it_is_told_to_stop(run: Run) -> None:
+    assert httpx.get(f"{run.extender}/healthz", verify=False).text == "ok"
+    refused = run.create("typo", gpu_mem="16Gi")
+    assert (refused.status_code, "for 16Gi write 16384" in refused.text) == (422, True)
+    assert run.create("share", gpu_mem=8192, gpu_cores=30).status_code == 201
+    pod = run.until("share", "Running")
+    assert pod["spec"]["schedulerName"] == "vgpu-scheduler"
+    assert pod["spec"]["containers"][0]["resources"]["limits"]["vgpu.io/slice"] == "32"
+    assert '"mem":8192,"cores":30' in pod["metadata"]["annotations"]["vgpu.io/assignment"]
+    run.until("notebook-a", "Running")
+    parts = run.children()
+    assert parts.keys() == {"extender", "webhook"}
+    run.process.send_signal(signal.SIGINT)
+    out, err = run.process.communicate(timeout=40)
+    assert (run.process.returncode, err) == (0, "starting the extender and the webhook\n")
+    assert re.search(r"^pod share: Running on node-\d card \d \(8 GiB, 30 %\)$", out, re.MULTILINE)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f]", out)
+    assert not any(map(is_alive, parts.values()))
+
+
+def test_it_does_not_go_on_without_a_part(run: Run) -> None:
+    parts = run.children()
+    os.kill(parts["webhook"], signal.SIGKILL)
+    _, err = run.process.communicate(timeout=40)
+    assert run.process.returncode == 1
+    assert "the webhook exited with code -9" in err
+    assert not is_alive(parts["extender"])
+
+
+def test_it_ends_quietly_when_nobody_reads_on(run: Run) -> None:
+    parts = run.children()
+    assert run.process.stdout is not None
+    run.process.stdout.close()
+    assert run.create("share", gpu_mem=8192).status_code == 201
+    assert run.process.wait(timeout=40) == 0
+    assert run.process.stderr is not None
+    assert run.process.stderr.read() == "starting the extender and the webhook\n"
+    assert not any(map(is_alive, parts.values()))

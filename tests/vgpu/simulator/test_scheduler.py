@@ -1,0 +1,230 @@
+import asyncio
+import inspect
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from vgpu import names
+from vgpu.simulator import scheduling_status
+from vgpu.simulator.api import http_server, resources, server
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.resources import EVENTS, PODS, Json, Target
+from vgpu.simulator.extender_client import ExtenderClient, ExtenderError
+from vgpu.simulator.scheduler import Profile, Scheduler, vgpu_profile
+
+NODES = ["n1", "n2", "n3"]
+
+
+class FakeExtender:
+    """An extender that lets everything fit, unless a test says otherwise, and binds by itself."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.calls: list[tuple[str, Json]] = []
+        self.answers: dict[str, Any] = {}
+
+    async def endpoint(self, request: Request) -> Response:
+        verb, args = request.url.path[1:], json.loads(await request.body())
+        self.calls.append((verb, args))
+        answer = self.answers.get(verb) or getattr(self, f"_{verb}")
+        said = await answer(args) if inspect.iscoroutinefunction(answer) else answer
+        return said if isinstance(said, Response) else Response(json.dumps(said))
+
+    async def _filter(self, args: Json) -> Json:
+        return {"NodeNames": args["NodeNames"], "FailedNodes": None, "Error": ""}
+
+    async def _prioritize(self, args: Json) -> list[Json]:
+        return [{"Host": name, "Score": number} for number, name in enumerate(args["NodeNames"])]
+
+    async def _bind(self, args: Json) -> Json:
+        target = Target(PODS, args["PodNamespace"], args["PodName"], "binding")
+        await self.cluster.bind(target, {"metadata": {"uid": args["PodUID"]}, "target": {"name": args["Node"]}})
+        return {"Error": ""}
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """One whose time goes on, for the pauses between attempts."""
+    return server.make_cluster(lambda: datetime.now(UTC), lambda: str(uuid.uuid4()))
+
+
+@pytest.fixture
+async def fake(cluster: Cluster) -> FakeExtender:
+    for name in NODES:
+        status = {"allocatable": {names.SLICE: "100", names.CARD: "2"}}
+        await cluster.create(Target(resources.NODES), {"metadata": {"name": name}, "spec": {}, "status": status})
+    return FakeExtender(cluster)
+
+
+@pytest.fixture
+async def extender(fake: FakeExtender) -> AsyncIterator[ExtenderClient]:
+    app = Starlette(routes=[Route("/{verb}", fake.endpoint, methods=["POST"])])
+    async with http_server.serve(app) as port, aiohttp.ClientSession() as session:
+        yield ExtenderClient(session, f"http://127.0.0.1:{port}", timeout_s=1)
+
+
+@asynccontextmanager
+async def running(cluster: Cluster, profile: Profile) -> AsyncIterator[None]:
+    task = asyncio.create_task(Scheduler(cluster, profile).run())
+    yield
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(check: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not check():
+            await asyncio.sleep(0.01)
+
+
+async def create(cluster: Cluster, name: str, slices: int = 4, scheduler: str = names.SCHEDULER) -> Target:
+    limits = {names.SLICE: slices, names.GPU_MEM: slices * 256} if slices else {}
+    spec = {"schedulerName": scheduler, "containers": [{"name": "main", "resources": {"limits": limits}}]}
+    await cluster.create(Target(PODS, "default"), {"metadata": {"name": name}, "spec": spec})
+    return Target(PODS, "default", name)
+
+
+def node(cluster: Cluster, pod: Target) -> str:
+    return str(cluster.get(pod)["spec"].get("nodeName", ""))
+
+
+async def test_a_pod_goes_where_the_extender_scores_highest(
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+) -> None:
+    pod = await create(cluster, "a")
+    async with running(cluster, vgpu_profile(extender)):
+        await until(lambda: node(cluster, pod))
+    assert node(cluster, pod) == "n3"
+    assert [verb for verb, _ in fake.calls] == ["filter", "prioritize", "bind"]
+    assert fake.calls[0][1]["NodeNames"] == NODES
+    assert fake.calls[0][1]["Nodes"] is None
+    uid = cluster.get(pod)["metadata"]["uid"]
+    assert fake.calls[2][1] == {"PodName": "a", "PodNamespace": "default", "PodUID": uid, "Node": "n3"}
+
+
+def screening_profile(extender: ExtenderClient) -> Profile:
+    """A cluster whose own scheduler was extended, and still screens by slices."""
+    return replace(vgpu_profile(extender), ignored=frozenset(names.USER_RESOURCES))
+
+
+async def test_only_what_is_left_of_the_screening_is_asked_about_and_one_node_needs_no_scores(
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+) -> None:
+    for name in ("n1", "n3"):
+        status = {"allocatable": {names.SLICE: "3"}}
+        await cluster.update(Target(resources.NODES, name=name, subresource="status"), {"status": status})
+    pod = await create(cluster, "a")
+    async with running(cluster, screening_profile(extender)):
+        await until(lambda: node(cluster, pod))
+    assert [(verb, args.get("NodeNames")) for verb, args in fake.calls] == [("filter", ["n2"]), ("bind", None)]
+
+
+async def test_a_pod_that_fits_nowhere_is_told_why_and_tried_again(
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+) -> None:
+    refused = {"n1": "CardTooSmall: x", "n2": "CardTooSmall: x"}
+    fake.answers["filter"] = {
+        "NodeNames": None,
+        "FailedNodes": {"n3": "PluginAway: y"},
+        "FailedAndUnresolvableNodes": refused,
+    }
+    pod = await create(cluster, "a")
+    why = "0/3 nodes are available: 1 PluginAway: y, 2 CardTooSmall: x."
+    async with running(cluster, vgpu_profile(extender)):
+        await until(lambda: scheduling_status.last_reason(cluster.get(pod)) == why)
+        await until(lambda: len(fake.calls) > 1)
+        events = cluster.store.objects(EVENTS.name)
+        assert [(event["reason"], event["message"]) for event in events] == [("FailedScheduling", why)]
+        fake.answers.clear()
+        await until(lambda: node(cluster, pod))
+    assert scheduling_status.last_reason(cluster.get(pod)) == ""
+
+
+async def test_a_pod_whose_binding_failed_is_tried_again(
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+) -> None:
+    fake.answers["bind"] = {"Error": "NotLeader: not me"}
+    pod = await create(cluster, "a")
+    async with running(cluster, vgpu_profile(extender)):
+        await until(lambda: "NotLeader" in scheduling_status.last_reason(cluster.get(pod)))
+        fake.answers.clear()
+        await until(lambda: node(cluster, pod))
+
+
+async def test_slices_of_pods_being_bound_are_taken(
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+) -> None:
+    """A slow Binding must not let the next pods through the screening."""
+    free = asyncio.Event()
+
+    async def slowly(args: Json) -> Json:
+        await free.wait()
+        return await fake._bind(args)
+
+    fake.answers["bind"] = slowly
+    pods = [await create(cluster, name, slices=60) for name in "abcd"]
+    async with running(cluster, screening_profile(extender)):
+        await until(lambda: "3 Insufficient" in scheduling_status.last_reason(cluster.get(pods[3])))
+        free.set()
+        await until(lambda: all(node(cluster, pod) for pod in pods[:3]))
+    assert sorted(node(cluster, pod) for pod in pods[:3]) == NODES
+
+
+async def test_other_pods_never_reach_the_extender(
+    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+) -> None:
+    plain = await create(cluster, "a", slices=0)
+    foreign = await create(cluster, "b", slices=0, scheduler="default-scheduler")
+    async with running(cluster, vgpu_profile(extender)):
+        await until(lambda: node(cluster, plain))
+    assert (fake.calls, node(cluster, foreign)) == ([], "")
+
+
+async def test_a_scheduler_without_an_extender_does_not_know_gpu_memory(cluster: Cluster, fake: FakeExtender) -> None:
+    """An unmutated pod lands here, and waits."""
+    assert fake.calls == []
+    pod = await create(cluster, "a", scheduler="default-scheduler")
+    async with running(cluster, Profile("default-scheduler")):
+        await until(lambda: scheduling_status.last_reason(cluster.get(pod)))
+    assert scheduling_status.last_reason(cluster.get(pod)) == "0/3 nodes are available: 3 Insufficient vgpu.io/gpu-mem."
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ({"NodeNames": ["n1", "stranger"]}, "not asked about"),
+        ({"NodeNames": [], "Error": "broken"}, "broken"),
+        (Response("no", 500), "HTTP 500"),
+        (Response("no"), "truncated"),
+    ],
+)
+async def test_answers_against_the_protocol_are_errors(
+    fake: FakeExtender, extender: ExtenderClient, answer: Any, says: str
+) -> None:
+    fake.answers["filter"] = answer
+    with pytest.raises(ExtenderError, match=says):
+        await extender.filter({}, NODES)
+
+
+async def test_scores_that_are_no_whole_numbers_are_dropped(fake: FakeExtender, extender: ExtenderClient) -> None:
+    """As Go's decoder does it: one float, and all scores are lost."""
+    fake.answers["prioritize"] = [{"Host": "n1", "Score": 1}, {"Host": "n3", "Score": 9.5}]
+    assert await extender.best({}, ["n2", "n1", "n3"]) == "n2"
+
+
+async def test_nobody_there_is_an_error(fake: FakeExtender) -> None:
+    assert fake.calls == []
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(ExtenderError, match="filter: "):
+            await ExtenderClient(session, "http://127.0.0.1:1").filter({}, NODES)

@@ -1,0 +1,31 @@
+import socket
+
+import pytest
+from pydantic import ValidationError
+from pydantic_settings import CliApp
+
+from vgpu.simulator import ports
+from vgpu.simulator.settings import Settings
+
+
+def test_a_port_is_insisted_on_only_where_it_was_given() -> None:
+    assert CliApp.run(Settings, []).asked_port is None
+    assert CliApp.run(Settings, ["--port", "0"]).asked_port == 0
+    assert CliApp.run(Settings, ["--port", "9870"]).asked_port == 9870
+
+
+@pytest.mark.parametrize("flags", [["--nodes", "0"], ["--cards", "x"], ["--port", "70000"]])
+def test_nonsense_is_refused(flags: list[str]) -> None:
+    with pytest.raises(ValidationError):
+        CliApp.run(Settings, flags)
+
+
+def test_a_taken_port_is_refused_where_it_was_asked_for_and_else_avoided() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        taken = listener.getsockname()[1]
+        with pytest.raises(ports.PortTaken, match=str(taken)):
+            ports.choose(taken, 9870)
+        assert ports.choose(None, taken) not in (taken, 0)
+    assert ports.choose(None, taken) == taken
+    assert ports.choose(taken, 1) == taken
+    assert ports.choose(0, taken) not in (taken, 0)

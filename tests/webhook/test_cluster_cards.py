@@ -1,0 +1,34 @@
+import json
+from typing import Any
+
+from vgpu.device import CardMode
+from webhook import cluster_cards
+
+
+def node(name: str, *cards: dict[str, Any], spec: list[dict[str, Any]] | None = None) -> cluster_cards.GpuNode:
+    obj = {"metadata": {"name": name}, "spec": {"cards": spec or []}, "status": {"cards": list(cards)}}
+    return cluster_cards.decode(json.dumps(obj))
+
+
+CARD = {"uuid": "GPU-a", "index": 0, "model": "M", "memoryMiB": 1024, "healthy": True, "numaNode": -1}
+
+
+def test_cards_come_and_go_with_their_nodes() -> None:
+    known = cluster_cards.ClusterCards()
+    known.replace([node("n1", CARD), node("n2", CARD | {"uuid": "GPU-b"})])
+    assert [card.uuid for card in known.cards()] == ["GPU-a", "GPU-b"]
+    known.upsert(node("n1", CARD | {"memoryMiB": 2048}))
+    assert {card.memory_mib for card in known.cards()} == {1024, 2048}
+    known.delete(node("n2"))
+    assert [card.uuid for card in known.cards()] == ["GPU-a"]
+    known.replace([])
+    assert known.cards() == ()
+
+
+def test_a_mode_that_an_admin_chose_belongs_to_the_card() -> None:
+    found = node("n1", CARD, CARD | {"uuid": "GPU-b"}, spec=[{"uuid": "GPU-b", "mode": "exclusive", "cordoned": True}])
+    assert [card.mode for card in found.cards()] == [CardMode.SHARED, CardMode.EXCLUSIVE]
+
+
+def test_a_node_that_has_not_reported_yet_has_no_cards() -> None:
+    assert cluster_cards.decode(b'{"metadata": {"name": "n1"}}').cards() == ()

@@ -1,0 +1,157 @@
+"""Requests to the API server: raw JSON in and out, every failure a `KubernetesError`."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Final, Self
+
+import aiohttp
+import msgspec
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, ApiException, Configuration
+
+from vgpu.errors import KubernetesError
+
+DEFAULT_TIMEOUT_S: Final = 30.0
+MAX_CONNECTIONS: Final = 64
+
+
+class PatchKind(StrEnum):
+    """The content types of PATCH requests."""
+
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class _Status(msgspec.Struct):
+    """The part of a `Status` object that describes an error."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Client:
+    """A connection pool to one API server, with its credentials.
+
+    Every verb returns the body's bytes. It raises `KubernetesError` with the HTTP status, or with status 0 where no
+    answer came. `timeout` is in seconds, for the whole request.
+    """
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+
+    @classmethod
+    async def connect(cls, kubeconfig: str | None, *, user_agent: str) -> Self:
+        """Read credentials from a kubeconfig file, or from the pod's service account where it is None."""
+        configuration = Configuration()
+        try:
+            if kubeconfig is None:
+                config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+            else:
+                await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
+        except (config.ConfigException, OSError) as error:
+            raise KubernetesError(0, "Configuration", str(error)) from error
+        configuration.connection_pool_maxsize = MAX_CONNECTIONS
+        api = ApiClient(configuration)
+        api.user_agent = user_agent
+        return cls(api)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the pool; requests in flight fail."""
+        await self._api.close()  # type: ignore[no-untyped-call]
+
+    async def get(
+        self, path: str, params: Mapping[str, str] | None = None, *, timeout: float = DEFAULT_TIMEOUT_S
+    ) -> bytes:
+        """GET an object or a list."""
+        return await self._call("GET", path, params=params, timeout=timeout)
+
+    async def post(self, path: str, body: Any, *, timeout: float = DEFAULT_TIMEOUT_S) -> bytes:
+        """POST a JSON-able body: create an object, or a subresource such as a Binding."""
+        return await self._call("POST", path, body=body, timeout=timeout)
+
+    async def put(self, path: str, body: Any, *, timeout: float = DEFAULT_TIMEOUT_S) -> bytes:
+        """Replace an object; its resourceVersion keeps another client's change from being overwritten."""
+        return await self._call("PUT", path, body=body, timeout=timeout)
+
+    async def patch(
+        self, path: str, body: Any, *, kind: PatchKind = PatchKind.MERGE, timeout: float = DEFAULT_TIMEOUT_S
+    ) -> bytes:
+        """Change part of an object."""
+        return await self._call("PATCH", path, body=body, content_type=kind, timeout=timeout)
+
+    async def delete(self, path: str, body: Any = None, *, timeout: float = DEFAULT_TIMEOUT_S) -> bytes:
+        """DELETE an object; the body may hold DeleteOptions."""
+        return await self._call("DELETE", path, body=body, timeout=timeout)
+
+    async def stream(self, path: str, params: Mapping[str, str], *, silence_s: float) -> AsyncIterator[bytes]:
+        """Yield the lines of a watch until the server ends it; `silence_s` without a byte is a failed connection."""
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=DEFAULT_TIMEOUT_S, sock_read=silence_s)
+        async with self._response("GET", path, params=params, timeout=limits) as response:
+            rest = b""
+            async for chunk in response.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield line
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        timeout: float,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        limits = aiohttp.ClientTimeout(total=timeout)
+        async with self._response(
+            method, path, params=params, body=body, content_type=content_type, timeout=limits
+        ) as r:
+            data: bytes = await r.read()
+            return data
+
+    @asynccontextmanager
+    async def _response(
+        self,
+        method: str,
+        path: str,
+        *,
+        timeout: aiohttp.ClientTimeout,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send one request; every failure, also while the body is read, becomes a KubernetesError."""
+        headers = {"Content-Type": content_type, "Accept": "application/json"}
+        try:
+            _, url, headers, body, _ = await self._api.param_serialize(
+                method, path, query_params=list((params or {}).items()), header_params=headers, body=body,
+                auth_settings=["BearerToken"],
+            )  # fmt: skip
+            answer = await self._api.rest_client.request(method, url, headers, body, _request_timeout=timeout)  # type: ignore[no-untyped-call]
+            async with answer.response as response:
+                if response.status >= 300:  # noqa: PLR2004 - HTTP's classes; the API server redirects nothing
+                    raise _refused(response.status, await response.read())
+                yield response
+        except (aiohttp.ClientError, TimeoutError, OSError, ApiException) as error:
+            raise KubernetesError(0, type(error).__name__, str(error) or path) from error
+
+
+def _refused(status: int, body: bytes) -> KubernetesError:
+    try:
+        said = msgspec.json.decode(body, type=_Status)
+    except msgspec.DecodeError:
+        said = _Status(message=body[:200].decode(errors="replace"))
+    return KubernetesError(status, said.reason, said.message)

@@ -1,0 +1,127 @@
+"""Leases, for leader election and heartbeats.
+
+A Lease is taken and renewed by a read and a write with the resourceVersion that was read: of two clients that try, one
+gets 409. A client that takes over a Lease must not assume that its clock agrees with the holder's. It watches the Lease
+and passes `is_expired`, which says whether the record was unchanged for its duration by the client's own clock (the
+rule of client-go's leaderelection).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.errors import KubernetesError
+
+NOT_FOUND = 404
+CONFLICT = 409
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A Lease's content. `holder` is empty where the Lease was released."""
+
+    holder: str
+    renewed: datetime
+    duration_s: int
+    transitions: int
+
+    def is_expired(self, now: datetime) -> bool:
+        """Whether the Lease has not been renewed for its duration."""
+        return (now - self.renewed).total_seconds() > self.duration_s
+
+
+def decode(lease: dict[str, Any]) -> Record:
+    """Read a Lease object; missing fields mean no holder, renewed in 1970."""
+    spec = lease.get("spec") or {}
+    renewed = spec.get("renewTime")
+    return Record(
+        holder=spec.get("holderIdentity") or "",
+        renewed=datetime.fromisoformat(renewed) if renewed else datetime.fromtimestamp(0, UTC),
+        duration_s=spec.get("leaseDurationSeconds") or 0,
+        transitions=spec.get("leaseTransitions") or 0,
+    )
+
+
+async def renew(
+    client: Client,
+    namespace: str,
+    name: str,
+    identity: str,
+    duration_s: int,
+    now: datetime,
+    *,
+    is_expired: Callable[[Record], bool] | None = None,
+) -> Record | None:
+    """Create, take over or renew a Lease in two requests; None where another client holds it, or was faster.
+
+    `is_expired` says whether another holder's Lease has expired; without it the times in the Lease decide.
+
+    Raises:
+        KubernetesError: the API server failed; whether the Lease was renewed is then unknown.
+    """
+    lease = await _read(client, namespace, name)
+    if lease is None:
+        record = Record(identity, now, duration_s, 0)
+        return await _write(client.post, _path(namespace), _object(namespace, name, record), record)
+    held = decode(lease)
+    has_expired = held.is_expired(now) if is_expired is None else is_expired(held)
+    if held.holder not in {"", identity} and not has_expired:
+        return None
+    record = Record(identity, now, duration_s, held.transitions + (held.holder != identity))
+    body = {**lease, "spec": _spec(record)}
+    return await _write(client.put, _path(namespace, name), body, record)
+
+
+async def release(client: Client, namespace: str, name: str, identity: str, now: datetime) -> None:
+    """Release a Lease if `identity` holds it, so that the next holder need not wait for its expiry."""
+    lease = await _read(client, namespace, name)
+    if lease is not None and decode(lease).holder == identity:
+        record = Record("", now, 1, decode(lease).transitions)
+        await _write(client.put, _path(namespace, name), {**lease, "spec": _spec(record)}, record)
+
+
+def _path(namespace: str, name: str = "") -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases" + (f"/{name}" if name else "")
+
+
+async def _read(client: Client, namespace: str, name: str) -> dict[str, Any] | None:
+    try:
+        lease: dict[str, Any] = msgspec.json.decode(await client.get(_path(namespace, name), timeout=5))
+    except KubernetesError as error:
+        if error.status == NOT_FOUND:
+            return None
+        raise
+    return lease
+
+
+async def _write(verb: Any, path: str, body: dict[str, Any], record: Record) -> Record | None:
+    try:
+        await verb(path, body, timeout=5)
+    except KubernetesError as error:
+        if error.status == CONFLICT:
+            return None
+        raise
+    return record
+
+
+def _object(namespace: str, name: str, record: Record) -> dict[str, Any]:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": _spec(record),
+    }
+
+
+def _spec(record: Record) -> dict[str, Any]:
+    stamp = record.renewed.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {
+        "holderIdentity": record.holder,
+        "renewTime": stamp,
+        "leaseDurationSeconds": record.duration_s,
+        "leaseTransitions": record.transitions,
+    }

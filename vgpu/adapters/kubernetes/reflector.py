@@ -1,0 +1,177 @@
+"""List-and-watch: keeps a handler up to date with all objects of one kind.
+
+The reflector lists in pages, then watches from the list's resourceVersion with bookmarks. A watch that ends, or whose
+connection breaks, is continued from the last version seen. After a refusal, such as 410 Gone for too old a version, the
+reflector lists again and passes the fresh list to the handler's `replace`, which also removes what was deleted between
+two watches. While the API server cannot be reached, the handler keeps what it has.
+
+The protocol: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.errors import KubernetesError
+
+PAGE: Final = "500"
+WATCH_S: Final = 300  # the server ends a watch after this long; a fresh one follows
+SILENCE_S: Final = 330.0
+GONE: Final = 410
+FIRST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Handler(Protocol):
+    """Receives the objects. Called from the event loop, in order, never concurrently."""
+
+    def replace(self, objects: list[Any]) -> None:
+        """Take all objects that exist now."""
+
+    def upsert(self, obj: Any) -> None:
+        """Take an object that is new or changed."""
+
+    def delete(self, obj: Any) -> None:
+        """Take the deletion of an object, given in its last version."""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct):
+    metadata: _Meta
+    items: list[msgspec.Raw]
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Stamped(msgspec.Struct):
+    """What every watched object carries; an ERROR event carries a Status with a code instead."""
+
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    code: int = 0
+    message: str = ""
+
+
+_decode_page = msgspec.json.Decoder(_Page).decode
+_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_stamp = msgspec.json.Decoder(_Stamped).decode
+
+
+class Reflector:
+    """Keeps one handler up to date until cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        path: str,
+        handler: Handler,
+        *,
+        jitter: Callable[[], float],
+        params: Mapping[str, str] | None = None,
+        decode: Callable[[msgspec.Raw], Any] = msgspec.json.decode,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Watch `path` narrowed by `params`; `decode` makes an object of its JSON.
+
+        `jitter` returns a random number from 0 to 1: it spreads the retries of many clients.
+        """
+        self._client = client
+        self._path = path
+        self._handler = handler
+        self._jitter = jitter
+        self._params = dict(params or {})
+        self._decode = decode
+        self._sleep = sleep
+        self._version = ""
+        self._pause = FIRST_PAUSE_S
+        self._lists_wanted = 0
+        self._watching: asyncio.Task[None] | None = None
+        self.synced = asyncio.Event()
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                if self._version:
+                    await self._watch_or_relist()
+                await self._sleep(FIRST_PAUSE_S)  # spares a server that ends each watch at once
+            except (KubernetesError, msgspec.DecodeError) as error:
+                if isinstance(error, KubernetesError) and error.status != 0:
+                    self._version = ""
+                log.warning("%s: %s; again in %.1f s", self._path, error, self._pause)
+                await self._sleep(self._pause * (1 + self._jitter()) / 2)
+                self._pause = min(LONGEST_PAUSE_S, self._pause * 2)
+
+    async def relist(self) -> None:
+        """List again, and return when the handler has a list that was requested after this call."""
+        self.synced.clear()
+        self._version = ""
+        self._lists_wanted += 1
+        if self._watching is not None:
+            self._watching.cancel()
+        await self.synced.wait()
+
+    async def _watch_or_relist(self) -> None:
+        self._watching = asyncio.create_task(self._watch())
+        try:
+            await self._watching
+        except asyncio.CancelledError:
+            own = asyncio.current_task()
+            if own is not None and own.cancelling():  # this reflector is cancelled, not asked to list again
+                self._watching.cancel()
+                raise
+        finally:
+            self._watching = None
+
+    async def _list(self) -> None:
+        wanted = self._lists_wanted
+        objects: list[Any] = []
+        token = ""
+        while True:
+            params = {**self._params, "limit": PAGE} | ({"continue": token} if token else {})
+            page = _decode_page(await self._client.get(self._path, params))
+            objects += map(self._decode, page.items)
+            token = page.metadata.continue_
+            if not token:
+                break
+        self._handler.replace(objects)
+        if wanted == self._lists_wanted:
+            self._version = page.metadata.resource_version
+            self.synced.set()
+
+    async def _watch(self) -> None:
+        params = {
+            **self._params,
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(WATCH_S),
+        }
+        async for line in self._client.stream(self._path, params, silence_s=SILENCE_S):
+            if line:
+                self._take(_decode_event(line))
+
+    def _take(self, event: _Event) -> None:
+        stamp = _decode_stamp(event.object)
+        if event.type == "ERROR":
+            raise KubernetesError(stamp.code or GONE, "Watch", stamp.message)
+        if event.type in ("ADDED", "MODIFIED"):
+            self._handler.upsert(self._decode(event.object))
+        elif event.type == "DELETED":
+            self._handler.delete(self._decode(event.object))
+        self._version = stamp.metadata.resource_version
+        self._pause = FIRST_PAUSE_S

@@ -1,0 +1,50 @@
+"""The process that a part runs as: its log, its signals, and its HTTP server."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import uvicorn
+
+from vgpu.errors import VgpuError
+
+
+def run(name: str, log_level: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Log to stderr and run `main`, which SIGTERM and SIGINT cancel; exit with status 1 and one line on an error."""
+    logging.basicConfig(
+        level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        asyncio.run(_until_signalled(main))
+    except (VgpuError, OSError) as error:
+        sys.exit(f"{name}: {error}")
+
+
+async def _until_signalled(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    running = asyncio.create_task(main())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+
+
+class Server(uvicorn.Server):
+    """A server that handles no signals: uvicorn would raise them again before anything is closed."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture nothing."""
+        yield
+
+    async def serve_until_cancelled(self) -> None:
+        """Serve; when cancelled, finish the requests in flight and return."""
+        serving = asyncio.create_task(self.serve())
+        try:
+            await asyncio.shield(serving)
+        except asyncio.CancelledError:
+            self.should_exit = True
+            await serving

@@ -1,0 +1,18 @@
+"""`vgpu`, or `python -m vgpu.cli`."""
+
+import os
+import secrets
+import time
+
+from limiter.host import Host
+from vgpu.cli import app
+
+
+def main() -> None:
+    """Run the command line program, and exit with its code."""
+    host = Host(time.monotonic_ns, time.sleep, lambda: secrets.token_hex(4))
+    app.build(os.environ, host)()
+
+
+if __name__ == "__main__":
+    main()

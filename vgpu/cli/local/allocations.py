@@ -1,0 +1,116 @@
+"""The allocations of this machine, read from their files. Other users write these files: nothing in them is trusted."""
+
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from limiter import local_state
+from vgpu import limits, region
+from vgpu.errors import MalformedError, VgpuError
+from vgpu.limits import Limits
+from vgpu.region import CardUse
+
+NODE_STATE: Final = Path("/var/lib/vgpu")  # the device plugin's default
+
+_RECORD: Final = "record.json"  # the device plugin's record of an allocation's holder
+_MAX_TEXT: Final = 65536  # bytes
+
+
+class StateUnreadable(VgpuError):
+    """A state directory that cannot be read; the message says which one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAllocation:
+    """One allocation.
+
+    Attributes:
+        folder: its directory, whose name is its ID.
+        name: the command, or NAMESPACE/POD/CONTAINER, with only printable characters. `(left)` precedes the command
+            where its `vgpu run` was killed: the next `vgpu run` removes such an allocation.
+        limits: the limits in force; None where they cannot be read.
+        cards: what was used of each card; empty before the first use, or where the region cannot be read.
+    """
+
+    folder: Path
+    name: str
+    limits: Limits | None
+    cards: tuple[CardUse, ...]
+
+
+def state_directories(env: Mapping[str, str], chosen: Path | None) -> list[Path]:
+    """Return the state directories to read: `chosen`, else the user's and the node's. Raises StateUnreadable."""
+    if chosen is not None:
+        if not os.access(chosen / local_state.ALLOCATIONS, os.R_OK | os.X_OK):
+            raise StateUnreadable(f"--state: {chosen / local_state.ALLOCATIONS} cannot be read")
+        return [chosen]
+    return [each for each in (local_state.state_directory(env), NODE_STATE) if _is_trusted(each)]
+
+
+def read_all(directory: Path) -> list[LocalAllocation]:
+    """Read every allocation below a state directory, ordered by name."""
+    try:
+        folders = [each for each in (directory / local_state.ALLOCATIONS).iterdir() if (each / "limits").exists()]
+    except OSError:
+        return []
+    found = [LocalAllocation(folder, _name(folder), read_limits(folder), _cards(folder)) for folder in folders]
+    return sorted(found, key=lambda each: (each.name, each.folder.name))
+
+
+def read_limits(folder: Path) -> Limits | None:
+    """Read the limits in force in an allocation; None where they cannot be read."""
+    try:
+        return limits.decode(_read(folder / "limits", limits.SIZE))
+    except (OSError, MalformedError):
+        return None
+
+
+def _is_trusted(directory: Path) -> bool:
+    """Whether a state directory exists, and only its user or root can have created it."""
+    if not os.access(directory / local_state.ALLOCATIONS, os.R_OK | os.X_OK):
+        return False
+    return directory == NODE_STATE or not local_state.distrust(directory)
+
+
+def _cards(folder: Path) -> tuple[CardUse, ...]:
+    try:
+        return region.decode(_read(folder / "region", region.SIZE)).cards
+    except (OSError, MalformedError):
+        return ()
+
+
+def _name(folder: Path) -> str:
+    for name, read in ((local_state.COMMAND, _command), (_RECORD, _holder)):
+        try:
+            text = read(_read(folder / name, _MAX_TEXT))
+        except (OSError, ValueError, LookupError, TypeError):
+            continue
+        left = "(left) " if name == local_state.COMMAND and not local_state.is_owned(folder) else ""
+        return left + "".join(each if each.isprintable() else "?" for each in text)
+    return "?"
+
+
+def _command(written: bytes) -> str:
+    """Return the command line without the folders of its program."""
+    program, space, rest = written.decode().partition(" ")
+    return program.rpartition("/")[2] + space + rest
+
+
+def _holder(record: bytes) -> str:
+    holder = json.loads(record)["holder"]
+    return "/".join(str(holder[key]) for key in ("namespace", "name", "container"))
+
+
+def _read(path: Path, size: int) -> bytes:
+    """Read the beginning of a regular file; opening any other kind of file could block. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path} is no regular file")
+        return os.pread(handle, size, 0)
+    finally:
+        os.close(handle)

@@ -1,0 +1,97 @@
+"""`vgpu set`: new limits for an allocation that is running, in force within two seconds."""
+
+import fcntl
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from limiter import local_state
+from vgpu import limits, quantity
+from vgpu.errors import MalformedLimits, VgpuError
+from vgpu.limits import CardLimit, Limits
+from vgpu.policy import ComputePolicy, default_compute_policy
+
+
+class CannotSetLimits(VgpuError):
+    """There is no such allocation, or its limits cannot be rewritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What to change; None leaves a value as it is.
+
+    Attributes:
+        memory: of each card, as text: `8GiB`, or MiB as a plain number.
+        cores: percent of each card's time.
+        policy: the compute policy.
+        priority: 0 to 100.
+    """
+
+    memory: str | None = None
+    cores: int | None = None
+    policy: ComputePolicy | None = None
+    priority: int | None = None
+
+
+def find_allocation(directories: Iterable[Path], wanted: str) -> Path:
+    """Return the directory of the one allocation whose ID begins with `wanted`. Raises CannotSetLimits."""
+    every = [
+        each for path in directories for each in _allocation_folders(path) if wanted and each.name.startswith(wanted)
+    ]
+    found = [each for each in every if each.name == wanted] or every
+    if len(found) != 1:
+        problem = "more than one ID begins like this" if found else "no such ID; see `vgpu top`"
+        raise CannotSetLimits(f"{wanted}: {problem}")
+    return found[0]
+
+
+def changed_limits(former: Limits, change: Change) -> Limits:
+    """Return the limits with the change applied to every card. Raises ValueError.
+
+    An allocation that had no cores and gets some without a policy gets the default policy, as `vgpu run` would give it.
+    """
+    had_cores = any(card.cores for card in former.cards)
+    policy = change.policy
+    if policy is None and change.cores is not None and not had_cores:
+        policy = default_compute_policy(change.cores)
+    size = None if change.memory is None else quantity.size_bytes(change.memory)
+    if change.memory is not None and size is None:
+        raise ValueError(
+            f"--gpu-mem: not an amount of memory: {change.memory!r}; write `8GiB`, or MiB as a plain number"
+        )
+    if policy is ComputePolicy.FIXED and not had_cores and not change.cores:
+        raise ValueError("--compute-policy: fixed limits the time to a share; give --gpu-cores too")
+    return replace(
+        former,
+        cards=tuple(_changed_card(card, size, change.cores) for card in former.cards),
+        compute_policy=policy or former.compute_policy,
+        priority=former.priority if change.priority is None else change.priority,
+    )
+
+
+def set_limits(folder: Path, change: Change) -> None:
+    """Change the limits of an allocation. Raises CannotSetLimits and ValueError."""
+    try:
+        with (folder / "limits").open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # otherwise two writers would fill the same slot
+            data = file.read(limits.SIZE)
+            for offset, piece in limits.rewrite(data, changed_limits(limits.decode(data), change)):
+                os.pwrite(file.fileno(), piece, offset)
+    except (OSError, MalformedLimits) as error:
+        raise CannotSetLimits(f"{folder.name}: {error}") from error
+
+
+def _changed_card(card: CardLimit, size: int | None, cores: int | None) -> CardLimit:
+    return replace(
+        card,
+        memory_bytes=card.memory_bytes if size is None else size,
+        cores=card.cores if cores is None else cores,
+    )
+
+
+def _allocation_folders(directory: Path) -> Sequence[Path]:
+    try:
+        return [*(directory / local_state.ALLOCATIONS).iterdir()]
+    except OSError:
+        return []

@@ -1,0 +1,104 @@
+"""The rows of `vgpu top`: one for each allocation and card, from this sample and the one before. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from vgpu import region
+from vgpu.cli.local.allocations import LocalAllocation
+from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.region import CardUse, Window
+
+Key = tuple[str, str]  # an allocation's ID and a card's UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One allocation on one card; the card is `*` before any was used.
+
+    Attributes:
+        limit_bytes: None for no limit.
+        policy: None, with `cores` and `priority` 0, where the limits cannot be read.
+        share_1s: share of the card's time, 0 to 1, over the last second; None where it was never measured, as for an
+            allocation without cores that is alone on its card.
+        share_10s: over the last ten seconds.
+        throttled: share of the time since the last sample that launches waited; None in the first sample.
+    """
+
+    id: str
+    name: str
+    gpu: str
+    used_bytes: int
+    limit_bytes: int | None
+    policy: str | None
+    cores: int
+    priority: int
+    share_1s: float | None
+    share_10s: float | None
+    throttled: float | None
+    delayed_launches: int
+    longest_wait_us: int
+    refusals: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How long the launches of each row had waited in total at one time (CLOCK_MONOTONIC, ns)."""
+
+    at_ns: int = 0
+    throttled_ns: Mapping[Key, int] | None = None
+
+
+def make_rows(allocations: Iterable[LocalAllocation], before: Sample, now_ns: int) -> list[Row]:
+    """Make the rows of allocations that were read at `now_ns`."""
+    return [_row(each, card, before, now_ns) for each in allocations for card in each.cards or (_unused(),)]
+
+
+def sample(allocations: Iterable[LocalAllocation], now_ns: int) -> Sample:
+    """Return what the next rows are compared with."""
+    return Sample(
+        now_ns, {(each.folder.name, card.gpu): card.throttled_ns for each in allocations for card in each.cards}
+    )
+
+
+def _unused() -> CardUse:
+    return CardUse(ANY_GPU, 0, None, 0, 0, 0)
+
+
+def _row(allocation: LocalAllocation, card: CardUse, before: Sample, now_ns: int) -> Row:
+    limits = allocation.limits or Limits(())
+    limit = _limit_of(limits, card.gpu)
+    return Row(
+        id=allocation.folder.name,
+        name=allocation.name,
+        gpu=card.gpu,
+        used_bytes=card.used_bytes,
+        limit_bytes=limit.memory_bytes,
+        policy=str(limits.compute_policy) if allocation.limits else None,
+        cores=limit.cores,
+        priority=limits.priority,
+        share_1s=_share(card, card.second, now_ns),
+        share_10s=_share(card, card.ten_seconds, now_ns),
+        throttled=_throttled((allocation.folder.name, card.gpu), card, before, now_ns),
+        delayed_launches=card.delayed_launches,
+        longest_wait_us=card.longest_wait_us,
+        refusals=card.refusals,
+    )
+
+
+def _limit_of(limits: Limits, gpu: str) -> CardLimit:
+    """Return the card's own limit, else the one for every card, else a limit of 0; before any use the first limit."""
+    by_gpu = {each.gpu: each for each in limits.cards}
+    if gpu == ANY_GPU and limits.cards:
+        return limits.cards[0]
+    return by_gpu.get(gpu) or by_gpu.get(ANY_GPU) or CardLimit(gpu, 0, 0)
+
+
+def _share(card: CardUse, window: Window, now_ns: int) -> float | None:
+    return region.recent_share(card, window, now_ns) if window.begun_ns else None
+
+
+def _throttled(key: Key, card: CardUse, before: Sample, now_ns: int) -> float | None:
+    former = (before.throttled_ns or {}).get(key)
+    if former is None or now_ns <= before.at_ns:
+        return None
+    return max(0, card.throttled_ns - former) / (now_ns - before.at_ns)

@@ -1,0 +1,77 @@
+"""Rows for people: a table that eighty columns hold, whatever the figures are."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from rich.table import Table
+from rich.text import Text
+
+from vgpu.cli.local.top_rows import Row
+
+_HEADS: Final = ("CARD", "MEMORY", "ASKED", "1s%", "10s%", "thr%", "WAITS", "MAX", "REF")
+_POLICIES: Final = {"best-effort": "best"}
+_DIGITS: Final = 999.5  # from here on a figure would be written with four
+_PLAIN: Final = 10_000  # counts below are written out
+
+
+def table(rows: Iterable[Row]) -> Table:
+    """Make the table; only the name gives way where there is little room."""
+    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, expand=True, header_style="bold")
+    made.add_column("ID", no_wrap=True)
+    made.add_column("COMMAND OR POD", no_wrap=True, ratio=1, min_width=8, overflow="ellipsis")
+    for head in _HEADS:
+        made.add_column(head, no_wrap=True, justify="right")
+    for row in rows:
+        made.add_row(*map(Text, _cells(row)))
+    return made
+
+
+def size(amount: int) -> str:
+    """Write bytes in at most five characters: `0`, `512M`, `1.5G`."""
+    return _scaled(amount / 1024, 1024, "KMGTPE") if amount else "0"
+
+
+def count(amount: int) -> str:
+    """Write a count in at most five characters: `9999`, `12k`, `4.3G`."""
+    return str(amount) if amount < _PLAIN else _scaled(amount / 1000, 1000, "kMGTPE")
+
+
+def duration(us: int) -> str:
+    """Write a wait in at most five characters: `0`, `40us`, `1.5ms`, `12s`, `71m`."""
+    for scale, unit in ((1, "us"), (1000, "ms"), (10**6, "s")):
+        if us < _DIGITS * scale:
+            return f"{_digits(us / scale, 9.95)}{unit}" if us else "0"
+    return f"{us / 60e6:.0f}m"
+
+
+def percent(share: float | None) -> str:
+    """Write a share of 1 in at most four characters; `-` where it is not known."""
+    return "-" if share is None else _digits(min(9.99, share) * 100)
+
+
+def _cells(row: Row) -> list[str]:
+    limit = "-" if row.limit_bytes is None else size(row.limit_bytes)
+    return [
+        row.id[:8],
+        row.name,
+        row.gpu.removeprefix("GPU-")[:6],
+        f"{size(row.used_bytes)}/{limit}",
+        f"{_POLICIES.get(row.policy, row.policy)} {row.cores}" if row.policy else "?",
+        *map(percent, (row.share_1s, row.share_10s, row.throttled)),
+        count(row.delayed_launches),
+        duration(row.longest_wait_us),
+        count(row.refusals),
+    ]
+
+
+def _scaled(value: float, step: int, units: str) -> str:
+    for unit in units[:-1]:
+        if value < _DIGITS:
+            return f"{_digits(value)}{unit}"
+        value /= step
+    return f"{_digits(value)}{units[-1]}"
+
+
+def _digits(value: float, whole_from: float = 99.95) -> str:
+    """Write a figure with one decimal, where it is not 0; from `whole_from` on without."""
+    return f"{value:.0f}" if value >= whole_from else f"{value:.1f}".removesuffix(".0")

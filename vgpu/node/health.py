@@ -1,0 +1,123 @@
+"""The cards' health: NVML is polled every few seconds, and reports XID errors as they happen.
+
+An XID error makes a card unhealthy at once. The card is healthy again after the quarantine: when it has answered
+without a fault, and without another XID, for that time. Errors of the application (an out-of-range address, a killed
+process) are ignored.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, Protocol
+
+from vgpu.adapters.nvml import Gpu, Xid
+from vgpu.errors import NvmlError
+from vgpu.node.inventory import Inventory
+
+# https://docs.nvidia.com/deploy/xid-errors/ : graphics engine exception, MMU fault, stopped or reset after an error of
+# the application, preemptive cleanup after an earlier one, video processor exception, context switch timeout.
+APPLICATION_XIDS: Final = frozenset({13, 31, 43, 45, 68, 109})
+_XID_WAIT_MS: Final = 500  # the program's end waits for this call
+
+log = logging.getLogger(__name__)
+
+
+class Driver(Protocol):
+    """What is asked of NVML."""
+
+    def gpus(self) -> tuple[Gpu, ...]:
+        """Return every card that answers. Raises NvmlError."""
+
+    def fault(self, gpu: str) -> str:
+        """Return what is wrong with a card, empty for nothing."""
+
+    def subscribe(self, gpu: str) -> bool:
+        """Subscribe to a card's errors; return whether the card reports them."""
+
+    def wait_for_xid(self, timeout_ms: int) -> Xid | None:
+        """Return the next error, None after the timeout. Raises NvmlError."""
+
+
+class Diagnosis:
+    """Which cards are unhealthy, and why: decided from XIDs and polls. Times are arguments, in seconds."""
+
+    def __init__(self, quarantine_s: float, ignored: Collection[int] = APPLICATION_XIDS) -> None:
+        self._quarantine_s = quarantine_s
+        self._ignored = ignored
+        self._xids: dict[str, tuple[int, float]] = {}
+        self._polled: dict[str, str] = {}
+
+    def xid(self, xid: Xid, gpus: Collection[str], now: float) -> None:
+        """Take an error; an error that names no card counts for every card."""
+        if xid.code in self._ignored:
+            return
+        for gpu in [xid.gpu] if xid.gpu else gpus:
+            self._xids[gpu] = (xid.code, now)
+
+    def polled(self, faults: Mapping[str, str]) -> None:
+        """Take the fault of every card: empty for healthy."""
+        self._polled = dict(faults)
+
+    def faults(self, now: float) -> dict[str, str]:
+        """Return each unhealthy card's fault: NVML's answer to the last poll, else the XID that is in quarantine."""
+        recent = {gpu: f"Xid{code}" for gpu, (code, at) in self._xids.items() if now - at < self._quarantine_s}
+        return recent | {gpu: word for gpu, word in self._polled.items() if word}
+
+
+class Health:
+    """Keeps the inventory's cards and their faults up to date."""
+
+    def __init__(
+        self, driver: Driver, inventory: Inventory, diagnosis: Diagnosis, *, poll_s: float, clock: Callable[[], float]
+    ) -> None:
+        """Poll every `poll_s` seconds; `clock` is monotonic, in seconds."""
+        self._driver = driver
+        self._inventory = inventory
+        self._diagnosis = diagnosis
+        self._poll_s = poll_s
+        self._clock = clock
+
+    async def check(self) -> None:
+        """Poll NVML once and update the inventory. Raises NvmlError."""
+        gpus = await asyncio.to_thread(self._driver.gpus)
+        known = {gpu.card.uuid for gpu in (*gpus, *self._inventory.gpus())}
+        self._diagnosis.polled(await asyncio.to_thread(self._faults, sorted(known)))
+        self._update(gpus)
+
+    async def poll(self) -> None:
+        """Poll until cancelled."""
+        while True:
+            await asyncio.sleep(self._poll_s)
+            try:
+                await self.check()
+            except NvmlError as error:
+                log.warning("NVML: %s", error)
+                self._diagnosis.polled({gpu.card.uuid: "NvmlFailed" for gpu in self._inventory.gpus()})
+                self._update(())
+
+    async def listen(self) -> None:
+        """Take XIDs until cancelled."""
+        while True:
+            try:
+                xid = await asyncio.to_thread(self._driver.wait_for_xid, _XID_WAIT_MS)
+            except NvmlError as error:
+                log.debug("no XID events: %s", error)
+                await asyncio.sleep(self._poll_s)
+                continue
+            if xid is not None:
+                log.warning("Xid %d on %s", xid.code, xid.gpu or "an unknown card")
+                self._diagnosis.xid(xid, [gpu.card.uuid for gpu in self._inventory.gpus()], self._clock())
+                self._update(())
+
+    def _faults(self, gpus: list[str]) -> dict[str, str]:
+        for gpu in gpus:
+            self._driver.subscribe(gpu)
+        return {gpu: self._driver.fault(gpu) for gpu in gpus}
+
+    def _update(self, gpus: tuple[Gpu, ...]) -> None:
+        before = self._inventory.state.faults
+        self._inventory.set_gpus(gpus, self._diagnosis.faults(self._clock()))
+        after = self._inventory.state.faults
+        for gpu in sorted(before.keys() | after.keys()):
+            if before.get(gpu) != after.get(gpu):
+                log.info("card %s: %s", gpu, after.get(gpu) or "healthy again")

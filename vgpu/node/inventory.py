@@ -1,0 +1,84 @@
+"""This node's cards, their faults, and what containers hold of them.
+
+The streams to the kubelet and the status of the GPUNode wait here for changes.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from vgpu.adapters.nvml import Gpu
+from vgpu.device import Node
+from vgpu.node import device_ids
+
+MIG: Final = "MIGEnabled"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDevices:
+    """IDs that containers hold: listed by the kubelet, or recorded here where the kubelet does not list them yet."""
+
+    slices: frozenset[str] = frozenset()
+    cards: frozenset[str] = frozenset()
+
+    def slices_of(self, gpu: str) -> int:
+        """Return how many slices of a card are held."""
+        return sum(device_ids.gpu_of(each) == gpu for each in self.slices)
+
+
+NOTHING_HELD: Final = HeldDevices()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything that is known of the cards.
+
+    Attributes:
+        gpus: every card that has been seen since the start, by index.
+        faults: why a card is unhealthy, by UUID.
+        held: IDs that containers hold.
+    """
+
+    gpus: tuple[Gpu, ...] = ()
+    faults: Mapping[str, str] = field(default_factory=dict)
+    held: HeldDevices = NOTHING_HELD
+
+
+class Inventory:
+    """The state of this node's cards."""
+
+    def __init__(self, slice_mib: int) -> None:
+        self.slice_mib = slice_mib
+        self.state = State()
+        self._changed = asyncio.Event()
+
+    def set_gpus(self, gpus: tuple[Gpu, ...], faults: Mapping[str, str]) -> None:
+        """Take NVML's cards and their faults. A card that no longer answers stays, with its last data."""
+        known = {gpu.card.uuid: gpu for gpu in self.state.gpus} | {gpu.card.uuid: gpu for gpu in gpus}
+        ordered = tuple(sorted(known.values(), key=lambda gpu: gpu.card.index))
+        reasons = {gpu.card.uuid: MIG for gpu in ordered if gpu.mig_enabled} | dict(faults)
+        self._update(replace(self.state, gpus=ordered, faults=reasons))
+
+    def set_held(self, held: HeldDevices) -> None:
+        """Take the IDs that containers hold now."""
+        self._update(replace(self.state, held=held))
+
+    def node(self) -> Node:
+        """Return the cards as the domain's node; its name does not matter here and is empty."""
+        return Node("", self.slice_mib, tuple(gpu.card for gpu in self.state.gpus))
+
+    def gpus(self) -> tuple[Gpu, ...]:
+        """Return the cards, by index."""
+        return self.state.gpus
+
+    async def wait(self) -> None:
+        """Return at the next change."""
+        await self._changed.wait()
+
+    def _update(self, state: State) -> None:
+        if state == self.state:
+            return
+        self.state = state
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -1,0 +1,31 @@
+"""Puts a proven container's limits into its allocation's files, and records the holder."""
+
+from collections.abc import Iterable
+
+from vgpu.assignment import Assignment
+from vgpu.node import proof
+from vgpu.node.allocations import Allocation, Allocations, Holder
+from vgpu.node.pods import BoundPod
+from vgpu.node.state_files import StateFiles
+
+
+class LimitsWriter:
+    """Writes limits and records."""
+
+    def __init__(self, allocations: Allocations, files: StateFiles) -> None:
+        self._allocations = allocations
+        self._files = files
+
+    def write(self, pod: BoundPod, assignment: Assignment, allocations: Iterable[tuple[Allocation, str]]) -> None:
+        """Write the limits of each allocation, given with the name of its container. Raises OSError."""
+        for allocation, container in allocations:
+            self._allocations.set_holder(allocation, Holder.of(pod, container), proven=True)
+            self._write(pod, assignment, allocation, container)
+
+    def _write(self, pod: BoundPod, assignment: Assignment, allocation: Allocation, container: str) -> None:
+        request = pod.parsed.request
+        asked = proof.request_of(request, container) if request else None
+        if request is not None and asked is not None:
+            self._files.prepare(allocation.id)
+            limits = proof.limits_for(request, asked, assignment.containers[container])
+            self._files.write_limits(allocation.id, limits)

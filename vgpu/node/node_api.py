@@ -1,0 +1,89 @@
+"""The requests to the API server about one node: its pods, their Events and evictions, its GPUNode."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from vgpu import names
+from vgpu.adapters.kubernetes import client, events
+from vgpu.errors import KubernetesError
+from vgpu.node import pods
+from vgpu.node.pods import BoundPod, PodKey
+
+COMPONENT: Final = "vgpu-deviceplugin"
+NOT_FOUND: Final = 404
+
+
+class PodReader(Protocol):
+    """Reads single pods from the API server, because the watch may lag."""
+
+    async def pod(self, key: PodKey) -> BoundPod | None:
+        """Return the pod of that name, if it is bound to this node. Raises KubernetesError."""
+
+
+class NodeApi:
+    """The requests about one node. All of them raise KubernetesError."""
+
+    def __init__(self, api: client.Client, node: str, clock: Callable[[], datetime]) -> None:
+        self._api = api
+        self._node = node
+        self._clock = clock
+
+    async def pod(self, key: PodKey) -> BoundPod | None:
+        """Read a pod by a quorum read; None where there is none, or it is bound to another node."""
+        try:
+            raw = await self._api.get(_pod_path(*key), timeout=1)
+        except KubernetesError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+        is_here = msgspec.json.decode(raw).get("spec", {}).get("nodeName") == self._node
+        return pods.decode(raw) if is_here else None
+
+    async def warn(self, pod: BoundPod, reason: str, message: str) -> None:
+        """Post a Warning Event about a pod."""
+        about = {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+        await events.post(self._api, about, reason=reason, message=message, component=COMPONENT, now=self._clock())
+
+    async def evict(self, pod: BoundPod) -> None:
+        """Evict this pod, and no other pod of its name: the UID is a precondition."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": pod.namespace, "name": pod.name},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+        }
+        await self._api.post(f"{_pod_path(pod.namespace, pod.name)}/eviction", body)
+
+    async def publish(self, status: dict[str, Any]) -> None:
+        """Write the status of this node's GPUNode; create the GPUNode, owned by the Node, where there is none."""
+        path = f"{names.GPUNODES_PATH}/{self._node}"
+        try:
+            await self._api.patch(f"{path}/status", {"status": status})
+        except KubernetesError as error:
+            if error.status != NOT_FOUND:
+                raise
+            await self._api.post(names.GPUNODES_PATH, await self._gpunode())
+            await self._api.patch(f"{path}/status", {"status": status})
+
+    async def other_nodes(self) -> list[dict[str, Any]]:
+        """Return every other GPUNode."""
+        listed = msgspec.json.decode(await self._api.get(names.GPUNODES_PATH))
+        return [each for each in listed["items"] if each["metadata"]["name"] != self._node]
+
+    async def _gpunode(self) -> dict[str, Any]:
+        node = msgspec.json.decode(await self._api.get(f"/api/v1/nodes/{self._node}"))
+        owner = {"apiVersion": "v1", "kind": "Node", "name": self._node, "uid": node["metadata"]["uid"]}
+        metadata = {"name": self._node, "ownerReferences": [owner]}
+        return {"apiVersion": names.API_VERSION, "kind": "GPUNode", "metadata": metadata, "spec": {"cards": []}}
+
+
+def pods_path() -> str:
+    """Return the path of all pods; narrow it by the field `spec.nodeName`."""
+    return "/api/v1/pods"
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"

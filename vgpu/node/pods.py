@@ -1,0 +1,179 @@
+"""The pods that are bound to this node, as the watch shows them."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from vgpu import names, quantity
+from vgpu import request as requests
+from vgpu.request import ContainerKind, Parsed
+
+_MIRROR = "kubernetes.io/config.mirror"  # marks the API object of a static pod
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+
+_NO_REQUEST = Parsed(None)
+_REMEMBERED = 1000
+
+PodKey = tuple[str, str]  # namespace, name
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """A container's request as the kubelet sees it: an amount of IDs of one resource."""
+
+    container: str
+    kind: ContainerKind
+    resource: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """A pod of this node.
+
+    Attributes:
+        uid: the pod's identity; a recreated pod has the same name and another UID.
+        namespace: of the pod.
+        name: of the pod.
+        device_requests: in the order in which the kubelet allocates.
+        parsed: what the pod asks for, with the problems.
+        assignment: the annotation's text, empty where there is none.
+        is_admitted: whether the kubelet has admitted the pod (`status.startTime`).
+        is_terminal: whether the pod has ended and holds nothing.
+        is_mirror: whether the pod is static, so that it was not scheduled.
+        has_controller: whether a controller would create another pod in its place.
+        order: in which the pods first came into the watch.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    device_requests: tuple[DeviceRequest, ...] = ()
+    parsed: Parsed = _NO_REQUEST
+    assignment: str = ""
+    is_admitted: bool = False
+    is_terminal: bool = False
+    is_mirror: bool = False
+    has_controller: bool = False
+    order: int = 0
+
+    @property
+    def key(self) -> PodKey:
+        """Namespace and name, which is what pod-resources names pods by."""
+        return self.namespace, self.name
+
+
+def decode(raw: bytes | msgspec.Raw) -> BoundPod:
+    """Read a pod's JSON."""
+    pod: Mapping[str, Any] = msgspec.json.decode(raw)
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    annotations = metadata.get("annotations") or {}
+    return BoundPod(
+        uid=metadata["uid"],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        device_requests=tuple(_device_requests(pod)),
+        parsed=requests.parse(pod),
+        assignment=annotations.get(names.ASSIGNMENT, ""),
+        is_admitted="startTime" in status,
+        is_terminal=status.get("phase") in _TERMINAL,
+        is_mirror=_MIRROR in annotations,
+        has_controller=any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()),
+    )
+
+
+def _device_requests(pod: Mapping[str, Any]) -> Iterator[DeviceRequest]:
+    for _, kind, container in requests.containers_of(pod):
+        asked = requests.amounts(container)
+        for resource in names.KUBELET_RESOURCES:
+            amount = quantity.whole_number(asked.get(resource, "0"))
+            if amount:
+                yield DeviceRequest(container["name"], kind, resource, amount)
+
+
+class Pods:
+    """The reflector's handler: every pod of the node, by UID."""
+
+    def __init__(self) -> None:
+        """`on_release` may be set: it is called when a pod that asked for devices is terminal or gone."""
+        self.on_release: Callable[[], None] = lambda: None
+        self._by_uid: dict[str, BoundPod] = {}
+        self._ended: dict[PodKey, None] = {}
+        self._count = 0
+        self._changed = asyncio.Condition()
+        self._wakers: set[asyncio.Task[None]] = set()
+
+    def replace(self, objects: list[BoundPod]) -> None:
+        """Take all pods that exist now."""
+        before, self._by_uid = self._by_uid, {}
+        for pod in objects:
+            self._put(pod, before.get(pod.uid))
+        if any(pod.device_requests for uid, pod in before.items() if uid not in self._by_uid):
+            self.on_release()
+        self._wake()
+
+    def upsert(self, pod: BoundPod) -> None:
+        """Take a pod that is new or changed."""
+        known = self._by_uid.get(pod.uid)
+        self._put(pod, known)
+        if pod.is_terminal and pod.device_requests and not (known and known.is_terminal):
+            self.on_release()
+        self._wake()
+
+    def delete(self, pod: BoundPod) -> None:
+        """Take a pod's deletion."""
+        self._by_uid.pop(pod.uid, None)
+        if pod.device_requests:
+            self.on_release()
+        self._wake()
+
+    def all(self) -> tuple[BoundPod, ...]:
+        """Return every pod, in the order in which they first came into the watch."""
+        return tuple(sorted(self._by_uid.values(), key=lambda pod: pod.order))
+
+    def get(self, uid: str) -> BoundPod | None:
+        """Return the pod with this UID, or None."""
+        return self._by_uid.get(uid)
+
+    def named(self, key: PodKey) -> tuple[BoundPod, ...]:
+        """Return every pod of that name: two while a recreated pod's predecessor is not gone."""
+        return tuple(pod for pod in self.all() if pod.key == key)
+
+    def has_ended(self, key: PodKey) -> bool:
+        """Whether the last pod of that name was terminal when it was last seen.
+
+        A pod that ends normally is terminal before it is deleted; a pod that was deleted by force may still run.
+        """
+        return key in self._ended
+
+    async def wait_for_change(self, timeout: float) -> None:
+        """Return after the next change, or after `timeout` seconds."""
+        try:
+            async with asyncio.timeout(timeout), self._changed:
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _put(self, pod: BoundPod, known: BoundPod | None) -> None:
+        self._by_uid[pod.uid] = replace(pod, order=known.order if known else self._next())
+        self._ended.pop(pod.key, None)
+        if pod.is_terminal and all(each.is_terminal for each in self._by_uid.values() if each.key == pod.key):
+            self._ended[pod.key] = None
+            while len(self._ended) > _REMEMBERED:
+                del self._ended[next(iter(self._ended))]
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+    def _wake(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._notify())
+        self._wakers.add(task)
+        task.add_done_callback(self._wakers.discard)
+
+    async def _notify(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,54 @@
+"""Does a share, a whole card or an assignment fit? The one rule of placement, the node's guard and the simulator."""
+
+from vgpu import usage
+from vgpu.assignment import Assignment
+from vgpu.device import CardMode
+from vgpu.policy import CardSelector
+from vgpu.reasons import Reason
+from vgpu.request import ContainerRequest, PodRequest
+from vgpu.share import CardState, NodeState, Usage
+
+
+def refusal(container: ContainerRequest, selector: CardSelector, need: Usage, state: CardState) -> Reason | None:
+    """Return why a container cannot use a card, or None where it can.
+
+    `need` is what the container takes of the card, `selector` which cards its pod accepts.
+    """
+    return selector.refusal(state.card) or _card_refusal(container, state) or usage_refusal(state, need)
+
+
+def usage_refusal(state: CardState, need: Usage) -> Reason | None:
+    """Return why a card has no room for `need` beside what is taken of it, or None where it has.
+
+    A card is held whole by one container alone; shares fit as long as slices, MiB and percent of time are left.
+    """
+    if need.wholes:
+        return None if state.is_empty and (need.wholes, need.shares) == (1, 0) else Reason.CARD_IN_USE
+    if state.is_held_whole:
+        return Reason.CARD_HELD_WHOLE
+    if need.slices > state.free_slices or need.memory_mib > state.free_mib:
+        return Reason.CARD_INSUFFICIENT_MEMORY
+    return Reason.CARD_INSUFFICIENT_CORES if need.cores > state.free_cores else None
+
+
+def carries(node: NodeState, assignment: Assignment, request: PodRequest) -> bool:
+    """Whether a node has room for an assignment that was chosen earlier."""
+    states = {state.card.uuid: state for state in node.cards}
+    if not assignment.gpus() <= states.keys():
+        return False
+    needs = usage.of_pod(assignment, request, node.slice_mib, node.card_slices)
+    return all(usage_refusal(states[uuid], need) is None for uuid, need in needs.items())
+
+
+def _card_refusal(container: ContainerRequest, state: CardState) -> Reason | None:
+    """Return what rules a card out whatever is free on it: its mode, size, health, or a cordon."""
+    card = state.card
+    if card.mode is CardMode.MPS:
+        return Reason.CARD_MODE_UNSUPPORTED
+    if card.mode is CardMode.EXCLUSIVE and not container.whole:
+        return Reason.CARD_EXCLUSIVE
+    if container.memory_mib > card.memory_mib:
+        return Reason.CARD_TOO_SMALL
+    if not card.healthy:
+        return Reason.CARD_UNHEALTHY
+    return Reason.CARD_CORDONED if card.cordoned else None

@@ -1,0 +1,80 @@
+"""`python -m vgpu.simulator`, which is `make run`: the whole control plane on this machine, until Ctrl-C."""
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+from vgpu.adapters import extras
+
+with extras.needed("cluster", by="simulator"):
+    from rich.console import Console
+
+    from vgpu.adapters import settings as settings_reader
+    from vgpu.simulator import session
+    from vgpu.simulator.display import ChangeLines, LiveTables
+    from vgpu.simulator.ports import PortTaken
+    from vgpu.simulator.processes import PartExited
+    from vgpu.simulator.session import Addresses, NotReady, RunContext
+    from vgpu.simulator.settings import Settings
+
+WAITING = "starting the extender and the webhook"
+
+
+class _Console(Console):
+    """A console that raises BrokenPipeError for a broken pipe; rich would exit at once."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def main() -> None:
+    """Run until SIGINT or SIGTERM; exit with status 2 on wrong settings, 1 where a part exits by itself."""
+    settings = settings_reader.read(Settings)
+    try:
+        asyncio.run(_run(settings))
+    except (PartExited, NotReady, PortTaken) as error:
+        sys.exit(f"simulator: {error}")
+    except BrokenPipeError:  # the reader of stdout is gone; nothing may be written any more, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+async def _run(settings: Settings) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    console = _Console(force_terminal=sys.stdout.isatty())
+    on_terminal = console.is_terminal and not console.is_dumb_terminal
+    display = LiveTables(console) if on_terminal else ChangeLines(console)
+    waiting = console.status(WAITING)
+    if on_terminal:
+        waiting.start()
+    else:
+        print(WAITING, file=sys.stderr, flush=True)  # noqa: T201 - the first line of stdout is the extender's address
+
+    def announce(at: Addresses) -> None:
+        waiting.stop()
+        for line in (
+            f"extender    {at.extender}    try: curl {at.extender}/healthz",
+            f"webhook     {at.webhook}",
+            f"Kubernetes  {at.kubernetes}   try: kubectl --server={at.kubernetes} get pods",
+            "Ctrl-C stops everything",
+        ):
+            console.out(line, highlight=False)
+        display.start()
+
+    with tempfile.TemporaryDirectory(prefix="vgpu-simulator-") as folder:
+        context = RunContext(settings, os.environ, Path(folder), display, announce, stop)
+        try:
+            await session.run(context, lambda: datetime.now(UTC), lambda: str(uuid.uuid4()))
+        finally:
+            waiting.stop()
+            display.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""The API server over HTTP: paths and parameters in, JSON out, every error a Status object."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from vgpu.errors import KubernetesError
+from vgpu.simulator.api import patch, resources, selectors, watch, wire
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.resources import PODS, Json, Resource, Target
+
+WATCH_S: Final = 1800.0  # the real server ends a watch after 30 to 60 minutes
+_PATCHES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "application/merge-patch+json": patch.merge,
+    "application/json-patch+json": patch.json_patch,
+    "application/strategic-merge-patch+json": patch.strategic,
+    "application/apply-patch+yaml": patch.strategic,
+}
+APPLY: Final = "application/apply-patch+yaml"
+
+
+def build(cluster: Cluster) -> Starlette:
+    """Return the ASGI application that serves a cluster."""
+    api = _Api(cluster)
+    discovery = [
+        Route("/api", lambda _: _json(wire.api_versions())),
+        Route("/apis", lambda _: _json(wire.api_groups(api.custom()))),
+        Route("/version", lambda _: _json({"major": "1", "minor": "36", "gitVersion": "v1.36.0-simulated"})),
+        *(Route(path, lambda _: PlainTextResponse("ok")) for path in ("/healthz", "/livez", "/readyz")),
+        Route("/api/{version}", api.discover),
+        Route("/apis/{group}/{version}", api.discover),
+    ]
+    verbs = {"GET": api.read, "POST": api.create, "PUT": api.update, "PATCH": api.patch, "DELETE": api.delete}
+    routes = [Route("/{path:path}", verb, methods=[method]) for method, verb in verbs.items()]
+    handlers: Any = {KubernetesError: _refuse, msgspec.DecodeError: _unreadable}
+    return Starlette(routes=[*discovery, *routes], exception_handlers=handlers)
+
+
+class _Api:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def custom(self) -> list[Resource]:
+        crds = self._cluster.store.objects(resources.CRDS.name)
+        return [resource for crd in crds for resource in resources.defined(crd)]
+
+    async def discover(self, request: Request) -> Response:
+        group, version = request.path_params.get("group", ""), request.path_params["version"]
+        return _json(wire.api_resources(group, version, self.custom()))
+
+    async def read(self, request: Request) -> Response:
+        target, query = self._target(request), request.query_params
+        if target.name and target.subresource in ("", "status"):
+            return _json(self._cluster.get(target))
+        matches = selectors.parse(target.resource, query.get("labelSelector", ""), query.get("fieldSelector", ""))
+        if target.name:
+            raise KubernetesError(404, "NotFound", f"the simulator has no subresource {target.subresource}")
+        if query.get("watch") in ("1", "true"):
+            clock = asyncio.get_running_loop().time
+            events = watch.lines(self._cluster.store, _watch_request(target, matches, query), clock)
+            return StreamingResponse(events, media_type="application/json")
+        return _json(self._page(target, matches, query))
+
+    async def create(self, request: Request) -> Response:
+        target, body = self._target(request), await _object(request)
+        match target:
+            case Target(name="", subresource=""):
+                return _json(await self._cluster.create(target, body), 201)
+            case Target(resource=resources.PODS, subresource="binding"):
+                await self._cluster.bind(target, body)
+            case Target(resource=resources.PODS, subresource="eviction"):
+                await self._cluster.delete(Target(PODS, target.namespace, target.name), body.get("deleteOptions") or {})
+            case _:
+                raise KubernetesError(405, "MethodNotAllowed", "the server does not allow this method on the resource")
+        return _json(wire.success(target), 201)
+
+    async def update(self, request: Request) -> Response:
+        return _json(await self._cluster.update(self._target(request), await _object(request)))
+
+    async def patch(self, request: Request) -> Response:
+        target, kind = self._target(request), request.headers.get("content-type", "").partition(";")[0]
+        if kind not in _PATCHES:
+            why = f"the body of the request was in an unknown format: {kind}"
+            raise KubernetesError(415, "UnsupportedMediaType", why)
+        change, body = _PATCHES[kind], msgspec.json.decode(await request.body())
+        if kind == APPLY and not target.subresource and self._cluster.find(target) is None:
+            named = patch.merge(body, {"metadata": {"name": target.name}})
+            return _json(await self._cluster.create(target, named), 201)
+        return _json(await self._cluster.patch(target, lambda old: change(old, body)))
+
+    async def delete(self, request: Request) -> Response:
+        target, options = self._target(request), await _object(request)
+        if "gracePeriodSeconds" in request.query_params:
+            options["gracePeriodSeconds"] = _integer(request.query_params["gracePeriodSeconds"])
+        return _json(await self._cluster.delete(target, options))
+
+    def _target(self, request: Request) -> Target:
+        if "dryRun" in request.query_params:
+            raise KubernetesError(400, "BadRequest", "the simulator does not implement dryRun")
+        return resources.parse(request.url.path, self._cluster.resource)
+
+    def _page(self, target: Target, matches: selectors.Matches, query: Mapping[str, str]) -> Json:
+        store, name = self._cluster.store, target.resource.name
+        version, after = store.version, None
+        if query.get("continue"):
+            version, after = wire.read_token(query["continue"])
+        items = [obj for obj in store.at(name, version, target.namespace) if matches(obj)]
+        return wire.page(target, items, version, _integer(query.get("limit")), after)
+
+
+def _watch_request(target: Target, matches: selectors.Matches, query: Mapping[str, str]) -> watch.WatchRequest:
+    version = query.get("resourceVersion", "")
+    initial = query.get("sendInitialEvents") == "true"
+    bookmarks = query.get("allowWatchBookmarks") in ("1", "true")
+    return watch.WatchRequest(
+        target=target,
+        matches=matches,
+        version=None if initial or version in ("", "0") else _integer(version),
+        bookmarks=bookmarks,
+        initial_end=initial and bookmarks,
+        timeout_s=_integer(query.get("timeoutSeconds")) or WATCH_S,
+    )
+
+
+def _integer(text: str | None) -> int:
+    """Read a number of a query; 0 where the parameter is missing."""
+    if text and not (text.isascii() and text.isdigit()):
+        raise KubernetesError(400, "BadRequest", f"{text!r} is no number")
+    return int(text or 0)
+
+
+async def _object(request: Request) -> Json:
+    """Read the body; an empty object where it is missing."""
+    body = await request.body()
+    kind = request.headers.get("content-type", "application/json").partition(";")[0]
+    if body and kind != "application/json":
+        raise KubernetesError(415, "UnsupportedMediaType", f"the simulator reads JSON, not {kind}")
+    return msgspec.json.decode(body or b"{}", type=dict[str, Any])
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+async def _refuse(_: Request, error: KubernetesError) -> Response:
+    return _json(wire.failure(error), error.status)
+
+
+async def _unreadable(request: Request, error: Exception) -> Response:
+    return await _refuse(
+        request, KubernetesError(400, "BadRequest", f"the body of the request cannot be read: {error}")
+    )

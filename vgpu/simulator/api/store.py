@@ -1,0 +1,155 @@
+"""Objects with versions, and the log of their changes.
+
+One counter numbers every change of every object, like etcd's revision. Each resource has a log of its last changes: a
+watch continues from any version in the log, and the later pages of a list show the version of the first page, computed
+by undoing the log. Older versions raise `TooOld`.
+
+Objects are never changed in place, so callers may keep them.
+"""
+
+import asyncio
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from vgpu.errors import KubernetesError
+
+Json = dict[str, Any]
+ObjectKey = tuple[str, str]  # namespace (empty for cluster-scoped) and name
+HISTORY: Final = 10_000
+
+
+class TooOld(KubernetesError):
+    """A version that is older than the log, or newer than the last change."""
+
+    def __init__(self, version: int, oldest: int) -> None:
+        super().__init__(410, "Expired", f"too old resource version: {version} ({oldest})")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write: an object before (None: created) and after (None: removed).
+
+    `last` is what watches show: the new object, or the removed one with the version of its removal.
+    """
+
+    version: int
+    key: ObjectKey
+    before: Json | None
+    after: Json | None
+    last: Json
+
+
+@dataclass(slots=True)
+class _Collection:
+    """One resource's objects and the log of their changes."""
+
+    objects: dict[ObjectKey, Json] = field(default_factory=dict)
+    log: list[Change] = field(default_factory=list)
+    floor: int = 0  # the log holds every change after this version
+    latest: int = 0  # the version of the last change
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def append(self, change: Change, history: int) -> None:
+        self.log.append(change)
+        self.latest = change.version
+        if len(self.log) > 2 * history:
+            self.floor = self.log[history - 1].version
+            del self.log[:history]
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+class Store:
+    """All objects of a cluster."""
+
+    def __init__(self, history: int = HISTORY) -> None:
+        """`history` is the number of changes of each resource that are kept at least."""
+        self.version = 1
+        self.closed = False
+        self._history = history
+        self._collections: dict[str, _Collection] = {}
+
+    def get(self, resource: str, key: ObjectKey) -> Json | None:
+        """Return an object, or None."""
+        return self._collection(resource).objects.get(key)
+
+    def objects(self, resource: str, namespace: str = "") -> list[Json]:
+        """Return all objects of a resource, or of one namespace, ordered by namespace and name."""
+        return _ordered(self._collection(resource).objects, namespace)
+
+    def put(self, resource: str, key: ObjectKey, obj: Json) -> Json:
+        """Write an object and return it with its new resourceVersion."""
+        collection = self._collection(resource)
+        stamped = self._stamp(obj)
+        before = collection.objects.get(key)
+        collection.objects[key] = stamped
+        collection.append(Change(self.version, key, before, stamped, stamped), self._history)
+        return stamped
+
+    def remove(self, resource: str, key: ObjectKey) -> Json:
+        """Remove an object that exists, and return its last version."""
+        collection = self._collection(resource)
+        before = collection.objects.pop(key)
+        last = self._stamp(before)
+        collection.append(Change(self.version, key, before, None, last), self._history)
+        return last
+
+    def at(self, resource: str, version: int, namespace: str = "") -> list[Json]:
+        """Return what `objects` returned at an earlier version.
+
+        Raises:
+            TooOld: the version is not in the log.
+        """
+        objects = dict(self._collection(resource).objects)
+        for change in reversed(self.since(resource, version)):
+            if change.before is None:
+                del objects[change.key]
+            else:
+                objects[change.key] = change.before
+        return _ordered(objects, namespace)
+
+    def since(self, resource: str, version: int) -> list[Change]:
+        """Return every change of a resource after `version`, oldest first.
+
+        Raises:
+            TooOld: some of the changes are not in the log any more, or `version` is of another store.
+        """
+        collection = self._collection(resource)
+        if version < collection.floor or version > self.version:
+            raise TooOld(version, collection.floor)
+        return collection.log[bisect_right(collection.log, version, key=lambda change: change.version) :]
+
+    async def wait(self, resource: str, after: int, timeout_s: float) -> None:
+        """Return when the resource has changed after a version, the store is closed, or the timeout is over."""
+        collection = self._collection(resource)
+        if collection.latest > after or self.closed:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                await collection.changed.wait()
+        except TimeoutError:
+            return
+
+    def forget(self) -> None:
+        """Drop the whole log, as compaction does: watches that lag get 410."""
+        for collection in self._collections.values():
+            collection.log.clear()
+            collection.floor = self.version
+
+    def close(self) -> None:
+        """End every watch."""
+        self.closed = True
+        for collection in self._collections.values():
+            collection.changed.set()
+
+    def _collection(self, resource: str) -> _Collection:
+        return self._collections.setdefault(resource, _Collection())
+
+    def _stamp(self, obj: Json) -> Json:
+        self.version += 1
+        return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+
+
+def _ordered(objects: dict[ObjectKey, Json], namespace: str) -> list[Json]:
+    return [objects[key] for key in sorted(objects) if not namespace or key[0] == namespace]

@@ -1,0 +1,107 @@
+"""The JSON of the API: Status objects, lists with their continue tokens, discovery."""
+
+import base64
+import binascii
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from vgpu.errors import KubernetesError
+from vgpu.simulator.api.resources import BUILTIN, Json, Resource, Target
+
+_VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
+
+
+def failure(error: KubernetesError) -> Json:
+    """Return the Status object of an error."""
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return {**status, "message": error.message, "reason": error.reason, "code": error.status}
+
+
+def success(target: Target) -> Json:
+    """Return the Status object of a verb that returns no object."""
+    details = {"name": target.name, "kind": target.resource.plural}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def page(target: Target, items: list[Json], version: int, limit: int, after: tuple[str, str] | None) -> Json:
+    """Return one page of a list: the objects after the key `after`, at most `limit` (0: all)."""
+    rest = [item for item in items if after is None or _key(item) > after]
+    shown = rest[:limit] if limit else rest
+    metadata: Json = {"resourceVersion": str(version)}
+    if len(shown) < len(rest):
+        metadata |= {"continue": _token(version, _key(shown[-1])), "remainingItemCount": len(rest) - len(shown)}
+    resource = target.resource
+    return {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata, "items": shown}
+
+
+def read_token(token: str) -> tuple[int, tuple[str, str]]:
+    """Read a continue token: the list's version, and the last key of the page before.
+
+    Raises:
+        KubernetesError: 400, the token is not valid.
+    """
+    try:
+        version, namespace, name = msgspec.json.decode(base64.urlsafe_b64decode(token), type=tuple[int, str, str])
+    except (binascii.Error, msgspec.DecodeError, ValueError):
+        raise KubernetesError(400, "BadRequest", "continue key is not valid") from None
+    return version, (namespace, name)
+
+
+def api_versions() -> Json:
+    """Return the answer to `/api`."""
+    return {"kind": "APIVersions", "versions": ["v1"]}
+
+
+def api_groups(custom: Iterable[Resource]) -> Json:
+    """Return the answer to `/apis`."""
+    groups: dict[str, list[str]] = {}
+    for resource in (*BUILTIN, *custom):
+        if resource.group and resource.version not in groups.setdefault(resource.group, []):
+            groups[resource.group].append(resource.version)
+    return {
+        "kind": "APIGroupList",
+        "apiVersion": "v1",
+        "groups": [_group(name, versions) for name, versions in sorted(groups.items())],
+    }
+
+
+def api_resources(group: str, version: str, custom: Iterable[Resource]) -> Json:
+    """Return the answer to `/api/v1` and `/apis/GROUP/VERSION`.
+
+    Raises:
+        KubernetesError: 404, the group has no such version.
+    """
+    found = {r.plural: r for r in (*BUILTIN, *custom) if (r.group, r.version) == (group, version)}
+    if not found:
+        raise KubernetesError(404, "NotFound", "the server could not find the requested resource")
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": f"{group}/{version}" if group else version,
+        "resources": [_described(resource) for resource in found.values()],
+    }
+
+
+def _group(name: str, versions: list[str]) -> Json:
+    known: list[dict[str, Any]] = [{"groupVersion": f"{name}/{v}", "version": v} for v in versions]
+    return {"name": name, "versions": known, "preferredVersion": known[0]}
+
+
+def _described(resource: Resource) -> Json:
+    return {
+        "name": resource.plural,
+        "singularName": resource.kind.lower(),
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": _VERBS,
+    }
+
+
+def _key(item: Json) -> tuple[str, str]:
+    return item["metadata"].get("namespace", ""), item["metadata"]["name"]
+
+
+def _token(version: int, key: tuple[str, str]) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode((version, *key))).decode()

@@ -1,0 +1,37 @@
+"""What simulated pods were assigned, and what they take of their node's cards."""
+
+from collections.abc import Iterable
+
+from vgpu import assignment_trust, names, request, usage
+from vgpu.assignment import Assignment
+from vgpu.assignment_trust import Distrust
+from vgpu.device import Node
+from vgpu.request import PodRequest
+from vgpu.share import NodeState, Usage
+from vgpu.simulator.api.resources import Json
+
+
+def granted(pod: Json) -> tuple[PodRequest, Assignment] | None:
+    """Return a pod's request and its assignment; None where it asks for no GPU, or its assignment is not trusted."""
+    parsed = request.parse(pod)
+    annotations = pod["metadata"].get("annotations") or {}
+    assignment = assignment_trust.judge(parsed, annotations.get(names.ASSIGNMENT, ""))
+    if parsed.request is None or isinstance(assignment, Distrust):
+        return None
+    return parsed.request, assignment
+
+
+def gpus(pod: Json) -> frozenset[str]:
+    """Return the UUIDs of the cards that a pod was assigned."""
+    held = granted(pod)
+    return held[1].gpus() if held else frozenset()
+
+
+def used(node: Node, pods: Iterable[Json]) -> dict[str, Usage]:
+    """Return what pods take of each card of a node."""
+    return usage.on_node(node, filter(None, map(granted, pods)))
+
+
+def state(node: Node, pods: Iterable[Json]) -> NodeState:
+    """Return a node's cards with what pods take of them."""
+    return NodeState.of(node, used(node, pods), {})

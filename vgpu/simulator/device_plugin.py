@@ -1,0 +1,67 @@
+"""The device plugin of a simulated node, as the API server sees it: GPUNode, devices on the Node, and the Lease."""
+
+from datetime import timedelta
+from typing import Final
+
+from vgpu import names
+from vgpu.device import Node
+from vgpu.share import Usage
+from vgpu.simulator import nodes
+from vgpu.simulator.api import resources, timestamps
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.resources import Json, Target
+
+LEASE_S: Final = 1.0
+LEASE_DURATION_S: Final = 3
+
+
+class DevicePlugin:
+    """Publishes the cards of one node."""
+
+    def __init__(self, cluster: Cluster, node: Node) -> None:
+        self._cluster = cluster
+        self._node = node
+        self._lease = Target(resources.LEASES, names.NAMESPACE, names.node_lease(node.name))
+        self._renewed = cluster.now()
+
+    async def register(self, owner_uid: str) -> None:
+        """Create the GPUNode, owned by its Node, and the Lease."""
+        await self._cluster.create(Target(resources.GPUNODES), nodes.gpunode_object(self._node, owner_uid))
+        await self.publish({})
+        await self._write_lease(self._node.name)
+
+    async def publish(self, used: dict[str, Usage]) -> None:
+        """Publish what is held of each card; writes only what has changed."""
+        status = nodes.gpunode_status(self._node, used)
+        await self._cluster.patch(self._status_of(resources.GPUNODES), lambda old: {**old, "status": status})
+        devices = nodes.devices(self._node, used)
+
+        def with_devices(old: Json) -> Json:
+            amounts = {key: {**old["status"][key], **more} for key, more in devices.items()}
+            return {**old, "status": {**old["status"], **amounts}}
+
+        await self._cluster.patch(self._status_of(resources.NODES), with_devices)
+
+    async def renew(self) -> None:
+        """Renew the Lease where that is due."""
+        if self._cluster.now() - self._renewed >= timedelta(seconds=LEASE_S):
+            await self._write_lease(self._node.name)
+
+    async def release(self) -> None:
+        """Release the Lease, as a plugin that stops does: filter then refuses the node at once."""
+        await self._write_lease("")
+
+    def _status_of(self, resource: resources.Resource) -> Target:
+        return Target(resource, name=self._node.name, subresource="status")
+
+    async def _write_lease(self, holder: str) -> None:
+        self._renewed = self._cluster.now()
+        spec = {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": LEASE_DURATION_S,
+            "renewTime": timestamps.micros(self._renewed),
+        }
+        if self._cluster.find(self._lease) is None:
+            await self._cluster.create(self._lease, {"metadata": {"name": self._lease.name}, "spec": spec})
+        else:
+            await self._cluster.patch(self._lease, lambda old: {**old, "spec": spec})

@@ -1,0 +1,61 @@
+"""Creates what an administrator installs: namespaces, the webhook's configurations, and credentials for the parts."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from vgpu import names
+from vgpu.simulator.api import resources
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.resources import Json, Target
+
+WEBHOOK: Final = "vgpu-webhook"  # name of both configurations; the webhook writes its CA into them
+NAMESPACES: Final = ("default", "kube-system", names.NAMESPACE)
+
+
+async def install(cluster: Cluster, webhook_url: str) -> None:
+    """Create the objects that must exist before the parts start."""
+    for name in NAMESPACES:
+        labels = {"kubernetes.io/metadata.name": name}
+        await cluster.create(Target(resources.NAMESPACES), {"metadata": {"name": name, "labels": labels}})
+    mutate = _hook("mutate.vgpu.io", f"{webhook_url}/mutate", ["CREATE"])
+    validate = _hook("validate.vgpu.io", f"{webhook_url}/validate", ["CREATE", "UPDATE"])
+    for resource, hook in ((resources.MUTATING, mutate), (resources.VALIDATING, validate)):
+        await cluster.create(Target(resource), {"metadata": {"name": WEBHOOK}, "webhooks": [hook]})
+
+
+def ca_bundle(cluster: Cluster) -> str:
+    """Return the webhook's CA in base64 where both configurations contain it; empty before."""
+    found = []
+    for resource in (resources.MUTATING, resources.VALIDATING):
+        configuration = cluster.get(Target(resource, name=WEBHOOK))
+        found += [str(hook["clientConfig"].get("caBundle", "")) for hook in configuration["webhooks"]]
+    return found[0] if all(found) else ""
+
+
+def write_kubeconfig(path: Path, server: str) -> None:
+    """Write a kubeconfig file for a server without authentication, as JSON, which is valid YAML."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "simulator", "cluster": {"server": server}}],
+        "users": [{"name": "simulator", "user": {}}],
+        "contexts": [{"name": "simulator", "context": {"cluster": "simulator", "user": "simulator"}}],
+        "current-context": "simulator",
+    }
+    path.write_text(json.dumps(config, indent=1))
+
+
+def _hook(name: str, url: str, operations: list[str]) -> Json:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": operations, "resources": ["pods"]}
+    elsewhere = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", names.NAMESPACE]}
+    return {
+        "name": name,
+        "clientConfig": {"url": url},
+        "rules": [rule],
+        "namespaceSelector": {"matchExpressions": [elsewhere]},
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 3,
+    }

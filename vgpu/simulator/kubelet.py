@@ -1,0 +1,124 @@
+"""A simulated node: its kubelet as the API server sees it.
+
+The kubelet registers the Node, runs the pods that are bound to the node, ends those whose time is over (annotation
+`simulator/runs-for-seconds`), and passes what is held to the node's device plugin. Like a real node it is the last
+guard: a pod without an assignment does not start, and a pod that does not fit beside the others fails.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from vgpu import request
+from vgpu.device import Node
+from vgpu.errors import KubernetesError
+from vgpu.placement import fit
+from vgpu.simulator import card_usage, nodes
+from vgpu.simulator.api import pods, resources, timestamps
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.resources import PODS, Json, Target
+from vgpu.simulator.device_plugin import DevicePlugin
+
+ROUND_S: Final = 0.25
+RUNS_FOR: Final = "simulator/runs-for-seconds"
+UNASSIGNED: Final = "CreateContainerConfigError"
+UNFIT: Final = "UnexpectedAdmissionError"
+
+
+class Kubelet:
+    """One node, until cancelled."""
+
+    def __init__(self, cluster: Cluster, node: Node) -> None:
+        self._cluster = cluster
+        self._node = node
+        self.plugin = DevicePlugin(cluster, node)
+
+    async def register(self) -> None:
+        """Create the Node and its GPUNode."""
+        made = await self._cluster.create(Target(resources.NODES), nodes.node_object(self._node))
+        await self.plugin.register(made["metadata"]["uid"])
+
+    async def run(self) -> None:
+        """Run rounds until the store is closed."""
+        while not self._cluster.store.closed:
+            version = self._cluster.store.version
+            await self.round()
+            await self._cluster.store.wait(PODS.name, version, ROUND_S)
+
+    async def round(self) -> None:
+        """Advance every pod of the node by one step, and publish what the pods hold."""
+        for pod in self._bound():
+            await self._sync(pod)
+        await self.plugin.publish(card_usage.used(self._node, self._running()))
+        await self.plugin.renew()
+
+    def _bound(self) -> list[Json]:
+        every = self._cluster.store.objects(PODS.name)
+        return [pod for pod in every if pod["spec"].get("nodeName") == self._node.name]
+
+    def _running(self) -> list[Json]:
+        """Return the pods that hold devices: from their admission until they are terminal."""
+        return [pod for pod in self._bound() if pod["status"]["phase"] == "Running"]
+
+    async def _sync(self, pod: Json) -> None:
+        now, phase = self._cluster.now(), pod["status"]["phase"]
+        if "deletionTimestamp" in pod["metadata"]:
+            await self._forget(pod)
+        elif phase == "Pending":
+            await self._write(pod, started(pod, self._verdict(pod), now))
+        elif phase == "Running" and has_finished(pod, now):
+            await self._write(pod, {**pod["status"], "phase": "Succeeded"})
+
+    def _verdict(self, pod: Json) -> str:
+        """Return the reason why the node does not run a pod; empty where it does."""
+        if request.parse(pod).request is None:
+            return ""
+        held = card_usage.granted(pod)
+        if held is None:
+            return UNASSIGNED
+        asked, chosen = held
+        return "" if fit.carries(card_usage.state(self._node, self._running()), chosen, asked) else UNFIT
+
+    async def _forget(self, pod: Json) -> None:
+        try:
+            await self._cluster.delete(pods.target(pod), {"gracePeriodSeconds": 0})
+        except KubernetesError:
+            return  # another client was faster
+
+    async def _write(self, pod: Json, status: Json) -> None:
+        try:
+            await self._cluster.update(
+                pods.target(pod, "status"), {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
+            )
+        except KubernetesError:
+            return  # the pod is gone or was recreated: the next round sees the change
+
+
+def started(pod: Json, refusal: str, now: datetime) -> Json:
+    """Return the status of a pod that the node starts (no refusal), cannot start yet, or fails."""
+    status = {**pod["status"], "startTime": pod["status"].get("startTime", timestamps.seconds(now))}
+    if refusal == UNFIT:
+        return {
+            **status,
+            "phase": "Failed",
+            "reason": UNFIT,
+            "message": "the pod does not fit on its cards beside the others",
+        }
+    if refusal:
+        message = "the pod has no assignment that matches its request"
+        return {**status, **_containers(pod, {"waiting": {"reason": refusal, "message": message}})}
+    status |= {"phase": "Running", **_containers(pod, {"running": {"startedAt": status["startTime"]}})}
+    return pods.with_condition(status, "Ready", "True", now=now)
+
+
+def has_finished(pod: Json, now: datetime) -> bool:
+    """Whether a pod has run for the time of its annotation; without the annotation it never finishes."""
+    seconds = (pod["metadata"].get("annotations") or {}).get(RUNS_FOR)
+    if seconds is None:
+        return False
+    return now - datetime.fromisoformat(pod["status"]["startTime"]) >= timedelta(seconds=float(seconds))
+
+
+def _containers(pod: Json, state: Json) -> Json:
+    ready = "running" in state
+    named = [container["name"] for container in pod["spec"]["containers"]]
+    return {"containerStatuses": [{"name": name, "ready": ready, "state": state} for name in named]}

@@ -1,0 +1,90 @@
+"""The simulated hardware and its objects: the Node, and the GPUNode with its status, as a device plugin writes it."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Final
+
+import vgpu
+from vgpu import names
+from vgpu.device import Card, Node
+from vgpu.share import CardState, Usage
+from vgpu.simulator.api import pods
+from vgpu.simulator.api.resources import Json
+
+MODEL: Final = "NVIDIA H100 80GB HBM3"
+READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+_UUIDS: Final = uuid.UUID("6f3c1a52-8a0e-4c39-b6d0-5c7f0f2f9a11")  # a card has the same UUID in every run
+
+
+def fleet(nodes: int, cards: int, memory_mib: int, slice_mib: int) -> tuple[Node, ...]:
+    """Return nodes `node-1`, `node-2`, ... with equal cards."""
+    return tuple(_node(f"node-{n + 1}", cards, memory_mib, slice_mib) for n in range(nodes))
+
+
+def node_object(node: Node) -> Json:
+    """Return the Node as its kubelet registers it, before any device plugin."""
+    return {
+        "metadata": {"name": node.name, "labels": {"kubernetes.io/hostname": node.name}},
+        "spec": {},
+        "status": {"conditions": [READY], "capacity": {"pods": "110"}, "allocatable": {"pods": "110"}},
+    }
+
+
+def gpunode_object(node: Node, owner_uid: str) -> Json:
+    """Return the GPUNode as the device plugin creates it, owned by its Node."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": owner_uid}
+    return {"metadata": {"name": node.name, "ownerReferences": [owner]}, "spec": {"cards": []}}
+
+
+def gpunode_status(node: Node, used: Mapping[str, Usage]) -> Json:
+    """Return the GPUNode's status: every card, and what the kubelet reports as held of it."""
+    return {
+        "sliceMiB": node.slice_mib,
+        "pluginVersion": vgpu.__version__,
+        "cards": [_card_status(card, used.get(card.uuid, Usage())) for card in node.cards],
+        "conflicts": [],
+    }
+
+
+def devices(node: Node, used: Mapping[str, Usage]) -> dict[str, dict[str, str]]:
+    """Return the node's capacity and allocatable of slices and cards.
+
+    A card that is held whole offers no slices, and a shared card is not offered whole.
+    """
+    states = [CardState(card, node.slice_mib, used.get(card.uuid, Usage())) for card in node.cards]
+    free = [state for state in states if state.card.healthy]
+    slices = sum(state.total_slices for state in free if not state.is_held_whole)
+    cards = sum(state.is_held_whole or state.is_empty for state in free)
+    return {
+        "capacity": _amounts(sum(state.total_slices for state in states), len(states)),
+        "allocatable": _amounts(slices, cards),
+    }
+
+
+def _amounts(slices: int, cards: int) -> dict[str, str]:
+    return {names.SLICE: pods.canonical(slices), names.CARD: pods.canonical(cards)}
+
+
+def _node(name: str, cards: int, memory_mib: int, slice_mib: int) -> Node:
+    made = (Card(_uuid(name, index), index, MODEL, memory_mib, numa_node=index * 2 // cards) for index in range(cards))
+    return Node(name, slice_mib, tuple(made), vgpu.__version__)
+
+
+def _uuid(node: str, index: int) -> str:
+    return f"GPU-{uuid.uuid5(_UUIDS, f'{node}/{index}')}"
+
+
+def _card_status(card: Card, used: Usage) -> Json:
+    return {
+        "uuid": card.uuid,
+        "index": card.index,
+        "model": card.model,
+        "memoryMiB": card.memory_mib,
+        "numaNode": card.numa_node,
+        "nvlinkPeers": list(card.nvlink_peers),
+        "healthy": card.healthy,
+        "reason": card.reason,
+        "heldSlices": used.slices if not used.wholes else 0,
+        "heldWhole": used.wholes > 0,
+        "migEnabled": False,
+    }

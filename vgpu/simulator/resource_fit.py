@@ -1,0 +1,58 @@
+"""kube-scheduler's NodeResourcesFit, for extended resources: which nodes have as much as a pod requests."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+
+from vgpu import quantity, request
+from vgpu.request import ContainerKind
+from vgpu.simulator.api.pods import TERMINAL
+from vgpu.simulator.api.resources import Json
+
+
+def requested(pod: Json) -> dict[str, int]:
+    """Return what a pod requests of each extended resource: the larger of its init phase and its app phase."""
+    sidecars: Counter[str] = Counter()
+    apps: Counter[str] = Counter()
+    largest: dict[str, int] = {}
+    for _, kind, container in request.containers_of(pod):
+        amounts = _extended(container)
+        if kind is ContainerKind.INIT:
+            for name, amount in amounts.items():
+                largest[name] = max(largest.get(name, 0), amount + sidecars[name])
+        else:
+            (sidecars if kind is ContainerKind.SIDECAR else apps).update(amounts)
+    running = sidecars + apps
+    return {name: max(running[name], largest.get(name, 0)) for name in sorted(running.keys() | largest.keys())}
+
+
+def requested_on(pods: Iterable[Json], node: str) -> dict[str, int]:
+    """Return what the pods on a node that are not terminal request together."""
+    total: Counter[str] = Counter()
+    for pod in pods:
+        if pod["spec"].get("nodeName") == node and pod["status"]["phase"] not in TERMINAL:
+            total.update(requested(pod))
+    return dict(total)
+
+
+def refusal(node: Json, wanted: Mapping[str, int], already: Mapping[str, int], ignored: AbstractSet[str]) -> str:
+    """Return why a node is ruled out, in kube-scheduler's words; empty where it is not."""
+    if node["spec"].get("unschedulable"):
+        return "node(s) were unschedulable"
+    offered = node["status"].get("allocatable") or {}
+    for name, amount in wanted.items():
+        free = (quantity.whole_number(offered.get(name, 0)) or 0) - already.get(name, 0)
+        if name not in ignored and amount > free:
+            return f"Insufficient {name}"
+    return ""
+
+
+def failure_message(refusals: Mapping[str, str]) -> str:
+    """Return the message of kube-scheduler's FailedScheduling Event, which counts nodes with equal texts."""
+    counted = sorted(f"{count} {text}" for text, count in Counter(refusals.values()).items())
+    return f"0/{len(refusals)} nodes are available: {', '.join(counted)}."
+
+
+def _extended(container: Mapping[str, object]) -> dict[str, int]:
+    amounts = {name: quantity.whole_number(text) for name, text in request.amounts(container).items() if "/" in name}
+    return {name: amount for name, amount in amounts.items() if amount}

@@ -1,0 +1,155 @@
+"""One run of the simulator: the API server, the nodes, the real extender and webhook, and the workload.
+
+The run ends when the first of its tasks ends: the stop event is set, a part exits, or a task fails. Then the parts are
+stopped first and the API server last, so that the parts can release their Leases.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from vgpu.device import Node
+from vgpu.simulator import installation, nodes, ports, readiness, view
+from vgpu.simulator.api import server
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.display import Display
+from vgpu.simulator.extender_client import ExtenderClient
+from vgpu.simulator.kubelet import Kubelet
+from vgpu.simulator.processes import Part
+from vgpu.simulator.scheduler import Profile, Scheduler, vgpu_profile
+from vgpu.simulator.settings import DEFAULT_PORT, Settings
+from vgpu.simulator.workload import Workload
+
+READY_S: Final = 60.0
+FRAME_S: Final = 0.25
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+class NotReady(Exception):
+    """The parts were not ready in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The URLs of the parts and the API server."""
+
+    extender: str
+    webhook: str
+    kubernetes: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What a run gets from its caller.
+
+    Attributes:
+        settings: the user's settings.
+        environment: of the parts' processes.
+        folder: for kubeconfig and logs; the caller removes it.
+        display: shows views of the cluster.
+        announce: is called with the addresses when all of them answer.
+        stop: ends the run when set.
+    """
+
+    settings: Settings
+    environment: Mapping[str, str]
+    folder: Path
+    display: Display
+    announce: Callable[[Addresses], None]
+    stop: asyncio.Event
+
+
+async def run(context: RunContext, now: Callable[[], datetime], uid: Callable[[], str]) -> None:
+    """Run until `context.stop` is set.
+
+    Raises:
+        PartExited: a part exited.
+        NotReady: the parts were not ready in time.
+        PortTaken: the port asked for is in use.
+    """
+    settings = context.settings
+    extender_port = ports.choose(settings.asked_port, DEFAULT_PORT)
+    webhook_port = ports.free()
+    async with AsyncExitStack() as stack:
+        cluster = server.make_cluster(now, uid)
+        kubernetes = await stack.enter_async_context(server.serving(cluster))
+        at = Addresses(f"http://127.0.0.1:{extender_port}", f"https://127.0.0.1:{webhook_port}", kubernetes)
+        await installation.install(cluster, at.webhook)
+        fleet = nodes.fleet(settings.nodes, settings.cards, settings.memory_gib * 1024, settings.slice_mib)
+        kubelets = [Kubelet(cluster, node) for node in fleet]
+        for kubelet in kubelets:
+            await kubelet.register()
+        parts = await _start(context, at, stack)
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        await _race(
+            context.stop.wait(),
+            *(part.watch() for part in parts),
+            *(kubelet.run() for kubelet in kubelets),
+            _simulate(context, at, cluster, fleet, session),
+        )
+
+
+async def _start(context: RunContext, at: Addresses, stack: AsyncExitStack) -> list[Part]:
+    """Start the real parts, which the stack stops."""
+    kubeconfig = context.folder / "kubeconfig"
+    installation.write_kubeconfig(kubeconfig, at.kubernetes)
+    parts = []
+    for name, url in (("extender", at.extender), ("webhook", at.webhook)):
+        listen = url.partition("//")[2]
+        flags = ["--kubeconfig", str(kubeconfig), "--listen", listen, "--slice-mib", str(context.settings.slice_mib)]
+        part = await Part.start(name, flags, context.environment, context.folder / f"{name}.log")
+        stack.push_async_callback(part.stop)
+        parts.append(part)
+    return parts
+
+
+async def _simulate(
+    context: RunContext, at: Addresses, cluster: Cluster, fleet: Sequence[Node], session: aiohttp.ClientSession
+) -> None:
+    """Wait for the parts, then create pods, schedule them and show them, until cancelled."""
+    await _ready(at, cluster, session)
+    context.announce(at)
+    workload = Workload(cluster)
+    await asyncio.gather(
+        Scheduler(cluster, vgpu_profile(ExtenderClient(session, at.extender))).run(),
+        Scheduler(cluster, Profile(DEFAULT_SCHEDULER)).run(),
+        workload.run(context.settings.pods),
+        _draw(context.display, lambda: view.view_of(cluster.store, fleet, workload.refused)),
+    )
+
+
+async def _ready(at: Addresses, cluster: Cluster, session: aiohttp.ClientSession) -> None:
+    try:
+        async with asyncio.timeout(READY_S):
+            await readiness.extender(session, at.extender)
+            await readiness.webhook(session, at.webhook, cluster)
+    except TimeoutError:
+        raise NotReady(f"the parts are not ready after {READY_S:.0f} s") from None
+
+
+async def _draw(display: Display, look: Callable[[], view.View]) -> None:
+    try:
+        while True:
+            display.show(look())
+            await asyncio.sleep(FRAME_S)
+    finally:
+        display.show(look())  # the final state
+
+
+async def _race(*runners: Coroutine[Any, Any, Any]) -> None:
+    """Run all until the first ends, then cancel the others; raise what the first one raised."""
+    tasks = [asyncio.create_task(runner) for runner in runners]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()

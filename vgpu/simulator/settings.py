@@ -1,0 +1,36 @@
+"""The simulator's settings: flags, or environment variables `VGPU_SIMULATOR_*`."""
+
+from typing import Final
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DEFAULT_PORT: Final = 9870
+
+
+class Settings(BaseSettings):
+    """A cluster in memory with simulated GPUs, the real extender and webhook, and a workload of pods."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VGPU_SIMULATOR_",
+        cli_prog_name="python -m vgpu.simulator",
+        cli_kebab_case=True,
+        extra="forbid",
+    )
+
+    nodes: int = Field(3, ge=1, le=500, description="number of nodes")
+    cards: int = Field(4, ge=1, le=16, description="cards of each node")
+    memory_gib: int = Field(80, ge=1, le=1024, description="GiB of each card")
+    pods: int = Field(15, ge=0, description="number of pods, created one each second; one of each kind first")
+    port: int = Field(
+        DEFAULT_PORT,
+        ge=0,
+        le=65535,
+        description="the extender's port; 0 takes a free one, and so does the default where it is in use",
+    )
+    slice_mib: int = Field(256, ge=1, le=65536, description="MiB of a memory slice")
+
+    @property
+    def asked_port(self) -> int | None:
+        """The port that the user has set; None where it is the default."""
+        return self.port if "port" in self.model_fields_set else None

@@ -1,0 +1,118 @@
+"""What is displayed: the cards with their pods, and the pods with their cards or why they wait."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vgpu import quantity, request
+from vgpu.device import Node
+from vgpu.request import ContainerRequest
+from vgpu.simulator import card_usage, scheduling_status
+from vgpu.simulator.api.pods import TERMINAL
+from vgpu.simulator.api.resources import EVENTS, PODS, Json
+from vgpu.simulator.api.store import Store
+from vgpu.simulator.workload import RejectedPod
+
+WEBHOOK_PREFIX: Final = "denied the request: "
+
+
+@dataclass(frozen=True, slots=True)
+class CardRow:
+    """One card: the MiB and percent taken of it, and the pods on it."""
+
+    node: str
+    index: int
+    memory_mib: int
+    used_mib: int
+    cores: int
+    is_whole: bool
+    tenants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodRow:
+    """One pod: what it asks for, its phase, its cards, or why it has none."""
+
+    name: str
+    asks: str
+    phase: str
+    where: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All cards and pods at one time."""
+
+    cards: tuple[CardRow, ...]
+    pods: tuple[PodRow, ...]
+
+
+def view_of(store: Store, fleet: Iterable[Node], refused: Iterable[RejectedPod]) -> View:
+    """Return the view of a cluster: pods in the order of their creation, then the refused ones."""
+    nodes = {node.name: node for node in fleet}
+    pods = sorted(store.objects(PODS.name), key=lambda pod: (pod["metadata"]["creationTimestamp"], _name(pod)))
+    details = _details(store)
+    rows = [_pod(pod, nodes, details) for pod in pods]
+    rejected = [PodRow(each.name, "", "Refused", "", each.why.rpartition(WEBHOOK_PREFIX)[2]) for each in refused]
+    cards = [row for node in nodes.values() for row in _cards(node, pods)]
+    return View(tuple(cards), (*rows, *rejected))
+
+
+def describe_request(pod: Json) -> str:
+    """Describe what a pod asks for: `8 GiB, 30 %`, `3 x 6 GiB, 80 %`, `1 whole card`."""
+    wanted = request.parse(pod).request
+    return "; ".join(map(_container, wanted.containers)) if wanted else ""
+
+
+def _container(asked: ContainerRequest) -> str:
+    if asked.whole:
+        return f"{asked.gpus} whole card{'s' if asked.gpus > 1 else ''}"
+    times = f"{asked.gpus} x " if asked.gpus > 1 else ""
+    cores = "" if asked.cores is None else f", {asked.cores} %"
+    return f"{times}{quantity.human_mib(asked.memory_mib)}{cores}"
+
+
+def _pod(pod: Json, nodes: Mapping[str, Node], details: Mapping[str, str]) -> PodRow:
+    phase = "Ending" if "deletionTimestamp" in pod["metadata"] else pod["status"]["phase"]
+    waits = phase == "Pending" and not pod["spec"].get("nodeName")
+    note = (
+        details.get(pod["metadata"]["uid"]) or scheduling_status.last_reason(pod)
+        if waits
+        else pod["status"].get("message", "")
+    )
+    return PodRow(_name(pod), describe_request(pod), phase, _where(pod, nodes), note)
+
+
+def _where(pod: Json, nodes: Mapping[str, Node]) -> str:
+    name, gpus = str(pod["spec"].get("nodeName", "")), card_usage.gpus(pod)
+    if name not in nodes or not gpus:
+        return name
+    indexes = sorted(card.index for card in nodes[name].cards if card.uuid in gpus)
+    return f"{name} {'cards' if len(indexes) > 1 else 'card'} {', '.join(map(str, indexes))}"
+
+
+def _cards(node: Node, pods: Iterable[Json]) -> Iterator[CardRow]:
+    holders = [p for p in pods if p["spec"].get("nodeName") == node.name and p["status"]["phase"] not in TERMINAL]
+    on_card = [(card_usage.gpus(pod), _name(pod)) for pod in holders]
+    for state in card_usage.state(node, holders).cards:
+        yield CardRow(
+            node=node.name,
+            index=state.card.index,
+            memory_mib=state.card.memory_mib,
+            used_mib=state.usage.memory_mib,
+            cores=state.usage.cores,
+            is_whole=state.is_held_whole,
+            tenants=tuple(name for gpus, name in on_card if state.card.uuid in gpus),
+        )
+
+
+def _details(store: Store) -> dict[str, str]:
+    """Return the extender's last message about each pod, by UID: unlike the scheduler's it names every card."""
+    events = (event for event in store.objects(EVENTS.name) if event["source"]["component"] == "vgpu-extender")
+    return {event["involvedObject"]["uid"]: event["message"] for event in events}
+
+
+def _name(pod: Json) -> str:
+    name: str = pod["metadata"]["name"]
+    return name

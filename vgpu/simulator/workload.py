@@ -1,0 +1,92 @@
+"""The workload: one pod of each kind first, which shows every case, then batch pods that start and end."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from typing import Final
+
+from vgpu import names
+from vgpu.errors import KubernetesError
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.resources import PODS, Json, Target
+from vgpu.simulator.kubelet import RUNS_FOR
+
+NAMESPACE: Final = "default"
+PAUSE_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplate:
+    """A pod to create: its limits, its annotations, and for how long it runs (0: until the end)."""
+
+    name: str
+    limits: dict[str, int | str]
+    annotations: dict[str, str] = field(default_factory=dict)
+    runs_s: int = 0
+
+    def manifest(self, name: str = "") -> Json:
+        """Return the manifest as a user would write it."""
+        annotations = self.annotations | ({RUNS_FOR: str(self.runs_s)} if self.runs_s else {})
+        container = {"name": "main", "image": "example/cuda", "resources": {"limits": self.limits}}
+        return {
+            "metadata": {"name": name or self.name, "namespace": NAMESPACE, "annotations": annotations},
+            "spec": {"restartPolicy": "Never", "containers": [container]},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedPod:
+    """A pod that admission refused."""
+
+    name: str
+    why: str
+
+
+FIRST_PODS: Final = (
+    PodTemplate("notebook-a", {names.GPU_MEM: 8192, names.GPU_CORES: 30}),
+    PodTemplate("notebook-b", {names.GPU_MEM: 8192, names.GPU_CORES: 30}),
+    PodTemplate("inference", {names.GPU_MEM: 20480, names.GPU_CORES: 50}, {names.NODE_POLICY: "spread"}),
+    PodTemplate("three-cards", {names.GPU_MEM: 18432, names.GPU_CORES: 240, names.GPU: 3}),
+    PodTemplate("whole-card", {names.GPU: 1}),
+    PodTemplate("typo", {names.GPU_MEM: "16Gi"}),
+    PodTemplate(
+        "from-volcano", {"volcano.sh/vgpu-memory": 10240, "volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-cores": 20}
+    ),
+    PodTemplate("background", {names.GPU_MEM: 4096}, {names.COMPUTE_POLICY: "best-effort"}),
+    PodTemplate("too-large", {names.GPU_MEM: 200_000}),
+)
+BATCH_PODS: Final = (
+    PodTemplate("batch", {names.GPU_MEM: 16384, names.GPU_CORES: 25}, runs_s=30),
+    PodTemplate("sweep", {names.GPU_MEM: 6144, names.GPU_CORES: 10}, {names.GPU_POLICY: "spread"}, runs_s=45),
+    PodTemplate("eval", {names.GPU_MEM: 24576, names.GPU_CORES: 60}, runs_s=20),
+)
+
+
+def manifests(count: int) -> Iterator[Json]:
+    """Yield the manifests of `count` pods: one of each kind, then batch pods."""
+    yield from (wanted.manifest() for wanted in FIRST_PODS[:count])
+    for number, wanted in enumerate(islice(cycle(BATCH_PODS), max(0, count - len(FIRST_PODS))), 1):
+        yield wanted.manifest(f"{wanted.name}-{number}")
+
+
+class Workload:
+    """Creates pods one by one, and remembers those that were refused."""
+
+    def __init__(self, cluster: Cluster, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._cluster = cluster
+        self._sleep = sleep
+        self.refused: list[RejectedPod] = []
+
+    async def run(self, count: int) -> None:
+        """Create `count` pods, one each second."""
+        for manifest in manifests(count):
+            await self.create(manifest)
+            await self._sleep(PAUSE_S)
+
+    async def create(self, manifest: Json) -> None:
+        """Create one pod through admission, as kubectl does."""
+        try:
+            await self._cluster.create(Target(PODS, NAMESPACE), manifest)
+        except KubernetesError as error:
+            self.refused.append(RejectedPod(manifest["metadata"]["name"], error.message))

@@ -1,0 +1,109 @@
+"""The cluster's objects about the CAs: the Secret that contains them, and the caBundles of the configurations.
+
+Several replicas write both. The first replica creates the Secret; changes are written with its resourceVersion, and a
+replica that gets a conflict reads again. The caBundles are patched with the configuration's resourceVersion, so that no
+other client's change is undone.
+"""
+
+import base64
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from vgpu.adapters.kubernetes.client import Client, PatchKind
+from vgpu.errors import KubernetesError
+from webhook.certificates import ca_rotation
+from webhook.certificates.signing import Authority
+
+CONFLICT: Final = 409
+NOT_FOUND: Final = 404
+INVALID: Final = 422  # the answer to a JSON patch whose test fails
+ATTEMPTS: Final = 5
+_CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
+KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+
+Json = dict[str, Any]
+
+
+async def shared_authorities(client: Client, namespace: str, name: str, now: datetime) -> tuple[Authority, ...]:
+    """Return the CAs that all replicas share, after rotating them in the Secret where that is due.
+
+    Raises:
+        MalformedAuthorities: the Secret contains something else.
+        KubernetesError: the API server failed.
+    """
+    for _ in range(ATTEMPTS):
+        secret = await _read(client, f"/api/v1/namespaces/{namespace}/secrets/{name}")
+        known = ca_rotation.decode(_data(secret))
+        wanted = ca_rotation.rotate(known, now)
+        if secret is not None and wanted == known:
+            return known
+        if await _store(client, namespace, name, secret, wanted):
+            return wanted
+    raise KubernetesError(CONFLICT, "Conflict", f"Secret {namespace}/{name} changes faster than it can be read")
+
+
+async def publish_bundle(client: Client, kind: str, name: str, bundle: bytes) -> bool:
+    """Put the bundle into every webhook of a configuration; return whether anything was changed.
+
+    Raises:
+        KubernetesError: the API server failed, or there is no such configuration.
+    """
+    path = f"{_CONFIGURATIONS}/{kind}/{name}"
+    for _ in range(ATTEMPTS):
+        patch = bundle_patch(msgspec.json.decode(await client.get(path)), bundle)
+        if not patch:
+            return False
+        try:
+            await client.patch(path, patch, kind=PatchKind.JSON)
+        except KubernetesError as error:
+            if error.status not in (CONFLICT, INVALID):
+                raise
+        else:
+            return True
+    raise KubernetesError(CONFLICT, "Conflict", f"{kind} {name} changes faster than it can be read")
+
+
+def bundle_patch(configuration: Json, bundle: bytes) -> list[Json]:
+    """Return the JSON patch that puts the bundle into every webhook; empty where nothing changes."""
+    text = base64.b64encode(bundle).decode()
+    changes = [
+        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": text}
+        for index, webhook in enumerate(configuration.get("webhooks") or [])
+        if webhook["clientConfig"].get("caBundle") != text
+    ]
+    version = configuration["metadata"]["resourceVersion"]
+    return [{"op": "test", "path": "/metadata/resourceVersion", "value": version}, *changes] if changes else []
+
+
+async def _read(client: Client, path: str) -> Json | None:
+    try:
+        found: Json = msgspec.json.decode(await client.get(path))
+    except KubernetesError as error:
+        if error.status == NOT_FOUND:
+            return None
+        raise
+    return found
+
+
+def _data(secret: Json | None) -> dict[str, bytes]:
+    found = (secret or {}).get("data") or {}
+    return {key: base64.b64decode(value) for key, value in found.items()}
+
+
+async def _store(client: Client, namespace: str, name: str, secret: Json | None, wanted: tuple[Authority, ...]) -> bool:
+    """Create or replace the Secret; return False where another replica was faster."""
+    data = {key: base64.b64encode(value).decode() for key, value in ca_rotation.encode(wanted).items()}
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    try:
+        if secret is None:
+            metadata = {"name": name, "namespace": namespace}
+            await client.post(path, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+        else:
+            await client.put(f"{path}/{name}", {**secret, "data": data})
+    except KubernetesError as error:
+        if error.status in (CONFLICT, NOT_FOUND):
+            return False
+        raise
+    return True

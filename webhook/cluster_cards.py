@@ -1,0 +1,73 @@
+"""The cluster's cards, from the watch of the GPUNodes: a percentage of memory needs their sizes."""
+
+from typing import Any
+
+import msgspec
+
+from vgpu.device import Card, CardMode
+
+
+class _CardSpec(msgspec.Struct):
+    uuid: str
+    mode: CardMode = CardMode.SHARED
+
+
+class _Spec(msgspec.Struct):
+    cards: list[_CardSpec] = []
+
+
+class _CardStatus(msgspec.Struct):
+    uuid: str
+    index: int = 0
+    model: str = ""
+    memory_mib: int = msgspec.field(name="memoryMiB", default=0)
+
+
+class _Status(msgspec.Struct):
+    cards: list[_CardStatus] = []
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+
+
+class GpuNode(msgspec.Struct):
+    """The part of a GPUNode that says which cards there are and how they may be used."""
+
+    metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    def cards(self) -> tuple[Card, ...]:
+        """Return the node's cards."""
+        modes = {wish.uuid: wish.mode for wish in self.spec.cards}
+        return tuple(
+            Card(seen.uuid, seen.index, seen.model, seen.memory_mib, mode=modes.get(seen.uuid, CardMode.SHARED))
+            for seen in self.status.cards
+        )
+
+
+decode = msgspec.json.Decoder(GpuNode).decode
+
+
+class ClusterCards:
+    """The cards of all nodes; a reflector's handler."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, tuple[Card, ...]] = {}
+
+    def cards(self) -> tuple[Card, ...]:
+        """Return every card of the cluster."""
+        return tuple(card for cards in self._nodes.values() for card in cards)
+
+    def replace(self, objects: list[Any]) -> None:
+        """Take all GPUNodes that exist now."""
+        self._nodes = {node.metadata.name: node.cards() for node in objects}
+
+    def upsert(self, obj: GpuNode) -> None:
+        """Take a GPUNode that is new or changed."""
+        self._nodes[obj.metadata.name] = obj.cards()
+
+    def delete(self, obj: GpuNode) -> None:
+        """Take a GPUNode's deletion."""
+        self._nodes.pop(obj.metadata.name, None)
