@@ -1,4 +1,4 @@
-"""Builds the simulated NVIDIA driver and the probe: ``python tests/driver/build.py build/driver``.
+"""Builds the simulated NVIDIA driver and the probe: ``python tests/driver/build.py build/simgpu``.
 
 Makes ``libcuda.so.1``, ``libnvidia-ml.so.1``, ``gpuprobe`` and ``gpuprobe-linked`` for x86-64 and glibc 2.17, with the
 compiler of the ``ziglang`` wheel and the headers of the ``nvidia-cuda-runtime`` wheel: no gcc, no CUDA toolkit.
@@ -14,11 +14,11 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
     no driver (NVML) and no device (CUDA).
 ``state``
     Made by the libraries: the bytes each living process holds on each card. A process that dies, kill -9 included,
-    holds nothing from that moment, whatever PID namespace it was in (see ledger.c). Memory that several share is
+    holds nothing from that moment, whatever PID namespace it was in (see ledger/state.c). Memory that several share is
     shown with the process that exported it while it holds it, else with one that imported it; what is held by open
     descriptors, arrays, multicast objects and buffers alone is on the card and shown with nobody.
 ``shares``
-    What a file descriptor of shared memory is of (see ledger_shares.c).
+    What a file descriptor of shared memory is of (see ledger/shared_memory.c).
 ``visible``, else ``/run/simgpu-visible``
     UUIDs, one per line: only these cards exist here. CUDA_VISIBLE_DEVICES narrows and orders CUDA's view further.
 ``fail``
@@ -29,70 +29,21 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
 Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. What an
 allocation takes of a card, and what odd calls return, is as measured on an H200 with driver 580; what arrays, graphs
 and pools take is as documented. A kernel keeps the card busy for the microseconds its name ends with, after all that
-its context launched before; contexts of all processes share it by time slices (timeline.h), and events and
+its context launched before; contexts of all processes share it by time slices (hardware/timeline.h), and events and
 synchronisation go by that. Not there: textures, semaphores, peers, fabric handles.
 """
 
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "simgpu"
 OUTPUTS = ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked")
-SHARED = (
-    *("cards.c", "card_line.c", "faults.c", "timeline.c"),
-    *("ledger.c", "ledger_accounts.c", "ledger_shares.c", "ledger_time.c"),
-)
-CUDA = (
-    "cuda_start.c",
-    "cuda_errors.c",
-    "cuda_device.c",
-    "cuda_context.c",
-    "cuda_context_settings.c",
-    "cuda_primary.c",
-    "cuda_allocations.c",
-    "cuda_memory.c",
-    "cuda_copies.c",
-    "cuda_pages.c",
-    "cuda_pool.c",
-    "cuda_pool_devices.c",
-    "cuda_pool_pieces.c",
-    "cuda_pool_settings.c",
-    "cuda_shares.c",
-    "cuda_ipc.c",
-    "cuda_pool_ipc.c",
-    "cuda_physical.c",
-    "cuda_physical_ipc.c",
-    "cuda_vmm.c",
-    "cuda_multicast.c",
-    "cuda_external.c",
-    "cuda_green.c",
-    "cuda_resources.c",
-    "cuda_texels.c",
-    "cuda_arrays.c",
-    "cuda_mipmaps.c",
-    "cuda_sparse.c",
-    "cuda_queue.c",
-    "cuda_stream.c",
-    "cuda_event.c",
-    "cuda_launch.c",
-    "cuda_capture.c",
-    "cuda_capture_info.c",
-    "cuda_module.c",
-    "cuda_library.c",
-    "cuda_local.c",
-    "cuda_graph.c",
-    "cuda_graph_nodes.c",
-    "cuda_graph_exec.c",
-    "cuda_graph_launch.c",
-    "cuda_graph_memory.c",
-    "cuda_twins.c",
-    "cuda_resolve.c",
-)
-PROBE = ("gpuprobe.c", "gpuprobe_cuda.c", "gpuprobe_info.c", "gpuprobe_kinds.c", "gpuprobe_ipc.c", "gpuprobe_spin.c")
-NVML = ("nvml_system.c", "nvml_device.c", "nvml_processes.c", "nvml_links.c", "nvml_events.c")
+COMMON = ("hardware", "ledger")
 WARNINGS = (
     "-Wall",
     "-Wextra",
@@ -115,15 +66,20 @@ def cuda_include() -> Path:
     raise FileNotFoundError("cuda.h: install the nvidia-cuda-runtime wheel")
 
 
-def compile_command(output: Path, sources: tuple[str, ...], *flags: str) -> list[str]:
+def sources(*folders: str) -> list[Path]:
+    """The C files of these folders of ``simgpu``."""
+    return [source for folder in folders for source in sorted((SOURCES / folder).glob("*.c"))]
+
+
+def compile_command(output: Path, sources: Sequence[Path], *flags: str) -> list[str]:
     """The compiler's command line for one of the outputs."""
     return [
         *(sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu.2.17", "-std=gnu11", "-O2", "-g0"),
         *WARNINGS,
-        *("-isystem", str(cuda_include()), f"-I{HERE}"),
+        *("-isystem", str(cuda_include()), f"-I{SOURCES}"),
         *flags,
         *("-o", str(output)),
-        *(str(HERE / source) for source in sources),
+        *map(str, sources),
     ]
 
 
@@ -133,10 +89,12 @@ def commands(out: Path) -> dict[str, list[str]]:
     versioned = "-D__CUDA_API_VERSION_INTERNAL"  # every form of a function under its own name
     probe = ("-fPIE", "-pie", "-ldl", versioned)
     return {
-        cuda.name: compile_command(cuda, (*SHARED, *CUDA), *LIBRARY, versioned, "-Wl,-soname,libcuda.so.1"),
-        nvml.name: compile_command(nvml, (*SHARED, *NVML), *LIBRARY, "-Wl,-soname,libnvidia-ml.so.1"),
-        "gpuprobe": compile_command(out / "gpuprobe", PROBE, *probe),
-        "gpuprobe-linked": compile_command(out / "gpuprobe-linked", PROBE, *probe, "-DGPUPROBE_LINKED", str(cuda)),
+        cuda.name: compile_command(cuda, sources(*COMMON, "cuda"), *LIBRARY, versioned, "-Wl,-soname,libcuda.so.1"),
+        nvml.name: compile_command(nvml, sources(*COMMON, "nvml"), *LIBRARY, "-Wl,-soname,libnvidia-ml.so.1"),
+        "gpuprobe": compile_command(out / "gpuprobe", sources("probe"), *probe),
+        "gpuprobe-linked": compile_command(
+            out / "gpuprobe-linked", sources("probe"), *probe, "-DGPUPROBE_LINKED", str(cuda)
+        ),
     }
 
 
@@ -154,10 +112,10 @@ def build(out: Path) -> None:
             (Path(fresh) / name).rename(out / name)
 
 
-def ensure(out: Path = HERE.parents[1] / "build" / "driver") -> Path:
+def ensure(out: Path = ROOT / "build" / "simgpu") -> Path:
     """The folder of the built files, built now unless they are newer than all sources."""
     outputs = [out / name for name in OUTPUTS]
-    newest = max(source.stat().st_mtime for source in HERE.iterdir() if source.suffix in {".c", ".h"})
+    newest = max(source.stat().st_mtime for source in SOURCES.glob("*/*.[ch]"))
     if not all(output.exists() and output.stat().st_mtime > newest for output in outputs):
         build(out)
     return out

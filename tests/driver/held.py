@@ -1,4 +1,4 @@
-"""Reads the ledger of the simulated driver: the layout is that of ``ledger.h``."""
+"""Reads the ledger of the simulated driver: the layout is that of ``simgpu/ledger/ledger.h``."""
 
 import errno
 import fcntl

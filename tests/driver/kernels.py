@@ -1,4 +1,4 @@
-"""Of a session: kernels, whose names say what they do (cuda_module.c, cuda_local.c). Handles are numbers."""
+"""Of a session: kernels, whose names say what they do (simgpu/cuda/module.c, local_memory.c). Handles are numbers."""
 
 import ctypes
 

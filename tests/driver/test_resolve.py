@@ -1,7 +1,6 @@
 """cuGetProcAddress, against the typedefs of NVIDIA and what a 580 driver answers."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,8 @@ from tests.driver.conftest import World
 
 
 def entries() -> list[tuple[str, int, str, str, int]]:
-    """Of cuda_entries.h: base name, version, symbol, and the twin's suffix and version ("" and 0 without one)."""
-    text = (Path(build.__file__).parent / "cuda_entries.h").read_text()
+    """Of cuda/entry_points.h: base name, version, symbol, and the twin's suffix and version ("" and 0 without one)."""
+    text = (build.SOURCES / "cuda" / "entry_points.h").read_text()
     found = [
         (name, int(v), symbol, "", 0)
         for name, v, symbol in re.findall(r"^ENTRY\((\w+), (\d+), (\w+)\)", text, re.MULTILINE)

@@ -21,7 +21,9 @@ U64 = ctypes.c_uint64
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     out = tmp_path_factory.mktemp("timeline") / "libtimeline.so"
-    subprocess.run(build.compile_command(out, ("timeline.c",), "-shared", "-fPIC"), check=True)
+    subprocess.run(
+        build.compile_command(out, [build.SOURCES / "hardware" / "timeline.c"], "-shared", "-fPIC"), check=True
+    )
     loaded = ctypes.CDLL(str(out))
     for name in ("submit", "mark", "passed", "earliest"):
         getattr(loaded, f"timeline_{name}").restype = U64

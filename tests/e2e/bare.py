@@ -28,7 +28,7 @@ from tests.e2e import (
     wait,
 )
 
-DRIVER = binaries.REPOSITORY / "build" / "driver"
+DRIVER = binaries.REPOSITORY / "build" / "simgpu"
 
 _READY_S = 60
 _KUBECTL = """#!/bin/sh

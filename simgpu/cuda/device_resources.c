@@ -1,0 +1,79 @@
+/* A device's multiprocessors, split into parts. */
+#define _GNU_SOURCE
+#include "context_green.h"
+
+#include <stdlib.h>
+
+#define MULTIPROCESSORS 132
+#define PARTITION       8 /* the smallest part, and what each is a multiple of, from compute capability 9.0 */
+
+struct CUdevResourceDesc_st {
+    CUdevResource resource;
+};
+
+const CUdevResource *described_resource(CUdevResourceDesc desc) { return &desc->resource; }
+
+static CUdevResource of_count(unsigned count) {
+    CUdevResource resource = {.type = CU_DEV_RESOURCE_TYPE_SM};
+    resource.sm.smCount = count;
+    resource.sm.minSmPartitionSize = PARTITION;
+    resource.sm.smCoscheduledAlignment = PARTITION;
+    return resource;
+}
+
+SIM_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type) {
+    ENTER();
+    REQUIRE(device_at(device) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    REQUIRE(resource != NULL && type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    *resource = of_count(MULTIPROCESSORS);
+    LEAVE(CUDA_SUCCESS);
+}
+
+SIM_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type) {
+    ENTER();
+    CUresult result = hCtx == NULL ? context_top(&hCtx) : CUDA_SUCCESS;
+    REQUIRE(result == CUDA_SUCCESS && context_alive(hCtx), CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(resource != NULL && type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    CUgreenCtx green = green_of(hCtx);
+    *resource = green != NULL ? *green_resource(green) : of_count(MULTIPROCESSORS);
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* Without room for the parts it says how many there could be. */
+SIM_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
+                                                const CUdevResource *input, CUdevResource *remaining,
+                                                unsigned int flags, unsigned int minCount) {
+    (void)flags;
+    ENTER();
+    REQUIRE(nbGroups != NULL && input != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(input->type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    unsigned size = (unsigned)round_up(minCount > 0 ? minCount : 1, PARTITION);
+    unsigned possible = input->sm.smCount / size;
+    REQUIRE(possible > 0, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    unsigned given = result == NULL || possible < *nbGroups ? possible : *nbGroups;
+    for (unsigned i = 0; result != NULL && i < given; i++) {
+        result[i] = of_count(size);
+    }
+    if (result != NULL && remaining != NULL) {
+        *remaining = of_count(input->sm.smCount - given * size);
+    }
+    *nbGroups = given;
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* Lives as long as the process: no function ends one. */
+SIM_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
+                                              unsigned int nbResources) {
+    unsigned count = 0;
+    ENTER();
+    REQUIRE(phDesc != NULL && resources != NULL && nbResources > 0, CUDA_ERROR_INVALID_VALUE);
+    for (unsigned i = 0; i < nbResources; i++) {
+        REQUIRE(resources[i].type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+        count += resources[i].sm.smCount;
+    }
+    CUdevResourceDesc made = malloc(sizeof *made);
+    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    made->resource = of_count(count);
+    *phDesc = made;
+    LEAVE(CUDA_SUCCESS);
+}

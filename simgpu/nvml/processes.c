@@ -1,0 +1,201 @@
+/* What NVML says of the processes on a device: the memory each holds, whatever it is of, and how busy each keeps it.
+ * No MPS daemon runs here and nothing draws, so those lists are empty. */
+#define _GNU_SOURCE
+#include "handles.h"
+
+#include <time.h>
+
+#define SAMPLE_FOR_NS UINT64_C(6000000000) /* what the driver remembers of the past */
+
+/* Those of a card that hold memory there. */
+static unsigned holders_of(const Card *card, SimProcess out[SIM_PROCESSES]) {
+    unsigned known = ledger_processes(card->uuid, out, SIM_PROCESSES);
+    unsigned kept = 0;
+    for (unsigned i = 0; i < known; i++) {
+        if (out[i].bytes != 0) {
+            out[kept++] = out[i];
+        }
+    }
+    return kept;
+}
+
+/* Gives the caller's array its size; whether it may be filled is told by the result. */
+static nvmlReturn_t fit(unsigned known, unsigned *count, const void *array) {
+    unsigned given = *count;
+    *count = known;
+    return known > given || (known > 0 && array == NULL) ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+/* The processes of a device, and room for them as `fit` says. */
+static nvmlReturn_t find(nvmlDevice_t device, const char *function, unsigned *count, const void *array,
+                         SimProcess found[]) {
+    Card card;
+    nvmlReturn_t result = nvml_card(function, device, &card);
+    if (result != NVML_SUCCESS || count == NULL) {
+        return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
+    }
+    return fit(holders_of(&card, found), count, array);
+}
+
+static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_v1_t *infos) {
+    SimProcess found[SIM_PROCESSES];
+    nvmlReturn_t result = find(device, function, count, infos, found);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
+        infos[i] = (nvmlProcessInfo_v1_t){found[i].pid, found[i].bytes};
+    }
+    return result;
+}
+
+static nvmlReturn_t list(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_t *infos) {
+    SimProcess found[SIM_PROCESSES];
+    nvmlReturn_t result = find(device, function, count, infos, found);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
+        infos[i] = (nvmlProcessInfo_t){found[i].pid, found[i].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE};
+    }
+    return result;
+}
+
+static nvmlReturn_t list_none(nvmlDevice_t device, const char *function, unsigned *count) {
+    Card card;
+    nvmlReturn_t result = nvml_card(function, device, &card);
+    if (result != NVML_SUCCESS || count == NULL) {
+        return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
+    }
+    *count = 0;
+    return NVML_SUCCESS;
+}
+
+#define PROCESSES(name, Info, answer)                                 \
+    EXPORT(name, nvmlDevice_t device, unsigned *count, Info *infos) { \
+        (void)infos; /* where there is nothing to put in */           \
+        return answer;                                                \
+    }
+#define EVERY_VERSION(name, old_answer, answer)       \
+    PROCESSES(name, nvmlProcessInfo_v1_t, old_answer) \
+    PROCESSES(name##_v2, nvmlProcessInfo_t, answer)   \
+    PROCESSES(name##_v3, nvmlProcessInfo_t, answer)
+
+EVERY_VERSION(nvmlDeviceGetComputeRunningProcesses, list_old(device, __func__, count, infos),
+              list(device, __func__, count, infos))
+EVERY_VERSION(nvmlDeviceGetMPSComputeRunningProcesses, list_none(device, __func__, count),
+              list_none(device, __func__, count))
+EVERY_VERSION(nvmlDeviceGetGraphicsRunningProcesses, list_none(device, __func__, count),
+              list_none(device, __func__, count))
+
+EXPORT(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDetailList_v1_t *details) {
+    Card card;
+    SimProcess found[SIM_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (details == NULL || details->mode > NVML_PROCESS_MODE_ALL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    if (details->version != NVML_PROCESS_DETAIL_LIST_V1) {
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    }
+    bool computing = details->mode == NVML_PROCESS_MODE_COMPUTE || details->mode == NVML_PROCESS_MODE_ALL;
+    unsigned known = computing ? holders_of(&card, found) : 0;
+    nvmlReturn_t result = fit(known, &details->numProcArrayEntries, details->procArray);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < known; i++) {
+        details->procArray[i] =
+            (nvmlProcessDetail_v1_t){found[i].pid, found[i].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE, 0};
+    }
+    return result;
+}
+
+static uint64_t clock_ns(clockid_t clock) {
+    struct timespec now;
+    (void)clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The last sample of each process that launched lately: from now while it is busy, in equal parts where several are,
+ * else from when it ended. Returns how many are younger than `seen_us`. */
+static unsigned sample(const Card *card, uint64_t seen_us, nvmlProcessUtilizationSample_t out[SIM_PROCESSES]) {
+    SimProcess found[SIM_PROCESSES];
+    unsigned known = ledger_processes(card->uuid, found, SIM_PROCESSES);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    uint64_t to_wall = clock_ns(CLOCK_REALTIME) - now;
+    unsigned busy = 0;
+    unsigned taken = 0;
+    for (unsigned i = 0; i < known; i++) {
+        busy += found[i].busy_until > now;
+    }
+    for (unsigned i = 0; i < known; i++) {
+        uint64_t at = found[i].busy_until < now ? found[i].busy_until : now;
+        uint64_t stamp_us = (at + to_wall) / 1000;
+        if (at != 0 && at + SAMPLE_FOR_NS > now && stamp_us > seen_us) {
+            unsigned share = 100 / (at == now ? busy : 1);
+            out[taken++] =
+                (nvmlProcessUtilizationSample_t){.pid = found[i].pid, .timeStamp = stamp_us, .smUtil = share};
+        }
+    }
+    return taken;
+}
+
+EXPORT(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
+       unsigned *count, unsigned long long lastSeenTimeStamp) {
+    Card card;
+    nvmlProcessUtilizationSample_t taken[SIM_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (count == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    unsigned known = sample(&card, lastSeenTimeStamp, taken);
+    nvmlReturn_t result = known == 0 ? NVML_ERROR_NOT_FOUND : fit(known, count, utilization);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < known; i++) {
+        utilization[i] = taken[i];
+    }
+    return result;
+}
+
+EXPORT(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t *info) {
+    Card card;
+    nvmlProcessUtilizationSample_t taken[SIM_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (info == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    if (info->version != NVML_PROCESSES_UTILIZATION_V1) {
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    }
+    unsigned known = sample(&card, info->lastSeenTimeStamp, taken);
+    nvmlReturn_t result =
+        known == 0 ? NVML_ERROR_NOT_FOUND : fit(known, &info->processSamplesCount, info->procUtilArray);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < known; i++) {
+        info->procUtilArray[i] = (nvmlProcessUtilizationInfo_v1_t){
+            .timeStamp = taken[i].timeStamp, .pid = taken[i].pid, .smUtil = taken[i].smUtil};
+    }
+    return result;
+}
+
+/* Accounting is on, and remembers those who hold something. */
+EXPORT(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned *count, unsigned *pids) {
+    Card card;
+    SimProcess found[SIM_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (count == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    nvmlReturn_t result = fit(holders_of(&card, found), count, pids);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
+        pids[i] = found[i].pid;
+    }
+    return result;
+}
+
+EXPORT(nvmlDeviceGetAccountingStats, nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
+    Card card;
+    SimProcess found[SIM_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (stats == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    unsigned known = holders_of(&card, found);
+    for (unsigned i = 0; i < known; i++) {
+        if (found[i].pid == pid) {
+            *stats = (nvmlAccountingStats_t){.maxMemoryUsage = found[i].bytes, .isRunning = 1};
+            return NVML_SUCCESS;
+        }
+    }
+    return NVML_ERROR_NOT_FOUND;
+}

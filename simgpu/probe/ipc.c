@@ -1,0 +1,38 @@
+/* Memory handed from one gpuprobe to another. */
+#define _GNU_SOURCE
+#include "probe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+CUresult export_memory(size_t bytes, char handle[HANDLE_TEXT]) {
+    CUdeviceptr pointer;
+    CUipcMemHandle exported = {{0}};
+    unsigned char raw[sizeof exported];
+    CUresult result = cuda.cuMemAlloc_(&pointer, bytes);
+    if (result == CUDA_SUCCESS) {
+        result = cuda.cuIpcGetMemHandle_(&exported, pointer);
+    }
+    handle[0] = '\0';
+    memcpy(raw, &exported, sizeof raw);
+    for (size_t i = 0; result == CUDA_SUCCESS && i < sizeof raw; i++) {
+        (void)sprintf(handle + 2 * i, "%02x", raw[i]);
+    }
+    return result;
+}
+
+CUresult import_memory(const char *handle) {
+    CUdeviceptr pointer;
+    CUipcMemHandle exported;
+    unsigned char raw[sizeof exported];
+    if (strlen(handle) != HANDLE_TEXT - 1) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (size_t i = 0; i < sizeof raw; i++) {
+        if (sscanf(handle + 2 * i, "%2hhx", &raw[i]) != 1) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    memcpy(&exported, raw, sizeof exported);
+    return cuda.cuIpcOpenMemHandle_(&pointer, exported, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+}
