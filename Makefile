@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SHIM := limiter/libvgpushare.so
 SHIM_SOURCES := $(wildcard limiter/src/* limiter/arbiter/*) limiter/build.py limiter/elf.py
-SIMGPU_SOURCES := $(wildcard simgpu/*/*.c simgpu/*/*.h) tests/driver/build.py
+SIMGPU_SOURCES := $(wildcard simgpu/*/*.c simgpu/*/*.h) $(wildcard simgpu/*.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format cluster e2e gpu wheel lock clean
@@ -64,5 +64,5 @@ $(SHIM): $(SHIM_SOURCES) $(VENV)/.dev
 	$(BIN)/python -m limiter.build
 
 build/simgpu/.done: $(SIMGPU_SOURCES) $(VENV)/.dev
-	$(BIN)/python tests/driver/build.py build/simgpu
+	$(BIN)/python -m simgpu.build build/simgpu
 	@touch $@

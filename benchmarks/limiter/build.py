@@ -10,7 +10,7 @@ import tempfile
 from importlib import util
 from pathlib import Path
 
-from tests.driver.build import WARNINGS, cuda_include
+from simgpu.build import WARNINGS, cuda_include
 
 HERE = Path(__file__).parent
 OUT = HERE.parents[1] / "build" / "bench"

@@ -51,7 +51,7 @@ typedef struct {
 } State;
 
 _Static_assert(sizeof(Slot) == 512 && offsetof(State, slot) == 2072 && sizeof(Share) == 1568,
-               "tests/driver/simgpu.py reads this layout");
+               "simgpu/usage.py reads this layout");
 
 extern State *state;
 extern int own_slot; /* -1 = not joined */

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.driver import simgpu
+from simgpu import state_directory
 from tests.e2e import (
     accounts,
     api,
@@ -60,7 +60,7 @@ class BareCluster:
         self.api = api.Api(self.within, token, self.work / "pki" / "ca.crt")
 
     def _node(self, index: int, cards: int, status_period: str) -> nodes.Node:
-        shown = simgpu.make_cards(cards, node=nodes.name(index))
+        shown = state_directory.make_cards(cards, node=nodes.name(index))
         return nodes.Node(index, self._binaries, self.work, self.within, shown, DRIVER, status_period)
 
     def __enter__(self) -> Self:

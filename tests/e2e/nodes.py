@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.driver import simgpu
+from simgpu import state_directory
 from tests.e2e import accounts, cgroups, missing, namespace, nodefiles, ociruntime, process, wait
 
 _OWN = ("/run", "/var/lib", "/var/log")
@@ -44,7 +44,7 @@ class Node:
         binaries: Path,
         work: Path,
         within: namespace.Namespace,
-        cards: Sequence[simgpu.Card],
+        cards: Sequence[state_directory.Card],
         driver: Path,
         status_period: str = STATUS_PERIOD,
     ) -> None:
@@ -74,7 +74,7 @@ class Node:
         ociruntime.write(runtime, missing.which("runc") or "runc", driver, self.driver_state)
         (self.work / "containerd.toml").write_text(nodefiles.containerd(self.work, self.name, runtime))
         self._configure(status_period)
-        simgpu.write_cards(self.driver_state, self.cards)
+        state_directory.write_cards(self.driver_state, self.cards)
 
     def _configure(self, status_period: str) -> None:
         settings = nodefiles.kubelet(self.work, self.name, self._cgroup, status_period)

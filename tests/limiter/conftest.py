@@ -15,9 +15,9 @@ import pytest
 
 import limiter
 from limiter import build, launch
-from tests.driver import build as driver_build
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import build as simgpu_build
+from simgpu import state_directory
+from tests.simgpu.conftest import Session, World
 from vgpu import limits, region
 from vgpu.limits import Limits
 from vgpu.region import Region
@@ -77,9 +77,9 @@ def shim() -> Path:
 def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
     started: list[subprocess.Popen[str]] = []
 
-    def make(cards: tuple[simgpu.Card, ...] = simgpu.make_cards(2)) -> World:
-        simgpu.write_cards(tmp_path, cards)
-        return World(driver_build.ensure(), tmp_path, cards, started)
+    def make(cards: tuple[state_directory.Card, ...] = state_directory.make_cards(2)) -> World:
+        state_directory.write_cards(tmp_path, cards)
+        return World(simgpu_build.ensure(), tmp_path, cards, started)
 
     yield make
     for process in started:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import limiter
 from limiter import launch
-from tests.driver import pools
+from tests.cuda_calls import pools
 from tests.limiter.gpu_calls import cuda, quiet, start
 from vgpu import region
 

@@ -12,8 +12,8 @@ import pytest
 
 import limiter
 from benchmarks.limiter import build
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import state_directory
+from tests.simgpu.conftest import World
 
 ROOT = Path(limiter.__file__).parents[1]
 
@@ -31,7 +31,7 @@ def figures(world: World, tmp_path: Path, part: str) -> dict[str, Any]:
 
 @pytest.fixture(params=[0, 500], ids=["contexts that cost nothing", "contexts of 500 MiB"])
 def any_world(make_world: Callable[..., World], request: pytest.FixtureRequest) -> World:
-    return make_world(tuple(replace(card, context_mib=request.param) for card in simgpu.make_cards(1)))
+    return make_world(tuple(replace(card, context_mib=request.param) for card in state_directory.make_cards(1)))
 
 
 def is_tried_first(fault: str, *names: str) -> bool:

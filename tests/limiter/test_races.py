@@ -12,9 +12,9 @@ import pytest
 
 import limiter
 from benchmarks.limiter import build
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import state_directory
 from tests.limiter.conftest import MIB
+from tests.simgpu.conftest import World
 
 ROOT = Path(limiter.__file__).parents[1]
 PROGRAMS = ("worker", "race", "kills", "step")
@@ -64,7 +64,7 @@ def test_a_holder_of_the_lock_that_dies_or_stops_at_any_instruction_hurts_nobody
 
 
 def test_who_is_left_with_shared_memory_is_charged_for_it(make_world: Callable[..., World], tmp_path: Path) -> None:
-    cards = tuple(replace(card, context_mib=300) for card in simgpu.make_cards(1))
+    cards = tuple(replace(card, context_mib=300) for card in state_directory.make_cards(1))
     for found in outcomes(make_world(cards), tmp_path, "shared"):
         assert found["faults"] == []
         living = 2 if "frees" in found["name"] else 1

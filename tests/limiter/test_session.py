@@ -14,8 +14,8 @@ import limiter
 from benchmarks.gpu_session import Result, Session, choose
 from benchmarks.gpu_steps import LISTS, Step
 from benchmarks.limiter import build
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import state_directory
+from tests.simgpu.conftest import World
 
 ROOT = Path(limiter.__file__).parents[1]
 SHORT = 20.0
@@ -101,7 +101,7 @@ def test_steps_of_the_memory_list_run_on_the_simulated_driver(
     assert shim.is_file()
     for name in ("worker", "race", "kills", "cost"):
         build.program(name)
-    world = make_world(tuple(replace(card, context_mib=300) for card in simgpu.make_cards(2)))
+    world = make_world(tuple(replace(card, context_mib=300) for card in state_directory.make_cards(2)))
     names = ("leaks", "kills", "costs", "exporters")
     command = [
         sys.executable,

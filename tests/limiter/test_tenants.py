@@ -15,7 +15,7 @@ import pytest
 from limiter import launch
 from tests.arbiter.conftest import Container as Folder
 from tests.arbiter.conftest import Node, built_arbiter, idle_node, until
-from tests.driver.conftest import Session, World
+from tests.simgpu.conftest import Session, World
 from vgpu.limits import CardLimit, Limits
 from vgpu.policy import ComputePolicy
 

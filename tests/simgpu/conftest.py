@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.driver import build, simgpu
+from simgpu import build, state_directory, usage
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +23,7 @@ class World:
 
     bin: Path
     state: Path
-    cards: tuple[simgpu.Card, ...]
+    cards: tuple[state_directory.Card, ...]
     processes: list[subprocess.Popen[str]]
 
     def environment(self, **more: str) -> dict[str, str]:
@@ -45,7 +45,7 @@ class World:
 
     def mib_used(self) -> int:
         """What all processes hold of all cards, by the driver's own account."""
-        return sum(simgpu.used(self.state).values()) >> 20
+        return sum(usage.bytes_by_card(self.state).values()) >> 20
 
     def start(self, *command: str, **more: str) -> subprocess.Popen[str]:
         """Starts a program that is killed at the end of the test."""
@@ -64,7 +64,9 @@ class World:
         return process
 
     def session(self, **more: str) -> "Session":
-        return Session(self.start(sys.executable, "-m", "tests.driver.session", **{"PYTHONPATH": str(ROOT), **more}))
+        return Session(
+            self.start(sys.executable, "-m", "tests.cuda_calls.session", **{"PYTHONPATH": str(ROOT), **more})
+        )
 
     def only_session(self) -> "Session":
         """The same started session at each call."""
@@ -108,8 +110,8 @@ def built_driver() -> Path:
 def make_world(built_driver: Path, tmp_path: Path) -> Iterator[Callable[..., World]]:
     started: list[subprocess.Popen[str]] = []
 
-    def make(cards: tuple[simgpu.Card, ...] = simgpu.make_cards(2)) -> World:
-        simgpu.write_cards(tmp_path, cards)
+    def make(cards: tuple[state_directory.Card, ...] = state_directory.make_cards(2)) -> World:
+        state_directory.write_cards(tmp_path, cards)
         return World(built_driver, tmp_path, cards, started)
 
     yield make

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import state_directory, usage
+from tests.simgpu.conftest import Session, World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_DEVICE, INVALID_CONTEXT = 2, 1, 101, 201
@@ -28,7 +28,7 @@ class Pair:
         return {pid: size // MIB for pid, size in self.importer("processes()")}
 
     def used(self) -> int:
-        return sum(simgpu.used(self.world.state).values()) // MIB
+        return sum(usage.bytes_by_card(self.world.state).values()) // MIB
 
     def send(self, descriptor: int) -> int:
         """The importer's copy of the exporter's descriptor."""
@@ -294,7 +294,7 @@ def test_the_file_of_descriptors_is_there_for_processes_of_any_user(world: World
 def test_killing_an_exporter_at_work_leaves_what_is_open(make_world: Callable[..., World]) -> None:
     """Exporters that make and free shares without end, each killed at some instant."""
     chance = random.Random(5)
-    world = make_world(simgpu.make_cards(1))
+    world = make_world(state_directory.make_cards(1))
     keeper = world.session()
     keeper("start()")
     for _ in range(10):
@@ -305,6 +305,6 @@ def test_killing_an_exporter_at_work_leaves_what_is_open(make_world: Callable[..
         exporter.tell(f"[free((ipc.export(p := alloc({2 * MIB})[1]), p)[1]) for _ in range(100000)]")
         time.sleep(chance.random() * 0.05)
         exporter.kill()
-        assert sum(simgpu.used(world.state).values()) == 2 * MIB
+        assert sum(usage.bytes_by_card(world.state).values()) == 2 * MIB
         assert keeper(f"ipc.close({opened})") == 0
-        assert simgpu.used(world.state) == {}
+        assert usage.bytes_by_card(world.state) == {}

@@ -4,7 +4,7 @@ import ctypes
 import threading
 import time
 
-from tests.driver import kernels
+from tests.cuda_calls import kernels
 
 NON_BLOCKING = 1
 RING = range(4)

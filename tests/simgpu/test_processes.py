@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import state_directory, usage
+from tests.simgpu.conftest import Session, World
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -19,7 +19,7 @@ MODULE_KIB = 300
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
     return make_world(
-        tuple(replace(card, context_mib=CONTEXT_MIB, module_kib=MODULE_KIB) for card in simgpu.make_cards(1))
+        tuple(replace(card, context_mib=CONTEXT_MIB, module_kib=MODULE_KIB) for card in state_directory.make_cards(1))
     )
 
 
@@ -32,7 +32,7 @@ def session(world: World) -> Session:
 
 
 def kib_held(world: World) -> int:
-    return sum(simgpu.used(world.state).values()) // KIB
+    return sum(usage.bytes_by_card(world.state).values()) // KIB
 
 
 def test_each_context_is_held_while_it_lives(world: World, session: Session) -> None:
@@ -91,7 +91,7 @@ def test_code_goes_with_its_context(world: World, session: Session) -> None:
 
 def test_code_that_does_not_fit_is_out_of_memory(make_world: Callable[..., World]) -> None:
     session = make_world(
-        tuple(replace(card, module_kib=5 * KIB) for card in simgpu.make_cards(1, memory_mib=4))
+        tuple(replace(card, module_kib=5 * KIB) for card in state_directory.make_cards(1, memory_mib=4))
     ).session()
     assert session("start()") == 0
     assert session("made('cuModuleLoadData', b'code')") == [OUT_OF_MEMORY, 0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.driver.conftest import Session, World
+from tests.simgpu.conftest import Session, World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_HANDLE = 2, 1, 400

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tests.driver import build, simgpu
-from tests.driver.conftest import World
+from simgpu import build, usage
+from tests.simgpu.conftest import World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, NO_DEVICE = 2, 1, 100
@@ -40,7 +40,7 @@ def test_memory_is_handed_to_another_probe(world: World) -> None:
     line = json.loads(exporter.stdout.readline())
     assert line["result"] == 0
     assert world.probe("import", line["handle"]) == [{"result": 0}]
-    assert sum(simgpu.used(world.state).values()) == 64 * MIB
+    assert sum(usage.bytes_by_card(world.state).values()) == 64 * MIB
     assert world.probe("import", "nonsense") == [{"result": INVALID_VALUE}]
     exporter.kill()
     exporter.wait()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import state_directory, usage
+from tests.simgpu.conftest import World
 
 MIB = 1 << 20
 
@@ -19,17 +19,17 @@ def test_the_binaries_load_on_old_systems(built_driver: Path) -> None:
 
 def test_the_python_reader_knows_the_layout(world: World) -> None:
     """An empty ledger, and one whose process holds memory on both cards."""
-    assert simgpu.used(world.state) == {}
-    assert simgpu.peak(world.state) == {}
+    assert usage.bytes_by_card(world.state) == {}
+    assert usage.peak_bytes_by_card(world.state) == {}
     session = world.session()
     session(f"[start(1), alloc({6 * MIB}), start(0), alloc({4 * MIB})]")
     first, second = (card.uuid for card in world.cards)
-    assert list(simgpu.holders(world.state)) == [{first: 4 * MIB, second: 6 * MIB}]
+    assert list(usage.bytes_by_process(world.state)) == [{first: 4 * MIB, second: 6 * MIB}]
     session.kill()
-    assert list(simgpu.holders(world.state)) == []
-    assert simgpu.peak(world.state) == {first: 4 * MIB, second: 6 * MIB}
+    assert list(usage.bytes_by_process(world.state)) == []
+    assert usage.peak_bytes_by_card(world.state) == {first: 4 * MIB, second: 6 * MIB}
 
 
 def test_too_many_cards_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="17 cards"):
-        simgpu.write_cards(tmp_path, simgpu.make_cards(17))
+        state_directory.write_cards(tmp_path, state_directory.make_cards(17))

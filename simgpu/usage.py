@@ -122,7 +122,7 @@ def _ledger(directory: Path) -> _Ledger:
         os.close(file)
 
 
-def holders(directory: Path) -> Iterator[dict[str, int]]:
+def bytes_by_process(directory: Path) -> Iterator[dict[str, int]]:
     """For each living process that uses the driver, in no order: bytes held by card UUID (only what is not 0).
 
     Shared memory is with whom NVML shows it: the process that exported it while it holds it, else one that imported it,
@@ -131,7 +131,7 @@ def holders(directory: Path) -> Iterator[dict[str, int]]:
     yield from _ledger(directory).held.values()
 
 
-def used(directory: Path) -> dict[str, int]:
+def bytes_by_card(directory: Path) -> dict[str, int]:
     """Bytes held on each card by the living, by UUID; cards nobody holds anything of are left out."""
     ledger = _ledger(directory)
     sums = dict(ledger.hidden)
@@ -141,7 +141,7 @@ def used(directory: Path) -> dict[str, int]:
     return sums
 
 
-def peak(directory: Path) -> dict[str, int]:
+def peak_bytes_by_card(directory: Path) -> dict[str, int]:
     """The most bytes the living ever held together on each card, by UUID."""
     ledger = _ledger(directory)
     return dict(zip(ledger.places, ledger.peaks, strict=True))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import state_directory, usage
+from tests.simgpu.conftest import World
 
 MIB = 1 << 20
 OUT_OF_MEMORY = 2
@@ -19,7 +19,7 @@ CAPACITY_MIB = 81920
 def test_every_door_shows_the_cards_of_the_file(
     make_world: Callable[..., World], program: str, options: tuple[str, ...]
 ) -> None:
-    cards = tuple(replace(card, memory_mib=1000, reserved_mib=100) for card in simgpu.make_cards(2))
+    cards = tuple(replace(card, memory_mib=1000, reserved_mib=100) for card in state_directory.make_cards(2))
     shown = make_world(cards).probe(*options, "info", program=program)
     assert shown == [
         {
@@ -44,24 +44,24 @@ def test_managed_memory_takes_nothing_of_the_card(world: World) -> None:
     session("start()")
     result, pointer = session(f"alloc({100 * CAPACITY_MIB * MIB}, 'cuMemAllocManaged')")
     assert result == 0
-    assert simgpu.used(world.state) == {}
+    assert usage.bytes_by_card(world.state) == {}
     assert session(f"free({pointer})") == 0
 
 
 def test_a_context_takes_what_the_card_says(make_world: Callable[..., World]) -> None:
-    world = make_world(tuple(replace(card, context_mib=500) for card in simgpu.make_cards(1)))
+    world = make_world(tuple(replace(card, context_mib=500) for card in state_directory.make_cards(1)))
     assert world.probe("info")[0]["cuda"][0]["free"] == (CAPACITY_MIB - 500) * MIB
     assert world.mib_used() == 0
 
 
 def test_only_listed_cards_exist_in_a_container(world: World) -> None:
-    simgpu.write_visible(world.state / "visible", [world.cards[1].uuid])
+    state_directory.write_visible(world.state / "visible", [world.cards[1].uuid])
     shown = world.probe("info")[0]
     assert [card["uuid"] for card in shown["cuda"]] == [world.cards[1].uuid]
     assert [card["uuid"] for card in shown["nvml"]] == [world.cards[1].uuid]
 
 
-FIRST, SECOND = (card.uuid for card in simgpu.make_cards(2))
+FIRST, SECOND = (card.uuid for card in state_directory.make_cards(2))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_without_cards_there_is_no_driver(world: World) -> None:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(text=st.one_of(st.binary(max_size=300), st.text(alphabet='uid=GPU-01 "\n,memoryMiBxl', max_size=200)))
 def test_no_cards_file_crashes_the_reader(world: World, text: bytes | str) -> None:
-    line = simgpu.make_cards(1)[0].line().encode()
+    line = state_directory.make_cards(1)[0].line().encode()
     (world.state / "cards").write_bytes(line + b" " + (text.encode() if isinstance(text, str) else text))
     world.probe("info")
 
@@ -107,5 +107,5 @@ def test_no_cards_file_crashes_the_reader(world: World, text: bytes | str) -> No
 )
 def test_a_malformed_card_is_refused_not_guessed(world: World, wrong: str) -> None:
     with (world.state / "cards").open("a") as cards:
-        cards.write(f"{simgpu.make_cards(1)[0].line()} reservedMiB=5 {wrong}\n")
+        cards.write(f"{state_directory.make_cards(1)[0].line()} reservedMiB=5 {wrong}\n")
     assert world.probe("info") == [{"error": "cuInit", "result": 999}]

@@ -1,4 +1,4 @@
-"""What a simulated card did last, stretch by stretch: ``python -m tests.driver.runs`` with ``SIMGPU_STATE`` set.
+"""What a simulated card did last, stretch by stretch: ``python -m simgpu.timeline`` with ``SIMGPU_STATE`` set.
 
 A gap of 0.2 ms is a handover, one of 0.53 ms a switch away from a context that had work left; what is more, the card
 was idle. A stretch of no length is an event that a context was put on the card for.
@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.driver.held import SHARES_END
+from simgpu.usage import SHARES_END
 
 _QUEUES, _RUNS = 512, 128
 _HEAD = struct.Struct("<QQQQQQII64s")  # lock, looked, at, ids, slice, switching, current, high, pending

@@ -2,7 +2,7 @@
 
 import ctypes
 
-from tests.driver import pools
+from tests.cuda_calls import pools
 
 USED, USED_HIGH, RESERVED, RESERVED_HIGH = range(4)  # CU_GRAPH_MEM_ATTR_*
 AUTO_FREE, UPLOAD = 1, 2

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import state_directory
+from tests.simgpu.conftest import Session, World
 
 MIB = 1 << 20
 INVALID_VALUE, NOT_SUPPORTED, INVALID_RESOURCE_TYPE = 1, 801, 914
@@ -116,7 +116,7 @@ def test_multiprocessors_are_split_in_parts(session: Session) -> None:
 
 
 def test_a_green_context_lives_in_the_primary_ones_memory(make_world: Callable[..., World]) -> None:
-    world = make_world(tuple(replace(card, context_mib=500) for card in simgpu.make_cards(1)))
+    world = make_world(tuple(replace(card, context_mib=500) for card in state_directory.make_cards(1)))
     session = world.session()
     assert session("cuda.cuInit(0)") == 0
     result, first, _ = session("green.create(16)")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pynvml
 
-from tests.driver import arrays, captures, external, graphs, green, ipc, kernels, launches, multicast, pools, vmm
+from tests.cuda_calls import arrays, captures, external, graphs, green, ipc, kernels, launches, multicast, pools, vmm
 
 if TYPE_CHECKING:
     from collections.abc import Callable

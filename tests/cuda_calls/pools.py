@@ -2,7 +2,7 @@
 
 import ctypes
 
-from tests.driver.ipc import Handle
+from tests.cuda_calls.ipc import Handle
 
 POSIX_FD = 1
 THRESHOLD, RESERVED, RESERVED_HIGH, USED, USED_HIGH = 4, 5, 6, 7, 8  # CU_MEMPOOL_ATTR_*

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import state_directory
+from tests.simgpu.conftest import World
 
 MIB = 1 << 20
 
@@ -16,7 +16,7 @@ MIB = 1 << 20
     ("expression", "value"),
     [
         ("pynvml.nvmlDeviceGetIndex(card(3))", 3),
-        ("pynvml.nvmlDeviceGetName(card(3))", simgpu.MODEL),
+        ("pynvml.nvmlDeviceGetName(card(3))", state_directory.MODEL),
         ("pynvml.nvmlDeviceGetMinorNumber(card(3))", 3),
         ("pynvml.nvmlDeviceGetNumaNodeId(card(3))", 1),
         ("pynvml.nvmlDeviceGetMigMode(card(3))", [0, 0]),
@@ -42,14 +42,14 @@ MIB = 1 << 20
     ],
 )
 def test_nvml_answers_about_the_cards(make_world: Callable[..., World], expression: str, value: object) -> None:
-    first, *rest = simgpu.make_cards(4)
+    first, *rest = state_directory.make_cards(4)
     session = make_world((replace(first, mig=True, recovery=2), *rest)).session()
     session("nvml('nvmlInit')")
     assert session(expression) == value
 
 
 def test_nvml_counts_memory_as_cuda_does(make_world: Callable[..., World]) -> None:
-    world = make_world((replace(simgpu.make_cards(1)[0], memory_mib=81559, reserved_mib=551),))
+    world = make_world((replace(state_directory.make_cards(1)[0], memory_mib=81559, reserved_mib=551),))
     world.hold(4096)
     session = world.session()
     session("nvml('nvmlInit')")

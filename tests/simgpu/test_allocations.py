@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import usage
+from tests.simgpu.conftest import World
 
 MIB = 1 << 20
 PAGE = 2 * MIB
@@ -45,11 +45,11 @@ def test_allocations_never_overlap_and_all_comes_back(world: World, steps: list[
         assert session(f"[fill({pointer}, {size}), fill({pointer}, {size + 1})]") == [0, 1]
         assert all(pointer + size <= other or other + live[other] <= pointer for other in live)
         live[pointer] = size
-    taken = sum(simgpu.used(world.state).values())
+    taken = sum(usage.bytes_by_card(world.state).values())
     assert taken % PAGE == 0
     assert sum(live.values()) <= taken <= sum(-(-size // PAGE) * PAGE for size in live.values())
     assert session(f"[free(p) for p in {[*live]}]") == [0] * len(live)
-    assert simgpu.used(world.state) == {}
+    assert usage.bytes_by_card(world.state) == {}
 
 
 def test_a_pool_holds_what_it_reserved_until_a_synchronisation(world: World) -> None:

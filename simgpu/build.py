@@ -1,4 +1,4 @@
-"""Builds the simulated NVIDIA driver and the probe: ``python tests/driver/build.py build/simgpu``.
+"""Builds the simulated NVIDIA driver and the probe: ``python -m simgpu.build build/simgpu``.
 
 Makes ``libcuda.so.1``, ``libnvidia-ml.so.1``, ``gpuprobe`` and ``gpuprobe-linked`` for x86-64 and glibc 2.17, with the
 compiler of the ``ziglang`` wheel and the headers of the ``nvidia-cuda-runtime`` wheel: no gcc, no CUDA toolkit.
@@ -7,7 +7,7 @@ The libraries stand in for a driver on a machine without a GPU. Their world is o
 ``/run/simgpu``, which several containers may share by a bind mount:
 
 ``cards``
-    One line per card, read again whenever it changes (``simgpu.write_cards`` writes it):
+    One line per card, read again whenever it changes (``state_directory.write_cards`` writes it):
     ``uuid=GPU-... index=0 model="NVIDIA H100 80GB HBM3" memoryMiB=81559 reservedMiB=551 numa=0 minor=0 healthy=1``,
     and optionally ``contextMiB=0 moduleKiB=0 mig=0 recovery=0 nvlink=GPU-...,GPU-...``: what each context and each
     loaded module takes of the card. ``healthy=0``: NVML says the GPU is lost, CUDA says unknown error. No such file:
@@ -40,7 +40,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "simgpu"
 OUTPUTS = ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked")
 COMMON = ("hardware", "ledger")

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import usage
+from tests.simgpu.conftest import Session, World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, NOT_SUPPORTED = 2, 1, 801
@@ -190,5 +190,5 @@ def test_each_device_has_graph_memory_of_its_own(world: World, session: Session)
     assert session(f"[graphs.alloc({graph}, {40 * MIB}, device)[0] for device in (0, 1)]") == [0, 0]
     _, instance = session(f"graphs.instantiate({graph})")
     assert session(f"graphs.launch({instance})") == 0
-    assert sorted(simgpu.used(world.state).values()) == [64 * MIB, 64 * MIB]
+    assert sorted(usage.bytes_by_card(world.state).values()) == [64 * MIB, 64 * MIB]
     assert session("[graphs.read(graphs.USED, device) // 2**20 for device in (0, 1)]") == [40, 40]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.driver import build
+from simgpu import build
 
 US = 1000
 MS = 1000 * US

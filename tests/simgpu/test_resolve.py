@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.driver import build
-from tests.driver.conftest import World
+from simgpu import build
+from tests.simgpu.conftest import World
 
 
 def entries() -> list[tuple[str, int, str, str, int]]:

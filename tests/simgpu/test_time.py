@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tests.driver import runs
-from tests.driver.conftest import Session, World
+from simgpu import timeline
+from tests.simgpu.conftest import Session, World
 
 LONG_US = 10_000_000
 NOT_READY = 600
@@ -113,6 +113,6 @@ def test_what_a_card_did_can_be_read(world: World) -> None:
     sessions = [started(world) for _ in range(2)]
     for session in sessions:
         assert seconds_of(session, 5000) > 0.005
-    first, second = runs.runs(world.state)
+    first, second = timeline.runs(world.state)
     assert (first.length, second.length) == (5_000_000, 5_000_000)
     assert second.begun - first.begun >= 5_200_000

@@ -8,17 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.driver.held import holders, peak, used
-
 __all__ = (
     "Card",
     "card_uuid",
-    "fail",
-    "holders",
+    "inject_faults",
     "inject_xid",
     "make_cards",
-    "peak",
-    "used",
     "write_cards",
     "write_visible",
 )
@@ -109,7 +104,7 @@ def write_visible(path: Path, uuids: Sequence[str]) -> None:
     _replace(path, "".join(f"{each}\n" for each in uuids))
 
 
-def fail(directory: Path, *faults: tuple[str, int] | tuple[str, int, int]) -> None:
+def inject_faults(directory: Path, *faults: tuple[str, int] | tuple[str, int, int]) -> None:
     """From now on each ``(function, result[, times])`` and no other; none at all ends every failure."""
     _replace(directory / "fail", "".join(f"{' '.join(map(str, fault))}\n" for fault in faults))
 

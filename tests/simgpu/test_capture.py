@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.driver.conftest import Session, World
+from tests.simgpu.conftest import Session, World
 
 MIB = 1 << 20
 INVALID_VALUE, ILLEGAL_STATE = 1, 401

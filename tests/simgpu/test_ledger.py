@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import state_directory, usage
+from tests.simgpu.conftest import World
 
 MIB = 1 << 20
 PAGE = 2 * MIB
@@ -35,7 +35,7 @@ def test_used_is_the_sum_over_the_living(world: World) -> None:
     for process in holders[1::2]:
         process.send_signal(signal.SIGTERM)
         process.wait()
-    assert simgpu.used(world.state) == {}
+    assert usage.bytes_by_card(world.state) == {}
 
 
 def test_what_the_dead_held_can_be_taken(world: World) -> None:
@@ -50,7 +50,7 @@ def test_a_stopped_process_keeps_its_memory(world: World) -> None:
 
 
 def test_processes_racing_for_the_last_bytes_never_both_get_them(make_world: Callable[..., World]) -> None:
-    world = make_world(simgpu.make_cards(1, memory_mib=4))
+    world = make_world(state_directory.make_cards(1, memory_mib=4))
     racers = [world.session() for _ in range(3)]
     for racer in racers:
         assert racer("[start(), nvml('nvmlInit')]") == [0, None]
@@ -59,7 +59,7 @@ def test_processes_racing_for_the_last_bytes_never_both_get_them(make_world: Cal
     refusals, most = zip(*(racer.answer() for racer in racers), strict=True)
     assert sum(refusals) > 0
     assert max(most) == 2 * PAGE
-    assert simgpu.used(world.state) == {}
+    assert usage.bytes_by_card(world.state) == {}
 
 
 def test_processes_filling_together_take_the_card_exactly(world: World) -> None:
@@ -69,7 +69,7 @@ def test_processes_filling_together_take_the_card_exactly(world: World) -> None:
     for racer in racers:
         racer.tell(f"fill_card({8 * MIB})")
     assert sum(racer.answer() for racer in racers) * 8 == CAPACITY_MIB
-    assert [*simgpu.peak(world.state).values()] == [CAPACITY_MIB * MIB]
+    assert [*usage.peak_bytes_by_card(world.state).values()] == [CAPACITY_MIB * MIB]
 
 
 def test_killing_in_the_middle_of_allocations_leaves_nothing(world: World) -> None:
@@ -83,7 +83,7 @@ def test_killing_in_the_middle_of_allocations_leaves_nothing(world: World) -> No
             victim.wait()
         assert world.mib_used() == 1000
     assert keeper.poll() is None
-    assert max(simgpu.peak(world.state).values()) <= CAPACITY_MIB * MIB
+    assert max(usage.peak_bytes_by_card(world.state).values()) <= CAPACITY_MIB * MIB
 
 
 def unshare_works() -> bool:
