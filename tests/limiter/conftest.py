@@ -15,9 +15,8 @@ import pytest
 
 import limiter
 from limiter import build, launch
-from simgpu import build as simgpu_build
-from simgpu import state_directory
-from tests.simgpu.conftest import Session, World
+from simgpu.session import Session
+from simgpu.world import World, worlds
 from vgpu import limits, region
 from vgpu.limits import Limits
 from vgpu.region import Region
@@ -75,16 +74,8 @@ def shim() -> Path:
 
 @pytest.fixture
 def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
-    started: list[subprocess.Popen[str]] = []
-
-    def make(cards: tuple[state_directory.Card, ...] = state_directory.make_cards(2)) -> World:
-        state_directory.write_cards(tmp_path, cards)
-        return World(simgpu_build.ensure(), tmp_path, cards, started)
-
-    yield make
-    for process in started:
-        process.kill()
-        process.communicate()
+    with worlds(tmp_path, "tests.cuda_calls.session") as make:
+        yield make
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.turns.protocol import ANY, NO_SUCH_CARD, OTHER_VERSION
+from simgpu.session import Session
 from tests.limiter.arbiters import MS, Arbiter
 from tests.limiter.conftest import Container
-from tests.simgpu.conftest import Session
 from vgpu.limits import ANY_GPU, CardLimit, Limits, uuid_bytes
 from vgpu.policy import ComputePolicy
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory, usage
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
-from tests.simgpu.conftest import Session, World
 
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_HANDLE = 2, 1, 400
 ROW = 65536  # texels of a MiB; rows come by eights

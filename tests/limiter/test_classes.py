@@ -11,7 +11,7 @@ import pytest
 
 import limiter
 from simgpu import state_directory
-from tests.simgpu.conftest import World
+from simgpu.world import World
 
 ROOT = Path(limiter.__file__).parents[1]
 

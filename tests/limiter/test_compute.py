@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
+from simgpu.session import Session
 from tests.limiter.conftest import Container
-from tests.simgpu.conftest import Session
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import ComputePolicy
 

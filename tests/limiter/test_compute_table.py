@@ -14,7 +14,7 @@ import limiter
 from benchmarks.compute import goals, latency, plot
 from benchmarks.compute.goals import Failure, Goal, Row, Scenario, SkippedError, at_least, at_most, near
 from benchmarks.limiter import build
-from tests.simgpu.conftest import World
+from simgpu.world import World
 
 ROOT = Path(limiter.__file__).parents[1]
 SHORT_US = 1000

@@ -9,7 +9,7 @@ import pytest
 
 import limiter
 from benchmarks.limiter import build, costs, turns
-from tests.simgpu.conftest import World
+from simgpu.world import World
 
 ROOT = Path(limiter.__file__).parents[1]
 

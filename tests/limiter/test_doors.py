@@ -10,8 +10,8 @@ import pytest
 import limiter
 from limiter import LimiterError, launch
 from simgpu import state_directory
+from simgpu.world import World
 from tests.limiter.conftest import MIB
-from tests.simgpu.conftest import World
 from vgpu import limits, region
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import ComputePolicy, MemoryPolicy

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simgpu import usage
+from simgpu.session import Session
 from tests.limiter.conftest import MIB, Container
-from tests.simgpu.conftest import Session
 
 OUT_OF_MEMORY = 2
 UPLOAD = 2

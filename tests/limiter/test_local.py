@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory, usage
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import Container
-from tests.simgpu.conftest import Session, World
 
 OUT_OF_MEMORY = 2
 GIB = 1 << 30

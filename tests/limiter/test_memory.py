@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory, usage
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
-from tests.simgpu.conftest import World
 from vgpu import limits
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory, usage
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
-from tests.simgpu.conftest import Session, World
 
 OUT_OF_MEMORY = 2
 STEP = 32

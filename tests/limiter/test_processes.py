@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from simgpu import usage
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
-from tests.simgpu.conftest import World
 
 OUT_OF_MEMORY = 2
 

@@ -13,8 +13,8 @@ import pytest
 import limiter
 from benchmarks.limiter import build
 from simgpu import state_directory
+from simgpu.world import World
 from tests.limiter.conftest import MIB
-from tests.simgpu.conftest import World
 
 ROOT = Path(limiter.__file__).parents[1]
 PROGRAMS = ("worker", "race", "kills", "step")

@@ -12,8 +12,9 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory
+from simgpu.build import ROOT
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
-from tests.simgpu.conftest import ROOT, World
 
 OUT_OF_MEMORY = 2
 LINE = re.compile(

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from simgpu.build import ROOT
+from simgpu.session import Session
 from tests.limiter.conftest import MIB, Container
-from tests.simgpu.conftest import ROOT, Session
 from vgpu import limits
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from limiter import LIBRARY, build, table
+from simgpu.world import World
 from tests.limiter.conftest import Container
-from tests.simgpu.conftest import World
 
 HERE = Path(__file__).parent
 ALL_SYMBOLS = ("cuMemAlloc", "cuMemFree", "cuMemGetInfo", "cuDeviceTotalMem", "cuMemAllocAsync", "cuGetProcAddress")

@@ -11,9 +11,9 @@ import pytest
 
 from limiter import build
 from simgpu import state_directory, usage
+from simgpu.world import World
 from tests.limiter.arbiters import MS, Arbiter
 from tests.limiter.conftest import PURE, SOURCES, Container
-from tests.simgpu.conftest import World
 
 HERE = Path(__file__).parent
 NOT_LINKED = {"resolve.c", "start.c"}  # what makes it a preloaded library

@@ -15,7 +15,7 @@ from benchmarks.gpu_session import Result, Session, choose
 from benchmarks.gpu_steps import LISTS, Step
 from benchmarks.limiter import build
 from simgpu import state_directory
-from tests.simgpu.conftest import World
+from simgpu.world import World
 
 ROOT = Path(limiter.__file__).parents[1]
 SHORT = 20.0

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
-from tests.simgpu.conftest import Session, World
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import MemoryPolicy
 from vgpu.region import CardUse

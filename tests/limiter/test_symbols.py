@@ -9,9 +9,9 @@ import pytest
 
 import limiter
 from limiter import headers
+from simgpu.world import World
 from tests.limiter import symbols
 from tests.limiter.conftest import environment_without_limits
-from tests.simgpu.conftest import World
 
 ROOT = Path(limiter.__file__).parents[1]
 PRELOADED = {"LD_PRELOAD": str(ROOT / "limiter" / limiter.LIBRARY), "VGPU_MEMORY_LIMIT": "1GiB"}

@@ -6,9 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from limiter import launch
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter import gpu_view
 from tests.limiter.conftest import MIB, Container
-from tests.simgpu.conftest import Session, World
 
 INVALID_ARGUMENT, NOT_FOUND, INSUFFICIENT_SIZE, VERSION_MISMATCH = 2, 6, 7, 25
 LISTS = [f"nvmlDeviceGetComputeRunningProcesses{version}" for version in ("", "_v2", "_v3")]

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from simgpu import usage
+from simgpu.session import Session
 from tests.limiter.conftest import MIB, Container
-from tests.simgpu.conftest import Session
 
 OUT_OF_MEMORY = 2
 

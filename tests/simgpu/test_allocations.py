@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simgpu import usage
-from tests.simgpu.conftest import World
+from simgpu.world import World
 
 MIB = 1 << 20
 PAGE = 2 * MIB

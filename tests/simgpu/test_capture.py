@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from tests.simgpu.conftest import Session, World
+from simgpu.session import Session
+from simgpu.world import World
 
 MIB = 1 << 20
 INVALID_VALUE, ILLEGAL_STATE = 1, 401

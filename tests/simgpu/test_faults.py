@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from simgpu import state_directory
-from tests.simgpu.conftest import World
+from simgpu.world import World
 
 OUT_OF_MEMORY = 2
 

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from simgpu import usage
-from tests.simgpu.conftest import Session, World
+from simgpu.session import Session
+from simgpu.world import World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, NOT_SUPPORTED = 2, 1, 801

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from simgpu import state_directory, usage
-from tests.simgpu.conftest import Session, World
+from simgpu.session import Session
+from simgpu.world import World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_DEVICE, INVALID_CONTEXT = 2, 1, 101, 201

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from simgpu import state_directory, usage
-from tests.simgpu.conftest import World
+from simgpu.world import World
 
 MIB = 1 << 20
 PAGE = 2 * MIB

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory
-from tests.simgpu.conftest import Session, World
+from simgpu.session import Session
+from simgpu.world import World
 
 MIB = 1 << 20
 INVALID_VALUE, NOT_SUPPORTED, INVALID_RESOURCE_TYPE = 1, 801, 914

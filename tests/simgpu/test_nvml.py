@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory
-from tests.simgpu.conftest import World
+from simgpu.world import World
 
 MIB = 1 << 20
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.simgpu.conftest import Session, World
+from simgpu.session import Session
+from simgpu.world import World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE = 2, 1

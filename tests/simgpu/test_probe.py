@@ -8,7 +8,7 @@ import time
 import pytest
 
 from simgpu import build, usage
-from tests.simgpu.conftest import World
+from simgpu.world import World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, NO_DEVICE = 2, 1, 100

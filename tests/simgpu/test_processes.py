@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory, usage
-from tests.simgpu.conftest import Session, World
+from simgpu.session import Session
+from simgpu.world import World
 
 KIB = 1 << 10
 MIB = 1 << 20

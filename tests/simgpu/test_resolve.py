@@ -5,7 +5,7 @@ import re
 import pytest
 
 from simgpu import build
-from tests.simgpu.conftest import World
+from simgpu.world import World
 
 
 def entries() -> list[tuple[str, int, str, str, int]]:

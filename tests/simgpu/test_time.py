@@ -6,7 +6,8 @@ import time
 import pytest
 
 from simgpu import timeline
-from tests.simgpu.conftest import Session, World
+from simgpu.session import Session
+from simgpu.world import World
 
 LONG_US = 10_000_000
 NOT_READY = 600

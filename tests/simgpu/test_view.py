@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simgpu import state_directory, usage
-from tests.simgpu.conftest import World
+from simgpu.world import World
 
 MIB = 1 << 20
 OUT_OF_MEMORY = 2
