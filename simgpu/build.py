@@ -75,6 +75,7 @@ def compile_command(output: Path, sources: Sequence[Path], *flags: str) -> list[
     """The compiler's command line for one of the outputs."""
     return [
         *(sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu.2.17", "-std=gnu11", "-O2", "-g0"),
+        "-D_GNU_SOURCE",
         *WARNINGS,
         *("-isystem", str(cuda_include()), f"-I{SOURCES}"),
         *flags,

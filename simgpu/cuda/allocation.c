@@ -1,10 +1,10 @@
-/* The table of what this process allocated, by address, whatever it is of. */
-#define _GNU_SOURCE
-#include "driver.h"
+#include "allocation.h"
+
+#include "context.h"
+#include "device_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define ARENA UINT64_C(0x20000000000)
 
@@ -13,7 +13,7 @@ static size_t table_count;
 static size_t table_size;
 static CUdeviceptr arena_top = ARENA;
 
-/* The first entry that begins above `address`. */
+/* Index of the first entry that begins above `address`. */
 static size_t upper(CUdeviceptr address) {
     size_t low = 0;
     size_t high = table_count;
@@ -41,17 +41,13 @@ Allocation *allocation_at(CUdeviceptr address) {
     return at > 0 && table[at - 1].address == address ? &table[at - 1] : NULL;
 }
 
-Allocation *allocation_imported(Kind kind, uint64_t share, CUdeviceptr origin) {
+Allocation *allocation_imported(Kind kind, uint64_t shared_id, CUdeviceptr origin) {
     for (size_t i = 0; i < table_count; i++) {
-        if (table[i].kind == kind && table[i].share == share && table[i].origin == origin) {
+        if (table[i].kind == kind && table[i].shared_id == shared_id && table[i].origin == origin) {
             return &table[i];
         }
     }
     return NULL;
-}
-
-bool allocation_is_freeable(const Allocation *allocation) {
-    return allocation->kind != KIND_HOST && allocation->kind != KIND_IPC;
 }
 
 static bool table_grow(void) {
@@ -99,7 +95,7 @@ static bool in_arena(const Allocation *allocation) {
     return allocation->kind != KIND_SMALL && allocation->kind != KIND_MANAGED && allocation->kind != KIND_HOST;
 }
 
-/* Addresses are given again once nothing above them lives, as a real driver reuses them. */
+/* An address is used again once no allocation above it is left. A real driver reuses addresses too. */
 static void lower_top(void) {
     arena_top = ARENA;
     for (size_t i = table_count; i > 0; i--) {
@@ -110,59 +106,15 @@ static void lower_top(void) {
     }
 }
 
-void allocation_give_back(const Allocation *allocation) {
-    CUdevice device = allocation->device;
-    switch (allocation->kind) {
-        case KIND_DEVICE:
-            device_give(device, allocation->charged, allocation->share);
-            break;
-        case KIND_SMALL:
-            pages_give(allocation->address, allocation->charged);
-            break;
-        case KIND_POOL:
-            pool_release(allocation->pool, allocation->charged);
-            break;
-        case KIND_GRAPH:
-            graph_memory_release(device, allocation->charged);
-            break;
-        case KIND_IPC:
-        case KIND_EXTERNAL:
-            ledger_share_drop(allocation->share, allocation->sight);
-            break;
-        case KIND_POOL_IPC:
-            allocation->pool->imports--;
-            pool_drop_if_done(allocation->pool);
-            break;
-        case KIND_MANAGED:
-        case KIND_HOST:
-            (void)munmap((void *)(uintptr_t)allocation->address, allocation->size);
-            break;
-    }
-}
-
-CUresult allocation_free(Allocation *allocation) {
+void allocation_remove(Allocation *allocation) {
     size_t at = (size_t)(allocation - table);
-    allocation_give_back(allocation);
     memmove(&table[at], &table[at + 1], (table_count - at - 1) * sizeof *table);
     table_count--;
     lower_top();
-    return CUDA_SUCCESS;
 }
 
-/* A pool's memory outlives a context that is not the primary one (measured on an H200, driver 580). */
-static bool ends_with(const Allocation *allocation, CUcontext context) {
-    bool of_pool = allocation->kind == KIND_POOL && allocation->device == context->device;
-    bool left = of_pool && allocation->context == NULL;
-    return context->primary ? left || allocation->context == context : !of_pool && allocation->context == context;
-}
-
-void allocations_free_of(CUcontext context) {
+void allocations_visit(void (*visit)(Allocation *allocation, CUcontext context), CUcontext context) {
     for (size_t i = table_count; i > 0; i--) {
-        Allocation *each = &table[i - 1];
-        if (ends_with(each, context)) {
-            (void)allocation_free(each);
-        } else if (each->context == context) {
-            each->context = NULL;
-        }
+        visit(&table[i - 1], context);
     }
 }

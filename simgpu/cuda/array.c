@@ -1,6 +1,10 @@
-/* Plain arrays. */
-#define _GNU_SOURCE
 #include "array.h"
+
+#include "array_mappings.h"
+#include "array_texels.h"
+#include "driver.h"
+#include "hardware/export.h"
+#include "stream_capture.h"
 
 #include <stdlib.h>
 
@@ -33,7 +37,7 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) 
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) {
+EXPORTED CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) {
     ENTER();
     REQUIRE(pHandle != NULL && pAllocateArray != NULL, CUDA_ERROR_INVALID_VALUE);
     CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = pAllocateArray->Width,
@@ -43,27 +47,27 @@ SIM_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPT
     return create(pHandle, &descriptor);
 }
 
-SIM_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray) {
+EXPORTED CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray) {
     ENTER();
     REQUIRE(pHandle != NULL && pAllocateArray != NULL, CUDA_ERROR_INVALID_VALUE);
     return create(pHandle, pAllocateArray);
 }
 
-/* The 32-bit forms: as those of memory. */
-SIM_EXPORT CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray) {
+/* The 32-bit forms of CUDA 2, like those of cuMemAlloc. */
+EXPORTED CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray) {
     (void)pHandle;
     (void)pAllocateArray;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-SIM_EXPORT CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray) {
+EXPORTED CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray) {
     (void)pHandle;
     (void)pAllocateArray;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* A level of a mipmapped array is asked about too, so that its handle is not looked for in the list. */
-SIM_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+/* Takes the level of a mipmapped array too, so the handle is not searched in the list. */
+EXPORTED CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
     ENTER();
     REQUIRE(pArrayDescriptor != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(hArray != NULL, CUDA_ERROR_INVALID_HANDLE);
@@ -74,7 +78,7 @@ SIM_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescrip
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+EXPORTED CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
     ENTER();
     REQUIRE(pArrayDescriptor != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(hArray != NULL, CUDA_ERROR_INVALID_HANDLE);
@@ -82,15 +86,15 @@ SIM_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDes
     LEAVE(CUDA_SUCCESS);
 }
 
-/* Takes it off the list, its memory left as it is; what follows it stands in its place. */
+/* Unlinks and frees the array, but not its memory; `link` then points to the next one. */
 static void drop(CUarray *link) {
     CUarray gone = *link;
-    array_unmap(gone);
+    array_unmap_all(gone);
     *link = gone->next;
     free(gone);
 }
 
-SIM_EXPORT CUresult cuArrayDestroy(CUarray hArray) {
+EXPORTED CUresult cuArrayDestroy(CUarray hArray) {
     ENTER();
     for (CUarray *link = &arrays; *link != NULL; link = &(*link)->next) {
         if (*link == hArray) {
@@ -110,5 +114,4 @@ void arrays_free_of(CUcontext context) {
             link = &(*link)->next;
         }
     }
-    mipmaps_free_of(context);
 }

@@ -1,6 +1,11 @@
-/* Mipmapped arrays: one memory for all levels, each half the extent of the one before. */
-#define _GNU_SOURCE
-#include "array.h"
+/* The levels of a mipmapped array share one allocation. Each level has half the extent of the level before. */
+#include "array_mipmapped.h"
+
+#include "array_mappings.h"
+#include "array_texels.h"
+#include "driver.h"
+#include "hardware/export.h"
+#include "stream_capture.h"
 
 #include <stdlib.h>
 
@@ -19,7 +24,7 @@ static size_t half(size_t extent, unsigned times) {
     return extent == 0 || halved > 0 ? halved : 1;
 }
 
-/* Layers are not halved. */
+/* The descriptor of a level: each extent but the number of layers is halved. */
 static CUDA_ARRAY3D_DESCRIPTOR at_level(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned level) {
     CUDA_ARRAY3D_DESCRIPTOR smaller = *descriptor;
     smaller.Width = half(descriptor->Width, level);
@@ -30,9 +35,10 @@ static CUDA_ARRAY3D_DESCRIPTOR at_level(const CUDA_ARRAY3D_DESCRIPTOR *descripto
     return smaller;
 }
 
-/* As many as were asked for, from one to those that end in a single texel. */
+/* The number of levels asked for, but at least 1 and no more than down to a single texel. */
 static unsigned levels_of(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned asked) {
-    size_t largest = descriptor->Width | descriptor->Height | descriptor->Depth; /* has the highest bit of them */
+    size_t largest =
+        descriptor->Width | descriptor->Height | descriptor->Depth; /* has the highest bit of the largest extent */
     unsigned most = 0;
     while (most < MAX_LEVELS && largest >> most != 0) {
         most++;
@@ -48,9 +54,8 @@ uint64_t mipmap_size(CUmipmappedArray mipmap) {
     return sum;
 }
 
-SIM_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
-                                           const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-                                           unsigned int numMipmapLevels) {
+EXPORTED CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+                                         unsigned int numMipmapLevels) {
     ENTER();
     CUresult forbidden = capture_forbids();
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
@@ -74,8 +79,7 @@ SIM_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
-                                             unsigned int level) {
+EXPORTED CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
     ENTER();
     REQUIRE(pLevelArray != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(mipmap_exists(hMipmappedArray), CUDA_ERROR_INVALID_HANDLE);
@@ -84,15 +88,15 @@ SIM_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedAr
     LEAVE(CUDA_SUCCESS);
 }
 
-/* Takes it off the list, its memory left as it is; what follows it stands in its place. */
+/* Unlinks and frees the array, but not its memory; `link` then points to the next one. */
 static void drop(CUmipmappedArray *link) {
     CUmipmappedArray gone = *link;
-    array_unmap(gone);
+    array_unmap_all(gone);
     *link = gone->next;
     free(gone);
 }
 
-SIM_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
+EXPORTED CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
     ENTER();
     for (CUmipmappedArray *link = &mipmaps; *link != NULL; link = &(*link)->next) {
         if (*link == hMipmappedArray) {

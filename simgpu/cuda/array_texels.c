@@ -1,6 +1,11 @@
-/* What texels take of a card. Formats beyond the plain channels are not there. */
-#define _GNU_SOURCE
-#include "array.h"
+/* Only formats with plain channels are simulated. */
+#include "array_texels.h"
+
+#include "allocation.h"
+#include "allocation_free.h"
+#include "context.h"
+#include "hardware/units.h"
+#include "memory.h"
 
 #define BLOCK_WIDTH  64
 #define BLOCK_HEIGHT 8

@@ -1,7 +1,13 @@
-/* Green contexts: a part of the device's multiprocessors and streams of its own, in the primary context's memory. Any
- * part may be given to several of them. */
-#define _GNU_SOURCE
-#include "context_green.h"
+/* Green contexts. Each has a part of the device's multiprocessors and streams of its own, and takes memory from the
+ * device's primary context. Several green contexts may have the same multiprocessors. */
+#include "context.h"
+#include "context_lifetime.h"
+#include "context_primary.h"
+#include "device_resources.h"
+#include "devices.h"
+#include "driver.h"
+#include "hardware/export.h"
+#include "stream.h"
 
 #include <stdlib.h>
 
@@ -23,15 +29,14 @@ static CUgreenCtx *link_of(CUgreenCtx green) {
 
 static bool exists(CUgreenCtx green) { return green != NULL && *link_of(green) == green; }
 
-CUgreenCtx green_of(CUcontext context) {
+/* NULL for a context that is not green. */
+static CUgreenCtx green_of(CUcontext context) {
     CUgreenCtx each = greens;
     while (each != NULL && each->context != context) {
         each = each->next;
     }
     return each;
 }
-
-const CUdevResource *green_resource(CUgreenCtx green) { return &green->resource; }
 
 static CUresult make(CUgreenCtx *out, CUdevice dev, const CUdevResource *resource) {
     CUcontext primary;
@@ -52,14 +57,14 @@ static CUresult make(CUgreenCtx *out, CUdevice dev, const CUdevResource *resourc
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
+EXPORTED CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
     ENTER();
     REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
     REQUIRE(phCtx != NULL && desc != NULL && flags == CU_GREEN_CTX_DEFAULT_STREAM, CUDA_ERROR_INVALID_VALUE);
     LEAVE(make(phCtx, dev, described_resource(desc)));
 }
 
-SIM_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
+EXPORTED CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
     ENTER();
     REQUIRE(exists(hCtx), CUDA_ERROR_INVALID_CONTEXT);
     CUgreenCtx *link = link_of(hCtx);
@@ -71,7 +76,7 @@ SIM_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
+EXPORTED CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
     ENTER();
     REQUIRE(pContext != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(exists(hCtx), CUDA_ERROR_INVALID_CONTEXT);
@@ -79,7 +84,7 @@ SIM_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type) {
+EXPORTED CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type) {
     ENTER();
     REQUIRE(resource != NULL && type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
     REQUIRE(exists(hCtx), CUDA_ERROR_INVALID_CONTEXT);
@@ -87,7 +92,17 @@ SIM_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *res
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId) {
+EXPORTED CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type) {
+    ENTER();
+    CUresult result = hCtx == NULL ? context_top(&hCtx) : CUDA_SUCCESS;
+    REQUIRE(result == CUDA_SUCCESS && context_is_alive(hCtx), CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(resource != NULL && type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    CUgreenCtx green = green_of(hCtx);
+    *resource = green != NULL ? green->resource : device_resource_whole();
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId) {
     ENTER();
     REQUIRE(greenCtxId != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(exists(greenCtx), CUDA_ERROR_INVALID_CONTEXT);
@@ -95,11 +110,11 @@ SIM_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *gre
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) {
+EXPORTED CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) {
     (void)priority;
     ENTER();
     REQUIRE(exists(greenCtx), CUDA_ERROR_INVALID_CONTEXT);
-    REQUIRE(context_alive(greenCtx->context->owner), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    REQUIRE(context_is_alive(greenCtx->context->owner), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     REQUIRE(phStream != NULL && flags == CU_STREAM_NON_BLOCKING, CUDA_ERROR_INVALID_VALUE);
     LEAVE(stream_make(phStream, greenCtx->context->owner, flags));
 }

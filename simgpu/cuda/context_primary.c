@@ -1,6 +1,9 @@
-/* The primary context of each device, which its users share. */
-#define _GNU_SOURCE
+#include "context_primary.h"
+
+#include "context_lifetime.h"
+#include "devices.h"
 #include "driver.h"
+#include "hardware/export.h"
 
 CUresult primary_retain(CUdevice dev, CUcontext *out) {
     Device *device = device_at(dev);
@@ -11,7 +14,7 @@ CUresult primary_retain(CUdevice dev, CUcontext *out) {
     return result;
 }
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
+EXPORTED CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
     ENTER();
     REQUIRE(pctx != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
@@ -33,7 +36,7 @@ void primary_release(CUdevice dev) {
     }
 }
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+EXPORTED CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
     ENTER();
     const Device *device = device_at(dev);
     REQUIRE(device != NULL, CUDA_ERROR_INVALID_DEVICE);
@@ -42,29 +45,29 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
+EXPORTED CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+EXPORTED CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
     ENTER();
     REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
     primary_destroy(device_at(dev));
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
+EXPORTED CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
+EXPORTED CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
     ENTER();
     REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
     device_at(dev)->primary_flags = flags;
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
+EXPORTED CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
     return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) {
+EXPORTED CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) {
     ENTER();
     REQUIRE(flags != NULL && active != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);

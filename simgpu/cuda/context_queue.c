@@ -1,17 +1,21 @@
-/* The work of contexts on their cards, and when events passed. */
-#define _GNU_SOURCE
-#include "stream.h"
+#include "context_queue.h"
+
+#include "devices.h"
+#include "driver.h"
+#include "hardware/timeline.h"
+#include "stream_state.h"
 
 #include "hardware/timeline.h"
 
 #include <sys/prctl.h>
 
+/* Opens the queue at the first work. */
 static bool is_open(CUcontext context) {
-    return context->queue.id != 0 || ledger_queue_open(device_at(context->device)->uuid, &context->queue);
+    return context->queue.id != 0 || card_queue_open(device_at(context->device)->uuid, &context->queue);
 }
 
-/* Its time is known, or no longer asked for. */
-static void forget(CUevent event) {
+/* Takes the event off the list of events whose time is not known. */
+static void unlink_event(CUevent event) {
     if (event->link != NULL) {
         *event->link = event->next;
         if (event->next != NULL) {
@@ -21,7 +25,7 @@ static void forget(CUevent event) {
     event->link = NULL;
 }
 
-static void expect(CUevent event, CUcontext context) {
+static void link_event(CUevent event, CUcontext context) {
     event->next = context->events;
     event->link = &context->events;
     if (event->next != NULL) {
@@ -33,15 +37,15 @@ static void expect(CUevent event, CUcontext context) {
 uint64_t event_passed(CUevent event) {
     uint64_t earliest;
     if (event->at == 0 && event->queue.id != 0) {
-        event->at = ledger_queue_passed(event->queue, event->position, &earliest);
+        event->at = card_queue_passed(event->queue, event->position, &earliest);
     }
     if (event->at != 0) {
-        forget(event);
+        unlink_event(event);
     }
     return event->at;
 }
 
-static void tell_events(CUcontext context) {
+static void read_times(CUcontext context) {
     CUevent next;
     for (CUevent each = context->events; each != NULL; each = next) {
         next = each->next;
@@ -49,21 +53,21 @@ static void tell_events(CUcontext context) {
     }
 }
 
-CUresult context_work(CUcontext context, uint64_t ns, uint64_t *position) {
+CUresult context_add_work(CUcontext context, uint64_t ns, uint64_t *position) {
     uint64_t runs;
     if (!is_open(context)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *position = context->submitted = ledger_queue_add(context->queue, ns, &runs);
-    if (runs - context->told >= TIMELINE_RUNS / 2) { /* before the times of some are forgotten */
-        tell_events(context);
-        context->told = runs;
+    *position = context->submitted = card_queue_add(context->queue, ns, &runs);
+    if (runs - context->runs_read >= TIMELINE_RUNS / 2) { /* before the queue drops the runs of some events */
+        read_times(context);
+        context->runs_read = runs;
     }
     return CUDA_SUCCESS;
 }
 
-void event_forget(CUevent event) {
-    forget(event);
+void event_reset(CUevent event) {
+    unlink_event(event);
     event->queue.id = 0;
     event->at = 0;
 }
@@ -72,32 +76,32 @@ CUresult event_mark(CUevent event, CUcontext context, uint64_t after) {
     if (!is_open(context)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    event_forget(event);
+    event_reset(event);
     event->queue = context->queue;
-    event->position = ledger_queue_mark(context->queue, after);
+    event->position = card_queue_mark(context->queue, after);
     context->submitted = event->position > context->submitted ? event->position : context->submitted;
-    expect(event, context);
+    link_event(event, context);
     return CUDA_SUCCESS;
 }
 
-void queue_end(CUcontext context) {
+void context_end_work(CUcontext context) {
     if (context->queue.id != 0) {
-        ledger_queue_close(context->queue);
+        card_queue_close(context->queue);
     }
-    tell_events(context);
+    read_times(context);
 }
 
-bool queue_passed(SimQueue queue, uint64_t position) {
+bool queue_passed(CardQueue queue, uint64_t position) {
     uint64_t earliest;
-    return queue.id == 0 || ledger_queue_passed(queue, position, &earliest) != 0;
+    return queue.id == 0 || card_queue_passed(queue, position, &earliest) != 0;
 }
 
-void queue_await(SimQueue queue, uint64_t position) {
+void queue_await(CardQueue queue, uint64_t position) {
     uint64_t earliest;
     int slack = prctl(PR_GET_TIMERSLACK);
-    (void)prctl(PR_SET_TIMERSLACK, 1UL); /* a real driver waits without sleeping */
-    while (queue.id != 0 && ledger_queue_passed(queue, position, &earliest) == 0) {
-        sleep_until(earliest);
+    (void)prctl(PR_SET_TIMERSLACK, 1UL); /* 1 ns: a real driver polls and does not sleep */
+    while (queue.id != 0 && card_queue_passed(queue, position, &earliest) == 0) {
+        driver_sleep_until(earliest);
     }
     (void)prctl(PR_SET_TIMERSLACK, slack > 0 ? (unsigned long)slack : 0UL);
 }

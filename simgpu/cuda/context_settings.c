@@ -1,8 +1,9 @@
-/* What is asked of a context. */
-#define _GNU_SOURCE
+/* Properties of contexts. */
+#include "context.h"
 #include "driver.h"
+#include "hardware/export.h"
 
-SIM_EXPORT CUresult cuCtxGetFlags(unsigned int *flags) {
+EXPORTED CUresult cuCtxGetFlags(unsigned int *flags) {
     CUcontext context;
     ENTER();
     CUresult result = context_top(&context);
@@ -12,25 +13,25 @@ SIM_EXPORT CUresult cuCtxGetFlags(unsigned int *flags) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
+EXPORTED CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
     ENTER();
     CUresult result = ctx == NULL ? context_top(&ctx) : CUDA_SUCCESS;
     REQUIRE(ctxId != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(result == CUDA_SUCCESS && context_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(result == CUDA_SUCCESS && context_is_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
     *ctxId = ctx->id;
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
+EXPORTED CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
     ENTER();
     CUresult result = ctx == NULL ? context_top(&ctx) : CUDA_SUCCESS;
     REQUIRE(version != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(result == CUDA_SUCCESS && context_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(result == CUDA_SUCCESS && context_is_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
     *version = 3020;
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
+EXPORTED CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
     ENTER();
     if (leastPriority != NULL) {
         *leastPriority = 0;

@@ -1,18 +1,20 @@
-/* What the driver says of a device. */
-#define _GNU_SOURCE
+/* Properties of devices. */
+#include "devices.h"
 #include "driver.h"
+#include "hardware/cards.h"
+#include "hardware/export.h"
 
 #include <stdio.h>
 #include <string.h>
 
-SIM_EXPORT CUresult cuDeviceGetCount(int *count) {
+EXPORTED CUresult cuDeviceGetCount(int *count) {
     ENTER();
     REQUIRE(count != NULL, CUDA_ERROR_INVALID_VALUE);
     *count = device_count();
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+EXPORTED CUresult cuDeviceGet(CUdevice *device, int ordinal) {
     ENTER();
     REQUIRE(device != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(device_at(ordinal) != NULL, CUDA_ERROR_INVALID_DEVICE);
@@ -20,12 +22,12 @@ SIM_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) {
     LEAVE(CUDA_SUCCESS);
 }
 
-/* A lost card still has its name: what was read once is known. */
+/* A card that is lost can be described too: a real driver reads the properties once, at cuInit. */
 static bool described(CUdevice dev, Card *card) {
-    return device_at(dev) != NULL && sim_card(device_at(dev)->uuid, card);
+    return device_at(dev) != NULL && card_find(device_at(dev)->uuid, card);
 }
 
-SIM_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev) {
+EXPORTED CUresult cuDeviceGetName(char *name, int len, CUdevice dev) {
     Card card;
     ENTER();
     REQUIRE(name != NULL && len > 0, CUDA_ERROR_INVALID_VALUE);
@@ -42,17 +44,17 @@ static CUresult get_uuid(CUuuid *uuid, CUdevice dev) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) {
+EXPORTED CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) {
     ENTER();
     return get_uuid(uuid, dev);
 }
 
-SIM_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
+EXPORTED CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
     ENTER();
     return get_uuid(uuid, dev);
 }
 
-SIM_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
+EXPORTED CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
     Card card;
     ENTER();
     REQUIRE(bytes != NULL, CUDA_ERROR_INVALID_VALUE);
@@ -61,7 +63,7 @@ SIM_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) {
+EXPORTED CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) {
     Card card;
     ENTER();
     REQUIRE(bytes != NULL, CUDA_ERROR_INVALID_VALUE);
@@ -71,7 +73,7 @@ SIM_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) {
     LEAVE(CUDA_SUCCESS);
 }
 
-/* What programs ask most; an H100's numbers. Anything else reads 0. */
+/* The attributes that programs read most, as of an H100. All others are 0. */
 static int attribute_of(CUdevice_attribute attrib, const Card *card) {
     static const struct {
         CUdevice_attribute attribute;
@@ -110,7 +112,7 @@ static int attribute_of(CUdevice_attribute attrib, const Card *card) {
     return 0;
 }
 
-SIM_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
+EXPORTED CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
     Card card;
     ENTER();
     REQUIRE(pi != NULL && attrib > 0 && attrib < CU_DEVICE_ATTRIBUTE_MAX, CUDA_ERROR_INVALID_VALUE);
@@ -119,7 +121,7 @@ SIM_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUd
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) {
+EXPORTED CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) {
     ENTER();
     REQUIRE(major != NULL && minor != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
@@ -128,7 +130,7 @@ SIM_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
+EXPORTED CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
     Card card;
     ENTER();
     REQUIRE(pciBusId != NULL && len > 0, CUDA_ERROR_INVALID_VALUE);
@@ -137,7 +139,7 @@ SIM_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
+EXPORTED CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
     unsigned domain;
     unsigned bus;
     Card card;
@@ -153,7 +155,7 @@ SIM_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
     LEAVE(CUDA_ERROR_INVALID_DEVICE);
 }
 
-SIM_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
+EXPORTED CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
     ENTER();
     REQUIRE(canAccessPeer != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(device_at(dev) != NULL && device_at(peerDev) != NULL, CUDA_ERROR_INVALID_DEVICE);

@@ -1,11 +1,14 @@
-/* A device's multiprocessors, split into parts. */
-#define _GNU_SOURCE
-#include "context_green.h"
+#include "device_resources.h"
+
+#include "devices.h"
+#include "driver.h"
+#include "hardware/export.h"
+#include "hardware/units.h"
 
 #include <stdlib.h>
 
 #define MULTIPROCESSORS 132
-#define PARTITION       8 /* the smallest part, and what each is a multiple of, from compute capability 9.0 */
+#define PARTITION       8 /* each part is a multiple of it, from compute capability 9.0 */
 
 struct CUdevResourceDesc_st {
     CUdevResource resource;
@@ -21,28 +24,19 @@ static CUdevResource of_count(unsigned count) {
     return resource;
 }
 
-SIM_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type) {
+CUdevResource device_resource_whole(void) { return of_count(MULTIPROCESSORS); }
+
+EXPORTED CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type) {
     ENTER();
     REQUIRE(device_at(device) != NULL, CUDA_ERROR_INVALID_DEVICE);
     REQUIRE(resource != NULL && type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
-    *resource = of_count(MULTIPROCESSORS);
+    *resource = device_resource_whole();
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type) {
-    ENTER();
-    CUresult result = hCtx == NULL ? context_top(&hCtx) : CUDA_SUCCESS;
-    REQUIRE(result == CUDA_SUCCESS && context_alive(hCtx), CUDA_ERROR_INVALID_CONTEXT);
-    REQUIRE(resource != NULL && type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
-    CUgreenCtx green = green_of(hCtx);
-    *resource = green != NULL ? *green_resource(green) : of_count(MULTIPROCESSORS);
-    LEAVE(CUDA_SUCCESS);
-}
-
-/* Without room for the parts it says how many there could be. */
-SIM_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
-                                                const CUdevResource *input, CUdevResource *remaining,
-                                                unsigned int flags, unsigned int minCount) {
+/* When `result` is NULL, sets nbGroups to the number of parts that are possible. */
+EXPORTED CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input,
+                                              CUdevResource *remaining, unsigned int flags, unsigned int minCount) {
     (void)flags;
     ENTER();
     REQUIRE(nbGroups != NULL && input != NULL, CUDA_ERROR_INVALID_VALUE);
@@ -61,9 +55,9 @@ SIM_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned 
     LEAVE(CUDA_SUCCESS);
 }
 
-/* Lives as long as the process: no function ends one. */
-SIM_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
-                                              unsigned int nbResources) {
+/* A descriptor is never freed: CUDA has no function for it. */
+EXPORTED CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
+                                            unsigned int nbResources) {
     unsigned count = 0;
     ENTER();
     REQUIRE(phDesc != NULL && resources != NULL && nbResources > 0, CUDA_ERROR_INVALID_VALUE);

@@ -1,6 +1,8 @@
-/* The names and words of results. */
-#define _GNU_SOURCE
-#include "driver.h"
+/* Names and descriptions of results. */
+#include "hardware/export.h"
+
+#include <cuda.h>
+#include <stddef.h>
 
 static const struct {
     CUresult error;
@@ -43,7 +45,7 @@ static int error_index(CUresult error) {
     return -1;
 }
 
-SIM_EXPORT CUresult cuGetErrorName(CUresult error, const char **pStr) {
+EXPORTED CUresult cuGetErrorName(CUresult error, const char **pStr) {
     int index = error_index(error);
     if (pStr == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -52,7 +54,7 @@ SIM_EXPORT CUresult cuGetErrorName(CUresult error, const char **pStr) {
     return index < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuGetErrorString(CUresult error, const char **pStr) {
+EXPORTED CUresult cuGetErrorString(CUresult error, const char **pStr) {
     int index = error_index(error);
     if (pStr == NULL) {
         return CUDA_ERROR_INVALID_VALUE;

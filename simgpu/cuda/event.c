@@ -1,30 +1,35 @@
-/* Events: recorded, waited for, timed. */
-#define _GNU_SOURCE
+/* Events. */
+#include "context_queue.h"
+#include "driver.h"
+#include "hardware/export.h"
+#include "pool.h"
 #include "stream.h"
+#include "stream_capture.h"
+#include "stream_state.h"
 
 #include <stdlib.h>
 
-SIM_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+EXPORTED CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
     (void)Flags;
     ENTER();
     CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
     if (capture_numbered(hEvent->capture) != NULL) {
-        REQUIRE(!is_default(hStream), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-        hStream->capture = hEvent->capture; /* it joins */
+        REQUIRE(!stream_is_default(hStream), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        hStream->capture = hEvent->capture; /* the stream joins the capture */
         LEAVE(CUDA_SUCCESS);
     }
-    if (hEvent->queue.id != context->queue.id || hEvent->queue.place != context->queue.place) {
-        queue_await(hEvent->queue, hEvent->position); /* another context's: this thread waits instead */
+    if (hEvent->queue.id != context->queue.id || hEvent->queue.card != context->queue.card) {
+        queue_await(hEvent->queue, hEvent->position); /* of another context: this thread waits */
         LEAVE(CUDA_SUCCESS);
     }
-    uint64_t *position = position_of(hStream, context);
+    uint64_t *position = stream_position(hStream, context);
     *position = hEvent->position > *position ? hEvent->position : *position;
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
+EXPORTED CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
     (void)Flags;
     ENTER();
     REQUIRE(phEvent != NULL, CUDA_ERROR_INVALID_VALUE);
@@ -32,17 +37,17 @@ SIM_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
     LEAVE(*phEvent != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-SIM_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
+EXPORTED CUresult cuEventDestroy_v2(CUevent hEvent) {
     ENTER();
     REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
-    event_forget(hEvent);
+    event_reset(hEvent);
     free(hEvent);
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuEventDestroy(CUevent hEvent) { return cuEventDestroy_v2(hEvent); }
+EXPORTED CUresult cuEventDestroy(CUevent hEvent) { return cuEventDestroy_v2(hEvent); }
 
-SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
+EXPORTED CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
     ENTER();
     CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
@@ -51,13 +56,13 @@ SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
     hEvent->device = context->device;
     hEvent->capture = capture != NULL ? capture->number : 0;
     if (capture != NULL) {
-        event_forget(hEvent);
+        event_reset(hEvent);
         LEAVE(CUDA_SUCCESS);
     }
-    LEAVE(event_mark(hEvent, context, *position_of(hStream, context)));
+    LEAVE(event_mark(hEvent, context, *stream_position(hStream, context)));
 }
 
-SIM_EXPORT CUresult cuEventQuery(CUevent hEvent) {
+EXPORTED CUresult cuEventQuery(CUevent hEvent) {
     ENTER();
     REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
     REQUIRE(capture_numbered(hEvent->capture) == NULL, CUDA_ERROR_CAPTURED_EVENT);
@@ -66,7 +71,7 @@ SIM_EXPORT CUresult cuEventQuery(CUevent hEvent) {
     LEAVE(hEvent->queue.id == 0 || event_passed(hEvent) != 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
 
-SIM_EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
+EXPORTED CUresult cuEventSynchronize(CUevent hEvent) {
     ENTER();
     REQUIRE(hEvent != NULL, CUDA_ERROR_INVALID_HANDLE);
     REQUIRE(capture_numbered(hEvent->capture) == NULL, CUDA_ERROR_CAPTURED_EVENT);
@@ -85,12 +90,12 @@ static CUresult elapsed(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+EXPORTED CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
     ENTER();
     return elapsed(pMilliseconds, hStart, hEnd);
 }
 
-SIM_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+EXPORTED CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
     ENTER();
     return elapsed(pMilliseconds, hStart, hEnd);
 }

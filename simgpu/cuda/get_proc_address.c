@@ -1,16 +1,17 @@
-/* cuGetProcAddress in both its forms: by base name, the newest form not newer than the version asked for.
- * Results, statuses and untouched pointers are as a 580 driver gave them. */
-#define _GNU_SOURCE
+/* cuGetProcAddress: finds, by base name, the newest form of a function that is not newer than the version asked for.
+ * Results, statuses and pointers that are not set are as measured with a 580 driver. */
 #include "driver.h"
+#include "hardware/export.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 typedef struct {
     const char *name;
     int version;
     void (*function)(void);
-    int twin_version;
-    void (*twin)(void);
+    int per_thread_version;
+    void (*per_thread)(void);
 } Entry;
 
 #define FUNCTION(symbol)             ((void (*)(void))(symbol))
@@ -22,19 +23,19 @@ static const Entry entries[] = {
 #include "entry_points.h"
 };
 
-static bool valid(const char *symbol, void **pfn, int version, cuuint64_t flags) {
+static bool is_valid(const char *symbol, void **pfn, int version, cuuint64_t flags) {
     const cuuint64_t both = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    return symbol != NULL && pfn != NULL && version <= SIM_CUDA_VERSION && flags <= both;
+    return symbol != NULL && pfn != NULL && version <= DRIVER_CUDA_VERSION && flags <= both;
 }
 
-/* What the entry offers a caller of that version, NULL for too old a one. Where a per-thread twin exists and is asked
- * for, a version before the twin's gets nothing, not the legacy form. */
-static void *offer(const Entry *entry, int version, bool per_thread) {
-    bool twin = per_thread && entry->twin != NULL;
-    if (version < (twin ? entry->twin_version : entry->version)) {
+/* The function for a caller of that CUDA version; NULL when the entry is newer. When a per-thread form exists and is
+ * asked for, a version older than that form gets NULL and not the legacy form. */
+static void *function_for(const Entry *entry, int version, bool per_thread) {
+    bool wanted = per_thread && entry->per_thread != NULL;
+    if (version < (wanted ? entry->per_thread_version : entry->version)) {
         return NULL;
     }
-    return twin ? (void *)entry->twin : (void *)entry->function;
+    return wanted ? (void *)entry->per_thread : (void *)entry->function;
 }
 
 static void *find(const char *symbol, int version, bool per_thread, CUdriverProcAddressQueryResult *status) {
@@ -43,7 +44,7 @@ static void *find(const char *symbol, int version, bool per_thread, CUdriverProc
         if (strcmp(entries[i].name, symbol) != 0) {
             continue;
         }
-        void *found = offer(&entries[i], version, per_thread);
+        void *found = function_for(&entries[i], version, per_thread);
         *status = found != NULL ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
         if (found != NULL) {
             return found;
@@ -52,10 +53,10 @@ static void *find(const char *symbol, int version, bool per_thread, CUdriverProc
     return NULL;
 }
 
-SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
-                                        CUdriverProcAddressQueryResult *symbolStatus) {
+EXPORTED CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+                                      CUdriverProcAddressQueryResult *symbolStatus) {
     CUdriverProcAddressQueryResult status;
-    if (!valid(symbol, pfn, cudaVersion, flags)) {
+    if (!is_valid(symbol, pfn, cudaVersion, flags)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     *pfn = find(symbol, cudaVersion, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, &status);
@@ -65,8 +66,8 @@ SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cuda
     return CUDA_SUCCESS;
 }
 
-/* The form of CUDA 11.3 says in its result what the later one says in a status, and then leaves the pointer alone. */
-SIM_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
+/* The form of CUDA 11.3: CUDA_ERROR_NOT_FOUND stands for every status but success, and then the pointer is not set. */
+EXPORTED CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
     void *found = NULL;
     CUresult result = cuGetProcAddress_v2(symbol, pfn == NULL ? NULL : &found, cudaVersion, flags, NULL);
     if (result != CUDA_SUCCESS || found == NULL) {
@@ -76,7 +77,7 @@ SIM_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVer
     return CUDA_SUCCESS;
 }
 
-/* Tables that NVIDIA's own libraries share and nobody describes: the simulated driver has none. */
-SIM_EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
+/* The undocumented tables of functions that NVIDIA's own libraries use. None is simulated. */
+EXPORTED CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
     return ppExportTable == NULL || pExportTableId == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
 }

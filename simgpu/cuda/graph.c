@@ -1,11 +1,13 @@
-/* Graphs and what they are made of. */
-#define _GNU_SOURCE
 #include "graph.h"
+
+#include "driver.h"
+#include "graph_instances.h"
+#include "hardware/export.h"
 
 #include <stdlib.h>
 
-#define ADDRESSES (UINT64_C(1) << 48) /* above all that is addressed otherwise */
-#define OF_EACH   (UINT64_C(1) << 40)
+#define ADDRESSES (UINT64_C(1) << 48) /* above every other address of the simulated driver */
+#define PER_GRAPH (UINT64_C(1) << 40)
 
 static CUgraph graphs;
 static CUdeviceptr next_addresses = ADDRESSES;
@@ -33,20 +35,20 @@ CUgraph graph_make(void) {
     CUgraph made = calloc(1, sizeof *made);
     if (made != NULL) {
         *made = (struct CUgraph_st){.next = graphs, .addresses = next_addresses};
-        next_addresses += OF_EACH;
+        next_addresses += PER_GRAPH;
         graphs = made;
     }
     return made;
 }
 
-SIM_EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
+EXPORTED CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
     ENTER();
     REQUIRE(phGraph != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
     *phGraph = graph_make();
     LEAVE(*phGraph != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-SIM_EXPORT CUresult cuGraphDestroy(CUgraph hGraph) {
+EXPORTED CUresult cuGraphDestroy(CUgraph hGraph) {
     ENTER();
     CUgraph *link = &graphs;
     while (*link != NULL && *link != hGraph) {
@@ -83,8 +85,8 @@ CUresult graph_add(CUgraphNode *out, CUgraph graph, const struct CUgraphNode_st 
     return CUDA_SUCCESS;
 }
 
-/* Without room for them it says how many there are; where there is more room, what is left is NULL. */
-SIM_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes) {
+/* When `nodes` is NULL, sets numNodes to the number of nodes. Room that is left is set to NULL. */
+EXPORTED CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes) {
     size_t count = 0;
     ENTER();
     REQUIRE(graph_exists(hGraph) && numNodes != NULL, CUDA_ERROR_INVALID_VALUE);
@@ -101,7 +103,7 @@ SIM_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
+EXPORTED CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
     ENTER();
     REQUIRE(hNode != NULL && type != NULL, CUDA_ERROR_INVALID_VALUE);
     *type = hNode->type;

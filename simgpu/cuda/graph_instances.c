@@ -1,6 +1,10 @@
-/* Instances of graphs. */
-#define _GNU_SOURCE
-#include "graph.h"
+#include "graph_instances.h"
+
+#include "context.h"
+#include "driver.h"
+#include "graph_instance_memory.h"
+#include "hardware/export.h"
+#include "local_memory.h"
 
 #include <stdlib.h>
 
@@ -24,7 +28,7 @@ void instances_forget(CUgraph graph) {
     }
 }
 
-/* Of a graph that allocates there is one instance at a time (the error is as measured on an H200, driver 580). */
+/* A graph that allocates has at most one instance at a time (result as measured on an H200, driver 580). */
 static bool may_have_another(CUgraph graph) {
     CUgraphExec each = instances;
     while (each != NULL && each->graph != graph) {
@@ -62,8 +66,8 @@ static void destroy(CUgraphExec exec) {
     free(exec);
 }
 
-/* Its kernels' local memory. */
-static CUresult grow(const struct CUgraphExec_st *exec) {
+/* Charges the local memory of the instance's kernels. */
+static CUresult grow_local_memory(const struct CUgraphExec_st *exec) {
     CUcontext context;
     CUresult result = context_current(&context);
     for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
@@ -82,9 +86,9 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
     REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
     made->graph = graph;
     made->flags = flags;
-    CUresult result = grow(made);
+    CUresult result = grow_local_memory(made);
     if (result == CUDA_SUCCESS && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
-        result = instance_upload(made);
+        result = instance_reserve(made);
     }
     if (result != CUDA_SUCCESS) {
         destroy(made);
@@ -96,14 +100,14 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
+EXPORTED CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
     ENTER();
     REQUIRE((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0, CUDA_ERROR_INVALID_VALUE);
     return instantiate(phGraphExec, hGraph, flags);
 }
 
-SIM_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
-                                                 CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
+EXPORTED CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                               CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
     ENTER();
     REQUIRE(instantiateParams != NULL, CUDA_ERROR_INVALID_VALUE);
     CUresult result = instantiate(phGraphExec, hGraph, instantiateParams->flags);
@@ -113,21 +117,21 @@ SIM_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgra
     return result;
 }
 
-SIM_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
-                                          char *logBuffer, size_t bufferSize) {
-    (void)phErrorNode; /* nothing is written to these where nothing is wrong */
+EXPORTED CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
+                                        char *logBuffer, size_t bufferSize) {
+    (void)phErrorNode; /* set only when an instantiation fails */
     (void)logBuffer;
     (void)bufferSize;
     ENTER();
     return instantiate(phGraphExec, hGraph, 0);
 }
 
-SIM_EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
-                                       char *logBuffer, size_t bufferSize) {
+EXPORTED CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
+                                     char *logBuffer, size_t bufferSize) {
     return cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
 
-SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
+EXPORTED CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
     ENTER();
     CUgraphExec *link = &instances;
     while (*link != NULL && *link != hGraphExec) {

@@ -1,6 +1,13 @@
-/* The kinds of nodes there are: nothing, a kernel, memory taken and memory given back. */
-#define _GNU_SOURCE
+/* Simulated kinds of nodes: empty, kernel, allocation and free. */
+#include "graph_nodes.h"
+
+#include "device_memory.h"
+#include "devices.h"
+#include "driver.h"
 #include "graph.h"
+#include "hardware/export.h"
+#include "hardware/units.h"
+#include "module.h"
 
 static CUgraphNode next_allocation(CUgraphNode node) {
     while (node != NULL && node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
@@ -9,8 +16,8 @@ static CUgraphNode next_allocation(CUgraphNode node) {
     return node;
 }
 
-/* The last one there, freed or not; NULL when the graph has none. */
-static CUgraphNode allocation_there(CUgraph graph, CUdeviceptr address) {
+/* The last allocation at the address, freed or not; NULL when there is none. */
+static CUgraphNode last_allocation_at(CUgraph graph, CUdeviceptr address) {
     CUgraphNode found = NULL;
     for (CUgraphNode each = next_allocation(graph->nodes); each != NULL; each = next_allocation(each->next)) {
         found = each->address == address ? each : found;
@@ -18,8 +25,8 @@ static CUgraphNode allocation_there(CUgraph graph, CUdeviceptr address) {
     return found;
 }
 
-/* The end of what an allocation of that size would run into at that address; 0 when nothing is in its way. */
-static CUdeviceptr obstacle(CUgraph graph, CUdeviceptr address, uint64_t size) {
+/* The end of an allocation that overlaps the range and is not freed; 0 when there is none. */
+static CUdeviceptr overlapped_end(CUgraph graph, CUdeviceptr address, uint64_t size) {
     for (CUgraphNode each = next_allocation(graph->nodes); each != NULL; each = next_allocation(each->next)) {
         CUdeviceptr end = each->address + round_up(each->size, SMALL_UNIT);
         if (!each->paired && address < end && each->address < address + size) {
@@ -29,12 +36,12 @@ static CUdeviceptr obstacle(CUgraph graph, CUdeviceptr address, uint64_t size) {
     return 0;
 }
 
-/* The lowest address that nothing lives at by then: what was freed before is used again (measured on an H200, driver
+/* The lowest free address of the graph. Memory that an earlier node frees is used again (measured on an H200, driver
  * 580). */
-static CUdeviceptr find_place(CUgraph graph, uint64_t size) {
+static CUdeviceptr free_address(CUgraph graph, uint64_t size) {
     CUdeviceptr address = graph->addresses;
     CUdeviceptr end;
-    while ((end = obstacle(graph, address, size)) != 0) {
+    while ((end = overlapped_end(graph, address, size)) != 0) {
         address = end;
     }
     return address;
@@ -47,7 +54,7 @@ static CUresult add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_N
         parameters->bytesize == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    parameters->dptr = find_place(graph, parameters->bytesize);
+    parameters->dptr = free_address(graph, parameters->bytesize);
     struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
                                   .address = parameters->dptr,
                                   .size = parameters->bytesize,
@@ -56,12 +63,12 @@ static CUresult add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_N
     return graph_add(out, graph, &node);
 }
 
-/* What it frees is this graph's, not yet freed by it, or another's. */
+/* The memory is allocated by this graph and not freed yet, or it is allocated by another graph. */
 static CUresult add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address) {
     if (!graph_exists(graph) || !graph_has_addresses(address)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    CUgraphNode allocated = allocation_there(graph, address);
+    CUgraphNode allocated = last_allocation_at(graph, address);
     if (allocated != NULL && allocated->paired) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -112,36 +119,36 @@ CUresult graph_add_free(CUgraph graph, CUdeviceptr address) {
     return add_free(&node, graph, address);
 }
 
-SIM_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                           size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
+EXPORTED CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                         size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
     ENTER();
     REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
     LEAVE(add_allocation(phGraphNode, hGraph, nodeParams));
 }
 
-SIM_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                          size_t numDependencies, CUdeviceptr dptr) {
+EXPORTED CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                        size_t numDependencies, CUdeviceptr dptr) {
     ENTER();
     REQUIRE(dependencies != NULL || numDependencies == 0, CUDA_ERROR_INVALID_VALUE);
     LEAVE(add_free(phGraphNode, hGraph, dptr));
 }
 
-SIM_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                        size_t numDependencies) {
+EXPORTED CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                      size_t numDependencies) {
     ENTER();
     REQUIRE(dependencies != NULL || numDependencies == 0, CUDA_ERROR_INVALID_VALUE);
     LEAVE(graph_add(phGraphNode, hGraph, &(struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_EMPTY}));
 }
 
-SIM_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                            size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+EXPORTED CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                          size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
     ENTER();
     REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
     LEAVE(add_kernel(phGraphNode, hGraph, nodeParams));
 }
 
-SIM_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                         size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
+EXPORTED CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                       size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
     ENTER();
     REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
     LEAVE(add_kernel(phGraphNode, hGraph, &(CUDA_KERNEL_NODE_PARAMS){.func = nodeParams->func}));
@@ -164,23 +171,23 @@ static CUresult add(CUgraphNode *out, CUgraph graph, CUgraphNodeParams *paramete
     }
 }
 
-SIM_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                   size_t numDependencies, CUgraphNodeParams *nodeParams) {
+EXPORTED CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                 size_t numDependencies, CUgraphNodeParams *nodeParams) {
     ENTER();
     REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
     LEAVE(add(phGraphNode, hGraph, nodeParams));
 }
 
-SIM_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                      const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                      CUgraphNodeParams *nodeParams) {
+EXPORTED CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                    const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                    CUgraphNodeParams *nodeParams) {
     (void)dependencyData;
     ENTER();
     REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
     LEAVE(add(phGraphNode, hGraph, nodeParams));
 }
 
-SIM_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+EXPORTED CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams) {
     ENTER();
     REQUIRE(hNode != NULL && nodeParams != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_KERNEL, CUDA_ERROR_INVALID_VALUE);
@@ -188,7 +195,7 @@ SIM_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
+EXPORTED CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
     ENTER();
     REQUIRE(hNode != NULL && params_out != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC, CUDA_ERROR_INVALID_VALUE);
@@ -196,7 +203,7 @@ SIM_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALL
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
+EXPORTED CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
     ENTER();
     REQUIRE(hNode != NULL && dptr_out != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_MEM_FREE, CUDA_ERROR_INVALID_VALUE);

@@ -1,23 +1,26 @@
-/* Launches of kernels. */
-#define _GNU_SOURCE
-#include "graph.h"
+/* Kernel launches. */
+#include "driver.h"
+#include "hardware/export.h"
+#include "local_memory.h"
+#include "module.h"
 #include "stream.h"
+#include "stream_capture.h"
 
 static CUresult launch(CUfunction function, CUstream stream) {
     REQUIRE(stream_context(stream) != NULL, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
-    Capture *capture = capture_of(stream);
-    if (capture != NULL) {
-        LEAVE(capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : graph_add_kernel(capture->graph, function));
+    CUresult result;
+    if (capture_takes_kernel(stream, function, &result)) {
+        LEAVE(result);
     }
-    CUresult result = local_grow(stream_context(stream), function->local);
+    result = local_grow(stream_context(stream), function->local);
     REQUIRE(result == CUDA_SUCCESS, result);
     LEAVE(stream_run(stream, function->duration_ns));
 }
 
-SIM_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                                   unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-                                   unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
+EXPORTED CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                 unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                 unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
     (void)sharedMemBytes;
     (void)kernelParams;
     (void)extra;
@@ -27,7 +30,7 @@ SIM_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned
     return launch(f, hStream);
 }
 
-SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
+EXPORTED CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
     (void)kernelParams;
     (void)extra;
     ENTER();
@@ -35,10 +38,10 @@ SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
     return launch(f, config->hStream);
 }
 
-SIM_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                                              unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-                                              unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-                                              void **kernelParams) {
+EXPORTED CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                            unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                            unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                            void **kernelParams) {
     return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
                           kernelParams, NULL);
 }

@@ -1,22 +1,18 @@
-/* Local memory. A kernel's threads need as many bytes of it as its name says ("local16384_busy_10"; none without). A
- * context has FIRST for each thread that the card can hold, as part of its overhead, and more from the first launch on,
- * or a graph's instantiation, of a kernel that needs more; its stack size is that then, and here never comes back. */
-#define _GNU_SOURCE
+/* A context has LOCAL_FIRST bytes for each thread that its card can run, as part of its own charge. The first launch or
+ * graph instantiation of a kernel that needs more makes it grow, which the stack size shows; here it never shrinks. */
+#include "local_memory.h"
+
+#include "context.h"
+#include "device_memory.h"
+#include "devices.h"
 #include "driver.h"
+#include "hardware/export.h"
+#include "module.h"
 
-#include <stdlib.h>
-#include <string.h>
+#define LOCAL_FIRST 1024
+#define THREADS     (UINT64_C(132) * 2048) /* multiprocessors by threads, as device_attributes.c says */
 
-#define FIRST   1024
-#define THREADS (UINT64_C(132) * 2048) /* what cuda/device_attributes.c says a card can hold */
-#define PREFIX  "local"
-
-static uint64_t stack_of(CUcontext context) { return context->stack > 0 ? context->stack : FIRST; }
-
-uint64_t local_bytes(const char *kernel) {
-    bool named = strncmp(kernel, PREFIX, sizeof PREFIX - 1) == 0;
-    return named ? round_up(strtoull(kernel + sizeof PREFIX - 1, NULL, 10), 16) : 0;
-}
+static uint64_t stack_of(CUcontext context) { return context->stack > 0 ? context->stack : LOCAL_FIRST; }
 
 CUresult local_grow(CUcontext context, uint64_t bytes) {
     if (bytes <= stack_of(context)) {
@@ -31,7 +27,7 @@ CUresult local_grow(CUcontext context, uint64_t bytes) {
     return result;
 }
 
-SIM_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {
+EXPORTED CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {
     ENTER();
     REQUIRE(pi != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(hfunc != NULL && hfunc->library == NULL, CUDA_ERROR_INVALID_HANDLE);
@@ -39,7 +35,7 @@ SIM_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUf
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
+EXPORTED CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
     CUfunction function = (CUfunction)kernel;
     ENTER();
     REQUIRE(pi != NULL, CUDA_ERROR_INVALID_VALUE);
@@ -49,7 +45,7 @@ SIM_EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, C
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
+EXPORTED CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
     CUcontext context;
     ENTER();
     CUresult result = context_current(&context);
@@ -60,7 +56,7 @@ SIM_EXPORT CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+EXPORTED CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     CUcontext context;
     ENTER();
     CUresult result = context_current(&context);

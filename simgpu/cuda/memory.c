@@ -1,13 +1,25 @@
-/* Memory of the ordinary kind: cuMemAlloc and its siblings, and host memory.
+/* cuMemAlloc and its siblings, and host memory.
  *
- * Device addresses are made up and carry no bytes. An allocation up to 1 MiB shares 2 MiB pages with others of its
- * kind, a larger one is rounded up to pages: so a program's sums agree with a real card's. */
-#define _GNU_SOURCE
+ * Device addresses are made up: no byte is behind them. An allocation of up to 1 MiB shares pages of 2 MiB with others,
+ * a larger one is rounded up to pages. So totals agree with those of a real card. */
+#include "memory.h"
+
+#include "allocation.h"
+#include "allocation_free.h"
+#include "context.h"
+#include "device_memory.h"
+#include "devices.h"
 #include "driver.h"
+#include "hardware/export.h"
+#include "hardware/units.h"
+#include "ledger/accounts.h"
+#include "memory_pages.h"
+#include "pool.h"
+#include "stream_capture.h"
 
 #include <sys/mman.h>
 
-#define SMALL_LIMIT SIM_MIB
+#define SMALL_LIMIT MIB
 #define PITCH       512
 
 CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size, bool for_arrays) {
@@ -16,7 +28,7 @@ CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size,
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (!device_card(context->device, &card)) {
-        return CUDA_ERROR_UNKNOWN; /* also where a page has room */
+        return CUDA_ERROR_UNKNOWN; /* even when a page has room */
     }
     Allocation made = {.size = size,
                        .kind = size > SMALL_LIMIT ? KIND_DEVICE : KIND_SMALL,
@@ -35,7 +47,7 @@ CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size,
     return result;
 }
 
-SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
+EXPORTED CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     CUcontext context;
     ENTER();
     CUresult forbidden = capture_forbids();
@@ -46,8 +58,8 @@ SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     LEAVE(memory_allocate(context, dptr, bytesize, false));
 }
 
-SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-                                       unsigned int ElementSizeBytes) {
+EXPORTED CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+                                     unsigned int ElementSizeBytes) {
     CUcontext context;
     size_t bytes;
     ENTER();
@@ -63,7 +75,7 @@ SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
     LEAVE(memory_allocate(context, dptr, bytes, false));
 }
 
-SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
+EXPORTED CUresult cuMemFree_v2(CUdeviceptr dptr) {
     ENTER();
     CUresult forbidden = capture_forbids();
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
@@ -76,7 +88,7 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     CUdevice device = found->device;
     CUresult result = allocation_free(found);
     if (of_pool) {
-        pools_trim(device); /* it waits for the device, and so is a synchronisation point */
+        pools_trim(device); /* cuMemFree waits for the device: it is a synchronisation */
     }
     LEAVE(result);
 }
@@ -97,8 +109,8 @@ static CUresult allocate_host(CUdeviceptr *out, size_t size, Kind kind) {
     LEAVE(allocation_add(made, out));
 }
 
-/* Takes nothing of the card until it is touched there, which no simulated kernel does. */
-SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
+/* Managed memory is charged to a card when a kernel there touches it; no simulated kernel does. */
+EXPORTED CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
     ENTER();
     CUresult forbidden = capture_forbids();
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
@@ -106,7 +118,7 @@ SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsign
     return allocate_host(dptr, bytesize, KIND_MANAGED);
 }
 
-SIM_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
+EXPORTED CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     CUdeviceptr address = 0;
     (void)Flags;
     ENTER();
@@ -120,27 +132,27 @@ SIM_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flag
     return result;
 }
 
-SIM_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
+EXPORTED CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
 
-SIM_EXPORT CUresult cuMemFreeHost(void *p) {
+EXPORTED CUresult cuMemFreeHost(void *p) {
     ENTER();
     Allocation *found = allocation_at((uintptr_t)p);
     REQUIRE(found != NULL && found->kind == KIND_HOST, CUDA_ERROR_INVALID_VALUE);
     LEAVE(allocation_free(found));
 }
 
-SIM_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
+EXPORTED CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
     (void)Flags;
     ENTER();
     LEAVE(p != NULL && bytesize > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
-SIM_EXPORT CUresult cuMemHostUnregister(void *p) {
+EXPORTED CUresult cuMemHostUnregister(void *p) {
     ENTER();
     LEAVE(p != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
-SIM_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
+EXPORTED CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     CUcontext context;
     Card card;
     ENTER();
@@ -154,25 +166,25 @@ SIM_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     LEAVE(CUDA_SUCCESS);
 }
 
-/* The 32-bit forms of CUDA 2 work with contexts of that version alone, and nobody has one: so does the real driver. */
-SIM_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) {
+/* The 32-bit forms of CUDA 2 fail, because they need a context of that version, which no program can create. */
+EXPORTED CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) {
     (void)free;
     (void)total;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-SIM_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) {
+EXPORTED CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) {
     (void)dptr;
     (void)bytesize;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-SIM_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr) {
+EXPORTED CUresult cuMemFree(CUdeviceptr_v1 dptr) {
     (void)dptr;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
+EXPORTED CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
     ENTER();
     const Allocation *found = allocation_holding(dptr);
     REQUIRE(found != NULL, CUDA_ERROR_NOT_FOUND);
@@ -185,8 +197,8 @@ SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, C
     LEAVE(CUDA_SUCCESS);
 }
 
-/* Needs no current context, as on a real card; of the attributes a few. */
-SIM_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+/* Needs no current context, as on a real card. Only some attributes are simulated. */
+EXPORTED CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
     ENTER();
     const Allocation *found = allocation_holding(ptr);
     REQUIRE(data != NULL && found != NULL, CUDA_ERROR_INVALID_VALUE);

@@ -1,8 +1,12 @@
-/* Copies and fills: the device's side is checked, and no byte moves. */
-#define _GNU_SOURCE
+/* Copies and fills: device addresses are checked, and no byte is copied. */
+#include "allocation.h"
+#include "context.h"
 #include "driver.h"
+#include "hardware/export.h"
+#include "stream_capture.h"
+#include "vmm_addresses.h"
 
-static bool known(CUdeviceptr address, size_t size) {
+static bool is_valid_range(CUdeviceptr address, size_t size) {
     const Allocation *found = allocation_holding(address);
     if (found == NULL) {
         return mapping_holds(address, size);
@@ -10,37 +14,37 @@ static bool known(CUdeviceptr address, size_t size) {
     return size <= found->size - (address - found->address);
 }
 
+/* Ends a call that uses a device range. */
 static CUresult touch(CUdeviceptr address, size_t size) {
     CUcontext context;
     CUresult result = context_current(&context);
     REQUIRE(result == CUDA_SUCCESS, result);
-    LEAVE(size == 0 || known(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    LEAVE(size == 0 || is_valid_range(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 static CUresult touch_both(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    REQUIRE(size == 0 || known(from, size), CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(size == 0 || is_valid_range(from, size), CUDA_ERROR_INVALID_VALUE);
     return touch(to, size);
 }
 
-SIM_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
+EXPORTED CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
     ENTER();
     REQUIRE(srcHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
     return touch(dstDevice, ByteCount);
 }
 
-SIM_EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+EXPORTED CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
     ENTER();
     REQUIRE(dstHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
     return touch(srcDevice, ByteCount);
 }
 
-SIM_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+EXPORTED CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
     ENTER();
     return touch_both(dstDevice, srcDevice, ByteCount);
 }
 
-SIM_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
-                                         CUstream hStream) {
+EXPORTED CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
     CUresult result;
     ENTER();
     if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
@@ -50,7 +54,7 @@ SIM_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcH
     return touch(dstDevice, ByteCount);
 }
 
-SIM_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+EXPORTED CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
     CUresult result;
     ENTER();
     if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
@@ -60,8 +64,8 @@ SIM_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, s
     return touch(srcDevice, ByteCount);
 }
 
-SIM_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
-                                         CUstream hStream) {
+EXPORTED CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                                       CUstream hStream) {
     CUresult result;
     ENTER();
     if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
@@ -70,19 +74,19 @@ SIM_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcD
     return touch_both(dstDevice, srcDevice, ByteCount);
 }
 
-SIM_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
+EXPORTED CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
     (void)uc;
     ENTER();
     return touch(dstDevice, N);
 }
 
-SIM_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
+EXPORTED CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
     (void)ui;
     ENTER();
     return touch(dstDevice, N * sizeof ui);
 }
 
-SIM_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
+EXPORTED CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
     (void)uc;
     CUresult result;
     ENTER();
@@ -92,7 +96,7 @@ SIM_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, siz
     return touch(dstDevice, N);
 }
 
-SIM_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
+EXPORTED CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
     (void)ui;
     CUresult result;
     ENTER();

@@ -1,38 +1,42 @@
-/* Memory of another API. The other API is another process of the simulated driver: its exported descriptor stands for
- * Vulkan's. */
-#define _GNU_SOURCE
+/* External memory, which a real program shares with Vulkan or another API. Here the other API is another process of the
+ * simulated driver: the descriptor is one that it exported. */
+#include "allocation.h"
+#include "context.h"
+#include "device_memory.h"
 #include "driver.h"
+#include "hardware/export.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 struct CUextMemory_st {
     struct CUextMemory_st *next;
-    SimShare share;
-    SimSight sight;
-    uint64_t size; /* as the program told it */
+    SharedMemory shared;
+    Attribution attribution;
+    uint64_t size; /* as the program says */
 };
 
 static CUexternalMemory imported;
 
-SIM_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
-                                           const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc) {
-    SimShare share;
-    SimSight sight;
+EXPORTED CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
+                                         const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc) {
+    SharedMemory shared;
+    Attribution attribution;
     ENTER();
     REQUIRE(extMem_out != NULL && memHandleDesc != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(memHandleDesc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, CUDA_ERROR_NOT_SUPPORTED);
     int descriptor = memHandleDesc->handle.fd;
-    CUresult result = share_from_descriptor((void *)(intptr_t)descriptor, &sight, &share);
+    CUresult result = shared_memory_import((void *)(intptr_t)descriptor, &attribution, &shared);
     REQUIRE(result == CUDA_SUCCESS, result);
-    CUexternalMemory made = memHandleDesc->size <= share.bytes ? malloc(sizeof *made) : NULL;
+    CUexternalMemory made = memHandleDesc->size <= shared.bytes ? malloc(sizeof *made) : NULL;
     if (made == NULL) {
-        ledger_share_drop(share.id, sight);
+        shared_memory_drop(shared.id, attribution);
         LEAVE(CUDA_ERROR_INVALID_VALUE);
     }
-    *made = (struct CUextMemory_st){.next = imported, .share = share, .sight = sight, .size = memHandleDesc->size};
+    *made = (struct CUextMemory_st){
+        .next = imported, .shared = shared, .attribution = attribution, .size = memHandleDesc->size};
     imported = made;
-    (void)close(descriptor); /* it is the driver's from now on */
+    (void)close(descriptor); /* an import consumes the descriptor */
     *extMem_out = made;
     LEAVE(CUDA_SUCCESS);
 }
@@ -45,11 +49,11 @@ static CUexternalMemory *link_of(CUexternalMemory memory) {
     return link;
 }
 
-/* The buffer is the program's to free, and outlives the import. */
-SIM_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem,
-                                                    const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc) {
+/* The buffer outlives the import; the program frees it with cuMemFree. */
+EXPORTED CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem,
+                                                  const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc) {
     CUcontext context;
-    SimShare share;
+    SharedMemory shared;
     ENTER();
     CUresult result = context_current(&context);
     REQUIRE(result == CUDA_SUCCESS, result);
@@ -57,23 +61,28 @@ SIM_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexter
     REQUIRE(devPtr != NULL && bufferDesc != NULL && bufferDesc->flags == 0, CUDA_ERROR_INVALID_VALUE);
     bool fits = bufferDesc->offset <= extMem->size && bufferDesc->size <= extMem->size - bufferDesc->offset;
     REQUIRE(fits && bufferDesc->size > 0, CUDA_ERROR_INVALID_VALUE);
-    SimSight sight = extMem->sight == SEEN ? SEEN : UNSEEN; /* of its own memory a buffer is not seen */
-    REQUIRE(ledger_share_hold(extMem->share.id, sight, &share), CUDA_ERROR_INVALID_HANDLE);
-    Allocation made = {
-        .size = bufferDesc->size, .kind = KIND_EXTERNAL, .context = context, .share = share.id, .sight = sight};
+    Attribution attribution = extMem->attribution == ATTRIBUTED
+                                  ? ATTRIBUTED
+                                  : UNATTRIBUTED; /* a buffer of the process's own memory is not attributed */
+    REQUIRE(shared_memory_hold(extMem->shared.id, attribution, &shared), CUDA_ERROR_INVALID_HANDLE);
+    Allocation made = {.size = bufferDesc->size,
+                       .kind = KIND_EXTERNAL,
+                       .context = context,
+                       .shared_id = shared.id,
+                       .attribution = attribution};
     result = allocation_add(made, devPtr);
     if (result != CUDA_SUCCESS) {
-        ledger_share_drop(share.id, sight);
+        shared_memory_drop(shared.id, attribution);
     }
     LEAVE(result);
 }
 
-SIM_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem) {
+EXPORTED CUresult cuDestroyExternalMemory(CUexternalMemory extMem) {
     ENTER();
     CUexternalMemory *link = link_of(extMem);
     REQUIRE(extMem != NULL && *link == extMem, CUDA_ERROR_INVALID_HANDLE);
     *link = extMem->next;
-    ledger_share_drop(extMem->share.id, extMem->sight);
+    shared_memory_drop(extMem->shared.id, extMem->attribution);
     free(extMem);
     LEAVE(CUDA_SUCCESS);
 }

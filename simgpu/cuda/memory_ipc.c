@@ -1,68 +1,74 @@
-/* IPC handles of cuMemAlloc's memory: 64 bytes that any process may open while somebody still has the memory. */
-#define _GNU_SOURCE
+/* IPC handles of cuMemAlloc's memory. Any process may open the handle while a process holds the memory. */
+#include "allocation.h"
+#include "allocation_free.h"
+#include "context.h"
+#include "device_memory.h"
+#include "devices.h"
 #include "driver.h"
+#include "hardware/export.h"
+#include "memory_pages.h"
 
 #include <string.h>
 
-/* What the handle's bytes are. */
+/* The content of a handle. */
 typedef struct {
-    uint64_t share;
-    uint64_t origin; /* address in the process that made it */
+    uint64_t shared_id;
+    uint64_t origin; /* address in the exporter */
     uint64_t size;
 } Exported;
 
-_Static_assert(sizeof(Exported) <= sizeof(CUipcMemHandle), "fits a handle");
+_Static_assert(sizeof(Exported) <= sizeof(CUipcMemHandle), "the content fits a handle");
 
 static bool is_exportable(const Allocation *allocation) {
     return allocation->kind == KIND_DEVICE || allocation->kind == KIND_SMALL;
 }
 
-static CUresult share_of(const Allocation *allocation, uint64_t *share) {
+static CUresult share(const Allocation *allocation, uint64_t *shared_id) {
     if (allocation->kind == KIND_SMALL) {
-        return page_share(allocation->address, share);
+        return page_share(allocation->address, shared_id);
     }
-    return device_share(allocation->context->device, allocation->charged, share);
+    return device_share(allocation->context->device, allocation->charged, shared_id);
 }
 
-SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
+EXPORTED CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     ENTER();
-    Allocation *found = allocation_holding(dptr); /* the same handle for all of it */
+    Allocation *found = allocation_holding(dptr); /* any address of an allocation gives the same handle */
     REQUIRE(pHandle != NULL && found != NULL && is_exportable(found), CUDA_ERROR_INVALID_VALUE);
-    uint64_t share = found->share;
-    CUresult result = share_of(found, &share);
+    uint64_t shared_id = found->shared_id;
+    CUresult result = share(found, &shared_id);
     REQUIRE(result == CUDA_SUCCESS, result);
-    found->share = found->kind == KIND_DEVICE ? share : 0;
-    Exported exported = {.share = share, .origin = found->address, .size = found->size};
+    found->shared_id = found->kind == KIND_DEVICE ? shared_id : 0;
+    Exported exported = {.shared_id = shared_id, .origin = found->address, .size = found->size};
     memset(pHandle, 0, sizeof *pHandle);
     memcpy(pHandle, &exported, sizeof exported);
     LEAVE(CUDA_SUCCESS);
 }
 
-/* Whether it is this process's own, which a real driver does not let it open. */
+/* Whether this process exported the handle: a real driver refuses to open it there. */
 static bool made_here(const Exported *exported) {
     const Allocation *found = allocation_at(exported->origin);
     if (found == NULL) {
         return false;
     }
-    uint64_t share = found->kind == KIND_SMALL ? page_share_number(found->address) : found->share;
-    return is_exportable(found) && share == exported->share;
+    uint64_t shared_id = found->kind == KIND_SMALL ? page_shared_id(found->address) : found->shared_id;
+    return is_exportable(found) && shared_id == exported->shared_id;
 }
 
 static CUresult open_first(CUdeviceptr *out, const Exported *exported, CUcontext context) {
-    SimShare share;
-    if (!ledger_share_hold(exported->share, SEEN, &share)) {
+    SharedMemory shared;
+    if (!shared_memory_hold(exported->shared_id, ATTRIBUTED, &shared)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     Allocation made = {.size = exported->size,
                        .kind = KIND_IPC,
                        .context = context,
-                       .share = exported->share,
-                       .sight = SEEN,
+                       .shared_id = exported->shared_id,
+                       .attribution = ATTRIBUTED,
                        .origin = exported->origin,
                        .opened = 1};
-    CUresult result = device_of_uuid(share.uuid) < 0 ? CUDA_ERROR_INVALID_DEVICE : allocation_add(made, out);
+    CUresult result = device_of_uuid(shared.uuid) < 0 ? CUDA_ERROR_INVALID_DEVICE : allocation_add(made, out);
     if (result != CUDA_SUCCESS) {
-        ledger_share_drop(exported->share, SEEN);
+        shared_memory_drop(exported->shared_id, ATTRIBUTED);
     }
     return result;
 }
@@ -75,7 +81,7 @@ static CUresult open_handle(CUdeviceptr *pdptr, const CUipcMemHandle *handle, un
     REQUIRE(pdptr != NULL && flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CUDA_ERROR_INVALID_VALUE);
     memcpy(&exported, handle, sizeof exported);
     REQUIRE(!made_here(&exported), CUDA_ERROR_INVALID_CONTEXT);
-    Allocation *again = allocation_imported(KIND_IPC, exported.share, exported.origin);
+    Allocation *again = allocation_imported(KIND_IPC, exported.shared_id, exported.origin);
     if (again == NULL) {
         LEAVE(open_first(pdptr, &exported, context));
     }
@@ -84,17 +90,17 @@ static CUresult open_handle(CUdeviceptr *pdptr, const CUipcMemHandle *handle, un
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
+EXPORTED CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
     ENTER();
     return open_handle(pdptr, &handle, Flags);
 }
 
-SIM_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
+EXPORTED CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
     ENTER();
     return open_handle(pdptr, &handle, Flags);
 }
 
-SIM_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
+EXPORTED CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
     ENTER();
     Allocation *found = allocation_at(dptr);
     REQUIRE(found != NULL && found->kind == KIND_IPC, CUDA_ERROR_INVALID_VALUE);

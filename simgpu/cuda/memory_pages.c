@@ -1,8 +1,9 @@
-/* Small allocations share pages of 2 MiB: the first page with room for the whole of it, and in it the first gap.
- * Measured on an H200 (driver 580): 200 x 300 KiB take 68 MiB, six to a page; a page goes back when its last one is
- * freed; arrays have pages of their own. */
-#define _GNU_SOURCE
-#include "driver.h"
+/* A small allocation takes the first gap of the first page that has room. Measured on an H200 (driver 580): 200
+ * allocations of 300 KiB take 68 MiB, six to a page of 2 MiB; a page is given back when its last allocation is freed;
+ * arrays have pages of their own. */
+#include "memory_pages.h"
+
+#include "device_memory.h"
 
 #include <stdlib.h>
 
@@ -14,14 +15,14 @@ typedef struct Page {
     CUdevice device;
     bool for_arrays;
     CUdeviceptr address;
-    uint64_t share; /* its number once any of it was exported: others open whole pages */
+    uint64_t shared_id; /* once an allocation of the page was exported, which shares the whole page; 0 = not shared */
     unsigned used;
     bool taken[UNITS];
 } Page;
 
 static Page *pages;
 
-/* The first unit of a gap of so many, UNITS when the page has none. */
+/* The first unit of a gap of `units`; UNITS when the page has no such gap. */
 static unsigned find_gap(const Page *page, unsigned units) {
     unsigned length = 0;
     for (unsigned unit = 0; unit < UNITS; unit++) {
@@ -40,7 +41,7 @@ static void mark(Page *page, unsigned first, unsigned units, bool taken) {
     page->used = taken ? page->used + units : page->used - units;
 }
 
-/* At the lowest address no page has. */
+/* Adds a page at the lowest free address. NULL when out of memory. */
 static Page *add_page(CUdevice device, bool for_arrays) {
     Page **link = &pages;
     CUdeviceptr address = ADDRESSES;
@@ -105,22 +106,22 @@ static Page **link_of(CUdeviceptr address) {
     return link;
 }
 
-CUresult page_share(CUdeviceptr address, uint64_t *share) {
+CUresult page_share(CUdeviceptr address, uint64_t *shared_id) {
     Page *page = *link_of(address);
-    CUresult result = device_share(page->device, PAGE, &page->share);
-    *share = page->share;
+    CUresult result = device_share(page->device, PAGE, &page->shared_id);
+    *shared_id = page->shared_id;
     return result;
 }
 
-uint64_t page_share_number(CUdeviceptr address) { return (*link_of(address))->share; }
+uint64_t page_shared_id(CUdeviceptr address) { return (*link_of(address))->shared_id; }
 
-void pages_give(CUdeviceptr address, uint64_t bytes) {
+void pages_give_back(CUdeviceptr address, uint64_t bytes) {
     Page **link = link_of(address);
     Page *page = *link;
     mark(page, (unsigned)((address - page->address) / SMALL_UNIT), (unsigned)(bytes / SMALL_UNIT), false);
     if (page->used == 0) {
         *link = page->next;
-        device_give(page->device, PAGE, page->share);
+        device_give_back(page->device, PAGE, page->shared_id);
         free(page);
     }
 }

@@ -1,25 +1,18 @@
-/* Modules, each of which takes of its context's card what the card's line says, and their functions. A kernel computes
- * nothing: its time is as many microseconds as the number at the end of its name ("busy_250" for 250; 10 without). */
-#define _GNU_SOURCE
-#include "driver.h"
+/* Each module is charged as the line of the context's card says. */
+#include "module.h"
 
-#include <ctype.h>
+#include "context.h"
+#include "device_memory.h"
+#include "devices.h"
+#include "driver.h"
+#include "hardware/export.h"
+#include "kernel_name.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_KERNEL_US 10
-
 static CUmodule modules;
-
-static uint64_t duration_ns(const char *name) {
-    size_t digits = strlen(name);
-    while (digits > 0 && isdigit((unsigned char)name[digits - 1])) {
-        digits--;
-    }
-    uint64_t us = name[digits] == '\0' ? DEFAULT_KERNEL_US : strtoull(name + digits, NULL, 10);
-    return us * 1000;
-}
 
 CUfunction function_named(CUfunction *list, const char *name) {
     for (CUfunction each = *list; each != NULL; each = each->next) {
@@ -29,7 +22,8 @@ CUfunction function_named(CUfunction *list, const char *name) {
     }
     CUfunction made = calloc(1, sizeof *made);
     if (made != NULL) {
-        *made = (struct CUfunc_st){.next = *list, .duration_ns = duration_ns(name), .local = local_bytes(name)};
+        *made = (struct CUfunc_st){
+            .next = *list, .duration_ns = kernel_duration_ns(name), .local = kernel_local_bytes(name)};
         (void)snprintf(made->name, sizeof made->name, "%s", name);
         *list = made;
     }
@@ -76,7 +70,7 @@ CUmodule module_of(CUlibrary library, CUcontext context) {
     return module;
 }
 
-/* Takes it off the list; what follows it stands in its place. */
+/* Unlinks and frees the module; `link` then points to the next one. */
 static void drop(CUmodule *link) {
     CUmodule gone = *link;
     *link = gone->next;
@@ -85,7 +79,7 @@ static void drop(CUmodule *link) {
     free(gone);
 }
 
-/* Those of that context or of that library; either may be NULL. */
+/* Drops the modules of a context or of a library; the other argument is NULL. */
 static void drop_all(CUcontext context, CUlibrary library) {
     for (CUmodule *link = &modules; *link != NULL;) {
         if ((*link)->context == context || (library != NULL && (*link)->library == library)) {
@@ -108,18 +102,18 @@ static CUresult load(CUmodule *module, const void *image) {
     LEAVE(module_load(module, NULL));
 }
 
-SIM_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname) {
+EXPORTED CUresult cuModuleLoad(CUmodule *module, const char *fname) {
     ENTER();
     return load(module, fname);
 }
 
-SIM_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+EXPORTED CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     ENTER();
     return load(module, image);
 }
 
-SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
-                                       CUjit_option *options, void **optionValues) {
+EXPORTED CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
+                                     CUjit_option *options, void **optionValues) {
     (void)numOptions;
     (void)options;
     (void)optionValues;
@@ -127,12 +121,12 @@ SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsi
     return load(module, image);
 }
 
-SIM_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
+EXPORTED CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
     ENTER();
     return load(module, fatCubin);
 }
 
-SIM_EXPORT CUresult cuModuleUnload(CUmodule hmod) {
+EXPORTED CUresult cuModuleUnload(CUmodule hmod) {
     ENTER();
     for (CUmodule *link = &modules; *link != NULL; link = &(*link)->next) {
         if (*link == hmod) {
@@ -143,7 +137,7 @@ SIM_EXPORT CUresult cuModuleUnload(CUmodule hmod) {
     LEAVE(CUDA_ERROR_INVALID_HANDLE);
 }
 
-SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name) {
+EXPORTED CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name) {
     ENTER();
     REQUIRE(hfunc != NULL && name != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(hmod != NULL, CUDA_ERROR_INVALID_HANDLE);

@@ -1,7 +1,9 @@
-/* Libraries: code that belongs to no context and takes nothing, until it becomes a module of each context that uses it
- * (measured on an H200, driver 580). */
-#define _GNU_SOURCE
+/* Libraries: code that belongs to no context and is charged to none, until it becomes a module of each context that
+ * uses it (measured on an H200, driver 580). */
+#include "context.h"
 #include "driver.h"
+#include "hardware/export.h"
+#include "module.h"
 
 #include <stdlib.h>
 
@@ -20,7 +22,7 @@ static CUlibrary *link_of(CUlibrary library) {
     return link;
 }
 
-/* The library's module in the current context, loaded there where it is not yet. */
+/* The library's module in the current context; loads it when it is not loaded there. */
 static CUresult module_here(CUmodule *out, CUlibrary library) {
     CUcontext context;
     CUresult result = context_current(&context);
@@ -41,10 +43,10 @@ static CUresult load(CUlibrary *library, const void *code) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
-                                      void **jitOptionsValues, unsigned int numJitOptions,
-                                      CUlibraryOption *libraryOptions, void **libraryOptionValues,
-                                      unsigned int numLibraryOptions) {
+EXPORTED CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
+                                    void **jitOptionsValues, unsigned int numJitOptions,
+                                    CUlibraryOption *libraryOptions, void **libraryOptionValues,
+                                    unsigned int numLibraryOptions) {
     (void)jitOptions;
     (void)jitOptionsValues;
     (void)numJitOptions;
@@ -55,10 +57,10 @@ SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUji
     return load(library, code);
 }
 
-SIM_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
-                                          void **jitOptionsValues, unsigned int numJitOptions,
-                                          CUlibraryOption *libraryOptions, void **libraryOptionValues,
-                                          unsigned int numLibraryOptions) {
+EXPORTED CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
+                                        void **jitOptionsValues, unsigned int numJitOptions,
+                                        CUlibraryOption *libraryOptions, void **libraryOptionValues,
+                                        unsigned int numLibraryOptions) {
     (void)jitOptions;
     (void)jitOptionsValues;
     (void)numJitOptions;
@@ -69,7 +71,7 @@ SIM_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileNa
     return load(library, fileName);
 }
 
-SIM_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
+EXPORTED CUresult cuLibraryUnload(CUlibrary library) {
     ENTER();
     CUlibrary *link = link_of(library);
     REQUIRE(library != NULL && *link == library, CUDA_ERROR_INVALID_VALUE);
@@ -80,14 +82,14 @@ SIM_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
+EXPORTED CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
     ENTER();
     REQUIRE(pMod != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(library != NULL && *link_of(library) == library, CUDA_ERROR_INVALID_HANDLE);
     LEAVE(module_here(pMod, library));
 }
 
-SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name) {
+EXPORTED CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name) {
     ENTER();
     REQUIRE(pKernel != NULL && name != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(library != NULL && *link_of(library) == library, CUDA_ERROR_INVALID_HANDLE);
@@ -98,7 +100,7 @@ SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, con
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
+EXPORTED CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
     CUmodule module;
     ENTER();
     REQUIRE(pFunc != NULL, CUDA_ERROR_INVALID_VALUE);

@@ -1,9 +1,12 @@
-/* Attributes of a pool, and which devices may use its memory. */
-#define _GNU_SOURCE
+/* Attributes of pools, and the devices that may access their memory. */
+#include "devices.h"
 #include "driver.h"
+#include "hardware/export.h"
+#include "pool.h"
+#include "stream_capture.h"
 
-/* The 64-bit attribute's place in the pool, NULL for the reuse switches, which are ints and mean nothing here. */
-static uint64_t *attribute(CUmemoryPool pool, CUmemPool_attribute attr) {
+/* The field of a 64-bit attribute; NULL for the reuse switches, which are ints and have no effect here. */
+static uint64_t *field_of(CUmemoryPool pool, CUmemPool_attribute attr) {
     switch ((int)attr) {
         case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
             return &pool->threshold;
@@ -20,44 +23,44 @@ static uint64_t *attribute(CUmemoryPool pool, CUmemPool_attribute attr) {
     }
 }
 
-SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+EXPORTED CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     ENTER();
     CUresult forbidden = capture_forbids();
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     REQUIRE(pool != NULL && value != NULL && !pool->imported, CUDA_ERROR_INVALID_VALUE);
-    const uint64_t *place = attribute(pool, attr);
-    if (place != NULL) {
-        *(cuuint64_t *)value = *place;
+    const uint64_t *field = field_of(pool, attr);
+    if (field != NULL) {
+        *(cuuint64_t *)value = *field;
     } else {
         *(int *)value = 1;
     }
     LEAVE(CUDA_SUCCESS);
 }
 
-/* A high mark can be set to 0 alone, which resets it to what is now. */
-static CUresult set(CUmemoryPool pool, CUmemPool_attribute attr, uint64_t *place, uint64_t value) {
+/* A peak can be set to 0 only, which resets it to the current value. */
+static CUresult set(CUmemoryPool pool, CUmemPool_attribute attr, uint64_t *field, uint64_t value) {
     switch ((int)attr) {
         case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-            *place = value;
+            *field = value;
             return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
         case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-            *place = attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool->used : pool->reserved;
+            *field = attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool->used : pool->reserved;
             return value == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
-SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+EXPORTED CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     ENTER();
     REQUIRE(pool != NULL && value != NULL, CUDA_ERROR_INVALID_VALUE);
-    uint64_t *place = attribute(pool, attr);
-    LEAVE(place == NULL ? CUDA_SUCCESS : set(pool, attr, place, *(const cuuint64_t *)value));
+    uint64_t *field = field_of(pool, attr);
+    LEAVE(field == NULL ? CUDA_SUCCESS : set(pool, attr, field, *(const cuuint64_t *)value));
 }
 
 /* The memory's own device always has access. */
-SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
+EXPORTED CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     ENTER();
     REQUIRE(pool != NULL && (map != NULL || count == 0), CUDA_ERROR_INVALID_VALUE);
     for (size_t i = 0; i < count; i++) {
@@ -70,7 +73,7 @@ SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc 
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
+EXPORTED CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
     ENTER();
     REQUIRE(flags != NULL && memPool != NULL && location != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(location->type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_INVALID_VALUE);

@@ -1,6 +1,9 @@
-/* Which pool a device allocates from. */
-#define _GNU_SOURCE
+#include "pool_devices.h"
+
+#include "devices.h"
 #include "driver.h"
+#include "hardware/export.h"
+#include "pool.h"
 
 static CUmemoryPool default_pool(CUdevice ordinal) {
     Device *device = device_at(ordinal);
@@ -23,12 +26,12 @@ static CUresult get_pool(CUmemoryPool *pool, CUdevice dev, CUmemoryPool (*find)(
     LEAVE(*pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-SIM_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
+EXPORTED CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
     ENTER();
     return get_pool(pool_out, dev, default_pool);
 }
 
-SIM_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
+EXPORTED CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
     ENTER();
     return get_pool(pool, dev, pool_current);
 }
@@ -41,33 +44,33 @@ static CUresult set_pool(CUdevice dev, CUmemoryPool pool) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
+EXPORTED CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     ENTER();
     return set_pool(dev, pool);
 }
 
-/* The forms of CUDA 13, by location: of them only a device's pinned memory is there. */
-static bool is_here(const CUmemLocation *location, CUmemAllocationType type) {
+/* The forms of CUDA 13 name a location. Only pinned memory of a device is simulated. */
+static bool is_simulated(const CUmemLocation *location, CUmemAllocationType type) {
     return location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
 }
 
-SIM_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type) {
+EXPORTED CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type) {
     ENTER();
     REQUIRE(location != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(is_here(location, type), CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE(is_simulated(location, type), CUDA_ERROR_NOT_SUPPORTED);
     return get_pool(pool_out, location->id, default_pool);
 }
 
-SIM_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
+EXPORTED CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
     ENTER();
     REQUIRE(location != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(is_here(location, type), CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE(is_simulated(location, type), CUDA_ERROR_NOT_SUPPORTED);
     return get_pool(pool, location->id, pool_current);
 }
 
-SIM_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
+EXPORTED CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
     ENTER();
     REQUIRE(location != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(is_here(location, type), CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE(is_simulated(location, type), CUDA_ERROR_NOT_SUPPORTED);
     return set_pool(location->id, pool);
 }

@@ -1,7 +1,16 @@
-/* Streams. A kernel computes nothing: it keeps the card busy for its time, after all that its context launched before,
- * in whatever stream. */
-#define _GNU_SOURCE
+/* A kernel computes nothing: it keeps the card busy for its time, after all that its context launched before, in
+ * whichever stream. */
 #include "stream.h"
+
+#include "context.h"
+#include "context_queue.h"
+#include "devices.h"
+#include "driver.h"
+#include "hardware/cards.h"
+#include "hardware/export.h"
+#include "pool.h"
+#include "stream_capture.h"
+#include "stream_state.h"
 
 #include <stdlib.h>
 
@@ -15,7 +24,7 @@ void streams_free_of(CUcontext context) {
 
 CUcontext stream_context(CUstream stream) {
     CUcontext context = NULL;
-    if (!is_default(stream)) {
+    if (!stream_is_default(stream)) {
         return stream->context;
     }
     return context_current(&context) == CUDA_SUCCESS ? context : NULL;
@@ -40,20 +49,20 @@ static CUresult create(CUstream *phStream, unsigned flags) {
     LEAVE(stream_make(phStream, context, flags));
 }
 
-SIM_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) {
+EXPORTED CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) {
     ENTER();
     return create(phStream, Flags);
 }
 
-SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
+EXPORTED CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
     (void)priority;
     ENTER();
     return create(phStream, flags);
 }
 
-SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
+EXPORTED CUresult cuStreamDestroy_v2(CUstream hStream) {
     ENTER();
-    REQUIRE(!is_default(hStream), CUDA_ERROR_INVALID_HANDLE);
+    REQUIRE(!stream_is_default(hStream), CUDA_ERROR_INVALID_HANDLE);
     struct CUstream_st **link = &hStream->context->streams;
     while (*link != hStream) {
         REQUIRE(*link != NULL, CUDA_ERROR_INVALID_HANDLE);
@@ -64,27 +73,27 @@ SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
+EXPORTED CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
 
-SIM_EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
+EXPORTED CUresult cuStreamSynchronize(CUstream hStream) {
     ENTER();
     CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
     CUresult forbidden = capture_forbids_in(hStream);
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     CUdevice device = context->device;
-    queue_await(context->queue, *position_of(hStream, context));
+    queue_await(context->queue, *stream_position(hStream, context));
     pools_trim(device);
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuStreamQuery(CUstream hStream) {
+EXPORTED CUresult cuStreamQuery(CUstream hStream) {
     ENTER();
     CUcontext context = stream_context(hStream);
     REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
     CUresult forbidden = capture_forbids_in(hStream);
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
-    bool passed = queue_passed(context->queue, *position_of(hStream, context));
+    bool passed = queue_passed(context->queue, *stream_position(hStream, context));
     LEAVE(passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
 
@@ -97,7 +106,7 @@ CUresult stream_run(CUstream stream, uint64_t duration_ns) {
     if (!device_card(context->device, &card)) {
         return CUDA_ERROR_UNKNOWN;
     }
-    return context_work(context, duration_ns, position_of(stream, context));
+    return context_add_work(context, duration_ns, stream_position(stream, context));
 }
 
 static CUresult get_context(CUstream stream, CUcontext *context) {
@@ -106,13 +115,13 @@ static CUresult get_context(CUstream stream, CUcontext *context) {
     LEAVE(*context != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT);
 }
 
-SIM_EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
+EXPORTED CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
     ENTER();
     return get_context(hStream, pctx);
 }
 
-/* A green context's streams are the primary context's here. */
-SIM_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
+/* Streams of a green context belong to the primary context here. */
+EXPORTED CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
     ENTER();
     if (pGreenCtx != NULL) {
         *pGreenCtx = NULL;

@@ -1,15 +1,19 @@
-/* Stream capture. The default streams cannot be captured here. What invalidates a capture is as measured on an H200
- * with driver 580, where calls that could make a captured stream wait are forbidden by its thread's mode. */
-#define _GNU_SOURCE
+/* Default streams cannot be captured here. What makes a capture invalid is as measured on an H200 with driver 580:
+ * calls that could make a captured stream wait are forbidden as the mode of the calling thread says. */
+#include "stream_capture.h"
+
+#include "driver.h"
 #include "graph.h"
-#include "stream.h"
+#include "graph_nodes.h"
+#include "hardware/export.h"
+#include "stream_state.h"
 
 #include <stdlib.h>
 
 static Capture *captures;
 static uint64_t last_number;
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-static __thread char this_thread; /* its address tells threads apart */
+static __thread char this_thread; /* its address identifies the thread */
 
 Capture *capture_numbered(uint64_t number) {
     Capture *each = captures;
@@ -19,7 +23,7 @@ Capture *capture_numbered(uint64_t number) {
     return each;
 }
 
-Capture *capture_of(CUstream stream) { return is_default(stream) ? NULL : capture_numbered(stream->capture); }
+Capture *capture_of(CUstream stream) { return stream_is_default(stream) ? NULL : capture_numbered(stream->capture); }
 
 CUresult capture_forbids_in(CUstream stream) {
     Capture *capture = capture_of(stream);
@@ -30,7 +34,7 @@ CUresult capture_forbids_in(CUstream stream) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-/* Whether this thread must not make an unsafe call while that capture goes on. */
+/* Whether this thread must not make an unsafe call during that capture. */
 static bool forbids(const Capture *capture) {
     if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) {
         return false;
@@ -54,7 +58,7 @@ CUresult capture_forbids(void) {
 
 static CUresult begin(CUstream stream, CUgraph graph, CUstreamCaptureMode mode) {
     REQUIRE(mode <= CU_STREAM_CAPTURE_MODE_RELAXED, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(!is_default(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    REQUIRE(!stream_is_default(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     REQUIRE(capture_of(stream) == NULL, CUDA_ERROR_ILLEGAL_STATE);
     graph = graph == NULL ? graph_make() : graph;
     Capture *made = graph == NULL ? NULL : malloc(sizeof *made);
@@ -70,19 +74,19 @@ static CUresult begin(CUstream stream, CUgraph graph, CUstreamCaptureMode mode) 
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
+EXPORTED CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
     ENTER();
     return begin(hStream, NULL, mode);
 }
 
-SIM_EXPORT CUresult cuStreamBeginCapture(CUstream hStream) {
+EXPORTED CUresult cuStreamBeginCapture(CUstream hStream) {
     ENTER();
     return begin(hStream, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-SIM_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                                                const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                                CUstreamCaptureMode mode) {
+EXPORTED CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+                                              const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                              CUstreamCaptureMode mode) {
     (void)dependencies;
     (void)dependencyData;
     (void)numDependencies;
@@ -101,7 +105,7 @@ static void drop(const Capture *capture) {
     free(gone);
 }
 
-SIM_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
+EXPORTED CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     ENTER();
     Capture *capture = capture_of(hStream);
     REQUIRE(phGraph != NULL, CUDA_ERROR_INVALID_VALUE);
@@ -115,7 +119,7 @@ SIM_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     LEAVE(invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+EXPORTED CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     ENTER();
     REQUIRE(mode != NULL && *mode <= CU_STREAM_CAPTURE_MODE_RELAXED, CUDA_ERROR_INVALID_VALUE);
     CUstreamCaptureMode before = thread_mode;
@@ -133,6 +137,14 @@ bool capture_takes(CUstream stream, CUgraphNodeType type, CUresult *result) {
     const Capture *capture = capture_of(stream);
     if (capture != NULL) {
         *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : add_node(capture->graph, type);
+    }
+    return capture != NULL;
+}
+
+bool capture_takes_kernel(CUstream stream, CUfunction function, CUresult *result) {
+    const Capture *capture = capture_of(stream);
+    if (capture != NULL) {
+        *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : graph_add_kernel(capture->graph, function);
     }
     return capture != NULL;
 }

@@ -1,6 +1,7 @@
-/* What is asked about a capture. */
-#define _GNU_SOURCE
-#include "stream.h"
+/* Queries about captures. */
+#include "driver.h"
+#include "hardware/export.h"
+#include "stream_capture.h"
 
 static CUstreamCaptureStatus status_of(const Capture *capture) {
     if (capture == NULL) {
@@ -9,7 +10,7 @@ static CUstreamCaptureStatus status_of(const Capture *capture) {
     return capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-SIM_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
+EXPORTED CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
     ENTER();
     REQUIRE(captureStatus != NULL, CUDA_ERROR_INVALID_VALUE);
     *captureStatus = status_of(capture_of(hStream));
@@ -29,16 +30,16 @@ static CUresult describe(CUstream stream, CUstreamCaptureStatus *status, cuuint6
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                           cuuint64_t *id_out) {
+EXPORTED CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                         cuuint64_t *id_out) {
     ENTER();
     return describe(hStream, captureStatus_out, id_out, NULL);
 }
 
-/* Dependencies are not kept: none are told. */
-SIM_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                              cuuint64_t *id_out, CUgraph *graph_out,
-                                              const CUgraphNode **dependencies_out, size_t *numDependencies_out) {
+/* Dependencies are not recorded: the list is empty. */
+EXPORTED CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                            cuuint64_t *id_out, CUgraph *graph_out,
+                                            const CUgraphNode **dependencies_out, size_t *numDependencies_out) {
     ENTER();
     if (dependencies_out != NULL) {
         *dependencies_out = NULL;
@@ -49,10 +50,10 @@ SIM_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureS
     return describe(hStream, captureStatus_out, id_out, graph_out);
 }
 
-SIM_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                              cuuint64_t *id_out, CUgraph *graph_out,
-                                              const CUgraphNode **dependencies_out,
-                                              const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
+EXPORTED CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                            cuuint64_t *id_out, CUgraph *graph_out,
+                                            const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
+                                            size_t *numDependencies_out) {
     if (edgeData_out != NULL) {
         *edgeData_out = NULL;
     }

@@ -1,6 +1,9 @@
-/* Virtual memory management: addresses, and the physical memory mapped to them. */
-#define _GNU_SOURCE
-#include "vmm_physical.h"
+#include "vmm_addresses.h"
+
+#include "device_memory.h"
+#include "driver.h"
+#include "hardware/export.h"
+#include "hardware/units.h"
 
 #include <stdlib.h>
 
@@ -56,7 +59,7 @@ static void remove_range(Range **list, const Range *range) {
     free(gone);
 }
 
-SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
+EXPORTED CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
     ENTER();
     const Range *range = holding(mappings, (uintptr_t)addr, 1);
     REQUIRE(handle != NULL && range != NULL, CUDA_ERROR_INVALID_VALUE);
@@ -65,9 +68,9 @@ SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ha
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
-                                        unsigned long long flags) {
-    (void)addr; /* a hint */
+EXPORTED CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                                      unsigned long long flags) {
+    (void)addr; /* only a hint */
     ENTER();
     REQUIRE(ptr != NULL && size > 0 && size % PAGE == 0 && flags == 0, CUDA_ERROR_INVALID_VALUE);
     uint64_t unit = alignment > PAGE ? alignment : PAGE;
@@ -78,7 +81,7 @@ SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t al
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+EXPORTED CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     ENTER();
     const Range *range = holding(reservations, ptr, size);
     REQUIRE(range != NULL && range->address == ptr && range->size == size, CUDA_ERROR_INVALID_VALUE);
@@ -86,8 +89,8 @@ SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-                             unsigned long long flags) {
+EXPORTED CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                           unsigned long long flags) {
     ENTER();
     Physical *physical = physical_of(handle);
     REQUIRE(physical != NULL && offset == 0 && flags == 0, CUDA_ERROR_INVALID_VALUE);
@@ -98,8 +101,8 @@ SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemG
     LEAVE(CUDA_SUCCESS);
 }
 
-/* Whole mappings only, one or several that lie side by side. */
-SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+/* The range must consist of whole mappings. */
+EXPORTED CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     ENTER();
     REQUIRE(size > 0, CUDA_ERROR_INVALID_VALUE);
     for (CUdeviceptr at = ptr; at < ptr + size;) {
@@ -108,12 +111,12 @@ SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
         Physical *physical = range->physical;
         at += range->size;
         remove_range(&mappings, range);
-        physical_release_mapping(physical);
+        physical_remove_mapping(physical);
     }
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
+EXPORTED CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
     ENTER();
     REQUIRE(desc != NULL && count > 0 && size > 0, CUDA_ERROR_INVALID_VALUE);
     for (CUdeviceptr at = ptr; at < ptr + size;) {

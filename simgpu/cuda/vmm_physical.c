@@ -1,6 +1,10 @@
-/* Handles of physical memory. */
-#define _GNU_SOURCE
 #include "vmm_physical.h"
+
+#include "device_memory.h"
+#include "devices.h"
+#include "driver.h"
+#include "hardware/export.h"
+#include "vmm_multicast_bindings.h"
 
 #include <stdlib.h>
 
@@ -15,11 +19,15 @@ Physical *physical_of(CUmemGenericAllocationHandle handle) {
     return NULL;
 }
 
-Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, uint64_t share) {
+Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, uint64_t shared_id) {
     Physical *made = malloc(sizeof *made);
     if (made != NULL) {
-        *made = (Physical){
-            .next = physicals, .properties = *properties, .size = size, .share = share, .sight = SEEN, .references = 1};
+        *made = (Physical){.next = physicals,
+                           .properties = *properties,
+                           .size = size,
+                           .shared_id = shared_id,
+                           .attribution = ATTRIBUTED,
+                           .references = 1};
         physicals = made;
     }
     return made;
@@ -28,30 +36,30 @@ Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, ui
 static void give_back(const Physical *physical) {
     if (physical->multicast != NULL) {
         multicast_free(physical->multicast);
-    } else if (physical->share != 0) {
-        ledger_share_drop(physical->share, physical->sight);
+    } else if (physical->shared_id != 0) {
+        shared_memory_drop(physical->shared_id, physical->attribution);
     } else {
         device_release(physical->properties.location.id, physical->size);
     }
 }
 
-/* From now on it is on the card, but NVML counts it with nobody. */
-static void hide(Physical *physical) {
-    SimShare share;
-    CUresult result = device_share(physical->properties.location.id, physical->size, &physical->share);
-    if (result == CUDA_SUCCESS && ledger_share_hold(physical->share, UNSEEN, &share)) {
-        ledger_share_drop(physical->share, physical->sight);
-        physical->sight = UNSEEN;
+/* Only bindings are left: the memory stays on the card, and NVML counts it with no process. */
+static void make_unattributed(Physical *physical) {
+    SharedMemory shared;
+    CUresult result = device_share(physical->properties.location.id, physical->size, &physical->shared_id);
+    if (result == CUDA_SUCCESS && shared_memory_hold(physical->shared_id, UNATTRIBUTED, &shared)) {
+        shared_memory_drop(physical->shared_id, physical->attribution);
+        physical->attribution = UNATTRIBUTED;
     }
 }
 
-static void drop_if_done(Physical *physical) {
+static void free_if_unused(Physical *physical) {
     if (physical->references > 0 || physical->mappings > 0) {
         return;
     }
-    if (physical->holds > 0) {
-        if (physical->sight != UNSEEN) {
-            hide(physical);
+    if (physical->bindings > 0) {
+        if (physical->attribution != UNATTRIBUTED) {
+            make_unattributed(physical);
         }
         return;
     }
@@ -66,20 +74,20 @@ static void drop_if_done(Physical *physical) {
 
 void physical_add_mapping(Physical *physical) { physical->mappings++; }
 
-void physical_release_mapping(Physical *physical) {
+void physical_remove_mapping(Physical *physical) {
     physical->mappings--;
-    drop_if_done(physical);
+    free_if_unused(physical);
 }
 
-void physical_hold(Physical *physical) { physical->holds++; }
+void physical_add_binding(Physical *physical) { physical->bindings++; }
 
-void physical_let_go(Physical *physical) {
-    physical->holds--;
-    drop_if_done(physical);
+void physical_remove_binding(Physical *physical) {
+    physical->bindings--;
+    free_if_unused(physical);
 }
 
-SIM_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
-                                                  CUmemAllocationGranularity_flags option) {
+EXPORTED CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+                                                CUmemAllocationGranularity_flags option) {
     (void)option;
     ENTER();
     REQUIRE(granularity != NULL && prop != NULL, CUDA_ERROR_INVALID_VALUE);
@@ -87,8 +95,8 @@ SIM_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUm
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-                                unsigned long long flags) {
+EXPORTED CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+                              unsigned long long flags) {
     ENTER();
     REQUIRE(handle != NULL && prop != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(size > 0 && size % PAGE == 0, CUDA_ERROR_INVALID_VALUE);
@@ -105,17 +113,17 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+EXPORTED CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     ENTER();
     Physical *physical = physical_of(handle);
     REQUIRE(physical != NULL && physical->references > 0, CUDA_ERROR_INVALID_VALUE);
     physical->references--;
-    drop_if_done(physical);
+    free_if_unused(physical);
     LEAVE(CUDA_SUCCESS);
 }
 
-SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
-                                                           CUmemGenericAllocationHandle handle) {
+EXPORTED CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                         CUmemGenericAllocationHandle handle) {
     ENTER();
     const Physical *physical = physical_of(handle);
     REQUIRE(prop != NULL && physical != NULL, CUDA_ERROR_INVALID_VALUE);

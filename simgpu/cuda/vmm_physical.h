@@ -1,33 +1,33 @@
-/* Physical memory by handle, shared by the files that map it, share it or bind it. */
-#ifndef CUDA_PHYSICAL_H
-#define CUDA_PHYSICAL_H
+/* Physical memory by handle. */
+#ifndef CUDA_VMM_PHYSICAL_H
+#define CUDA_VMM_PHYSICAL_H
 
-#include "driver.h"
+#include "ledger/shared_memory.h"
 
-typedef struct Multicast Multicast;
+#include <cuda.h>
+#include <stdint.h>
 
-/* The card's from cuMemCreate, or from an import, until the handle is released and nothing maps or holds it. */
+struct Multicast;
+
+/* Made by cuMemCreate or by an import. Freed once the handle is released and nothing maps or binds it. */
 typedef struct Physical {
     struct Physical *next;
     CUmemAllocationProp properties;
     uint64_t size;
-    uint64_t share;       /* its number once it was exported, or as it was imported; 0 = none */
-    unsigned references;  /* of the program */
-    unsigned mappings;    /* to addresses */
-    unsigned holds;       /* of arrays and multicast objects */
-    SimSight sight;       /* of its share; UNSEEN once it is held by such alone */
-    Multicast *multicast; /* no memory, but a multicast object; NULL for memory */
+    uint64_t shared_id;          /* once exported, or as imported; 0 = not shared */
+    unsigned references;         /* by the program */
+    unsigned mappings;           /* to addresses */
+    unsigned bindings;           /* to arrays and multicast objects */
+    Attribution attribution;     /* of the shared memory; UNATTRIBUTED once only bindings are left */
+    struct Multicast *multicast; /* the handle is of a multicast object; NULL = of memory */
 } Physical;
 
-/* Made with one reference; NULL without memory. */
-Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, uint64_t share);
+/* Makes a handle with one reference. NULL when out of memory. */
+Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, uint64_t shared_id);
 Physical *physical_of(CUmemGenericAllocationHandle handle); /* NULL when there is none */
 void physical_add_mapping(Physical *physical);
-void physical_release_mapping(Physical *physical);
-void physical_hold(Physical *physical);
-void physical_let_go(Physical *physical);
-/* That which all of the range is mapped to by one mapping, NULL when there is none. */
-Physical *physical_mapped(CUdeviceptr address, uint64_t size);
-void multicast_free(Multicast *multicast);
+void physical_remove_mapping(Physical *physical);
+void physical_add_binding(Physical *physical);
+void physical_remove_binding(Physical *physical);
 
 #endif

@@ -1,6 +1,7 @@
-/* One line of `cards`: `key=value` and `key="some words"`, strictly: what is not understood is not guessed. */
-#define _GNU_SOURCE
-#include "simgpu.h"
+/* A line has fields `key=value` and `key="some words"`. An unknown key or a malformed value is an error. */
+#include "card_line.h"
+
+#include "units.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -85,7 +86,7 @@ static bool set_nvlinks(Card *card, char *value) {
         if (*peer == '\0') {
             continue;
         }
-        if (card->nvlink_count == SIM_MAX_NVLINKS || !set_text(card->nvlink[card->nvlink_count], SIM_UUID_SIZE, peer)) {
+        if (card->nvlink_count == MAX_NVLINKS || !set_text(card->nvlink[card->nvlink_count], UUID_SIZE, peer)) {
             return false;
         }
         card->nvlink_count++;
@@ -93,25 +94,25 @@ static bool set_nvlinks(Card *card, char *value) {
     return true;
 }
 
-static bool set_sizes(Card *card, const char *key, const char *value, bool *known) {
+static bool set_size_field(Card *card, const char *key, const char *value, bool *known) {
     *known = true;
     if (strcmp(key, "memoryMiB") == 0) {
-        return set_size(&card->memory, value, SIM_MIB);
+        return set_size(&card->memory, value, MIB);
     }
     if (strcmp(key, "reservedMiB") == 0) {
-        return set_size(&card->reserved, value, SIM_MIB);
+        return set_size(&card->reserved, value, MIB);
     }
     if (strcmp(key, "contextMiB") == 0) {
-        return set_size(&card->context, value, SIM_MIB);
+        return set_size(&card->context, value, MIB);
     }
     if (strcmp(key, "moduleKiB") == 0) {
-        return set_size(&card->module, value, SIM_KIB);
+        return set_size(&card->module, value, KIB);
     }
     *known = false;
     return false;
 }
 
-static bool set_place(Card *card, const char *key, const char *value, bool *known) {
+static bool set_location_field(Card *card, const char *key, const char *value, bool *known) {
     *known = true;
     if (strcmp(key, "index") == 0) {
         return set_unsigned(&card->index, value);
@@ -126,7 +127,7 @@ static bool set_place(Card *card, const char *key, const char *value, bool *know
     return false;
 }
 
-static bool set_state(Card *card, const char *key, char *value) {
+static bool set_condition_field(Card *card, const char *key, char *value) {
     if (strcmp(key, "healthy") == 0) {
         return set_flag(&card->healthy, value);
     }
@@ -142,19 +143,19 @@ static bool set_state(Card *card, const char *key, char *value) {
 static bool set_field(Card *card, const char *key, char *value) {
     bool known;
     if (strcmp(key, "uuid") == 0) {
-        return parse_uuid(value, card->uuid_bytes) && set_text(card->uuid, SIM_UUID_SIZE, value);
+        return parse_uuid(value, card->uuid_bytes) && set_text(card->uuid, UUID_SIZE, value);
     }
     if (strcmp(key, "model") == 0) {
-        return set_text(card->model, SIM_MODEL_SIZE, value);
+        return set_text(card->model, MODEL_SIZE, value);
     }
-    bool good = set_sizes(card, key, value, &known);
+    bool good = set_size_field(card, key, value, &known);
     if (!known) {
-        good = set_place(card, key, value, &known);
+        good = set_location_field(card, key, value, &known);
     }
-    return known ? good : set_state(card, key, value);
+    return known ? good : set_condition_field(card, key, value);
 }
 
-/* Splits the next `key=value` or `key="some words"` off the line; false at its end or when it is malformed. */
+/* Splits the next field off the line. Returns false at the end of the line, and when the field is malformed. */
 static bool next_field(char **line, char **key, char **value, bool *malformed) {
     char *at = *line + strspn(*line, " \t\r\n");
     *key = at;
@@ -176,7 +177,7 @@ static bool next_field(char **line, char **key, char **value, bool *malformed) {
     return !*malformed;
 }
 
-bool sim_parse_card(char *line, Card *card) {
+bool card_line_parse(char *line, Card *card) {
     char *key;
     char *value;
     bool malformed = false;

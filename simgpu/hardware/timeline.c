@@ -1,4 +1,3 @@
-/* Time slices of a card: see hardware/timeline.h. */
 #include "timeline.h"
 
 #include <string.h>
@@ -21,12 +20,12 @@ static void set_pending(Timeline *card, uint32_t queue, bool pending) {
 uint32_t timeline_open(Timeline *card, uint64_t owner) {
     for (uint32_t queue = 1; queue < TIMELINE_QUEUES; queue++) {
         TimelineQueue *of = &card->queue[queue];
-        if (of->id != 0 || queue == card->current) { /* a new context is not on the card */
+        if (of->id != 0 || queue == card->current) { /* the card remembers the last context; a new one is not on it */
             continue;
         }
         memset(of, 0, sizeof *of - sizeof of->run);
         of->owner = owner;
-        card->high = card->high > queue ? card->high : queue + 1;
+        card->queues_used = card->queues_used > queue ? card->queues_used : queue + 1;
         of->id = ++card->ids;
         return queue;
     }
@@ -38,8 +37,8 @@ void timeline_close(Timeline *card, uint32_t queue) {
     set_pending(card, queue, false);
 }
 
-/* The first bit from `from` on, before `end`; 0 = none. */
-static uint32_t bit_from(const Timeline *card, uint32_t from, uint32_t end) {
+/* The first pending queue in [from, end); 0 = none. */
+static uint32_t first_pending(const Timeline *card, uint32_t from, uint32_t end) {
     while (from < end) {
         uint64_t rest = card->pending[from / 64] >> from % 64;
         if (rest != 0) {
@@ -52,11 +51,11 @@ static uint32_t bit_from(const Timeline *card, uint32_t from, uint32_t end) {
 }
 
 uint32_t timeline_next(const Timeline *card, uint32_t after) {
-    uint32_t found = bit_from(card, after + 1, card->high);
-    return found != 0 ? found : bit_from(card, 1, after + 1);
+    uint32_t found = first_pending(card, after + 1, card->queues_used);
+    return found != 0 ? found : first_pending(card, 1, after + 1);
 }
 
-/* Who is on the card next, itself where nobody else has work; 0 = nobody has. */
+/* The next queue that has work, which may be the current one; 0 = none. */
 static uint32_t next_with_work(Timeline *card) {
     uint32_t queue;
     while ((queue = timeline_next(card, card->current)) != 0 && !timeline_has_work(card, queue)) {
@@ -65,7 +64,7 @@ static uint32_t next_with_work(Timeline *card) {
     return queue;
 }
 
-/* A context whose work has run out has given up the rest of its slice. */
+/* The queue to work on now; 0 = none. A context whose work runs out loses the rest of its slice. */
 static uint32_t due(Timeline *card) {
     bool stays = card->slice > 0 && timeline_has_work(card, card->current);
     return stays ? card->current : next_with_work(card);
@@ -81,7 +80,7 @@ static void put_on(Timeline *card, uint32_t queue) {
 
 static TimelineRun *run_of(TimelineQueue *queue, uint64_t number) { return &queue->run[number % TIMELINE_RUNS]; }
 
-static void remember(TimelineQueue *queue, uint64_t at) {
+static void record_run(TimelineQueue *queue, uint64_t at) {
     const TimelineRun *last = run_of(queue, queue->runs - 1);
     if (queue->runs == 0 || last->at + (queue->done - last->from) != at) {
         *run_of(queue, queue->runs) = (TimelineRun){.from = queue->done, .at = at};
@@ -89,7 +88,8 @@ static void remember(TimelineQueue *queue, uint64_t at) {
     }
 }
 
-/* Alone, a context goes on; its slices go on meanwhile, and the next one to come waits for the end of one. */
+/* What is left of the slice after `ns` of work by the only context with work. Its slices continue one after another,
+ * and a context that arrives waits for the end of the current one. */
 static uint64_t slice_after(uint64_t left, uint64_t ns) {
     uint64_t used = left < TIMELINE_SLICE_NS ? TIMELINE_SLICE_NS - left : 0;
     return TIMELINE_SLICE_NS - (used + ns) % TIMELINE_SLICE_NS;
@@ -103,7 +103,7 @@ static void work_until(Timeline *card, uint64_t now) {
         card->slice = left;
     }
     uint64_t ns = least(alone ? left : least(left, card->slice), now - card->at);
-    remember(queue, card->at);
+    record_run(queue, card->at);
     queue->done += ns;
     card->at += ns;
     queue->ended = card->at;
@@ -167,8 +167,8 @@ uint64_t timeline_passed(const Timeline *card, uint32_t queue, uint64_t position
     return run->at;
 }
 
-/* What those in turn before it take, at least. */
-static uint64_t before(const Timeline *card, uint32_t queue) {
+/* The least time that the queues before this one in round-robin order take. */
+static uint64_t wait_for_others(const Timeline *card, uint32_t queue) {
     uint64_t ns = 0;
     uint32_t current = card->current;
     if (card->slice > 0) {
@@ -187,5 +187,5 @@ uint64_t timeline_earliest(const Timeline *card, uint32_t queue, uint64_t positi
     const TimelineQueue *of = &card->queue[queue];
     uint64_t work = position > of->done ? position - of->done : 0;
     bool is_on = queue == card->current;
-    return card->at + work + (is_on ? card->switching : before(card, queue));
+    return card->at + work + (is_on ? card->switching : wait_for_others(card, queue));
 }

@@ -1,106 +1,89 @@
-/* The ledger's sums: what is held of each card, by whom, and who keeps it busy. */
-#define _GNU_SOURCE
-#include "ledger.h"
+#include "accounts.h"
+
+#include "attach.h"
+#include "card_time.h"
+#include "shared_memory.h"
+#include "state.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
-int ledger_place_of(const char *uuid) {
-    uint32_t cards = __atomic_load_n(&state->cards, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < cards; i++) {
-        if (strcmp(state->uuid[i], uuid) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
+_Static_assert(MAX_PROCESSES == SLOTS, "each process has a slot");
+
+static uint64_t slot_bytes(uint32_t slot, int card) {
+    return __atomic_load_n(&state->slot[slot].bytes[card], __ATOMIC_RELAXED);
 }
 
-/* Under the file's lock. */
-int ledger_place(const char *uuid) {
-    int place = ledger_place_of(uuid);
-    if (place >= 0 || state->cards == CARDS) {
-        return place;
-    }
-    place = (int)state->cards;
-    (void)snprintf(state->uuid[place], SIM_UUID_SIZE, "%s", uuid);
-    __atomic_store_n(&state->cards, state->cards + 1, __ATOMIC_RELEASE);
-    return place;
-}
-
-static uint64_t slot_bytes(uint32_t slot, int place) {
-    return __atomic_load_n(&state->slot[slot].bytes[place], __ATOMIC_RELAXED);
-}
-
-static uint64_t sum_of_all(int place) {
-    uint64_t sum = shares_sum(place, false);
-    for (uint32_t slot = 0; slot < state->high; slot++) {
-        sum += slot_bytes(slot, place);
+/* The dead are included until `reap` clears their slots. */
+static uint64_t sum_of_all(int card) {
+    uint64_t sum = shared_memory_sum(card, false);
+    for (uint32_t slot = 0; slot < state->slots_used; slot++) {
+        sum += slot_bytes(slot, card);
     }
     return sum;
 }
 
-/* Slots are read without the file's lock, shares under it: true when there are any, and it was taken. */
-static bool enter_for_shares(void) {
-    bool shared = __atomic_load_n(&state->share_high, __ATOMIC_ACQUIRE) > 0;
-    if (shared) {
-        ledger_enter();
+/* Slots are read without the file's lock, shared memory with it. Returns whether the lock was taken. */
+static bool lock_for_shared_memory(void) {
+    bool any = __atomic_load_n(&state->shared_used, __ATOMIC_ACQUIRE) > 0;
+    if (any) {
+        state_lock();
     }
-    return shared;
+    return any;
 }
 
-static void leave_if(bool entered) {
-    if (entered) {
-        ledger_leave();
+static void unlock_if(bool locked) {
+    if (locked) {
+        state_unlock();
     }
 }
 
-static uint64_t sum_of_living(int place) {
-    bool entered = enter_for_shares();
-    uint64_t sum = shares_sum(place, true);
-    uint32_t high = __atomic_load_n(&state->high, __ATOMIC_ACQUIRE);
-    for (uint32_t slot = 0; slot < high; slot++) {
-        if (slot_bytes(slot, place) != 0 && ledger_alive((int)slot)) {
-            sum += slot_bytes(slot, place);
+static uint64_t sum_of_living(int card) {
+    bool locked = lock_for_shared_memory();
+    uint64_t sum = shared_memory_sum(card, true);
+    uint32_t used = __atomic_load_n(&state->slots_used, __ATOMIC_ACQUIRE);
+    for (uint32_t slot = 0; slot < used; slot++) {
+        if (slot_bytes(slot, card) != 0 && slot_is_alive((int)slot)) {
+            sum += slot_bytes(slot, card);
         }
     }
-    leave_if(entered);
+    unlock_if(locked);
     return sum;
 }
 
 /* Under the file's lock. */
 static void reap(void) {
-    for (uint32_t slot = 0; slot < state->high; slot++) {
-        if (!ledger_alive((int)slot)) {
+    for (uint32_t slot = 0; slot < state->slots_used; slot++) {
+        if (!slot_is_alive((int)slot)) {
             state->slot[slot] = (Slot){0};
-            shares_forget(slot);
+            shared_memory_forget(slot);
         }
     }
-    shares_reap();
+    shared_memory_reap();
 }
 
-bool ledger_has_room(int place, uint64_t bytes, uint64_t capacity) {
-    uint64_t sum = sum_of_all(place);
+/* Reaps dead processes only where that can change the answer or the peak. Under the file's lock. */
+static bool has_room(int card, uint64_t bytes, uint64_t capacity) {
+    uint64_t sum = sum_of_all(card);
     if (bytes > capacity) {
         return false;
     }
-    if (sum > capacity - bytes || sum + bytes > state->peak[place]) {
+    if (sum > capacity - bytes || sum + bytes > state->peak[card]) {
         reap();
-        sum = sum_of_all(place);
+        sum = sum_of_all(card);
     }
     if (sum > capacity - bytes) {
         return false;
     }
-    state->peak[place] = sum + bytes > state->peak[place] ? sum + bytes : state->peak[place];
+    state->peak[card] = sum + bytes > state->peak[card] ? sum + bytes : state->peak[card];
     return true;
 }
 
 /* Under the file's lock. */
-static int charge_place(int place, uint64_t bytes, uint64_t capacity) {
-    if (!ledger_has_room(place, bytes, capacity)) {
+static int charge(int card, uint64_t bytes, uint64_t capacity) {
+    if (!has_room(card, bytes, capacity)) {
         return -ENOMEM;
     }
-    uint64_t *held = &state->slot[own_slot].bytes[place];
+    uint64_t *held = &state->slot[own_slot].bytes[card];
     __atomic_store_n(held, *held + bytes, __ATOMIC_RELAXED);
     return 0;
 }
@@ -109,10 +92,10 @@ int ledger_charge(const char *uuid, uint64_t bytes, uint64_t capacity) {
     if (own_slot < 0) {
         return -EBADF;
     }
-    ledger_enter();
-    int place = ledger_place(uuid);
-    int result = place < 0 ? -ENOSPC : charge_place(place, bytes, capacity);
-    ledger_leave();
+    state_lock();
+    int card = card_index_or_add(uuid);
+    int result = card < 0 ? -ENOSPC : charge(card, bytes, capacity);
+    state_unlock();
     return result;
 }
 
@@ -120,48 +103,48 @@ void ledger_release(const char *uuid, uint64_t bytes) {
     if (own_slot < 0) {
         return;
     }
-    ledger_enter();
-    int place = ledger_place_of(uuid);
-    if (place >= 0) {
-        uint64_t *held = &state->slot[own_slot].bytes[place];
+    state_lock();
+    int card = card_index(uuid);
+    if (card >= 0) {
+        uint64_t *held = &state->slot[own_slot].bytes[card];
         __atomic_store_n(held, *held - (bytes < *held ? bytes : *held), __ATOMIC_RELAXED);
     }
-    ledger_leave();
+    state_unlock();
 }
 
 uint64_t ledger_used(const char *uuid) {
-    if (ledger_attached() != 0) {
+    if (ledger_attach() != 0) {
         return 0;
     }
-    int place = ledger_place_of(uuid);
-    return place < 0 ? 0 : sum_of_living(place);
+    int card = card_index(uuid);
+    return card < 0 ? 0 : sum_of_living(card);
 }
 
-/* False when the slot's process is not to be listed for the card. */
-static bool describe(uint32_t slot, int place, SimProcess *out) {
-    uint64_t busy_until = __atomic_load_n(&state->slot[slot].busy_until[place], __ATOMIC_RELAXED);
-    uint64_t bytes = slot_bytes(slot, place) + shares_shown(slot, place);
-    *out = (SimProcess){.bytes = bytes, .busy_until = busy_until};
-    if ((bytes | busy_until) == 0 || !ledger_alive((int)slot)) {
+/* Returns false when the slot's process does not belong in the list of the card's processes. */
+static bool describe(uint32_t slot, int card, LedgerProcess *out) {
+    uint64_t busy_until = __atomic_load_n(&state->slot[slot].busy_until[card], __ATOMIC_RELAXED);
+    uint64_t bytes = slot_bytes(slot, card) + shared_memory_attributed(slot, card);
+    *out = (LedgerProcess){.bytes = bytes, .busy_until = busy_until};
+    if ((bytes | busy_until) == 0 || !slot_is_alive((int)slot)) {
         return false;
     }
-    out->pid = ledger_owner(slot);
+    out->pid = slot_pid(slot);
     return out->pid != 0;
 }
 
-unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity) {
+unsigned ledger_processes(const char *uuid, LedgerProcess *out, unsigned capacity) {
     unsigned count = 0;
-    SimProcess found;
-    if (ledger_attached() != 0) {
+    LedgerProcess found;
+    if (ledger_attach() != 0) {
         return 0;
     }
-    bool entered = enter_for_shares();
-    int place = ledger_place_of(uuid);
-    if (place >= 0) {
-        time_tell(place);
+    bool locked = lock_for_shared_memory();
+    int card = card_index(uuid);
+    if (card >= 0) {
+        card_time_publish(card);
     }
-    for (uint32_t slot = 0; place >= 0 && slot < state->high; slot++) {
-        if (!describe(slot, place, &found)) {
+    for (uint32_t slot = 0; card >= 0 && slot < state->slots_used; slot++) {
+        if (!describe(slot, card, &found)) {
             continue;
         }
         if (count < capacity) {
@@ -169,21 +152,6 @@ unsigned ledger_processes(const char *uuid, SimProcess *out, unsigned capacity) 
         }
         count++;
     }
-    leave_if(entered);
+    unlock_if(locked);
     return count;
-}
-
-bool ledger_count_fault(uint64_t version, unsigned line, unsigned limit) {
-    if (line >= FAULT_LINES || ledger_attached() != 0) {
-        return false;
-    }
-    ledger_enter();
-    if (state->fault_version != version) {
-        state->fault_version = version;
-        memset(state->fault_used, 0, sizeof state->fault_used);
-    }
-    bool counted = state->fault_used[line] < limit;
-    state->fault_used[line] += counted;
-    ledger_leave();
-    return counted;
 }

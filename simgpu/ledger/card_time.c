@@ -1,53 +1,50 @@
-/* The cards' time in the ledger: who may change a card's timeline when, and whose work is gone with its process. Nobody
- * keeps it going: whoever looks brings it up to now. */
-#define _GNU_SOURCE
-#include "ledger.h"
+#include "card_time.h"
+
+#include "attach.h"
+#include "hardware/clock.h"
+#include "hardware/timeline.h"
+#include "state.h"
 
 #include <time.h>
 
-#define OWNER_BITS    16
-#define OWNER_MASK    ((UINT64_C(1) << OWNER_BITS) - 1)
-#define READER        OWNER_MASK /* has the lock and no slot */
-#define TRIES         200
-#define LOOK_NS       UINT64_C(1000000)   /* how old the news of a death may be */
-#define STOPPED_NS    UINT64_C(100000000) /* nobody needs the lock so long unless it is stopped */
-#define LOCK_SLEEP_NS 20000
+#define OWNER_BITS     16
+#define OWNER_MASK     ((UINT64_C(1) << OWNER_BITS) - 1)
+#define OWNER_NO_SLOT  OWNER_MASK /* a process that reads without a slot */
+#define SPINS          200
+#define CHECK_EVERY_NS UINT64_C(1000000)   /* search for dead processes */
+#define LOST_AFTER_NS  UINT64_C(100000000) /* a process holds the lock for so long only while it is stopped */
+#define LOCK_SLEEP_NS  20000
 
-_Static_assert(SLOTS < READER, "a slot fits the lock's word");
+_Static_assert(SLOTS < OWNER_NO_SLOT, "a slot fits the lock's word");
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-uint64_t now_ns(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
+static uint64_t own_name(void) { return own_slot >= 0 ? (uint64_t)own_slot + 1 : OWNER_NO_SLOT; }
 
-static uint64_t own_name(void) { return own_slot >= 0 ? (uint64_t)own_slot + 1 : READER; }
-
-static bool is_lost(uint64_t word, uint64_t since) {
+/* Whether the lock may be taken from its holder: the holder is dead, or has been seen since `since_ns` for too long. */
+static bool is_lost(uint64_t word, uint64_t since_ns) {
     uint64_t owner = word & OWNER_MASK;
-    bool dead = owner != READER && !ledger_alive((int)owner - 1);
-    return dead || now_ns() > since + STOPPED_NS;
+    bool dead = owner != OWNER_NO_SLOT && !slot_is_alive((int)owner - 1);
+    return dead || clock_now_ns() > since_ns + LOST_AFTER_NS;
 }
 
-/* The word is 0 or of a holder that is lost. */
+/* Takes a lock that is free or lost, unless its word has changed. */
 static bool take(uint64_t *lock, uint64_t word) {
     uint64_t mine = (word & ~OWNER_MASK) | own_name();
     return __atomic_compare_exchange_n(lock, &word, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static void wait_for(uint64_t *lock) {
+static void sleep_until_taken(uint64_t *lock) {
     static const struct timespec nap = {.tv_nsec = LOCK_SLEEP_NS};
-    uint64_t since = now_ns();
-    uint64_t first = __atomic_load_n(lock, __ATOMIC_RELAXED);
+    uint64_t since_ns = clock_now_ns();
+    uint64_t seen = __atomic_load_n(lock, __ATOMIC_RELAXED);
     for (;;) {
         uint64_t word = __atomic_load_n(lock, __ATOMIC_RELAXED);
-        if (word != first) {
-            first = word;
-            since = now_ns();
+        if (word != seen) {
+            seen = word;
+            since_ns = clock_now_ns();
         }
-        bool is_free = (word & OWNER_MASK) == 0 || is_lost(word, since);
+        bool is_free = (word & OWNER_MASK) == 0 || is_lost(word, since_ns);
         if (is_free && take(lock, word)) {
             return;
         }
@@ -56,17 +53,17 @@ static void wait_for(uint64_t *lock) {
 }
 
 static void lock_card(uint64_t *lock) {
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < SPINS; i++) {
         uint64_t word = __atomic_load_n(lock, __ATOMIC_RELAXED);
         if ((word & OWNER_MASK) == 0 && take(lock, word)) {
             return;
         }
         __builtin_ia32_pause();
     }
-    wait_for(lock);
+    sleep_until_taken(lock);
 }
 
-/* Of a holder that was stopped and is no longer the holder, nothing. */
+/* Does nothing for a process that lost the lock while it was stopped. */
 static void unlock_card(uint64_t *lock) {
     uint64_t word = __atomic_load_n(lock, __ATOMIC_RELAXED);
     if ((word & OWNER_MASK) == own_name()) {
@@ -75,128 +72,129 @@ static void unlock_card(uint64_t *lock) {
     }
 }
 
-static void close_of(Timeline *card, uint64_t owner) {
-    for (uint32_t queue = 1; queue < card->high; queue++) {
-        if (card->queue[queue].id != 0 && card->queue[queue].owner == owner) {
-            timeline_close(card, queue);
+static void close_queues_of(Timeline *timeline, uint64_t owner) {
+    for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
+        if (timeline->queue[queue].id != 0 && timeline->queue[queue].owner == owner) {
+            timeline_close(timeline, queue);
         }
     }
 }
 
-/* Only those with work are in the way of others. */
-static void close_dead(Timeline *card, bool idle_too) {
-    for (uint32_t queue = 1; queue < card->high; queue++) {
-        bool asked = timeline_has_work(card, queue) || (idle_too && card->queue[queue].id != 0);
-        if (asked && !ledger_alive((int)card->queue[queue].owner)) {
-            timeline_close(card, queue);
+/* Closes the queues of dead processes: those with work, which delay other contexts, or idle ones too. */
+static void close_queues_of_dead(Timeline *timeline, bool idle_too) {
+    for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
+        bool checked = timeline_has_work(timeline, queue) || (idle_too && timeline->queue[queue].id != 0);
+        if (checked && !slot_is_alive((int)timeline->queue[queue].owner)) {
+            timeline_close(timeline, queue);
         }
     }
 }
 
-/* The card's timeline as it is now, until `leave`. */
-static Timeline *enter(int place) {
-    CardTime *card = &state->time[place];
-    lock_card(&card->lock);
-    uint64_t now = now_ns();
-    if (now > card->looked + LOOK_NS) {
-        card->looked = now;
-        close_dead(&card->timeline, false);
+/* Locks the card's time line and brings it up to now; `leave` unlocks it. */
+static Timeline *enter(int card) {
+    CardTime *time = &state->time[card];
+    lock_card(&time->lock);
+    uint64_t now = clock_now_ns();
+    if (now > time->checked_at + CHECK_EVERY_NS) {
+        time->checked_at = now;
+        close_queues_of_dead(&time->timeline, false);
     }
-    timeline_advance(&card->timeline, now);
-    return &card->timeline;
+    timeline_advance(&time->timeline, now);
+    return &time->timeline;
 }
 
-static void leave(int place) { unlock_card(&state->time[place].lock); }
+static void leave(int card) { unlock_card(&state->time[card].lock); }
 
-void time_forget(uint32_t slot) {
-    for (int place = 0; place < CARDS; place++) {
-        if (state->time[place].timeline.high > 0) {
-            close_of(enter(place), slot);
-            leave(place);
+void card_time_forget(uint32_t slot) {
+    for (int card = 0; card < LEDGER_CARDS; card++) {
+        if (state->time[card].timeline.queues_used > 0) {
+            close_queues_of(enter(card), slot);
+            leave(card);
         }
     }
 }
 
-static bool is_there(const Timeline *card, SimQueue queue) { return card->queue[queue.number].id == queue.id; }
+static bool is_open(const Timeline *timeline, CardQueue queue) { return timeline->queue[queue.number].id == queue.id; }
 
-bool ledger_queue_open(const char *uuid, SimQueue *out) {
-    ledger_enter();
-    int place = ledger_place(uuid);
-    ledger_leave();
-    if (place < 0) {
+bool card_queue_open(const char *uuid, CardQueue *out) {
+    state_lock();
+    int card = card_index_or_add(uuid);
+    state_unlock();
+    if (card < 0) {
         return false;
     }
-    Timeline *card = enter(place);
-    uint32_t number = timeline_open(card, (uint64_t)own_slot);
+    Timeline *timeline = enter(card);
+    uint32_t number = timeline_open(timeline, (uint64_t)own_slot);
     if (number == 0) {
-        close_dead(card, true);
-        number = timeline_open(card, (uint64_t)own_slot);
+        close_queues_of_dead(timeline, true);
+        number = timeline_open(timeline, (uint64_t)own_slot);
     }
-    *out = (SimQueue){.place = place, .number = number, .id = card->queue[number].id};
-    leave(place);
+    *out = (CardQueue){.card = card, .number = number, .id = timeline->queue[number].id};
+    leave(card);
     return number != 0;
 }
 
-void ledger_queue_close(SimQueue queue) {
-    Timeline *card = enter(queue.place);
-    if (is_there(card, queue)) {
-        timeline_close(card, queue.number);
+void card_queue_close(CardQueue queue) {
+    Timeline *timeline = enter(queue.card);
+    if (is_open(timeline, queue)) {
+        timeline_close(timeline, queue.number);
     }
-    leave(queue.place);
+    leave(queue.card);
 }
 
-uint64_t ledger_queue_add(SimQueue queue, uint64_t ns, uint64_t *runs) {
-    Timeline *card = enter(queue.place);
-    uint64_t position = timeline_submit(card, queue.number, ns);
-    *runs = card->queue[queue.number].runs;
-    leave(queue.place);
+uint64_t card_queue_add(CardQueue queue, uint64_t ns, uint64_t *runs) {
+    Timeline *timeline = enter(queue.card);
+    uint64_t position = timeline_submit(timeline, queue.number, ns);
+    *runs = timeline->queue[queue.number].runs;
+    leave(queue.card);
     return position;
 }
 
-uint64_t ledger_queue_mark(SimQueue queue, uint64_t after) {
-    uint64_t position = timeline_mark(enter(queue.place), queue.number, after);
-    leave(queue.place);
+uint64_t card_queue_mark(CardQueue queue, uint64_t after) {
+    uint64_t position = timeline_mark(enter(queue.card), queue.number, after);
+    leave(queue.card);
     return position;
 }
 
-uint64_t ledger_queue_passed(SimQueue queue, uint64_t position, uint64_t *earliest) {
-    const Timeline *card = enter(queue.place);
-    uint64_t at = is_there(card, queue) ? timeline_passed(card, queue.number, position) : card->at;
-    *earliest = at != 0 ? at : least(timeline_earliest(card, queue.number, position), card->at + LOOK_NS * 10);
-    leave(queue.place);
+uint64_t card_queue_passed(CardQueue queue, uint64_t position, uint64_t *earliest) {
+    const Timeline *timeline = enter(queue.card);
+    uint64_t at = is_open(timeline, queue) ? timeline_passed(timeline, queue.number, position) : timeline->at;
+    *earliest =
+        at != 0 ? at : least(timeline_earliest(timeline, queue.number, position), timeline->at + CHECK_EVERY_NS * 10);
+    leave(queue.card);
     return at;
 }
 
-static bool any_has_work(const Timeline *card) {
+static bool has_work(const Timeline *timeline) {
     bool found = false;
-    for (uint32_t queue = 1; queue < card->high && !found; queue++) {
-        found = timeline_has_work(card, queue);
+    for (uint32_t queue = 1; queue < timeline->queues_used && !found; queue++) {
+        found = timeline_has_work(timeline, queue);
     }
     return found;
 }
 
-bool ledger_is_busy(const char *uuid) {
-    int place = ledger_attached() == 0 ? ledger_place_of(uuid) : -1;
-    bool busy = place >= 0 && any_has_work(enter(place));
-    if (place >= 0) {
-        leave(place);
+bool card_is_busy(const char *uuid) {
+    int card = ledger_attach() == 0 ? card_index(uuid) : -1;
+    bool busy = card >= 0 && has_work(enter(card));
+    if (card >= 0) {
+        leave(card);
     }
     return busy;
 }
 
-/* The later of what its queues say; each queue's owner first starts anew. */
-void time_tell(int place) {
-    const Timeline *card = enter(place);
-    for (uint32_t queue = 1; queue < card->high; queue++) {
-        state->slot[card->queue[queue].owner].busy_until[place] = 0;
+/* A process may have several queues: the latest time counts. */
+void card_time_publish(int card) {
+    const Timeline *timeline = enter(card);
+    for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
+        state->slot[timeline->queue[queue].owner].busy_until[card] = 0;
     }
-    for (uint32_t queue = 1; queue < card->high; queue++) {
-        const TimelineQueue *of = &card->queue[queue];
-        uint64_t until = timeline_has_work(card, queue) ? UINT64_MAX : of->ended;
-        uint64_t *told = &state->slot[of->owner].busy_until[place];
-        if (of->id != 0 && until > *told) {
-            __atomic_store_n(told, until, __ATOMIC_RELAXED);
+    for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
+        const TimelineQueue *of = &timeline->queue[queue];
+        uint64_t until = timeline_has_work(timeline, queue) ? UINT64_MAX : of->ended;
+        uint64_t *busy_until = &state->slot[of->owner].busy_until[card];
+        if (of->id != 0 && until > *busy_until) {
+            __atomic_store_n(busy_until, until, __ATOMIC_RELAXED);
         }
     }
-    leave(place);
+    leave(card);
 }

@@ -1,12 +1,13 @@
-/* Failures a test asks for: lines `FUNCTION RESULT [COUNT]` of the file `fail`; without a count, every call. */
-#define _GNU_SOURCE
-#include "hardware/simgpu.h"
+/* The file `fail` has lines `FUNCTION RESULT [COUNT]`. A line without a count applies to every call. */
+#include "faults.h"
+
+#include "attach.h"
+#include "hardware/state_directory.h"
+#include "state.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-
-#define MAX_FAULTS 64
 
 typedef struct {
     char function[64];
@@ -16,7 +17,7 @@ typedef struct {
 } Fault;
 
 static pthread_mutex_t faults_lock = PTHREAD_MUTEX_INITIALIZER;
-static Fault faults[MAX_FAULTS];
+static Fault faults[FAULT_LINES];
 static unsigned fault_count;
 static uint64_t read_version;
 
@@ -27,7 +28,7 @@ static void read_faults(const char *path) {
     if (file == NULL) {
         return;
     }
-    while (fault_count < MAX_FAULTS && fgets(line, sizeof line, file) != NULL) {
+    while (fault_count < FAULT_LINES && fgets(line, sizeof line, file) != NULL) {
         Fault *fault = &faults[fault_count];
         int fields = sscanf(line, "%63s %d %u", fault->function, &fault->result, &fault->limit);
         fault->limited = fields == 3;
@@ -44,24 +45,40 @@ static void refresh(uint64_t version, bool settled, const char *path) {
     }
 }
 
+/* Counts a use of the line; returns whether no more than `limit` uses were counted by all processes together. */
+static bool count_use(uint64_t version, unsigned line, unsigned limit) {
+    if (ledger_attach() != 0) {
+        return false;
+    }
+    state_lock();
+    if (state->fault_version != version) {
+        state->fault_version = version;
+        memset(state->fault_used, 0, sizeof state->fault_used);
+    }
+    bool counted = state->fault_used[line] < limit;
+    state->fault_used[line] += counted;
+    state_unlock();
+    return counted;
+}
+
 static int match(const char *function, uint64_t version) {
     for (unsigned i = 0; i < fault_count; i++) {
         const Fault *fault = &faults[i];
         if (strcmp(fault->function, function) != 0) {
             continue;
         }
-        if (!fault->limited || ledger_count_fault(version, i, fault->limit)) {
+        if (!fault->limited || count_use(version, i, fault->limit)) {
             return fault->result;
         }
     }
     return 0;
 }
 
-int sim_fault(const char *function) {
-    char path[SIM_PATH_SIZE];
+int fault_injected(const char *function) {
+    char path[STATE_PATH_SIZE];
     bool settled;
-    sim_path(path, "fail");
-    uint64_t version = sim_file_version(path, &settled);
+    state_directory_path(path, "fail");
+    uint64_t version = file_version(path, &settled);
     if (version == 0) {
         return 0;
     }

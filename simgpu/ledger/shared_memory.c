@@ -1,9 +1,10 @@
-/* Shared memory in the ledger: it lives while any process holds it, or while a descriptor of it is open anywhere.
- *
- * A descriptor is one of the file `shares`, at the share's number and with a lock on that byte. The lock belongs to the
- * open file, not to a process: it goes with the last copy of the descriptor, wherever that was sent. */
-#define _GNU_SOURCE
-#include "ledger.h"
+/* A descriptor is one of the file `shares`: its offset is the id, and it has an open file description lock on the byte
+ * at the id. That lock belongs to the open file and not to a process: the kernel releases it when the last copy of the
+ * descriptor is closed, wherever copies were sent. */
+#include "shared_memory.h"
+
+#include "hardware/state_directory.h"
+#include "state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,20 +12,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static unsigned own_holds[SIGHTS][SHARES]; /* of this process, several of which are one in the file */
-static int shares_fd = -1;                 /* to ask about locks by */
+static unsigned own_holds[ATTRIBUTIONS][SHARED_ENTRIES]; /* of this process; the file has one bit for all of them */
+static int descriptors_fd = -1;                          /* for queries of locks */
 
-static int open_shares(void) {
-    char path[SIM_PATH_SIZE];
-    sim_path(path, "shares");
+static int open_file(void) {
+    char path[STATE_PATH_SIZE];
+    state_directory_path(path, "shares");
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd >= 0) {
-        (void)fchmod(fd, 0666); /* as with the ledger's own file */
+        (void)fchmod(fd, 0666); /* containers run as any user */
     }
     return fd;
 }
 
-static int lock_number(int fd, int command, uint64_t id, struct flock *lock) {
+static int lock_byte(int fd, int command, uint64_t id, struct flock *lock) {
     *lock = (struct flock){
         .l_type = command == F_OFD_GETLK ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t)id, .l_len = 1};
     return fcntl(fd, command, lock);
@@ -32,205 +33,206 @@ static int lock_number(int fd, int command, uint64_t id, struct flock *lock) {
 
 static bool is_open(uint64_t id) {
     struct flock lock;
-    shares_fd = shares_fd < 0 ? open_shares() : shares_fd;
-    return lock_number(shares_fd, F_OFD_GETLK, id, &lock) == 0 && lock.l_type != F_UNLCK;
+    descriptors_fd = descriptors_fd < 0 ? open_file() : descriptors_fd;
+    return lock_byte(descriptors_fd, F_OFD_GETLK, id, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-static bool has_descriptor(const Share *share) {
-    return is_open(share->id) || (share->within != 0 && is_open(share->within));
+static bool has_descriptor(const SharedEntry *entry) {
+    return is_open(entry->id) || (entry->parent_id != 0 && is_open(entry->parent_id));
 }
 
-static bool has(const uint64_t *slots, uint32_t slot) { return (slots[slot / 64] >> slot % 64 & 1) != 0; }
+static bool has_slot(const uint64_t *slots, uint32_t slot) { return (slots[slot / 64] >> slot % 64 & 1) != 0; }
 
-static void set(uint64_t *slots, uint32_t slot, bool holder) {
+static void set_slot(uint64_t *slots, uint32_t slot, bool value) {
     uint64_t bit = UINT64_C(1) << slot % 64;
-    slots[slot / 64] = holder ? slots[slot / 64] | bit : slots[slot / 64] & ~bit;
+    slots[slot / 64] = value ? slots[slot / 64] | bit : slots[slot / 64] & ~bit;
 }
 
-/* As this process counts its holds. */
-static void tell_own(Share *share) {
-    uint64_t index = (uint64_t)(share - state->share);
+/* Writes what own_holds says of the entry into the file. */
+static void publish_own_holds(SharedEntry *entry) {
+    uint64_t index = (uint64_t)(entry - state->shared);
     uint32_t slot = (uint32_t)own_slot;
-    unsigned seen = own_holds[SEEN][index];
-    unsigned imported = own_holds[SEEN_ALONE][index];
-    set(share->seen, slot, seen > 0);
-    set(share->imported, slot, imported > 0);
-    set(share->holders, slot, seen + imported + own_holds[UNSEEN][index] > 0);
+    unsigned attributed = own_holds[ATTRIBUTED][index];
+    unsigned when_closed = own_holds[ATTRIBUTED_WHEN_CLOSED][index];
+    set_slot(entry->attributed, slot, attributed > 0);
+    set_slot(entry->attributed_when_closed, slot, when_closed > 0);
+    set_slot(entry->holders, slot, attributed + when_closed + own_holds[UNATTRIBUTED][index] > 0);
 }
 
-/* The first living one, -1 when there is none. */
-static int64_t first_of(const uint64_t *slots) {
-    for (uint32_t slot = 0; slot < state->high; slot++) {
-        if (has(slots, slot) && ledger_alive((int)slot)) {
+/* The lowest of these slots whose process lives; -1 when there is none. */
+static int64_t first_living(const uint64_t *slots) {
+    for (uint32_t slot = 0; slot < state->slots_used; slot++) {
+        if (has_slot(slots, slot) && slot_is_alive((int)slot)) {
             return slot;
         }
     }
     return -1;
 }
 
-/* The process shown with it: its maker, else the first; -1 when nobody living is seen to hold it. */
-static int64_t shown_with(const Share *share) {
-    uint32_t maker = share->exporter;
-    bool made = maker < SLOTS && has(share->seen, maker) && ledger_alive((int)maker);
-    int64_t first = made ? maker : first_of(share->seen);
-    return first >= 0 || has_descriptor(share) ? first : first_of(share->imported);
+/* The slot of the process that NVML counts the memory with; -1 when there is none. */
+static int64_t attributed_slot(const SharedEntry *entry) {
+    uint32_t exporter = entry->exporter;
+    bool by_exporter = exporter < SLOTS && has_slot(entry->attributed, exporter) && slot_is_alive((int)exporter);
+    int64_t first = by_exporter ? exporter : first_living(entry->attributed);
+    return first >= 0 || has_descriptor(entry) ? first : first_living(entry->attributed_when_closed);
 }
 
-static bool lives(const Share *share) { return first_of(share->holders) >= 0 || has_descriptor(share); }
+static bool is_held(const SharedEntry *entry) { return first_living(entry->holders) >= 0 || has_descriptor(entry); }
 
-uint64_t shares_sum(int place, bool living) {
+uint64_t shared_memory_sum(int card, bool held_only) {
     uint64_t sum = 0;
-    for (uint64_t i = 0; i < state->share_high; i++) {
-        const Share *share = &state->share[i];
-        if (share->id != 0 && share->place == (uint32_t)place && (!living || lives(share))) {
-            sum += share->bytes;
+    for (uint64_t i = 0; i < state->shared_used; i++) {
+        const SharedEntry *entry = &state->shared[i];
+        if (entry->id != 0 && entry->card == (uint32_t)card && (!held_only || is_held(entry))) {
+            sum += entry->bytes;
         }
     }
     return sum;
 }
 
-uint64_t shares_shown(uint32_t slot, int place) {
+uint64_t shared_memory_attributed(uint32_t slot, int card) {
     uint64_t sum = 0;
-    for (uint64_t i = 0; i < state->share_high; i++) {
-        const Share *share = &state->share[i];
-        bool here = share->id != 0 && share->place == (uint32_t)place && has(share->holders, slot);
-        if (here && shown_with(share) == slot) {
-            sum += share->bytes;
+    for (uint64_t i = 0; i < state->shared_used; i++) {
+        const SharedEntry *entry = &state->shared[i];
+        bool holds = entry->id != 0 && entry->card == (uint32_t)card && has_slot(entry->holders, slot);
+        if (holds && attributed_slot(entry) == slot) {
+            sum += entry->bytes;
         }
     }
     return sum;
 }
 
-void shares_forget(uint32_t slot) {
-    for (uint64_t i = 0; i < state->share_high; i++) {
-        Share *share = &state->share[i];
-        share->exporter = share->exporter == slot ? SLOTS : share->exporter;
-        set(share->holders, slot, false);
-        set(share->seen, slot, false);
-        set(share->imported, slot, false);
+void shared_memory_forget(uint32_t slot) {
+    for (uint64_t i = 0; i < state->shared_used; i++) {
+        SharedEntry *entry = &state->shared[i];
+        entry->exporter = entry->exporter == slot ? SLOTS : entry->exporter;
+        set_slot(entry->holders, slot, false);
+        set_slot(entry->attributed, slot, false);
+        set_slot(entry->attributed_when_closed, slot, false);
     }
 }
 
-void shares_reap(void) {
-    for (uint64_t i = 0; i < state->share_high; i++) {
-        if (state->share[i].id != 0 && !lives(&state->share[i])) {
-            state->share[i].id = 0;
+void shared_memory_reap(void) {
+    for (uint64_t i = 0; i < state->shared_used; i++) {
+        if (state->shared[i].id != 0 && !is_held(&state->shared[i])) {
+            state->shared[i].id = 0;
         }
     }
 }
 
-void shares_start_anew(void) {
+void shared_memory_reset(void) {
     memset(own_holds, 0, sizeof own_holds);
-    if (shares_fd >= 0) {
-        (void)close(shares_fd);
+    if (descriptors_fd >= 0) {
+        (void)close(descriptors_fd);
     }
-    shares_fd = -1;
+    descriptors_fd = -1;
 }
 
-/* The entry of that number, NULL when the share is gone. */
-static Share *find(uint64_t id) {
-    Share *share = &state->share[id % SHARES];
-    return id != 0 && share->id == id ? share : NULL;
+/* NULL when the memory is gone. */
+static SharedEntry *find(uint64_t id) {
+    SharedEntry *entry = &state->shared[id % SHARED_ENTRIES];
+    return id != 0 && entry->id == id ? entry : NULL;
 }
 
-static Share *free_entry(void) {
-    for (uint64_t i = 0; i < SHARES; i++) {
-        if (state->share[i].id == 0) {
-            state->share_high = state->share_high > i ? state->share_high : i + 1;
-            return &state->share[i];
+static SharedEntry *free_entry(void) {
+    for (uint64_t i = 0; i < SHARED_ENTRIES; i++) {
+        if (state->shared[i].id == 0) {
+            state->shared_used = state->shared_used > i ? state->shared_used : i + 1;
+            return &state->shared[i];
         }
     }
     return NULL;
 }
 
-/* Out of the slot first: should the process die in between, the memory was its own alone. */
-static uint64_t make(int place, uint64_t bytes, uint64_t within) {
-    shares_reap();
-    Share *share = place < 0 ? NULL : free_entry();
-    if (share == NULL) {
+/* The bytes leave the slot before the entry gets its id. If the process is killed in between, the bytes are in neither:
+ * correct, because only the killed process held them. */
+static uint64_t create(int card, uint64_t bytes, uint64_t parent_id) {
+    shared_memory_reap();
+    SharedEntry *entry = card < 0 ? NULL : free_entry();
+    if (entry == NULL) {
         return 0;
     }
-    uint64_t index = (uint64_t)(share - state->share);
-    state->share_ids += SHARES;
-    state->slot[own_slot].bytes[place] -= bytes;
-    *share = (Share){.bytes = bytes, .place = (uint32_t)place, .exporter = (uint32_t)own_slot, .within = within};
-    for (int sight = 0; sight < SIGHTS; sight++) {
-        own_holds[sight][index] = sight == SEEN;
+    uint64_t index = (uint64_t)(entry - state->shared);
+    state->shared_ids += SHARED_ENTRIES;
+    state->slot[own_slot].bytes[card] -= bytes;
+    *entry =
+        (SharedEntry){.bytes = bytes, .card = (uint32_t)card, .exporter = (uint32_t)own_slot, .parent_id = parent_id};
+    for (int attribution = 0; attribution < ATTRIBUTIONS; attribution++) {
+        own_holds[attribution][index] = attribution == ATTRIBUTED;
     }
-    tell_own(share);
-    share->id = state->share_ids + index;
-    return share->id;
+    publish_own_holds(entry);
+    entry->id = state->shared_ids + index;
+    return entry->id;
 }
 
-uint64_t ledger_share(const char *uuid, uint64_t bytes, uint64_t within) {
-    ledger_enter();
-    uint64_t id = make(ledger_place(uuid), bytes, within);
-    ledger_leave();
+uint64_t shared_memory_create(const char *uuid, uint64_t bytes, uint64_t parent_id) {
+    state_lock();
+    uint64_t id = create(card_index_or_add(uuid), bytes, parent_id);
+    state_unlock();
     return id;
 }
 
-void ledger_share_shrink(uint64_t id, uint64_t bytes) {
-    ledger_enter();
-    Share *share = find(id);
-    if (share != NULL && bytes < share->bytes) {
-        share->bytes = bytes;
+void shared_memory_shrink(uint64_t id, uint64_t bytes) {
+    state_lock();
+    SharedEntry *entry = find(id);
+    if (entry != NULL && bytes < entry->bytes) {
+        entry->bytes = bytes;
     }
-    ledger_leave();
+    state_unlock();
 }
 
-bool ledger_share_hold(uint64_t id, SimSight sight, SimShare *out) {
-    ledger_enter();
-    Share *share = find(id);
-    bool living = share != NULL && lives(share);
-    if (living) {
-        own_holds[sight][id % SHARES]++;
-        tell_own(share);
-        *out = (SimShare){.id = id, .bytes = share->bytes};
-        memcpy(out->uuid, state->uuid[share->place], sizeof out->uuid);
+bool shared_memory_hold(uint64_t id, Attribution attribution, SharedMemory *out) {
+    state_lock();
+    SharedEntry *entry = find(id);
+    bool held = entry != NULL && is_held(entry);
+    if (held) {
+        own_holds[attribution][id % SHARED_ENTRIES]++;
+        publish_own_holds(entry);
+        *out = (SharedMemory){.id = id, .bytes = entry->bytes};
+        memcpy(out->uuid, state->uuid[entry->card], sizeof out->uuid);
     }
-    ledger_leave();
-    return living;
+    state_unlock();
+    return held;
 }
 
-bool ledger_share_is_own(uint64_t id) {
-    ledger_enter();
-    const Share *share = find(id);
-    bool own = share != NULL && share->exporter == (uint32_t)own_slot;
-    ledger_leave();
+void shared_memory_drop(uint64_t id, Attribution attribution) {
+    state_lock();
+    SharedEntry *entry = find(id);
+    if (entry != NULL) {
+        own_holds[attribution][id % SHARED_ENTRIES]--;
+        publish_own_holds(entry);
+        shared_memory_reap();
+    }
+    state_unlock();
+}
+
+bool shared_memory_is_own(uint64_t id) {
+    state_lock();
+    const SharedEntry *entry = find(id);
+    bool own = entry != NULL && entry->exporter == (uint32_t)own_slot;
+    state_unlock();
     return own;
 }
 
-void ledger_share_drop(uint64_t id, SimSight sight) {
-    ledger_enter();
-    Share *share = find(id);
-    if (share != NULL) {
-        own_holds[sight][id % SHARES]--;
-        tell_own(share);
-        shares_reap();
-    }
-    ledger_leave();
-}
-
-int ledger_share_descriptor(uint64_t id) {
+int shared_memory_open_descriptor(uint64_t id) {
     struct flock lock;
-    int fd = open_shares();
+    int fd = open_file();
     if (fd < 0) {
         return -errno;
     }
-    if (lseek(fd, (off_t)id, SEEK_SET) < 0 || lock_number(fd, F_OFD_SETLK, id, &lock) != 0) {
+    if (lseek(fd, (off_t)id, SEEK_SET) < 0 || lock_byte(fd, F_OFD_SETLK, id, &lock) != 0) {
         (void)close(fd);
         return -EIO;
     }
     return fd;
 }
 
-uint64_t ledger_share_of_descriptor(int fd) {
+uint64_t shared_memory_of_descriptor(int fd) {
     struct stat given;
-    struct stat ours;
-    char path[SIM_PATH_SIZE];
-    sim_path(path, "shares");
-    if (fstat(fd, &given) != 0 || stat(path, &ours) != 0 || given.st_ino != ours.st_ino ||
-        given.st_dev != ours.st_dev) {
+    struct stat own;
+    char path[STATE_PATH_SIZE];
+    state_directory_path(path, "shares");
+    if (fstat(fd, &given) != 0 || stat(path, &own) != 0 || given.st_ino != own.st_ino || given.st_dev != own.st_dev) {
         return 0;
     }
     off_t id = lseek(fd, 0, SEEK_CUR);

@@ -1,19 +1,22 @@
-/* The ledger's file: `state` is one file mapped by every process that uses the simulated driver, in whatever container.
+/* One file, `state`, is mapped by every process that uses the simulated GPU, in whichever container.
  *
- * Who is alive is told by the kernel, not by PIDs, which mean nothing across PID namespaces: a process holds an open
- * file description lock on the byte LIVE_BASE + slot, and it is gone the moment the process is, kill -9 included.
- * A second, POSIX lock on OWNER_BASE + slot carries no liveness; the kernel translates the PID of its holder into the
- * PID namespace of whoever asks, which is how NVML names processes. The POSIX lock is dropped when any descriptor of
- * this file is closed by its process, so neither library ever closes it.
+ * The kernel tells which processes live. PIDs cannot, because they differ between PID namespaces. Each process holds
+ * two locks of one byte in the file:
+ * - an open file description lock on LIVE_BASE + slot. The kernel releases it when the process ends, kill -9 included.
+ * - a POSIX lock on OWNER_BASE + slot, by which slot_pid finds the PID: the kernel translates the PID of the holder
+ *   into the PID namespace of the process that asks. A POSIX lock is released when its process closes any descriptor
+ *   of the file, so this library never closes one.
  *
- * A total is never stored: it is the sum over the slots of the living and over what they share, so a writer's death can
- * leave nothing wrong. */
-#define _GNU_SOURCE
-#include "ledger.h"
+ * No total is stored. A total is the sum over the slots of living processes and over shared memory, so a process that
+ * is killed while it writes cannot leave a wrong total. */
+#include "state.h"
+
+#include "hardware/state_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,12 +28,11 @@
 
 static const char MAGIC[8] = "simgpu5";
 
-static pthread_mutex_t ledger_lock = PTHREAD_MUTEX_INITIALIZER; /* outer; the file's lock is taken inside it */
 State *state;
 int own_slot = -1;
-static char state_path[SIM_PATH_SIZE];
+static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
+static char mapped_path[STATE_PATH_SIZE];
 static int state_fd = -1;
-static bool forked;
 
 static int lock_byte(int command, int64_t byte, short type) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
@@ -41,23 +43,55 @@ static int lock_byte(int command, int64_t byte, short type) {
     return result;
 }
 
-void ledger_enter(void) {
-    (void)pthread_mutex_lock(&ledger_lock);
+void state_lock_process(void) { (void)pthread_mutex_lock(&process_lock); }
+
+void state_unlock_process(void) { (void)pthread_mutex_unlock(&process_lock); }
+
+void state_lock(void) {
+    state_lock_process();
     (void)lock_byte(F_OFD_SETLKW, ALL_BYTE, F_WRLCK);
 }
 
-void ledger_leave(void) {
+void state_unlock(void) {
     (void)lock_byte(F_OFD_SETLK, ALL_BYTE, F_UNLCK);
-    (void)pthread_mutex_unlock(&ledger_lock);
+    state_unlock_process();
 }
 
-/* The child has no context and no slot; closing here leaves the parent's locks as they are. */
-static void after_fork_in_child(void) {
+static int map_open_file(void) {
+    struct stat found;
+    (void)lock_byte(F_OFD_SETLKW, ALL_BYTE, F_WRLCK);
+    int result = fstat(state_fd, &found);
+    if (result == 0 && (size_t)found.st_size < sizeof(State)) {
+        result = ftruncate(state_fd, sizeof(State));
+    }
+    state = result == 0 ? mmap(NULL, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED, state_fd, 0) : MAP_FAILED;
+    if (state != MAP_FAILED && state->magic[0] == '\0') {
+        memcpy(state->magic, MAGIC, sizeof MAGIC);
+    }
+    (void)lock_byte(F_OFD_SETLK, ALL_BYTE, F_UNLCK);
+    return state != MAP_FAILED && memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 ? 0 : -EINVAL;
+}
+
+bool state_is_mapped(const char *path) { return state_fd >= 0 && (own_slot >= 0 || strcmp(path, mapped_path) == 0); }
+
+int state_map(const char *path) {
+    if (state_is_mapped(path)) {
+        return state == MAP_FAILED ? -EINVAL : 0;
+    }
+    state_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (state_fd < 0) {
+        return -errno;
+    }
+    (void)snprintf(mapped_path, sizeof mapped_path, "%s", path);
+    (void)fchmod(state_fd, 0666); /* containers run as any user; fails when another user made the file and did this */
+    return map_open_file();
+}
+
+/* Closing a descriptor in the child releases no lock of the parent. */
+void state_leave_to_parent(void) {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-    ledger_lock = fresh;
-    forked = forked || own_slot >= 0;
+    process_lock = fresh;
     own_slot = -1;
-    shares_start_anew();
     if (state_fd >= 0) {
         (void)close(state_fd);
         (void)munmap(state, sizeof(State));
@@ -66,92 +100,46 @@ static void after_fork_in_child(void) {
     state = NULL;
 }
 
-static int map_state(int fd) {
-    struct stat found;
-    (void)lock_byte(F_OFD_SETLKW, ALL_BYTE, F_WRLCK);
-    int result = fstat(fd, &found);
-    if (result == 0 && (size_t)found.st_size < sizeof(State)) {
-        result = ftruncate(fd, sizeof(State));
-    }
-    state = result == 0 ? mmap(NULL, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-    if (state != MAP_FAILED && state->magic[0] == '\0') {
-        memcpy(state->magic, MAGIC, sizeof MAGIC);
-    }
-    (void)lock_byte(F_OFD_SETLK, ALL_BYTE, F_UNLCK);
-    return state != MAP_FAILED && memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 ? 0 : -EINVAL;
-}
-
-/* Under ledger_lock. A reader follows SIMGPU_STATE when it changes, as tests in one process do; whoever holds memory
- * stays where it is. Nothing is closed again, for the sake of the POSIX lock. */
-static int attach(void) {
-    static bool prepared;
-    char path[SIM_PATH_SIZE];
-    sim_path(path, "state");
-    if (state_fd >= 0 && (own_slot >= 0 || strcmp(path, state_path) == 0)) {
-        return state == MAP_FAILED ? -EINVAL : 0;
-    }
-    state_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (state_fd < 0) {
+int slot_claim(int slot) {
+    if (lock_byte(F_OFD_SETLK, LIVE_BASE + slot, F_WRLCK) != 0) {
         return -errno;
     }
-    memcpy(state_path, path, sizeof path);
-    shares_start_anew();
-    (void)fchmod(state_fd, 0666); /* containers run as any user; fails when it is another's, who did it */
-    if (!prepared) {
-        prepared = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
-    }
-    return map_state(state_fd);
+    (void)lock_byte(F_SETLK, OWNER_BASE + slot, F_WRLCK);
+    state->slots_used = state->slots_used > (uint32_t)slot ? state->slots_used : (uint32_t)slot + 1;
+    own_slot = slot;
+    return 0;
 }
 
-int ledger_attached(void) {
-    (void)pthread_mutex_lock(&ledger_lock);
-    int result = attach();
-    (void)pthread_mutex_unlock(&ledger_lock);
-    return result;
-}
-
-bool ledger_alive(int slot) {
+bool slot_is_alive(int slot) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LIVE_BASE + slot, .l_len = 1};
     return slot == own_slot || fcntl(state_fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-/* Under the file's lock. Cleared before it is locked, so that a reader without the lock never counts the dead. */
-static int take_slot(void) {
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (ledger_alive(slot)) {
-            continue;
-        }
-        state->slot[slot] = (Slot){0};
-        shares_forget((uint32_t)slot);
-        time_forget((uint32_t)slot);
-        if (lock_byte(F_OFD_SETLK, LIVE_BASE + slot, F_WRLCK) != 0) {
-            return -errno;
-        }
-        (void)lock_byte(F_SETLK, OWNER_BASE + slot, F_WRLCK);
-        state->high = state->high > (uint32_t)slot ? state->high : (uint32_t)slot + 1;
-        own_slot = slot;
-        return 0;
-    }
-    return -ENOSPC;
-}
-
-int ledger_join(void) {
-    int result = ledger_attached();
-    if (result != 0) {
-        return result;
-    }
-    ledger_enter();
-    result = own_slot >= 0 ? 0 : take_slot();
-    ledger_leave();
-    return result;
-}
-
-bool ledger_forked(void) { return forked; }
-
-unsigned ledger_owner(uint32_t slot) {
+unsigned slot_pid(uint32_t slot) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = OWNER_BASE + slot, .l_len = 1};
     if (fcntl(state_fd, F_GETLK, &lock) != 0) {
         return 0;
     }
-    return (unsigned)(lock.l_type == F_UNLCK ? getpid() : lock.l_pid); /* one's own lock is no conflict */
+    return (unsigned)(lock.l_type == F_UNLCK ? getpid() : lock.l_pid); /* a process's own lock does not conflict */
+}
+
+int card_index(const char *uuid) {
+    uint32_t cards = __atomic_load_n(&state->cards, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < cards; i++) {
+        if (strcmp(state->uuid[i], uuid) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+int card_index_or_add(const char *uuid) {
+    int card = card_index(uuid);
+    if (card >= 0 || state->cards == LEDGER_CARDS) {
+        return card;
+    }
+    card = (int)state->cards;
+    (void)snprintf(state->uuid[card], UUID_SIZE, "%s", uuid);
+    __atomic_store_n(&state->cards, state->cards + 1, __ATOMIC_RELEASE);
+    return card;
 }

@@ -1,46 +1,51 @@
-/* What NVML says of a device. */
-#define _GNU_SOURCE
+/* Properties of one device. */
 #include "handles.h"
+#include "ledger/accounts.h"
+#include "ledger/card_time.h"
+#include "pci.h"
+#include "text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define CPUS_PER_NUMA_NODE 16
+#define PCI_DEVICE_ID      0x233010DE /* of an H100 */
+#define PCI_SUBSYSTEM_ID   0x16C110DE
 
-EXPORT(nvmlDeviceGetUUID, nvmlDevice_t device, char *uuid, unsigned length) {
+NVML_FUNCTION(nvmlDeviceGetUUID, nvmlDevice_t device, char *uuid, unsigned length) {
     Card card;
     NVML_ENTER(device, &card);
-    return nvml_text(uuid, length, card.uuid);
+    return nvml_copy_text(uuid, length, card.uuid);
 }
 
-EXPORT(nvmlDeviceGetName, nvmlDevice_t device, char *name, unsigned length) {
+NVML_FUNCTION(nvmlDeviceGetName, nvmlDevice_t device, char *name, unsigned length) {
     Card card;
     NVML_ENTER(device, &card);
-    return nvml_text(name, length, card.model);
+    return nvml_copy_text(name, length, card.model);
 }
 
-/* Most of what follows answers one number about one card. */
-#define ANSWER(name, type, expression)                \
-    EXPORT(name, nvmlDevice_t device, type *answer) { \
-        Card card;                                    \
-        NVML_ENTER(device, &card);                    \
-        if (answer == NULL) {                         \
-            return NVML_ERROR_INVALID_ARGUMENT;       \
-        }                                             \
-        *answer = (expression);                       \
-        return NVML_SUCCESS;                          \
+/* Defines a function that writes one value of one card. */
+#define ONE_VALUE(name, type, expression)                    \
+    NVML_FUNCTION(name, nvmlDevice_t device, type *answer) { \
+        Card card;                                           \
+        NVML_ENTER(device, &card);                           \
+        if (answer == NULL) {                                \
+            return NVML_ERROR_INVALID_ARGUMENT;              \
+        }                                                    \
+        *answer = (expression);                              \
+        return NVML_SUCCESS;                                 \
     }
 
-static unsigned place_of(const Card *card) {
+/* The card's index among the visible cards. */
+static unsigned index_of(const Card *card) {
     Cards cards;
-    if (sim_cards(&cards) != 0) {
+    if (cards_visible(&cards) != 0) {
         return 0;
     }
-    unsigned place = 0;
-    while (place < cards.count && strcmp(cards.card[place].uuid, card->uuid) != 0) {
-        place++;
+    unsigned index = 0;
+    while (index < cards.count && strcmp(cards.card[index].uuid, card->uuid) != 0) {
+        index++;
     }
-    return place;
+    return index;
 }
 
 static nvmlMemory_v2_t memory_of(const Card *card) {
@@ -56,30 +61,30 @@ static nvmlMemory_v2_t memory_of(const Card *card) {
     };
 }
 
-static nvmlUtilization_t utilisation_of(const Card *card) {
-    return (nvmlUtilization_t){.gpu = ledger_is_busy(card->uuid) ? 100 : 0};
+static nvmlUtilization_t utilization_of(const Card *card) {
+    return (nvmlUtilization_t){.gpu = card_is_busy(card->uuid) ? 100 : 0};
 }
 
 static nvmlPciInfo_t pci_of(const Card *card) {
-    nvmlPciInfo_t info = {.bus = card->minor + 1, .pciDeviceId = 0x233010DE, .pciSubSystemId = 0x16C110DE};
-    (void)snprintf(info.busIdLegacy, sizeof info.busIdLegacy, "0000:%02X:00.0", info.bus);
-    (void)snprintf(info.busId, sizeof info.busId, "00000000:%02X:00.0", info.bus);
-    return info;
+    nvmlPciInfo_t pci = pci_address(card);
+    pci.pciDeviceId = PCI_DEVICE_ID;
+    pci.pciSubSystemId = PCI_SUBSYSTEM_ID;
+    return pci;
 }
 
-ANSWER(nvmlDeviceGetIndex, unsigned, place_of(&card))
-ANSWER(nvmlDeviceGetMinorNumber, unsigned, card.minor)
-ANSWER(nvmlDeviceGetNumaNodeId, int, (int)card.numa)
-ANSWER(nvmlDeviceGetComputeMode, unsigned, 0)
-ANSWER(nvmlDeviceGetPersistenceMode, unsigned, 1)
-ANSWER(nvmlDeviceGetBrand, unsigned, 14)
-ANSWER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, 0)
-ANSWER(nvmlDeviceGetPowerUsage, unsigned, 70000)
-ANSWER(nvmlDeviceGetAccountingBufferSize, unsigned, SIM_PROCESSES)
-ANSWER(nvmlDeviceGetPciInfo_v3, nvmlPciInfo_t, pci_of(&card))
-ANSWER(nvmlDeviceGetUtilizationRates, nvmlUtilization_t, utilisation_of(&card))
+ONE_VALUE(nvmlDeviceGetIndex, unsigned, index_of(&card))
+ONE_VALUE(nvmlDeviceGetMinorNumber, unsigned, card.minor)
+ONE_VALUE(nvmlDeviceGetNumaNodeId, int, (int)card.numa)
+ONE_VALUE(nvmlDeviceGetComputeMode, unsigned, 0)
+ONE_VALUE(nvmlDeviceGetPersistenceMode, unsigned, 1)
+ONE_VALUE(nvmlDeviceGetBrand, unsigned, 14)
+ONE_VALUE(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, 0)
+ONE_VALUE(nvmlDeviceGetPowerUsage, unsigned, 70000)
+ONE_VALUE(nvmlDeviceGetAccountingBufferSize, unsigned, MAX_PROCESSES)
+ONE_VALUE(nvmlDeviceGetPciInfo_v3, nvmlPciInfo_t, pci_of(&card))
+ONE_VALUE(nvmlDeviceGetUtilizationRates, nvmlUtilization_t, utilization_of(&card))
 
-EXPORT(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory) {
+NVML_FUNCTION(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory) {
     Card card;
     NVML_ENTER(device, &card);
     if (memory == NULL) {
@@ -90,7 +95,7 @@ EXPORT(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory) {
     return NVML_SUCCESS;
 }
 
-EXPORT(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory) {
+NVML_FUNCTION(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory) {
     Card card;
     NVML_ENTER(device, &card);
     if (memory == NULL) {
@@ -103,7 +108,7 @@ EXPORT(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
     return NVML_SUCCESS;
 }
 
-EXPORT(nvmlDeviceGetTemperature, nvmlDevice_t device, unsigned sensor, unsigned *temperature) {
+NVML_FUNCTION(nvmlDeviceGetTemperature, nvmlDevice_t device, unsigned sensor, unsigned *temperature) {
     Card card;
     NVML_ENTER(device, &card);
     if (sensor != 0 || temperature == NULL) {
@@ -113,7 +118,7 @@ EXPORT(nvmlDeviceGetTemperature, nvmlDevice_t device, unsigned sensor, unsigned 
     return NVML_SUCCESS;
 }
 
-EXPORT(nvmlDeviceGetCudaComputeCapability, nvmlDevice_t device, int *major, int *minor) {
+NVML_FUNCTION(nvmlDeviceGetCudaComputeCapability, nvmlDevice_t device, int *major, int *minor) {
     Card card;
     NVML_ENTER(device, &card);
     if (major == NULL || minor == NULL) {
@@ -130,7 +135,7 @@ static void answer_field(const Card *card, nvmlFieldValue_t *field) {
     field->value = card->recovery;
 }
 
-EXPORT(nvmlDeviceGetFieldValues, nvmlDevice_t device, int count, nvmlFieldValue_t *values) {
+NVML_FUNCTION(nvmlDeviceGetFieldValues, nvmlDevice_t device, int count, nvmlFieldValue_t *values) {
     Card card;
     NVML_ENTER(device, &card);
     if (count < 1 || values == NULL) {
@@ -142,7 +147,7 @@ EXPORT(nvmlDeviceGetFieldValues, nvmlDevice_t device, int count, nvmlFieldValue_
     return NVML_SUCCESS;
 }
 
-EXPORT(nvmlDeviceGetMigMode, nvmlDevice_t device, unsigned *current, unsigned *pending) {
+NVML_FUNCTION(nvmlDeviceGetMigMode, nvmlDevice_t device, unsigned *current, unsigned *pending) {
     Card card;
     NVML_ENTER(device, &card);
     if (current == NULL || pending == NULL) {
@@ -168,14 +173,15 @@ static nvmlReturn_t set_bits(unsigned long *words, unsigned count, unsigned firs
     return NVML_SUCCESS;
 }
 
-EXPORT(nvmlDeviceGetMemoryAffinity, nvmlDevice_t device, unsigned nodeSetSize, unsigned long *nodeSet, unsigned scope) {
+NVML_FUNCTION(nvmlDeviceGetMemoryAffinity, nvmlDevice_t device, unsigned nodeSetSize, unsigned long *nodeSet,
+              unsigned scope) {
     Card card;
     (void)scope;
     NVML_ENTER(device, &card);
     return set_bits(nodeSet, nodeSetSize, card.numa, 1);
 }
 
-EXPORT(nvmlDeviceGetCpuAffinity, nvmlDevice_t device, unsigned cpuSetSize, unsigned long *cpuSet) {
+NVML_FUNCTION(nvmlDeviceGetCpuAffinity, nvmlDevice_t device, unsigned cpuSetSize, unsigned long *cpuSet) {
     Card card;
     NVML_ENTER(device, &card);
     return set_bits(cpuSet, cpuSetSize, card.numa * CPUS_PER_NUMA_NODE, CPUS_PER_NUMA_NODE);

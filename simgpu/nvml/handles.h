@@ -1,33 +1,32 @@
-/* Handles, shared by the files of the simulated libnvidia-ml. A handle lasts as long as the process. */
-#ifndef NVML_DEVICE_H
-#define NVML_DEVICE_H
+/* Initialisation of the simulated libnvidia-ml, and handles of devices. A handle lives as long as the process. */
+#ifndef NVML_HANDLES_H
+#define NVML_HANDLES_H
 
+#include "hardware/cards.h"
+#include "hardware/export.h"
 #include "types.h"
-#include "hardware/simgpu.h"
 
 struct nvmlDevice_st {
-    char uuid[SIM_UUID_SIZE];
+    char uuid[UUID_SIZE];
 };
 
-/* Defines an exported function and declares it before, for no header of NVIDIA's does. */
-#define EXPORT(name, ...)                      \
-    SIM_EXPORT nvmlReturn_t name(__VA_ARGS__); \
-    SIM_EXPORT nvmlReturn_t name(__VA_ARGS__)
+/* Defines a function that programs call. It is declared first, because no header of NVIDIA's is included here. */
+#define NVML_FUNCTION(name, ...)             \
+    EXPORTED nvmlReturn_t name(__VA_ARGS__); \
+    EXPORTED nvmlReturn_t name(__VA_ARGS__)
 
-/* An injected result, then whether nvmlInit was called. */
+/* Begins a function that programs call. Returns an injected result, or NVML_ERROR_UNINITIALIZED before nvmlInit. */
 nvmlReturn_t nvml_enter(const char *function);
-/* nvml_enter, then the card as it is now: NVML_ERROR_GPU_IS_LOST when it is not healthy or gone. */
-nvmlReturn_t nvml_card(const char *function, nvmlDevice_t device, Card *card);
-nvmlDevice_t nvml_handle(const char *uuid);
-/* Copies it, or says that the buffer is too small. */
-nvmlReturn_t nvml_text(char *out, unsigned length, const char *text);
+/* nvml_enter, then describes the card as it is now: NVML_ERROR_GPU_IS_LOST when it is gone or not healthy. */
+nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, Card *card);
 
-#define NVML_ENTER(device, card)                                   \
-    do {                                                           \
-        nvmlReturn_t entered_ = nvml_card(__func__, device, card); \
-        if (entered_ != NVML_SUCCESS) {                            \
-            return entered_;                                       \
-        }                                                          \
+/* Returns from a function that programs call unless nvml_enter_card succeeds. */
+#define NVML_ENTER(device, card)                                         \
+    do {                                                                 \
+        nvmlReturn_t entered_ = nvml_enter_card(__func__, device, card); \
+        if (entered_ != NVML_SUCCESS) {                                  \
+            return entered_;                                             \
+        }                                                                \
     } while (0)
 
 #endif

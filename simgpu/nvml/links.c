@@ -1,14 +1,13 @@
-/* How cards are joined: NVLink, peer-to-peer, and the way up to a common ancestor. */
-#define _GNU_SOURCE
+/* Connections between cards: NVLink, peer-to-peer access, and the topology level of their common ancestor. */
 #include "handles.h"
+#include "pci.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { P2P_OK = 0, P2P_NOT_SUPPORTED = 5, P2P_INDEX_NVLINK = 2 };
 enum { TOPOLOGY_INTERNAL = 0, TOPOLOGY_NODE = 40, TOPOLOGY_SYSTEM = 50 };
 
-static bool linked(const Card *card, const char *uuid) {
+static bool has_link(const Card *card, const char *uuid) {
     for (unsigned i = 0; i < card->nvlink_count; i++) {
         if (strcmp(card->nvlink[i], uuid) == 0) {
             return true;
@@ -17,36 +16,34 @@ static bool linked(const Card *card, const char *uuid) {
     return false;
 }
 
-EXPORT(nvmlDeviceGetNvLinkState, nvmlDevice_t device, unsigned link, unsigned *isActive) {
+NVML_FUNCTION(nvmlDeviceGetNvLinkState, nvmlDevice_t device, unsigned link, unsigned *isActive) {
     Card card;
     NVML_ENTER(device, &card);
     if (card.nvlink_count == 0) {
         return NVML_ERROR_NOT_SUPPORTED;
     }
-    if (link >= SIM_MAX_NVLINKS || isActive == NULL) {
+    if (link >= MAX_NVLINKS || isActive == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
     *isActive = link < card.nvlink_count;
     return NVML_SUCCESS;
 }
 
-EXPORT(nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlDevice_t device, unsigned link, nvmlPciInfo_t *pci) {
+NVML_FUNCTION(nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlDevice_t device, unsigned link, nvmlPciInfo_t *pci) {
     Card card;
     Card peer;
     NVML_ENTER(device, &card);
     if (card.nvlink_count == 0) {
         return NVML_ERROR_NOT_SUPPORTED;
     }
-    if (pci == NULL || link >= card.nvlink_count || !sim_card(card.nvlink[link], &peer)) {
+    if (pci == NULL || link >= card.nvlink_count || !card_find(card.nvlink[link], &peer)) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
-    *pci = (nvmlPciInfo_t){.bus = peer.minor + 1};
-    (void)snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "0000:%02X:00.0", pci->bus);
-    (void)snprintf(pci->busId, sizeof pci->busId, "00000000:%02X:00.0", pci->bus);
+    *pci = pci_address(&peer);
     return NVML_SUCCESS;
 }
 
-EXPORT(nvmlDeviceGetP2PStatus, nvmlDevice_t device1, nvmlDevice_t device2, unsigned index, unsigned *status) {
+NVML_FUNCTION(nvmlDeviceGetP2PStatus, nvmlDevice_t device1, nvmlDevice_t device2, unsigned index, unsigned *status) {
     Card first;
     Card second;
     NVML_ENTER(device1, &first);
@@ -54,11 +51,11 @@ EXPORT(nvmlDeviceGetP2PStatus, nvmlDevice_t device1, nvmlDevice_t device2, unsig
     if (status == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
-    *status = index != P2P_INDEX_NVLINK || linked(&first, second.uuid) ? P2P_OK : P2P_NOT_SUPPORTED;
+    *status = index != P2P_INDEX_NVLINK || has_link(&first, second.uuid) ? P2P_OK : P2P_NOT_SUPPORTED;
     return NVML_SUCCESS;
 }
 
-EXPORT(nvmlDeviceGetTopologyCommonAncestor, nvmlDevice_t device1, nvmlDevice_t device2, unsigned *level) {
+NVML_FUNCTION(nvmlDeviceGetTopologyCommonAncestor, nvmlDevice_t device1, nvmlDevice_t device2, unsigned *level) {
     Card first;
     Card second;
     NVML_ENTER(device1, &first);

@@ -1,15 +1,15 @@
-/* What NVML says of the processes on a device: the memory each holds, whatever it is of, and how busy each keeps it.
- * No MPS daemon runs here and nothing draws, so those lists are empty. */
-#define _GNU_SOURCE
+/* The processes of a device: the memory that each holds, and how busy each keeps the device. The lists of MPS and of
+ * graphics processes are empty. */
 #include "handles.h"
+#include "ledger/accounts.h"
 
 #include <time.h>
 
-#define SAMPLE_FOR_NS UINT64_C(6000000000) /* what the driver remembers of the past */
+#define SAMPLE_FOR_NS UINT64_C(6000000000) /* a sample is this old at most */
 
-/* Those of a card that hold memory there. */
-static unsigned holders_of(const Card *card, SimProcess out[SIM_PROCESSES]) {
-    unsigned known = ledger_processes(card->uuid, out, SIM_PROCESSES);
+/* Lists the processes that hold memory on the card. */
+static unsigned holders_of(const Card *card, LedgerProcess out[MAX_PROCESSES]) {
+    unsigned known = ledger_processes(card->uuid, out, MAX_PROCESSES);
     unsigned kept = 0;
     for (unsigned i = 0; i < known; i++) {
         if (out[i].bytes != 0) {
@@ -19,18 +19,18 @@ static unsigned holders_of(const Card *card, SimProcess out[SIM_PROCESSES]) {
     return kept;
 }
 
-/* Gives the caller's array its size; whether it may be filled is told by the result. */
+/* Sets `count` to the number of entries. NVML_SUCCESS when the caller's array has room for them. */
 static nvmlReturn_t fit(unsigned known, unsigned *count, const void *array) {
     unsigned given = *count;
     *count = known;
     return known > given || (known > 0 && array == NULL) ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-/* The processes of a device, and room for them as `fit` says. */
+/* Lists the processes of a device; the result says whether the caller's array has room for them. */
 static nvmlReturn_t find(nvmlDevice_t device, const char *function, unsigned *count, const void *array,
-                         SimProcess found[]) {
+                         LedgerProcess found[]) {
     Card card;
-    nvmlReturn_t result = nvml_card(function, device, &card);
+    nvmlReturn_t result = nvml_enter_card(function, device, &card);
     if (result != NVML_SUCCESS || count == NULL) {
         return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -38,7 +38,7 @@ static nvmlReturn_t find(nvmlDevice_t device, const char *function, unsigned *co
 }
 
 static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_v1_t *infos) {
-    SimProcess found[SIM_PROCESSES];
+    LedgerProcess found[MAX_PROCESSES];
     nvmlReturn_t result = find(device, function, count, infos, found);
     for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
         infos[i] = (nvmlProcessInfo_v1_t){found[i].pid, found[i].bytes};
@@ -47,7 +47,7 @@ static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned
 }
 
 static nvmlReturn_t list(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_t *infos) {
-    SimProcess found[SIM_PROCESSES];
+    LedgerProcess found[MAX_PROCESSES];
     nvmlReturn_t result = find(device, function, count, infos, found);
     for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
         infos[i] = (nvmlProcessInfo_t){found[i].pid, found[i].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE};
@@ -57,7 +57,7 @@ static nvmlReturn_t list(nvmlDevice_t device, const char *function, unsigned *co
 
 static nvmlReturn_t list_none(nvmlDevice_t device, const char *function, unsigned *count) {
     Card card;
-    nvmlReturn_t result = nvml_card(function, device, &card);
+    nvmlReturn_t result = nvml_enter_card(function, device, &card);
     if (result != NVML_SUCCESS || count == NULL) {
         return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -65,10 +65,10 @@ static nvmlReturn_t list_none(nvmlDevice_t device, const char *function, unsigne
     return NVML_SUCCESS;
 }
 
-#define PROCESSES(name, Info, answer)                                 \
-    EXPORT(name, nvmlDevice_t device, unsigned *count, Info *infos) { \
-        (void)infos; /* where there is nothing to put in */           \
-        return answer;                                                \
+#define PROCESSES(name, Info, answer)                                        \
+    NVML_FUNCTION(name, nvmlDevice_t device, unsigned *count, Info *infos) { \
+        (void)infos; /* unused where the list is always empty */             \
+        return answer;                                                       \
     }
 #define EVERY_VERSION(name, old_answer, answer)       \
     PROCESSES(name, nvmlProcessInfo_v1_t, old_answer) \
@@ -82,9 +82,9 @@ EVERY_VERSION(nvmlDeviceGetMPSComputeRunningProcesses, list_none(device, __func_
 EVERY_VERSION(nvmlDeviceGetGraphicsRunningProcesses, list_none(device, __func__, count),
               list_none(device, __func__, count))
 
-EXPORT(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDetailList_v1_t *details) {
+NVML_FUNCTION(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDetailList_v1_t *details) {
     Card card;
-    SimProcess found[SIM_PROCESSES];
+    LedgerProcess found[MAX_PROCESSES];
     NVML_ENTER(device, &card);
     if (details == NULL || details->mode > NVML_PROCESS_MODE_ALL) {
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -108,11 +108,12 @@ static uint64_t clock_ns(clockid_t clock) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The last sample of each process that launched lately: from now while it is busy, in equal parts where several are,
- * else from when it ended. Returns how many are younger than `seen_us`. */
-static unsigned sample(const Card *card, uint64_t seen_us, nvmlProcessUtilizationSample_t out[SIM_PROCESSES]) {
-    SimProcess found[SIM_PROCESSES];
-    unsigned known = ledger_processes(card->uuid, found, SIM_PROCESSES);
+/* Takes the last sample of each process that launched work recently. A busy process has a sample of now; all busy
+ * processes have equal utilization. Any other process has a sample of the time when its work ended. Returns the number
+ * of samples younger than `seen_us`. */
+static unsigned sample(const Card *card, uint64_t seen_us, nvmlProcessUtilizationSample_t out[MAX_PROCESSES]) {
+    LedgerProcess found[MAX_PROCESSES];
+    unsigned known = ledger_processes(card->uuid, found, MAX_PROCESSES);
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
     uint64_t to_wall = clock_ns(CLOCK_REALTIME) - now;
     unsigned busy = 0;
@@ -132,10 +133,10 @@ static unsigned sample(const Card *card, uint64_t seen_us, nvmlProcessUtilizatio
     return taken;
 }
 
-EXPORT(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
-       unsigned *count, unsigned long long lastSeenTimeStamp) {
+NVML_FUNCTION(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
+              unsigned *count, unsigned long long lastSeenTimeStamp) {
     Card card;
-    nvmlProcessUtilizationSample_t taken[SIM_PROCESSES];
+    nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
     NVML_ENTER(device, &card);
     if (count == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -148,9 +149,9 @@ EXPORT(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizat
     return result;
 }
 
-EXPORT(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t *info) {
+NVML_FUNCTION(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t *info) {
     Card card;
-    nvmlProcessUtilizationSample_t taken[SIM_PROCESSES];
+    nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
     NVML_ENTER(device, &card);
     if (info == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -168,10 +169,10 @@ EXPORT(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device, nvmlProcesses
     return result;
 }
 
-/* Accounting is on, and remembers those who hold something. */
-EXPORT(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned *count, unsigned *pids) {
+/* Accounting is enabled, and knows the processes that hold memory. */
+NVML_FUNCTION(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned *count, unsigned *pids) {
     Card card;
-    SimProcess found[SIM_PROCESSES];
+    LedgerProcess found[MAX_PROCESSES];
     NVML_ENTER(device, &card);
     if (count == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -183,9 +184,9 @@ EXPORT(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned *count, unsign
     return result;
 }
 
-EXPORT(nvmlDeviceGetAccountingStats, nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
+NVML_FUNCTION(nvmlDeviceGetAccountingStats, nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
     Card card;
-    SimProcess found[SIM_PROCESSES];
+    LedgerProcess found[MAX_PROCESSES];
     NVML_ENTER(device, &card);
     if (stats == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;

@@ -1,6 +1,4 @@
-/* Finds the driver's functions by each of the doors a program has. */
-#define _GNU_SOURCE
-#include "probe.h"
+#include "driver.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* What CUDA and NVML say of every device. */
-#define _GNU_SOURCE
-#include "probe.h"
+#include "info.h"
+
+#include "driver.h"
 #include "nvml/types.h"
 
 #include <dlfcn.h>
@@ -37,7 +37,7 @@ static int info_device(CUdevice device) {
     return 0;
 }
 
-/* What NVML says, nothing where it is not there. */
+/* Prints nothing on a machine without NVML. */
 static void info_nvml(void) {
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
     nvmlReturn_t (*init)(void) = NULL;

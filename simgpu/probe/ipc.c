@@ -1,6 +1,6 @@
-/* Memory handed from one gpuprobe to another. */
-#define _GNU_SOURCE
-#include "probe.h"
+#include "ipc.h"
+
+#include "driver.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,13 @@
-/* One way to take memory of a device each. What is taken is never given back but by the process's end. */
-#define _GNU_SOURCE
-#include "probe.h"
+/* One function for each kind of allocation. An allocation is given back by the end of the process only. */
+#include "kinds.h"
+
+#include "driver.h"
 
 #include <string.h>
 
 #define TEXEL_BYTES 16 /* four floats */
 #define ROW_TEXELS  (MIB / TEXEL_BYTES)
-#define SIDE_TEXELS 256 /* a square of so many is a MiB */
+#define SIDE_TEXELS 256 /* a square of this side is one MiB */
 #define LEVELS      17
 
 static CUresult by_alloc(CUdevice device, size_t bytes) {
@@ -34,7 +35,7 @@ static CUresult by_async(CUdevice device, size_t bytes) {
     return cuda.cuMemAllocAsync_(&pointer, bytes, NULL);
 }
 
-/* One pool for all that is taken so. */
+/* All allocations of this kind come from one pool. */
 static CUresult by_pool(CUdevice device, size_t bytes) {
     static CUmemoryPool pool;
     CUdeviceptr pointer;
@@ -46,7 +47,7 @@ static CUresult by_pool(CUdevice device, size_t bytes) {
     return result == CUDA_SUCCESS ? cuda.cuMemAllocFromPoolAsync_(&pointer, bytes, pool, NULL) : result;
 }
 
-/* What a launched graph leaves. */
+/* Memory that a launched graph allocates and does not free. */
 static CUresult by_graph(CUdevice device, size_t bytes) {
     CUgraph graph;
     CUgraphNode node;
@@ -103,7 +104,7 @@ static CUresult by_mipmap(CUdevice device, size_t bytes) {
     return cuda.cuMipmappedArrayCreate_(&mipmap, &descriptor, LEVELS);
 }
 
-/* The kernel does nothing; whatever size is asked for, code is what it is. */
+/* The size is ignored: a module has the size of its code. */
 static CUresult by_module(CUdevice device, size_t bytes) {
     static const char code[] =
         ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";

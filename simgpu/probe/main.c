@@ -1,20 +1,23 @@
-/* gpuprobe: asks a GPU, real or simulated, through the CUDA driver API and NVML, and prints JSON lines.
+/* gpuprobe: uses a GPU, real or simulated, through the CUDA driver API and NVML, and prints JSON lines.
  *
  *   gpuprobe info                          {"cuda":[{"uuid","total","free"}],"nvml":[{"uuid","total","free","used"}]}
- *   gpuprobe alloc [OPTIONS] MIB...        {"mib":4096,"result":0} for each attempt in turn, all kept; a CUresult
- *   gpuprobe fill [OPTIONS] STEP_MIB       {"mib":8192,"result":2} the sum of the steps that succeeded, and the refusal
- *   gpuprobe export [OPTIONS] MIB          {"handle":"00ff...","result":0} memory that others may open
- *   gpuprobe import [OPTIONS] HANDLE       {"result":0}
- *   gpuprobe spin [OPTIONS] US             launches kernels of so many microseconds until SIGTERM
+ *   gpuprobe alloc [OPTIONS] MIB...        {"mib":4096,"result":0} for each allocation in turn, which is kept; a
+ * CUresult gpuprobe fill [OPTIONS] STEP_MIB       {"mib":8192,"result":2} sum of the allocations that succeeded, and
+ * the error gpuprobe export [OPTIONS] MIB          {"handle":"00ff...","result":0} IPC handle of an allocation gpuprobe
+ * import [OPTIONS] HANDLE       {"result":0} gpuprobe spin [OPTIONS] US             launches kernels of US microseconds
+ * until SIGTERM
  *     --device N       CUDA ordinal, 0 by default
- *     --kind KIND      alloc (default) or another of probe/kinds.c; a context or a module is one, whatever the MIB
- *     --hold SECONDS   keep them that long; 0 = until SIGTERM
- *     --proc           find the driver's functions by cuGetProcAddress, as the CUDA runtime does, instead of dlsym
+ *     --kind KIND      alloc (default) or another of kinds.h; of a context or a module the MIB are ignored
+ *     --hold SECONDS   keep the allocations that long; 0 = until SIGTERM
+ *     --proc           find the driver's functions by cuGetProcAddress, as the CUDA runtime does, and not by dlsym
  *
- * Bytes but where MiB is said. Exit code 0 unless it could not start: {"error":"cuInit","result":100} and 1, usage 2.
- * Built with GPUPROBE_LINKED it names libcuda.so.1 as a needed library and calls it directly. */
-#define _GNU_SOURCE
-#include "probe.h"
+ * Sizes are in bytes unless named MiB. Exit code 0; 1 when CUDA does not start: {"error":"cuInit","result":100}; 2 for
+ * a wrong command line. Built with GPUPROBE_LINKED, the program is linked with libcuda.so.1. */
+#include "driver.h"
+#include "info.h"
+#include "ipc.h"
+#include "kinds.h"
+#include "spin.h"
 
 #include <getopt.h>
 #include <signal.h>

@@ -1,10 +1,11 @@
-/* Keeps a card at work, by kernels of which the simulated driver reads from their name how long they take. */
-#define _GNU_SOURCE
-#include "probe.h"
+/* The simulated driver reads from a kernel's name how long the kernel takes. */
+#include "spin.h"
+
+#include "driver.h"
 
 #include <stdio.h>
 
-#define IN_FLIGHT 16 /* launched between two waits for all of it */
+#define IN_FLIGHT 16 /* kernels launched between two synchronisations */
 
 static CUresult load(unsigned us, CUfunction *kernel) {
     CUmodule module;

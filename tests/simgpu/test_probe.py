@@ -14,7 +14,7 @@ MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, NO_DEVICE = 2, 1, 100
 CAPACITY_MIB = 81920
 DOORS = (("gpuprobe", ()), ("gpuprobe", ("--proc",)), ("gpuprobe-linked", ()))
-KINDS = tuple(re.findall(r'KINDS "(.*)"', (build.SOURCES / "probe" / "probe.h").read_text())[0].split())
+KINDS = tuple(re.findall(r'KINDS\s+"(.*)"', (build.SOURCES / "probe" / "kinds.h").read_text())[0].split())
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
-/* The parts of gpuprobe: the driver's functions, and an allocation of each kind. */
-#ifndef GPUPROBE_H
-#define GPUPROBE_H
+/* The CUDA driver's functions that the probe calls. */
+#ifndef PROBE_DRIVER_H
+#define PROBE_DRIVER_H
 
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#define MIB ((size_t)1 << 20)
-
-/* name by cuGetProcAddress, its version, exported symbol, prototype */
+/* Name for cuGetProcAddress, its version, exported symbol, parameters. */
 #define FUNCTIONS(X)                                                                                                  \
     X(cuInit, 2000, cuInit, (unsigned))                                                                               \
     X(cuDeviceGetCount, 2000, cuDeviceGetCount, (int *))                                                              \
@@ -50,27 +48,11 @@ typedef struct {
 } Driver;
 extern Driver cuda;
 
-/* Prints {"error":...,"result":...}; 1. */
+/* Prints {"error":...,"result":...} and returns 1. */
 int failed(const char *what, int result);
-/* Finds the functions, by cuGetProcAddress or by symbol, and initialises; 0, or 1 with the error printed. */
+/* Finds the functions, by cuGetProcAddress or by symbol, and initializes CUDA. Returns 0, or 1 after it printed an
+ * error.
+ */
 int start_cuda(bool by_proc);
-
-/* The verb: prints one line, or an error; the exit code. */
-int info(bool by_proc);
-
-/* Takes so many bytes of the device, whose primary context is current, and keeps them. */
-typedef CUresult (*Allocate)(CUdevice device, size_t bytes);
-#define KINDS "alloc pitch managed async pool graph vmm array array3d mipmap module context"
-/* Of the kind of that name; NULL when there is none. */
-Allocate kind_named(const char *name);
-
-/* The verb: launches kernels of so many microseconds until one fails; 1, with the error printed. */
-int spin(unsigned us);
-
-/* Takes memory others may open: the handle as text, which `handle` has room for. */
-#define HANDLE_TEXT (2 * sizeof(CUipcMemHandle) + 1)
-CUresult export_memory(size_t bytes, char handle[HANDLE_TEXT]);
-/* Opens and keeps it. CUDA_ERROR_INVALID_VALUE also for what is no handle. */
-CUresult import_memory(const char *handle);
 
 #endif
