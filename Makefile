@@ -24,11 +24,13 @@ check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, i
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m limiter.build check
+	$(BIN)/python -m simgpu.build check
 
 format: $(VENV)/.dev ## Format Python and C in place
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	$(BIN)/python -m limiter.build format
+	$(BIN)/python -m simgpu.build format
 
 cluster: $(VENV)/.dev $(SHIM) build/simgpu/.done ## A real Kubernetes cluster here with vgpushare installed (root), until Ctrl-C
 	$(BIN)/python -m tests.e2e.cluster

@@ -1,108 +1,66 @@
-"""Builds the simulated NVIDIA driver and the probe: ``python -m simgpu.build build/simgpu``.
+"""Builds the simulated GPU: `python -m simgpu.build build/simgpu`, and checks and formats its C: `check`, `format`.
 
-Makes ``libcuda.so.1``, ``libnvidia-ml.so.1``, ``gpuprobe`` and ``gpuprobe-linked`` for x86-64 and glibc 2.17, with the
-compiler of the ``ziglang`` wheel and the headers of the ``nvidia-cuda-runtime`` wheel: no gcc, no CUDA toolkit.
-
-The libraries stand in for a driver on a machine without a GPU. Their world is one directory, ``$SIMGPU_STATE`` or
-``/run/simgpu``, which several containers may share by a bind mount:
-
-``cards``
-    One line per card, read again whenever it changes (``state_directory.write_cards`` writes it):
-    ``uuid=GPU-... index=0 model="NVIDIA H100 80GB HBM3" memoryMiB=81559 reservedMiB=551 numa=0 minor=0 healthy=1``,
-    and optionally ``contextMiB=0 moduleKiB=0 mig=0 recovery=0 nvlink=GPU-...,GPU-...``: what each context and each
-    loaded module takes of the card. ``healthy=0``: NVML says the GPU is lost, CUDA says unknown error. No such file:
-    no driver (NVML) and no device (CUDA).
-``state``
-    Made by the libraries: the bytes each living process holds on each card. A process that dies, kill -9 included,
-    holds nothing from that moment, whatever PID namespace it was in (see ledger/state.c). Memory that several share is
-    shown with the process that exported it while it holds it, else with one that imported it; what is held by open
-    descriptors, arrays, multicast objects and buffers alone is on the card and shown with nobody.
-``shares``
-    What a file descriptor of shared memory is of (see ledger/shared_memory.c).
-``visible``, else ``/run/simgpu-visible``
-    UUIDs, one per line: only these cards exist here. CUDA_VISIBLE_DEVICES narrows and orders CUDA's view further.
-``fail``
-    Lines ``cuMemAlloc_v2 2`` or ``cuMemAlloc_v2 2 3``: that function returns 2, always or three times in all.
-``events``
-    Lines ``xid GPU-... 79``: delivered by nvmlEventSetWait_v2 to sets that were made before.
-
-Memory is accounted, not there: device pointers are made-up addresses, copies check them and move nothing. What an
-allocation takes of a card, and what odd calls return, is as measured on an H200 with driver 580; what arrays, graphs
-and pools take is as documented. A kernel keeps the card busy for the microseconds its name ends with, after all that
-its context launched before; contexts of all processes share it by time slices (hardware/timeline.h), and events and
-synchronisation go by that. Not there: textures, semaphores, peers, fabric handles.
+Makes `libcuda.so.1`, `libnvidia-ml.so.1`, `gpuprobe` and `gpuprobe-linked` for x86-64 and glibc 2.17, with the compiler
+and the headers that build the limiter (`limiter.build`, `limiter.headers`): no gcc and no CUDA toolkit is needed.
 """
 
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
+
+from limiter import build as limiter_build
+from limiter import include_order, linters
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "simgpu"
+OUT = ROOT / "build" / "simgpu"
 OUTPUTS = ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked")
-COMMON = ("hardware", "ledger")
-WARNINGS = (
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-    "-Wshadow",
-    "-Wconversion",
-    "-Wsign-conversion",
-    "-Wstrict-prototypes",
-    "-Wmissing-prototypes",
-    "-Wvla",
-)
-LIBRARY = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-Bsymbolic")
+
+# Each folder of C, and the folders that it may include.
+FOLDERS = {
+    "hardware": (),
+    "ledger": ("hardware",),
+    "nvml": ("hardware", "ledger"),
+    "cuda": ("hardware", "ledger"),
+    "probe": ("nvml",),
+}
+_BOTH_LIBRARIES = ("hardware", "ledger")
+_ALL_FORMS = "-D__CUDA_API_VERSION_INTERNAL"  # cuda.h declares every form of a function under its own name
+_LIBRARY = ("-shared", "-fvisibility=hidden", "-Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-Bsymbolic")
+_PROBE = ("-fPIE", "-pie", "-ldl", _ALL_FORMS)
 
 
-def cuda_include() -> Path:
-    """The folder of cuda.h inside the installed nvidia-cuda-runtime wheel."""
-    for file in metadata.files("nvidia-cuda-runtime") or ():
-        if file.name == "cuda.h":
-            return Path(str(file.locate())).parent
-    raise FileNotFoundError("cuda.h: install the nvidia-cuda-runtime wheel")
+def files(*folders: str, suffixes: str = "c") -> list[Path]:
+    """Return the C files of these folders, or with `suffixes="ch"` their headers too."""
+    return [path for folder in folders for path in sorted((SOURCES / folder).glob(f"*.[{suffixes}]"))]
 
 
-def sources(*folders: str) -> list[Path]:
-    """The C files of these folders of ``simgpu``."""
-    return [source for folder in folders for source in sorted((SOURCES / folder).glob("*.c"))]
-
-
-def compile_command(output: Path, sources: Sequence[Path], *flags: str) -> list[str]:
-    """The compiler's command line for one of the outputs."""
-    return [
-        *(sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu.2.17", "-std=gnu11", "-O2", "-g0"),
-        "-D_GNU_SOURCE",
-        *WARNINGS,
-        *("-isystem", str(cuda_include()), f"-I{SOURCES}"),
-        *flags,
-        *("-o", str(output)),
-        *map(str, sources),
-    ]
+def compile_command(output: Path, sources: Sequence[Path], *options: str) -> list[str]:
+    """Return the compiler's command line for one output."""
+    compiler = [*limiter_build.compiler("x86_64"), *limiter_build.flags(), "-O2", "-g0", f"-I{SOURCES}"]
+    return [*compiler, *options, "-o", str(output), *map(str, sources)]
 
 
 def commands(out: Path) -> dict[str, list[str]]:
-    """For each output the command that leaves it in ``out`` under its name; a later one may need an earlier one."""
+    """Return the command for each output by its name. The last command needs the first output."""
     cuda, nvml = out / "libcuda.so.1", out / "libnvidia-ml.so.1"
-    versioned = "-D__CUDA_API_VERSION_INTERNAL"  # every form of a function under its own name
-    probe = ("-fPIE", "-pie", "-ldl", versioned)
+    linked = (*_PROBE, "-DGPUPROBE_LINKED", str(cuda))
     return {
-        cuda.name: compile_command(cuda, sources(*COMMON, "cuda"), *LIBRARY, versioned, "-Wl,-soname,libcuda.so.1"),
-        nvml.name: compile_command(nvml, sources(*COMMON, "nvml"), *LIBRARY, "-Wl,-soname,libnvidia-ml.so.1"),
-        "gpuprobe": compile_command(out / "gpuprobe", sources("probe"), *probe),
-        "gpuprobe-linked": compile_command(
-            out / "gpuprobe-linked", sources("probe"), *probe, "-DGPUPROBE_LINKED", str(cuda)
+        cuda.name: compile_command(
+            cuda, files(*_BOTH_LIBRARIES, "cuda"), *_LIBRARY, _ALL_FORMS, f"-Wl,-soname,{cuda.name}"
         ),
+        nvml.name: compile_command(nvml, files(*_BOTH_LIBRARIES, "nvml"), *_LIBRARY, f"-Wl,-soname,{nvml.name}"),
+        "gpuprobe": compile_command(out / "gpuprobe", files("probe"), *_PROBE),
+        "gpuprobe-linked": compile_command(out / "gpuprobe-linked", files("probe"), *linked),
     }
 
 
 def build(out: Path) -> None:
-    """Builds all four into ``out``; raises CalledProcessError with the compiler's words on standard error.
+    """Build all outputs into `out`. Raises CalledProcessError; the compiler writes its messages to standard error.
 
-    Each appears whole, by a rename: processes may be using what is there.
+    Each output replaces the file before it by a rename, because running processes may have that file mapped.
     """
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out, prefix=".building-") as fresh:
@@ -113,14 +71,33 @@ def build(out: Path) -> None:
             (Path(fresh) / name).rename(out / name)
 
 
-def ensure(out: Path = ROOT / "build" / "simgpu") -> Path:
-    """The folder of the built files, built now unless they are newer than all sources."""
+def ensure(out: Path = OUT) -> Path:
+    """Return the folder of the outputs, and build them first unless they are newer than all sources."""
     outputs = [out / name for name in OUTPUTS]
-    newest = max(source.stat().st_mtime for source in SOURCES.glob("*/*.[ch]"))
+    newest = max(path.stat().st_mtime for path in files(*FOLDERS, suffixes="ch"))
     if not all(output.exists() and output.stat().st_mtime > newest for output in outputs):
         build(out)
     return out
 
 
+def check() -> None:
+    """Check the include order, the format and clang-tidy's rules, and build everything once."""
+    include_order.check(SOURCES, FOLDERS)
+    linters.check_format(files(*FOLDERS, suffixes="ch"))
+    linters.tidy(files(*FOLDERS), [*limiter_build.flags(), f"-I{SOURCES}", _ALL_FORMS])
+    with tempfile.TemporaryDirectory() as scratch:
+        build(Path(scratch))
+
+
+def main(argument: str) -> None:
+    """Check, format, or build into the folder named."""
+    if argument == "check":
+        check()
+    elif argument == "format":
+        linters.format_in_place(files(*FOLDERS, suffixes="ch"))
+    else:
+        build(Path(argument).resolve())
+
+
 if __name__ == "__main__":
-    build(Path(sys.argv[1]).resolve())
+    main(*sys.argv[1:])

@@ -7,7 +7,6 @@
  * nothing), or launch (what a launch costs the host). Says {"ready":...}, waits for a line, feeds for a second and then
  * for SECONDS, and says how many were completed in how many ns, and the longest that one launch took. A kernel fills
  * the card, so that no two run at once. */
-#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
  * waits for a line with a moment of CLOCK_MONOTONIC in ns, begins at once, and says what was done in the SECONDS from
  * that moment on: for steady and pause the us since then at which each kernel ended, and those at which it stopped and
  * came back, for infer and regular the us that each pair took. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

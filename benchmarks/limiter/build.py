@@ -5,12 +5,11 @@ there is no compiler to be had there.
 """
 
 import subprocess
-import sys
 import tempfile
 from importlib import util
 from pathlib import Path
 
-from simgpu.build import WARNINGS, cuda_include
+from limiter import build as limiter_build
 
 HERE = Path(__file__).parent
 OUT = HERE.parents[1] / "build" / "bench"
@@ -67,7 +66,7 @@ def build_library() -> None:
         empty.write_text("")
         _compile(*named, f"-Wl,-soname,{BELOW}", "-o", below, str(empty))
         sources = str(HERE / "between.c"), str(LIMITER / "elf.c")
-        options = ("-D_GNU_SOURCE", f'-DBELOW="{BELOW}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
+        options = (f'-DBELOW="{BELOW}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
         _compile(*named, *options, "-o", str(OUT / LIBRARY), *sources, below, "-ldl")
 
 
@@ -77,8 +76,7 @@ def _is_stale(path: Path, *folders: Path) -> bool:
 
 
 def _compile(*arguments: str) -> None:
-    target = ("-target", "x86_64-linux-gnu.2.17", "-std=gnu11", "-O2", "-g0")
-    command = [sys.executable, "-m", "ziglang", "cc", *target, *WARNINGS, "-isystem", str(cuda_include())]
+    command = [*limiter_build.compiler("x86_64"), *limiter_build.flags(), "-O2", "-g0"]
     subprocess.run([*command, *arguments], check=True)
 
 

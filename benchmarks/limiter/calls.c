@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "calls.h"
 
 #include <dlfcn.h>

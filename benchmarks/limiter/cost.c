@@ -6,7 +6,6 @@
  *   cost together N          {"ns":NS,"failed":COUNT} of so many `cost begin` started at once
  *
  * Launches and stream-ordered calls are timed in batches that are waited for afterwards, outside the time. */
-#define _GNU_SOURCE
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* Memory imported as another API's: here, for want of one, memory by handle that goes out through a descriptor. */
-#define _GNU_SOURCE
 #include <unistd.h>
 
 #include "vmm.h"

@@ -11,7 +11,6 @@
  * wrong = answers that are neither success nor out of memory, and deaths of workers that nobody killed; longest_ns =
  * the longest that any call for memory took, measured by its caller, and but for the time in the driver's own functions,
  * where that is counted (between.c). */
-#define _GNU_SOURCE
 #include "kills.h"
 
 #include <signal.h>

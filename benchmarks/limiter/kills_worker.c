@@ -1,5 +1,4 @@
 /* What a worker of kills.c does until it is killed. */
-#define _GNU_SOURCE
 #include "kills.h"
 
 #include <stdlib.h>

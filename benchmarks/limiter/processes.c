@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "processes.h"
 
 #include <signal.h>

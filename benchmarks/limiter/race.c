@@ -8,7 +8,6 @@
  *
  * wrong = answers that are neither success nor CUDA_ERROR_OUT_OF_MEMORY. Ends with 1 where one of them could not start,
  * or died. */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>

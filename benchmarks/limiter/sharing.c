@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "sharing.h"
 
 #include <stdint.h>

@@ -4,7 +4,6 @@
  * killed, or left stopped until a line is heard, and then let go on. The region is that of VGPU_REGION_FILE. Says
  *
  *   {"inside":true}      false: the lock was given back before that instruction, and the child went on to its end */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

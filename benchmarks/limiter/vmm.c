@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "vmm.h"
 
 #include <stdint.h>

@@ -10,7 +10,6 @@
  *
  * result = CUresult, -1 where the driver lacks the function; function = the one that failed; ns = how long it took.
  * `free` and `total` are cuMemGetInfo's, `whole` is cuDeviceTotalMem's. Its first line says how it started. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -37,6 +37,7 @@ void allocation_give_back(const Allocation *allocation) {
             break;
         case KIND_MANAGED:
         case KIND_HOST:
+            /* NOLINTNEXTLINE(performance-no-int-to-ptr): of host memory the address is its pointer */
             (void)munmap((void *)(uintptr_t)allocation->address, allocation->size);
             break;
     }

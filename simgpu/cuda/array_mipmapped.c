@@ -43,7 +43,8 @@ static unsigned levels_of(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned as
     while (most < MAX_LEVELS && largest >> most != 0) {
         most++;
     }
-    return asked < 1 ? 1 : asked < most ? asked : most;
+    unsigned wanted = asked < 1 ? 1 : asked;
+    return wanted < most ? wanted : most;
 }
 
 uint64_t mipmap_size(CUmipmappedArray mipmap) {

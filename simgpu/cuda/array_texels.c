@@ -9,8 +9,7 @@
 
 #define BLOCK_WIDTH  64
 #define BLOCK_HEIGHT 8
-#define MAX_1D       131072
-#define MAX_2D       131072
+#define MAX_WIDTH    131072 /* of 1 and of 2 dimensions */
 #define MAX_HEIGHT   65536
 #define MAX_3D       16384
 #define MAX_LAYERS   2048
@@ -38,8 +37,7 @@ static bool extent_is_valid(const CUDA_ARRAY3D_DESCRIPTOR *of) {
     if (of->Depth > 0 && !layered) {
         return of->Height > 0 && of->Width <= MAX_3D && of->Height <= MAX_3D && of->Depth <= MAX_3D;
     }
-    return (!layered || of->Depth > 0) && of->Depth <= MAX_LAYERS && of->Height <= MAX_HEIGHT &&
-           of->Width <= (of->Height > 0 ? MAX_2D : MAX_1D);
+    return (!layered || of->Depth > 0) && of->Depth <= MAX_LAYERS && of->Height <= MAX_HEIGHT && of->Width <= MAX_WIDTH;
 }
 
 bool texels_are_valid(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
@@ -49,7 +47,7 @@ bool texels_are_valid(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
 }
 
 uint64_t texels_size(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
-    uint64_t element = channel_bytes(descriptor->Format) * descriptor->NumChannels;
+    uint64_t element = (uint64_t)channel_bytes(descriptor->Format) * descriptor->NumChannels;
     uint64_t row = round_up(descriptor->Width * element, BLOCK_WIDTH);
     uint64_t rows = descriptor->Height > 1 ? round_up(descriptor->Height, BLOCK_HEIGHT) : 1;
     return row * rows * (descriptor->Depth > 0 ? descriptor->Depth : 1);

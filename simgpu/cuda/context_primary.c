@@ -31,7 +31,11 @@ static void primary_destroy(Device *device) {
 
 void primary_release(CUdevice dev) {
     Device *device = device_at(dev);
-    if (device->primary_references > 0 && --device->primary_references == 0) {
+    if (device->primary_references == 0) {
+        return;
+    }
+    device->primary_references--;
+    if (device->primary_references == 0) {
         primary_destroy(device);
     }
 }

@@ -5,8 +5,6 @@
 #include "hardware/timeline.h"
 #include "stream_state.h"
 
-#include "hardware/timeline.h"
-
 #include <sys/prctl.h>
 
 /* Opens the queue at the first work. */

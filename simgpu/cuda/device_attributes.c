@@ -3,6 +3,7 @@
 #include "driver.h"
 #include "hardware/cards.h"
 #include "hardware/export.h"
+#include "hardware/pci.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +103,7 @@ static int attribute_of(CUdevice_attribute attrib, const Card *card) {
         {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1},
     };
     if (attrib == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) {
-        return (int)(card->minor + 1);
+        return (int)pci_bus(card);
     }
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         if (fixed[i].attribute == attrib) {
@@ -135,19 +136,17 @@ EXPORTED CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
     ENTER();
     REQUIRE(pciBusId != NULL && len > 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
-    (void)snprintf(pciBusId, (size_t)len, "0000:%02X:00.0", card.minor + 1);
+    (void)snprintf(pciBusId, (size_t)len, "0000:%02X:00.0", pci_bus(&card));
     LEAVE(CUDA_SUCCESS);
 }
 
 EXPORTED CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
-    unsigned domain;
-    unsigned bus;
     Card card;
     ENTER();
     REQUIRE(dev != NULL && pciBusId != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(sscanf(pciBusId, "%x:%x:", &domain, &bus) == 2, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(pci_is_address(pciBusId), CUDA_ERROR_INVALID_VALUE);
     for (CUdevice i = 0; i < device_count(); i++) {
-        if (described(i, &card) && card.minor + 1 == bus) {
+        if (described(i, &card) && pci_matches(&card, pciBusId)) {
             *dev = i;
             LEAVE(CUDA_SUCCESS);
         }

@@ -34,8 +34,8 @@ void device_give_back(CUdevice ordinal, uint64_t bytes, uint64_t shared_id) {
     }
 }
 
-CUresult shared_memory_import(void *descriptor, Attribution *attribution, SharedMemory *out) {
-    uint64_t id = shared_memory_of_descriptor((int)(intptr_t)descriptor);
+CUresult shared_memory_import(int descriptor, Attribution *attribution, SharedMemory *out) {
+    uint64_t id = shared_memory_of_descriptor(descriptor);
     *attribution = shared_memory_is_own(id) ? ATTRIBUTED_WHEN_CLOSED : ATTRIBUTED;
     if (id == 0 || !shared_memory_hold(id, *attribution, out)) {
         return CUDA_ERROR_INVALID_VALUE;

@@ -24,6 +24,6 @@ void device_give_back(CUdevice ordinal, uint64_t bytes, uint64_t shared_id);
 CUresult shared_memory_export(uint64_t shared_id, int *out);
 /* Holds the shared memory that a program's descriptor is of. Memory that this process made itself is attributed to it
  * in another way than memory of other processes. */
-CUresult shared_memory_import(void *descriptor, Attribution *attribution, SharedMemory *out);
+CUresult shared_memory_import(int descriptor, Attribution *attribution, SharedMemory *out);
 
 #endif

@@ -11,11 +11,9 @@ static CUdevice devices_found;
 static int index_of(const Cards *cards, const char *token) {
     char *end;
     long index = strtol(token, &end, 10);
-    if (end != token) {
-        return index >= 0 && index < (long)cards->count ? (int)index : -1;
-    }
+    bool by_index = end != token;
     for (unsigned i = 0; i < cards->count; i++) {
-        if (uuid_matches(cards->card[i].uuid, token)) {
+        if (by_index ? index == (long)i : uuid_matches(cards->card[i].uuid, token)) {
             return (int)i;
         }
     }

@@ -8,16 +8,16 @@
 
 typedef struct {
     const char *name;
-    int version;
     void (*function)(void);
+    void (*per_thread)(void); /* NULL when there is no form for the per-thread default stream */
+    int version;
     int per_thread_version;
-    void (*per_thread)(void);
 } Entry;
 
 #define FUNCTION(symbol)             ((void (*)(void))(symbol))
-#define ENTRY(base, version, symbol) {#base, version, FUNCTION(symbol), 0, NULL},
-#define TWIN(base, version, twin_version, symbol, suffix) \
-    {#base, version, FUNCTION(symbol), twin_version, FUNCTION(symbol##suffix)},
+#define ENTRY(base, version, symbol) {#base, FUNCTION(symbol), NULL, version, 0},
+#define PER_THREAD_ENTRY(base, version, per_thread_version, symbol, suffix) \
+    {#base, FUNCTION(symbol), FUNCTION(symbol##suffix), version, per_thread_version},
 
 static const Entry entries[] = {
 #include "entry_points.h"

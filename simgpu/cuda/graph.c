@@ -1,7 +1,6 @@
 #include "graph.h"
 
 #include "driver.h"
-#include "graph_instances.h"
 #include "hardware/export.h"
 
 #include <stdlib.h>
@@ -22,6 +21,20 @@ bool graph_exists(CUgraph graph) {
     return each != NULL;
 }
 
+void graph_free(CUgraph graph) {
+    CUgraph *link = &graphs;
+    while (*link != graph) {
+        link = &(*link)->next;
+    }
+    *link = graph->next;
+    while (graph->nodes != NULL) {
+        CUgraphNode gone = graph->nodes;
+        graph->nodes = gone->next;
+        free(gone);
+    }
+    free(graph);
+}
+
 bool graph_allocates(CUgraph graph) {
     for (CUgraphNode node = graph->nodes; node != NULL; node = node->next) {
         if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
@@ -39,31 +52,6 @@ CUgraph graph_make(void) {
         graphs = made;
     }
     return made;
-}
-
-EXPORTED CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
-    ENTER();
-    REQUIRE(phGraph != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
-    *phGraph = graph_make();
-    LEAVE(*phGraph != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
-}
-
-EXPORTED CUresult cuGraphDestroy(CUgraph hGraph) {
-    ENTER();
-    CUgraph *link = &graphs;
-    while (*link != NULL && *link != hGraph) {
-        link = &(*link)->next;
-    }
-    REQUIRE(hGraph != NULL && *link != NULL, CUDA_ERROR_INVALID_VALUE);
-    *link = hGraph->next;
-    instances_forget(hGraph);
-    while (hGraph->nodes != NULL) {
-        CUgraphNode gone = hGraph->nodes;
-        hGraph->nodes = gone->next;
-        free(gone);
-    }
-    free(hGraph);
-    LEAVE(CUDA_SUCCESS);
 }
 
 CUresult graph_add(CUgraphNode *out, CUgraph graph, const struct CUgraphNode_st *node) {

@@ -29,7 +29,8 @@ struct CUgraph_st {
 };
 
 CUgraph graph_make(void); /* NULL when out of memory */
-bool graph_exists(CUgraph graph);
+void graph_free(CUgraph graph);
+bool graph_exists(CUgraph graph); /* false for NULL */
 /* Whether the address is one of an allocation node of any graph. */
 bool graph_has_addresses(CUdeviceptr address);
 /* Whether the graph has nodes that allocate or free. */

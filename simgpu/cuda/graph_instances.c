@@ -117,6 +117,7 @@ EXPORTED CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph
     return result;
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): the signature is NVIDIA's */
 EXPORTED CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
                                         char *logBuffer, size_t bufferSize) {
     (void)phErrorNode; /* set only when an instantiation fails */
@@ -125,6 +126,7 @@ EXPORTED CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph
     ENTER();
     return instantiate(phGraphExec, hGraph, 0);
 }
+/* NOLINTEND(readability-non-const-parameter) */
 
 EXPORTED CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
                                      char *logBuffer, size_t bufferSize) {

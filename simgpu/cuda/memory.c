@@ -127,7 +127,7 @@ EXPORTED CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
     REQUIRE(pp != NULL, CUDA_ERROR_INVALID_VALUE);
     CUresult result = allocate_host(&address, bytesize, KIND_HOST);
     if (result == CUDA_SUCCESS) {
-        *pp = (void *)(uintptr_t)address;
+        *pp = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): the address is that pointer */
     }
     return result;
 }
@@ -166,7 +166,8 @@ EXPORTED CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     LEAVE(CUDA_SUCCESS);
 }
 
-/* The 32-bit forms of CUDA 2 fail, because they need a context of that version, which no program can create. */
+/* The 32-bit forms of CUDA 2 fail, because they need a context of that version, which no program can create.
+ * NOLINTBEGIN(readability-non-const-parameter): the signatures are NVIDIA's */
 EXPORTED CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) {
     (void)free;
     (void)total;
@@ -178,6 +179,7 @@ EXPORTED CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) {
     (void)bytesize;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
+/* NOLINTEND(readability-non-const-parameter) */
 
 EXPORTED CUresult cuMemFree(CUdeviceptr_v1 dptr) {
     (void)dptr;

@@ -26,7 +26,7 @@ EXPORTED CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
     REQUIRE(extMem_out != NULL && memHandleDesc != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(memHandleDesc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, CUDA_ERROR_NOT_SUPPORTED);
     int descriptor = memHandleDesc->handle.fd;
-    CUresult result = shared_memory_import((void *)(intptr_t)descriptor, &attribution, &shared);
+    CUresult result = shared_memory_import(descriptor, &attribution, &shared);
     REQUIRE(result == CUDA_SUCCESS, result);
     CUexternalMemory made = memHandleDesc->size <= shared.bytes ? malloc(sizeof *made) : NULL;
     if (made == NULL) {

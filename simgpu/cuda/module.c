@@ -112,6 +112,7 @@ EXPORTED CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     return load(module, image);
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): the signature is NVIDIA's */
 EXPORTED CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
                                      CUjit_option *options, void **optionValues) {
     (void)numOptions;
@@ -120,6 +121,7 @@ EXPORTED CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsign
     ENTER();
     return load(module, image);
 }
+/* NOLINTEND(readability-non-const-parameter) */
 
 EXPORTED CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
     ENTER();

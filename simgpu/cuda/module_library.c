@@ -43,6 +43,7 @@ static CUresult load(CUlibrary *library, const void *code) {
     LEAVE(CUDA_SUCCESS);
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): the signatures are NVIDIA's */
 EXPORTED CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
                                     void **jitOptionsValues, unsigned int numJitOptions,
                                     CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -70,6 +71,7 @@ EXPORTED CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName
     ENTER();
     return load(library, fileName);
 }
+/* NOLINTEND(readability-non-const-parameter) */
 
 EXPORTED CUresult cuLibraryUnload(CUlibrary library) {
     ENTER();

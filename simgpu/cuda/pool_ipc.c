@@ -40,7 +40,7 @@ EXPORTED CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, voi
     ENTER();
     REQUIRE(pool_out != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
-    CUresult result = shared_memory_import(handle, &attribution, &shared);
+    CUresult result = shared_memory_import((int)(intptr_t)handle, &attribution, &shared);
     REQUIRE(result == CUDA_SUCCESS, result);
     CUmemoryPool made = pool_make(device_of_uuid(shared.uuid));
     if (made == NULL) {

@@ -25,7 +25,7 @@ EXPORTED CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *h
     ENTER();
     REQUIRE(handle != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(shHandleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
-    CUresult result = shared_memory_import(osHandle, &attribution, &shared);
+    CUresult result = shared_memory_import((int)(intptr_t)osHandle, &attribution, &shared);
     REQUIRE(result == CUDA_SUCCESS, result);
     CUmemAllocationProp properties = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -2,7 +2,7 @@
 #ifndef HARDWARE_CARD_LINE_H
 #define HARDWARE_CARD_LINE_H
 
-#include "cards.h"
+#include "card.h"
 
 #include <stdbool.h>
 

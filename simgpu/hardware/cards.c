@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define CONTAINER_VISIBLE "/run/simgpu-visible"
+#define SPACE             " \t\r\n"
 
 static pthread_mutex_t cards_lock = PTHREAD_MUTEX_INITIALIZER;
 static Cards cached; /* all cards of the file; under cards_lock */
@@ -23,8 +24,11 @@ static int by_index(const void *left, const void *right) {
     return (a->index > b->index) - (a->index < b->index);
 }
 
+/* Whether the line has no card: it is empty or a comment. */
 static bool is_blank(const char *line) {
-    line += strspn(line, " \t\r\n");
+    while (*line != '\0' && strchr(SPACE, *line) != NULL) {
+        line++;
+    }
     return *line == '\0' || *line == '#';
 }
 
@@ -83,10 +87,10 @@ static int refresh(void) {
 
 static bool is_listed(FILE *visible, const char *uuid) {
     char line[256];
-    rewind(visible);
+    (void)fseek(visible, 0, SEEK_SET);
     while (fgets(line, sizeof line, visible) != NULL) {
-        line[strcspn(line, " \t\r\n")] = '\0';
-        if (strcmp(line, uuid) == 0) {
+        char *rest = line;
+        if (strcmp(strsep(&rest, SPACE), uuid) == 0) {
             return true;
         }
     }

@@ -29,46 +29,46 @@ static bool is_lost(uint64_t word, uint64_t since_ns) {
 }
 
 /* Takes a lock that is free or lost, unless its word has changed. */
-static bool take(uint64_t *lock, uint64_t word) {
+static bool take(CardTime *card, uint64_t word) {
     uint64_t mine = (word & ~OWNER_MASK) | own_name();
-    return __atomic_compare_exchange_n(lock, &word, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&card->lock, &word, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static void sleep_until_taken(uint64_t *lock) {
+static void sleep_until_taken(CardTime *card) {
     static const struct timespec nap = {.tv_nsec = LOCK_SLEEP_NS};
     uint64_t since_ns = clock_now_ns();
-    uint64_t seen = __atomic_load_n(lock, __ATOMIC_RELAXED);
+    uint64_t seen = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
     for (;;) {
-        uint64_t word = __atomic_load_n(lock, __ATOMIC_RELAXED);
+        uint64_t word = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
         if (word != seen) {
             seen = word;
             since_ns = clock_now_ns();
         }
         bool is_free = (word & OWNER_MASK) == 0 || is_lost(word, since_ns);
-        if (is_free && take(lock, word)) {
+        if (is_free && take(card, word)) {
             return;
         }
         (void)nanosleep(&nap, NULL);
     }
 }
 
-static void lock_card(uint64_t *lock) {
+static void lock_card(CardTime *card) {
     for (int i = 0; i < SPINS; i++) {
-        uint64_t word = __atomic_load_n(lock, __ATOMIC_RELAXED);
-        if ((word & OWNER_MASK) == 0 && take(lock, word)) {
+        uint64_t word = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
+        if ((word & OWNER_MASK) == 0 && take(card, word)) {
             return;
         }
         __builtin_ia32_pause();
     }
-    sleep_until_taken(lock);
+    sleep_until_taken(card);
 }
 
 /* Does nothing for a process that lost the lock while it was stopped. */
-static void unlock_card(uint64_t *lock) {
-    uint64_t word = __atomic_load_n(lock, __ATOMIC_RELAXED);
+static void unlock_card(CardTime *card) {
+    uint64_t word = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
     if ((word & OWNER_MASK) == own_name()) {
         uint64_t next = (word & ~OWNER_MASK) + OWNER_MASK + 1;
-        (void)__atomic_compare_exchange_n(lock, &word, next, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+        (void)__atomic_compare_exchange_n(&card->lock, &word, next, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
 }
 
@@ -93,7 +93,7 @@ static void close_queues_of_dead(Timeline *timeline, bool idle_too) {
 /* Locks the card's time line and brings it up to now; `leave` unlocks it. */
 static Timeline *enter(int card) {
     CardTime *time = &state->time[card];
-    lock_card(&time->lock);
+    lock_card(time);
     uint64_t now = clock_now_ns();
     if (now > time->checked_at + CHECK_EVERY_NS) {
         time->checked_at = now;
@@ -103,7 +103,7 @@ static Timeline *enter(int card) {
     return &time->timeline;
 }
 
-static void leave(int card) { unlock_card(&state->time[card].lock); }
+static void leave(int card) { unlock_card(&state->time[card]); }
 
 void card_time_forget(uint32_t slot) {
     for (int card = 0; card < LEDGER_CARDS; card++) {

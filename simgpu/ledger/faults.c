@@ -7,7 +7,10 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define SPACE " \t\r\n"
 
 typedef struct {
     char function[64];
@@ -21,6 +24,22 @@ static Fault faults[FAULT_LINES];
 static unsigned fault_count;
 static uint64_t read_version;
 
+/* Returns false for a line that names no function or no result. */
+static bool parse(char *line, Fault *out) {
+    char *rest = NULL;
+    const char *function = strtok_r(line, SPACE, &rest);
+    const char *result = function == NULL ? NULL : strtok_r(NULL, SPACE, &rest);
+    const char *limit = result == NULL ? NULL : strtok_r(NULL, SPACE, &rest);
+    if (result == NULL || strlen(function) >= sizeof out->function) {
+        return false;
+    }
+    (void)snprintf(out->function, sizeof out->function, "%s", function);
+    out->result = (int)strtol(result, NULL, 10);
+    out->limited = limit != NULL;
+    out->limit = out->limited ? (unsigned)strtoul(limit, NULL, 10) : 0;
+    return true;
+}
+
 static void read_faults(const char *path) {
     char line[256];
     FILE *file = fopen(path, "re");
@@ -28,11 +47,9 @@ static void read_faults(const char *path) {
     if (file == NULL) {
         return;
     }
+    /* NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): the file is local and short */
     while (fault_count < FAULT_LINES && fgets(line, sizeof line, file) != NULL) {
-        Fault *fault = &faults[fault_count];
-        int fields = sscanf(line, "%63s %d %u", fault->function, &fault->result, &fault->limit);
-        fault->limited = fields == 3;
-        fault_count += fields >= 2;
+        fault_count += parse(line, &faults[fault_count]);
     }
     (void)fclose(file);
 }

@@ -1,8 +1,9 @@
 /* Properties of one device. */
+#include "functions.h"
 #include "handles.h"
 #include "ledger/accounts.h"
 #include "ledger/card_time.h"
-#include "pci.h"
+#include "pci_info.h"
 #include "text.h"
 
 #include <string.h>
@@ -11,29 +12,32 @@
 #define PCI_DEVICE_ID      0x233010DE /* of an H100 */
 #define PCI_SUBSYSTEM_ID   0x16C110DE
 
-NVML_FUNCTION(nvmlDeviceGetUUID, nvmlDevice_t device, char *uuid, unsigned length) {
+EXPORTED nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length) {
     Card card;
     NVML_ENTER(device, &card);
     return nvml_copy_text(uuid, length, card.uuid);
 }
 
-NVML_FUNCTION(nvmlDeviceGetName, nvmlDevice_t device, char *name, unsigned length) {
+EXPORTED nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length) {
     Card card;
     NVML_ENTER(device, &card);
     return nvml_copy_text(name, length, card.model);
 }
 
-/* Defines a function that writes one value of one card. */
-#define ONE_VALUE(name, type, expression)                    \
-    NVML_FUNCTION(name, nvmlDevice_t device, type *answer) { \
-        Card card;                                           \
-        NVML_ENTER(device, &card);                           \
-        if (answer == NULL) {                                \
-            return NVML_ERROR_INVALID_ARGUMENT;              \
-        }                                                    \
-        *answer = (expression);                              \
-        return NVML_SUCCESS;                                 \
+/* Defines a function that writes one value of one card.
+ * NOLINTBEGIN(bugprone-macro-parentheses): `type` is a type */
+#define ONE_VALUE(name, type, expression)                           \
+    EXPORTED nvmlReturn_t name(nvmlDevice_t device, type *answer) { \
+        Card card;                                                  \
+        NVML_ENTER(device, &card);                                  \
+        if (answer == NULL) {                                       \
+            return NVML_ERROR_INVALID_ARGUMENT;                     \
+        }                                                           \
+        *answer = (expression);                                     \
+        return NVML_SUCCESS;                                        \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* The card's index among the visible cards. */
 static unsigned index_of(const Card *card) {
@@ -84,7 +88,7 @@ ONE_VALUE(nvmlDeviceGetAccountingBufferSize, unsigned, MAX_PROCESSES)
 ONE_VALUE(nvmlDeviceGetPciInfo_v3, nvmlPciInfo_t, pci_of(&card))
 ONE_VALUE(nvmlDeviceGetUtilizationRates, nvmlUtilization_t, utilization_of(&card))
 
-NVML_FUNCTION(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory) {
+EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     Card card;
     NVML_ENTER(device, &card);
     if (memory == NULL) {
@@ -95,7 +99,7 @@ NVML_FUNCTION(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory) {
+EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
     Card card;
     NVML_ENTER(device, &card);
     if (memory == NULL) {
@@ -108,7 +112,7 @@ NVML_FUNCTION(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetTemperature, nvmlDevice_t device, unsigned sensor, unsigned *temperature) {
+EXPORTED nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sensor, unsigned *temperature) {
     Card card;
     NVML_ENTER(device, &card);
     if (sensor != 0 || temperature == NULL) {
@@ -118,7 +122,7 @@ NVML_FUNCTION(nvmlDeviceGetTemperature, nvmlDevice_t device, unsigned sensor, un
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetCudaComputeCapability, nvmlDevice_t device, int *major, int *minor) {
+EXPORTED nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor) {
     Card card;
     NVML_ENTER(device, &card);
     if (major == NULL || minor == NULL) {
@@ -135,7 +139,7 @@ static void answer_field(const Card *card, nvmlFieldValue_t *field) {
     field->value = card->recovery;
 }
 
-NVML_FUNCTION(nvmlDeviceGetFieldValues, nvmlDevice_t device, int count, nvmlFieldValue_t *values) {
+EXPORTED nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values) {
     Card card;
     NVML_ENTER(device, &card);
     if (count < 1 || values == NULL) {
@@ -147,7 +151,7 @@ NVML_FUNCTION(nvmlDeviceGetFieldValues, nvmlDevice_t device, int count, nvmlFiel
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetMigMode, nvmlDevice_t device, unsigned *current, unsigned *pending) {
+EXPORTED nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending) {
     Card card;
     NVML_ENTER(device, &card);
     if (current == NULL || pending == NULL) {
@@ -173,15 +177,15 @@ static nvmlReturn_t set_bits(unsigned long *words, unsigned count, unsigned firs
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetMemoryAffinity, nvmlDevice_t device, unsigned nodeSetSize, unsigned long *nodeSet,
-              unsigned scope) {
+EXPORTED nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned nodeSetSize, unsigned long *nodeSet,
+                                                  unsigned scope) {
     Card card;
     (void)scope;
     NVML_ENTER(device, &card);
     return set_bits(nodeSet, nodeSetSize, card.numa, 1);
 }
 
-NVML_FUNCTION(nvmlDeviceGetCpuAffinity, nvmlDevice_t device, unsigned cpuSetSize, unsigned long *cpuSet) {
+EXPORTED nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned cpuSetSize, unsigned long *cpuSet) {
     Card card;
     NVML_ENTER(device, &card);
     return set_bits(cpuSet, cpuSetSize, card.numa * CPUS_PER_NUMA_NODE, CPUS_PER_NUMA_NODE);

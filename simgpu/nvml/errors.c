@@ -1,5 +1,5 @@
 /* Descriptions of results. */
-#include "handles.h"
+#include "functions.h"
 
 #include <stddef.h>
 
@@ -20,7 +20,6 @@ static const struct {
     {NVML_ERROR_ARGUMENT_VERSION_MISMATCH, "Argument Version Mismatch"},
 };
 
-EXPORTED const char *nvmlErrorString(nvmlReturn_t result);
 EXPORTED const char *nvmlErrorString(nvmlReturn_t result) {
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         if (errors[i].error == result) {

@@ -1,4 +1,5 @@
 /* Events. A line `xid UUID CODE` that is appended to the file `events` is delivered to each set created before. */
+#include "functions.h"
 #include "handles.h"
 #include "hardware/state_directory.h"
 
@@ -25,7 +26,7 @@ static long events_size(void) {
     return stat(path, &found) == 0 ? (long)found.st_size : 0;
 }
 
-NVML_FUNCTION(nvmlEventSetCreate, nvmlEventSet_t *set) {
+EXPORTED nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set) {
     nvmlReturn_t result = nvml_enter(__func__);
     if (result != NVML_SUCCESS || set == NULL) {
         return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
@@ -38,12 +39,12 @@ NVML_FUNCTION(nvmlEventSetCreate, nvmlEventSet_t *set) {
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlEventSetFree, nvmlEventSet_t set) {
+EXPORTED nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
     free(set);
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetSupportedEventTypes, nvmlDevice_t device, unsigned long long *types) {
+EXPORTED nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types) {
     Card card;
     NVML_ENTER(device, &card);
     if (types == NULL) {
@@ -53,7 +54,7 @@ NVML_FUNCTION(nvmlDeviceGetSupportedEventTypes, nvmlDevice_t device, unsigned lo
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceRegisterEvents, nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set) {
+EXPORTED nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set) {
     Card card;
     NVML_ENTER(device, &card);
     if (set == NULL || set->count == MAX_CARDS) {
@@ -77,8 +78,13 @@ static nvmlDevice_t registered(const struct nvmlEventSet_st *set, const char *uu
 
 static bool parse_event(const struct nvmlEventSet_st *set, const char *line, nvmlEventData_t *data) {
     char uuid[UUID_SIZE];
-    unsigned long long code;
-    if (sscanf(line, "xid %47s %llu", uuid, &code) != 2) {
+    int length = 0;
+    if (sscanf(line, "xid %47s %n", uuid, &length) != 1) {
+        return false;
+    }
+    char *end;
+    unsigned long long code = strtoull(line + length, &end, 10);
+    if (end == line + length) {
         return false;
     }
     *data = (nvmlEventData_t){registered(set, uuid), NVML_EVENT_XID, code, NVML_NO_INSTANCE, NVML_NO_INSTANCE};
@@ -114,7 +120,7 @@ static bool any_lost(const struct nvmlEventSet_st *set) {
     return false;
 }
 
-NVML_FUNCTION(nvmlEventSetWait_v2, nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeoutms) {
+EXPORTED nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeoutms) {
     const struct timespec pause = {.tv_nsec = POLL_NS};
     nvmlReturn_t result = nvml_enter(__func__);
     if (result != NVML_SUCCESS || set == NULL || data == NULL) {

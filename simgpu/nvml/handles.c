@@ -1,7 +1,8 @@
 #include "handles.h"
 
+#include "functions.h"
+#include "hardware/pci.h"
 #include "ledger/faults.h"
-#include "pci.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +16,7 @@ static unsigned references;
 static struct nvmlDevice_st handles[MAX_HANDLES]; /* added under nvml_lock, never moved or removed */
 static unsigned handle_count;
 
-NVML_FUNCTION(nvmlInitWithFlags, unsigned flags) {
+EXPORTED nvmlReturn_t nvmlInitWithFlags(unsigned flags) {
     static Cards cards; /* static because it is large; under nvml_lock */
     int injected = fault_injected("nvmlInit_v2");
     (void)flags;
@@ -32,11 +33,11 @@ NVML_FUNCTION(nvmlInitWithFlags, unsigned flags) {
     return result == 0 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
 }
 
-NVML_FUNCTION(nvmlInit_v2, void) { return nvmlInitWithFlags(0); }
+EXPORTED nvmlReturn_t nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
 
-NVML_FUNCTION(nvmlInit, void) { return nvmlInitWithFlags(0); }
+EXPORTED nvmlReturn_t nvmlInit(void) { return nvmlInitWithFlags(0); }
 
-NVML_FUNCTION(nvmlShutdown, void) {
+EXPORTED nvmlReturn_t nvmlShutdown(void) {
     nvmlReturn_t result = nvml_enter(__func__);
     if (result == NVML_SUCCESS) {
         (void)pthread_mutex_lock(&nvml_lock);
@@ -107,7 +108,7 @@ static nvmlReturn_t visible_cards(const char *function, Cards *cards) {
     return cards_visible(cards) == 0 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
 }
 
-NVML_FUNCTION(nvmlDeviceGetCount_v2, unsigned *count) {
+EXPORTED nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count) {
     Cards cards;
     nvmlReturn_t result = visible_cards(__func__, &cards);
     if (result != NVML_SUCCESS || count == NULL) {
@@ -117,7 +118,7 @@ NVML_FUNCTION(nvmlDeviceGetCount_v2, unsigned *count) {
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetHandleByIndex_v2, unsigned index, nvmlDevice_t *device) {
+EXPORTED nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device) {
     Cards cards;
     nvmlReturn_t result = visible_cards(__func__, &cards);
     if (result != NVML_SUCCESS) {
@@ -143,10 +144,10 @@ static nvmlReturn_t get_handle_matching(const char *function, nvmlDevice_t *devi
 
 static bool has_uuid(const Card *card, const char *uuid) { return strcmp(card->uuid, uuid) == 0; }
 
-NVML_FUNCTION(nvmlDeviceGetHandleByUUID, const char *uuid, nvmlDevice_t *device) {
+EXPORTED nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
     return get_handle_matching(__func__, device, uuid, has_uuid);
 }
 
-NVML_FUNCTION(nvmlDeviceGetHandleByPciBusId_v2, const char *pciBusId, nvmlDevice_t *device) {
+EXPORTED nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device) {
     return get_handle_matching(__func__, device, pciBusId, pci_matches);
 }

@@ -3,17 +3,11 @@
 #define NVML_HANDLES_H
 
 #include "hardware/cards.h"
-#include "hardware/export.h"
 #include "types.h"
 
 struct nvmlDevice_st {
     char uuid[UUID_SIZE];
 };
-
-/* Defines a function that programs call. It is declared first, because no header of NVIDIA's is included here. */
-#define NVML_FUNCTION(name, ...)             \
-    EXPORTED nvmlReturn_t name(__VA_ARGS__); \
-    EXPORTED nvmlReturn_t name(__VA_ARGS__)
 
 /* Begins a function that programs call. Returns an injected result, or NVML_ERROR_UNINITIALIZED before nvmlInit. */
 nvmlReturn_t nvml_enter(const char *function);

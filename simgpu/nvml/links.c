@@ -1,6 +1,7 @@
 /* Connections between cards: NVLink, peer-to-peer access, and the topology level of their common ancestor. */
+#include "functions.h"
 #include "handles.h"
-#include "pci.h"
+#include "pci_info.h"
 
 #include <string.h>
 
@@ -16,7 +17,7 @@ static bool has_link(const Card *card, const char *uuid) {
     return false;
 }
 
-NVML_FUNCTION(nvmlDeviceGetNvLinkState, nvmlDevice_t device, unsigned link, unsigned *isActive) {
+EXPORTED nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, unsigned *isActive) {
     Card card;
     NVML_ENTER(device, &card);
     if (card.nvlink_count == 0) {
@@ -29,7 +30,7 @@ NVML_FUNCTION(nvmlDeviceGetNvLinkState, nvmlDevice_t device, unsigned link, unsi
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlDevice_t device, unsigned link, nvmlPciInfo_t *pci) {
+EXPORTED nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned link, nvmlPciInfo_t *pci) {
     Card card;
     Card peer;
     NVML_ENTER(device, &card);
@@ -43,7 +44,8 @@ NVML_FUNCTION(nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlDevice_t device, unsigned
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetP2PStatus, nvmlDevice_t device1, nvmlDevice_t device2, unsigned index, unsigned *status) {
+EXPORTED nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2, unsigned index,
+                                             unsigned *status) {
     Card first;
     Card second;
     NVML_ENTER(device1, &first);
@@ -55,7 +57,7 @@ NVML_FUNCTION(nvmlDeviceGetP2PStatus, nvmlDevice_t device1, nvmlDevice_t device2
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlDeviceGetTopologyCommonAncestor, nvmlDevice_t device1, nvmlDevice_t device2, unsigned *level) {
+EXPORTED nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2, unsigned *level) {
     Card first;
     Card second;
     NVML_ENTER(device1, &first);

@@ -1,5 +1,6 @@
 /* The processes of a device: the memory that each holds, and how busy each keeps the device. The lists of MPS and of
  * graphics processes are empty. */
+#include "functions.h"
 #include "handles.h"
 #include "ledger/accounts.h"
 
@@ -65,15 +66,19 @@ static nvmlReturn_t list_none(nvmlDevice_t device, const char *function, unsigne
     return NVML_SUCCESS;
 }
 
-#define PROCESSES(name, Info, answer)                                        \
-    NVML_FUNCTION(name, nvmlDevice_t device, unsigned *count, Info *infos) { \
-        (void)infos; /* unused where the list is always empty */             \
-        return answer;                                                       \
+/* Defines one list of processes, in one version or in all.
+ * NOLINTBEGIN(bugprone-macro-parentheses): `Info` is a type */
+#define PROCESSES(name, Info, answer)                                               \
+    EXPORTED nvmlReturn_t name(nvmlDevice_t device, unsigned *count, Info *infos) { \
+        (void)infos; /* unused where the list is always empty */                    \
+        return answer;                                                              \
     }
 #define EVERY_VERSION(name, old_answer, answer)       \
     PROCESSES(name, nvmlProcessInfo_v1_t, old_answer) \
     PROCESSES(name##_v2, nvmlProcessInfo_t, answer)   \
     PROCESSES(name##_v3, nvmlProcessInfo_t, answer)
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 EVERY_VERSION(nvmlDeviceGetComputeRunningProcesses, list_old(device, __func__, count, infos),
               list(device, __func__, count, infos))
@@ -82,7 +87,7 @@ EVERY_VERSION(nvmlDeviceGetMPSComputeRunningProcesses, list_none(device, __func_
 EVERY_VERSION(nvmlDeviceGetGraphicsRunningProcesses, list_none(device, __func__, count),
               list_none(device, __func__, count))
 
-NVML_FUNCTION(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDetailList_v1_t *details) {
+EXPORTED nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *details) {
     Card card;
     LedgerProcess found[MAX_PROCESSES];
     NVML_ENTER(device, &card);
@@ -125,16 +130,16 @@ static unsigned sample(const Card *card, uint64_t seen_us, nvmlProcessUtilizatio
         uint64_t at = found[i].busy_until < now ? found[i].busy_until : now;
         uint64_t stamp_us = (at + to_wall) / 1000;
         if (at != 0 && at + SAMPLE_FOR_NS > now && stamp_us > seen_us) {
-            unsigned share = 100 / (at == now ? busy : 1);
+            unsigned among = at == now && busy > 0 ? busy : 1;
             out[taken++] =
-                (nvmlProcessUtilizationSample_t){.pid = found[i].pid, .timeStamp = stamp_us, .smUtil = share};
+                (nvmlProcessUtilizationSample_t){.pid = found[i].pid, .timeStamp = stamp_us, .smUtil = 100 / among};
         }
     }
     return taken;
 }
 
-NVML_FUNCTION(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
-              unsigned *count, unsigned long long lastSeenTimeStamp) {
+EXPORTED nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
+                                                      unsigned *count, unsigned long long lastSeenTimeStamp) {
     Card card;
     nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
     NVML_ENTER(device, &card);
@@ -149,7 +154,8 @@ NVML_FUNCTION(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessU
     return result;
 }
 
-NVML_FUNCTION(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t *info) {
+EXPORTED nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
+                                                            nvmlProcessesUtilizationInfo_v1_t *info) {
     Card card;
     nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
     NVML_ENTER(device, &card);
@@ -170,7 +176,7 @@ NVML_FUNCTION(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device, nvmlPr
 }
 
 /* Accounting is enabled, and knows the processes that hold memory. */
-NVML_FUNCTION(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned *count, unsigned *pids) {
+EXPORTED nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids) {
     Card card;
     LedgerProcess found[MAX_PROCESSES];
     NVML_ENTER(device, &card);
@@ -184,7 +190,7 @@ NVML_FUNCTION(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned *count,
     return result;
 }
 
-NVML_FUNCTION(nvmlDeviceGetAccountingStats, nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
+EXPORTED nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
     Card card;
     LedgerProcess found[MAX_PROCESSES];
     NVML_ENTER(device, &card);

@@ -1,4 +1,5 @@
 /* Versions. */
+#include "functions.h"
 #include "handles.h"
 #include "text.h"
 
@@ -7,16 +8,16 @@
 #define DRIVER_VERSION      "580.95.05"
 #define CUDA_DRIVER_VERSION 13000
 
-NVML_FUNCTION(nvmlSystemGetDriverVersion, char *version, unsigned length) {
+EXPORTED nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length) {
     nvmlReturn_t result = nvml_enter(__func__);
     return result != NVML_SUCCESS ? result : nvml_copy_text(version, length, DRIVER_VERSION);
 }
 
-NVML_FUNCTION(nvmlSystemGetNVMLVersion, char *version, unsigned length) {
+EXPORTED nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length) {
     return nvml_copy_text(version, length, "13." DRIVER_VERSION);
 }
 
-NVML_FUNCTION(nvmlSystemGetCudaDriverVersion, int *version) {
+EXPORTED nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version) {
     if (version == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -24,4 +25,6 @@ NVML_FUNCTION(nvmlSystemGetCudaDriverVersion, int *version) {
     return NVML_SUCCESS;
 }
 
-NVML_FUNCTION(nvmlSystemGetCudaDriverVersion_v2, int *version) { return nvmlSystemGetCudaDriverVersion(version); }
+EXPORTED nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version) {
+    return nvmlSystemGetCudaDriverVersion(version);
+}

@@ -42,6 +42,7 @@
     X(cuIpcGetMemHandle, 4010, cuIpcGetMemHandle, (CUipcMemHandle *, CUdeviceptr))                                    \
     X(cuIpcOpenMemHandle, 11000, cuIpcOpenMemHandle_v2, (CUdeviceptr *, CUipcMemHandle, unsigned))
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): the parameters have parentheses of their own */
 #define DECLARE(name, version, symbol, parameters) CUresult(*name##_) parameters;
 typedef struct {
     FUNCTIONS(DECLARE)

@@ -3,6 +3,7 @@
 #include "driver.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 CUresult export_memory(size_t bytes, char handle[HANDLE_TEXT]) {
@@ -29,7 +30,10 @@ CUresult import_memory(const char *handle) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     for (size_t i = 0; i < sizeof raw; i++) {
-        if (sscanf(handle + 2 * i, "%2hhx", &raw[i]) != 1) {
+        const char digits[] = {handle[2 * i], handle[2 * i + 1], '\0'};
+        char *end;
+        raw[i] = (unsigned char)strtoul(digits, &end, 16);
+        if (*end != '\0') {
             return CUDA_ERROR_INVALID_VALUE;
         }
     }

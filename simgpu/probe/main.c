@@ -139,13 +139,13 @@ static bool parse(int argc, char **argv, Options *options) {
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         switch (option) {
             case 'd':
-                options->device = atoi(optarg);
+                options->device = (int)strtol(optarg, NULL, 10);
                 break;
             case 'k':
                 options->allocate = kind_named(optarg);
                 break;
             case 'h':
-                options->hold = atof(optarg);
+                options->hold = strtod(optarg, NULL);
                 break;
             case 'p':
                 options->proc = true;

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from limiter import headers
 from simgpu import build
 from simgpu.world import World
 
@@ -16,14 +17,14 @@ def entries() -> list[tuple[str, int, str, str, int]]:
         for name, v, symbol in re.findall(r"^ENTRY\((\w+), (\d+), (\w+)\)", text, re.MULTILINE)
     ]
     for name, version, twin, symbol, suffix in re.findall(
-        r"^TWIN\((\w+), (\d+), (\d+), (\w+), (\w+)\)", text, re.MULTILINE
+        r"^PER_THREAD_ENTRY\((\w+), (\d+), (\d+), (\w+), (\w+)\)", text, re.MULTILINE
     ):
         found.append((name, int(version), symbol, suffix, int(twin)))
     return found
 
 
 def test_versions_are_those_of_nvidias_typedefs() -> None:
-    typedefs = (build.cuda_include() / "cudaTypedefs.h").read_text()
+    typedefs = (headers.folder() / "cudaTypedefs.h").read_text()
     known = {*re.findall(r"\*PFN_(\w+)\)", typedefs)}
     asked = {f"{name}_v{version}" for name, version, *_ in entries()}
     asked |= {f"{name}_v{twin}{suffix}" for name, _, _, suffix, twin in entries() if suffix}
