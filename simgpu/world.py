@@ -80,7 +80,7 @@ class World:
         return Session(self.start(sys.executable, "-m", self.session_module, **environment))
 
     def only_session(self) -> Session:
-        """Return the first session, with CUDA initialised; starts it at the first call."""
+        """Return the first session, with CUDA initialized; starts it at the first call."""
         if self.processes:
             return Session(self.processes[0])
         session = self.session()

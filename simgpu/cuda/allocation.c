@@ -14,7 +14,7 @@ static size_t table_size;
 static CUdeviceptr arena_top = ARENA;
 
 /* Index of the first entry that begins above `address`. */
-static size_t upper(CUdeviceptr address) {
+static size_t index_above(CUdeviceptr address) {
     size_t low = 0;
     size_t high = table_count;
     while (low < high) {
@@ -29,7 +29,7 @@ static size_t upper(CUdeviceptr address) {
 }
 
 Allocation *allocation_holding(CUdeviceptr address) {
-    size_t at = upper(address);
+    size_t at = index_above(address);
     if (at == 0 || address - table[at - 1].address >= table[at - 1].size) {
         return NULL;
     }
@@ -37,7 +37,7 @@ Allocation *allocation_holding(CUdeviceptr address) {
 }
 
 Allocation *allocation_at(CUdeviceptr address) {
-    size_t at = upper(address);
+    size_t at = index_above(address);
     return at > 0 && table[at - 1].address == address ? &table[at - 1] : NULL;
 }
 
@@ -83,7 +83,7 @@ CUresult allocation_add(Allocation allocation, CUdeviceptr *address) {
         allocation.address = round_up(arena_top, alignment_of(&allocation));
         arena_top = allocation.address + round_up(allocation.size, SMALL_UNIT);
     }
-    size_t at = upper(allocation.address);
+    size_t at = index_above(allocation.address);
     memmove(&table[at + 1], &table[at], (table_count - at) * sizeof *table);
     table[at] = allocation;
     table_count++;

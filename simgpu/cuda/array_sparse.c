@@ -28,7 +28,7 @@ static unsigned flags_of(const CUarrayMapInfo *info) {
     return mipmapped ? info->resource.mipmap->descriptor.Flags : 0;
 }
 
-static ArrayPart named(const CUarrayMapInfo *info) {
+static ArrayPart part_of(const CUarrayMapInfo *info) {
     ArrayPart part = {.array = array_of(info)};
     if ((flags_of(info) & CUDA_ARRAY3D_DEFERRED_MAPPING) == 0) {
         part.type = info->subresourceType;
@@ -42,7 +42,7 @@ static CUresult apply(const CUarrayMapInfo *info) {
     if ((flags_of(info) & NO_MEMORY) == 0 || !one_device || info->flags != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    ArrayPart part = named(info);
+    ArrayPart part = part_of(info);
     if (info->memOperationType == CU_MEM_OPERATION_TYPE_MAP) {
         return array_map(&part, info->memHandle.memHandle);
     }

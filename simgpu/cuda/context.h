@@ -16,7 +16,7 @@ struct CUctx_st {
     bool primary;
     CUcontext owner;    /* of a green context: the primary context, which all its objects belong to; else NULL */
     uint64_t overhead;  /* bytes charged for the context itself */
-    uint64_t stack;     /* bytes of local memory per thread; 0 = LOCAL_FIRST */
+    uint64_t stack;     /* bytes of local memory per thread; 0 = never grown (local_memory.c) */
     CardQueue queue;    /* work on the card; not open before the first work */
     uint64_t submitted; /* position behind all work of the context */
     uint64_t runs_read; /* runs of the queue at the last events_read */

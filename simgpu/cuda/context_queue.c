@@ -7,7 +7,7 @@
 
 #include <sys/prctl.h>
 
-/* Opens the queue at the first work. */
+/* Opens the queue when it is not open yet; false when the card has no room for it. */
 static bool is_open(CUcontext context) {
     return context->queue.id != 0 || card_queue_open(device_at(context->device)->uuid, &context->queue);
 }

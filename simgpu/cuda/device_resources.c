@@ -16,7 +16,7 @@ struct CUdevResourceDesc_st {
 
 const CUdevResource *described_resource(CUdevResourceDesc desc) { return &desc->resource; }
 
-static CUdevResource of_count(unsigned count) {
+static CUdevResource resource_of(unsigned count) {
     CUdevResource resource = {.type = CU_DEV_RESOURCE_TYPE_SM};
     resource.sm.smCount = count;
     resource.sm.minSmPartitionSize = PARTITION;
@@ -24,7 +24,7 @@ static CUdevResource of_count(unsigned count) {
     return resource;
 }
 
-CUdevResource device_resource_whole(void) { return of_count(MULTIPROCESSORS); }
+CUdevResource device_resource_whole(void) { return resource_of(MULTIPROCESSORS); }
 
 EXPORTED CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type) {
     ENTER();
@@ -46,10 +46,10 @@ EXPORTED CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned in
     REQUIRE(possible > 0, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
     unsigned given = result == NULL || possible < *nbGroups ? possible : *nbGroups;
     for (unsigned i = 0; result != NULL && i < given; i++) {
-        result[i] = of_count(size);
+        result[i] = resource_of(size);
     }
     if (result != NULL && remaining != NULL) {
-        *remaining = of_count(input->sm.smCount - given * size);
+        *remaining = resource_of(input->sm.smCount - given * size);
     }
     *nbGroups = given;
     LEAVE(CUDA_SUCCESS);
@@ -67,7 +67,7 @@ EXPORTED CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevReso
     }
     CUdevResourceDesc made = malloc(sizeof *made);
     REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
-    made->resource = of_count(count);
+    made->resource = resource_of(count);
     *phDesc = made;
     LEAVE(CUDA_SUCCESS);
 }

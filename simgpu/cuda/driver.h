@@ -1,4 +1,4 @@
-/* Initialisation of the simulated libcuda, and its lock: one lock of the process guards all of the library. */
+/* Initialization of the simulated libcuda, and its lock: one lock of the process guards all of the library. */
 #ifndef CUDA_DRIVER_H
 #define CUDA_DRIVER_H
 

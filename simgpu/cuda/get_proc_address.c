@@ -38,7 +38,8 @@ static void *function_for(const Entry *entry, int version, bool per_thread) {
     return wanted ? (void *)entry->per_thread : (void *)entry->function;
 }
 
-static void *find(const char *symbol, int version, bool per_thread, CUdriverProcAddressQueryResult *status) {
+/* The function for the base name, and why there is none. */
+static void *find_entry(const char *symbol, int version, bool per_thread, CUdriverProcAddressQueryResult *status) {
     *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         if (strcmp(entries[i].name, symbol) != 0) {
@@ -59,7 +60,7 @@ EXPORTED CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVe
     if (!is_valid(symbol, pfn, cudaVersion, flags)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *pfn = find(symbol, cudaVersion, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, &status);
+    *pfn = find_entry(symbol, cudaVersion, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, &status);
     if (symbolStatus != NULL) {
         *symbolStatus = status;
     }

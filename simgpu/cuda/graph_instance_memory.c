@@ -8,7 +8,7 @@
 
 /* The most bytes that the instance's allocations take at once on a device. `kept` is what no node of the instance
  * frees. */
-static uint64_t needed(CUgraphExec exec, CUdevice device, uint64_t *kept) {
+static uint64_t peak_bytes(CUgraphExec exec, CUdevice device, uint64_t *kept) {
     uint64_t highest = 0;
     *kept = 0;
     for (size_t i = 0; i < exec->count; i++) {
@@ -92,7 +92,7 @@ CUresult instance_keep_allocation(const struct CUgraphNode_st *step, CUcontext c
 void instance_count_use(CUgraphExec exec) {
     uint64_t kept;
     for (CUdevice device = 0; device < device_count(); device++) {
-        uint64_t highest = needed(exec, device, &kept);
+        uint64_t highest = peak_bytes(exec, device, &kept);
         graph_memory_used(device, highest, kept);
     }
 }

@@ -88,7 +88,7 @@ EXPORTED CUresult cuMemFree_v2(CUdeviceptr dptr) {
     CUdevice device = found->device;
     CUresult result = allocation_free(found);
     if (of_pool) {
-        pools_trim(device); /* cuMemFree waits for the device: it is a synchronisation */
+        pools_trim(device); /* cuMemFree waits for the device: it is a synchronization */
     }
     LEAVE(result);
 }

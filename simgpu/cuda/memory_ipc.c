@@ -45,7 +45,7 @@ EXPORTED CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
 }
 
 /* Whether this process exported the handle: a real driver refuses to open it there. */
-static bool made_here(const Exported *exported) {
+static bool is_own_export(const Exported *exported) {
     const Allocation *found = allocation_at(exported->origin);
     if (found == NULL) {
         return false;
@@ -80,7 +80,7 @@ static CUresult open_handle(CUdeviceptr *pdptr, const CUipcMemHandle *handle, un
     REQUIRE(result == CUDA_SUCCESS, result);
     REQUIRE(pdptr != NULL && flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CUDA_ERROR_INVALID_VALUE);
     memcpy(&exported, handle, sizeof exported);
-    REQUIRE(!made_here(&exported), CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(!is_own_export(&exported), CUDA_ERROR_INVALID_CONTEXT);
     Allocation *again = allocation_imported(KIND_IPC, exported.shared_id, exported.origin);
     if (again == NULL) {
         LEAVE(open_first(pdptr, &exported, context));

@@ -23,7 +23,7 @@ static CUlibrary *link_of(CUlibrary library) {
 }
 
 /* The library's module in the current context; loads it when it is not loaded there. */
-static CUresult module_here(CUmodule *out, CUlibrary library) {
+static CUresult module_in_current_context(CUmodule *out, CUlibrary library) {
     CUcontext context;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) {
@@ -88,7 +88,7 @@ EXPORTED CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
     ENTER();
     REQUIRE(pMod != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(library != NULL && *link_of(library) == library, CUDA_ERROR_INVALID_HANDLE);
-    LEAVE(module_here(pMod, library));
+    LEAVE(module_in_current_context(pMod, library));
 }
 
 EXPORTED CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name) {
@@ -108,7 +108,7 @@ EXPORTED CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
     REQUIRE(pFunc != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(kernel != NULL, CUDA_ERROR_INVALID_HANDLE);
     CUfunction of_library = (CUfunction)kernel;
-    CUresult result = module_here(&module, of_library->library);
+    CUresult result = module_in_current_context(&module, of_library->library);
     REQUIRE(result == CUDA_SUCCESS, result);
     *pFunc = function_named(&module->functions, of_library->name);
     LEAVE(*pFunc != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);

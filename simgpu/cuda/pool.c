@@ -1,5 +1,5 @@
-/* A pool takes memory from the card in blocks of POOL_BLOCK. At a synchronisation it gives back the unused blocks above
- * its release threshold. So a card has less free by what pools reserved, not by what is used of them. */
+/* A pool takes memory from the card in blocks of POOL_BLOCK. At a synchronization it gives back the unused blocks above
+ * its release threshold. Reserved blocks are charged to the card, whether or not allocations use them. */
 #include "pool.h"
 
 #include "device_memory.h"

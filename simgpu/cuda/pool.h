@@ -17,7 +17,7 @@ struct CUmemPoolHandle_st {
     uint64_t used_high;
     uint64_t reserved;
     uint64_t reserved_high;
-    uint64_t threshold; /* reserved bytes that a synchronisation leaves */
+    uint64_t threshold; /* reserved bytes that a synchronization leaves */
     uint64_t limit;     /* of `used`; 0 = the card's */
     CUmemAccess_flags access[MAX_CARDS];
     bool exportable;
@@ -34,7 +34,7 @@ CUresult pool_charge(CUmemoryPool pool, uint64_t bytes);
 void pool_release(CUmemoryPool pool, uint64_t bytes);
 /* Gives back reserved blocks that are not used, down to `keep` bytes. */
 void pool_trim(CUmemoryPool pool, uint64_t keep);
-/* Trims every pool of the device to its threshold; each synchronisation does so. */
+/* Trims every pool of the device to its threshold; each synchronization does so. */
 void pools_trim(CUdevice ordinal);
 /* Frees a pool that the program destroyed and of which no allocation is left. */
 void pool_free_if_unused(CUmemoryPool pool);

@@ -1,5 +1,5 @@
-/* A kernel computes nothing: it keeps the card busy for its time, after all that its context launched before, in
- * whichever stream. */
+/* A kernel computes nothing. It keeps the card busy for its duration, after all earlier kernels of its context,
+ * whatever their streams. */
 #include "stream.h"
 
 #include "context.h"

@@ -1,5 +1,6 @@
 /* Default streams cannot be captured here. What makes a capture invalid is as measured on an H200 with driver 580:
- * calls that could make a captured stream wait are forbidden as the mode of the calling thread says. */
+ * a call that could make a captured stream wait is forbidden, depending on the modes of the capture and of the thread.
+ */
 #include "stream_capture.h"
 
 #include "driver.h"

@@ -21,7 +21,7 @@ static Range *reservations;
 static Range *mappings;
 static CUdeviceptr next_address = ADDRESSES;
 
-static Range *holding(Range *list, CUdeviceptr address, uint64_t size) {
+static Range *range_holding(Range *list, CUdeviceptr address, uint64_t size) {
     for (Range *each = list; each != NULL; each = each->next) {
         if (address >= each->address && size <= each->size && address - each->address <= each->size - size) {
             return each;
@@ -31,12 +31,12 @@ static Range *holding(Range *list, CUdeviceptr address, uint64_t size) {
 }
 
 bool mapping_holds(CUdeviceptr address, uint64_t size) {
-    const Range *range = holding(mappings, address, size);
+    const Range *range = range_holding(mappings, address, size);
     return range != NULL && range->accessible;
 }
 
 Physical *physical_mapped(CUdeviceptr address, uint64_t size) {
-    const Range *range = holding(mappings, address, size);
+    const Range *range = range_holding(mappings, address, size);
     return range != NULL ? range->physical : NULL;
 }
 
@@ -61,7 +61,7 @@ static void remove_range(Range **list, const Range *range) {
 
 EXPORTED CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
     ENTER();
-    const Range *range = holding(mappings, (uintptr_t)addr, 1);
+    const Range *range = range_holding(mappings, (uintptr_t)addr, 1);
     REQUIRE(handle != NULL && range != NULL, CUDA_ERROR_INVALID_VALUE);
     range->physical->references++;
     *handle = (uintptr_t)range->physical;
@@ -83,7 +83,7 @@ EXPORTED CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alig
 
 EXPORTED CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     ENTER();
-    const Range *range = holding(reservations, ptr, size);
+    const Range *range = range_holding(reservations, ptr, size);
     REQUIRE(range != NULL && range->address == ptr && range->size == size, CUDA_ERROR_INVALID_VALUE);
     remove_range(&reservations, range);
     LEAVE(CUDA_SUCCESS);
@@ -95,7 +95,8 @@ EXPORTED CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGen
     Physical *physical = physical_of(handle);
     REQUIRE(physical != NULL && offset == 0 && flags == 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(size > 0 && size % PAGE == 0 && size <= physical->size, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(holding(reservations, ptr, size) != NULL && holding(mappings, ptr, 1) == NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(range_holding(reservations, ptr, size) != NULL && range_holding(mappings, ptr, 1) == NULL,
+            CUDA_ERROR_INVALID_VALUE);
     REQUIRE(add_range(&mappings, ptr, size, physical), CUDA_ERROR_OUT_OF_MEMORY);
     physical_add_mapping(physical);
     LEAVE(CUDA_SUCCESS);
@@ -106,7 +107,7 @@ EXPORTED CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     ENTER();
     REQUIRE(size > 0, CUDA_ERROR_INVALID_VALUE);
     for (CUdeviceptr at = ptr; at < ptr + size;) {
-        const Range *range = holding(mappings, at, 1);
+        const Range *range = range_holding(mappings, at, 1);
         REQUIRE(range != NULL && range->address == at && range->size <= ptr + size - at, CUDA_ERROR_INVALID_VALUE);
         Physical *physical = range->physical;
         at += range->size;
@@ -120,7 +121,7 @@ EXPORTED CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccess
     ENTER();
     REQUIRE(desc != NULL && count > 0 && size > 0, CUDA_ERROR_INVALID_VALUE);
     for (CUdeviceptr at = ptr; at < ptr + size;) {
-        Range *range = holding(mappings, at, 1);
+        Range *range = range_holding(mappings, at, 1);
         REQUIRE(range != NULL, CUDA_ERROR_INVALID_VALUE);
         range->accessible = desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
         at = range->address + range->size;

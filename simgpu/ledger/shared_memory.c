@@ -144,8 +144,8 @@ static SharedEntry *free_entry(void) {
     return NULL;
 }
 
-/* The bytes leave the slot before the entry gets its id. If the process is killed in between, the bytes are in neither:
- * correct, because only the killed process held them. */
+/* The bytes leave the slot before the entry gets its id. If the process is killed in between, they are counted nowhere,
+ * which is correct, because only that process held them. */
 static uint64_t create(int card, uint64_t bytes, uint64_t parent_id) {
     shared_memory_reap();
     SharedEntry *entry = card < 0 ? NULL : free_entry();

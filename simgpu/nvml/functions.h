@@ -5,7 +5,7 @@
 #include "hardware/export.h"
 #include "types.h"
 
-/* handles.c: initialisation and handles */
+/* handles.c: initialization and handles */
 EXPORTED nvmlReturn_t nvmlInitWithFlags(unsigned flags);
 EXPORTED nvmlReturn_t nvmlInit_v2(void);
 EXPORTED nvmlReturn_t nvmlInit(void);

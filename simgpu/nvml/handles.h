@@ -1,4 +1,4 @@
-/* Initialisation of the simulated libnvidia-ml, and handles of devices. A handle lives as long as the process. */
+/* Initialization of the simulated libnvidia-ml, and handles of devices. A handle lives as long as the process. */
 #ifndef NVML_HANDLES_H
 #define NVML_HANDLES_H
 

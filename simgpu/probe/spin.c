@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#define IN_FLIGHT 16 /* kernels launched between two synchronisations */
+#define IN_FLIGHT 16 /* kernels launched between two synchronizations */
 
 static CUresult load(unsigned us, CUfunction *kernel) {
     CUmodule module;
