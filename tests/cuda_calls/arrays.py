@@ -1,4 +1,4 @@
-"""Of a session: CUDA arrays. Handles are numbers, texels are of four floats unless a format is given."""
+"""CUDA arrays. Handles are numbers. Texels have four floats unless a format is given."""
 
 import ctypes
 
@@ -40,7 +40,7 @@ class Requirements(ctypes.Structure):
 
 
 class MapInfo(ctypes.Structure):
-    """CUarrayMapInfo with its unions as the words they hold."""
+    """CUarrayMapInfo, with its unions as arrays of words."""
 
     _fields_ = (
         ("resource_type", ctypes.c_int),
@@ -75,7 +75,7 @@ def cube(width: int, height: int, depth: int, flags: int = 0, levels: int = 0, t
 
 
 def level(mipmap: int, number: int) -> tuple[int, list[int]]:
-    """Result, and width, height and depth of that level."""
+    """Result of cuMipmappedArrayGetLevel, and width, height and depth of that level."""
     array, found = ctypes.c_void_p(), Descriptor3D()
     result = cuda.cuMipmappedArrayGetLevel(ctypes.byref(array), ctypes.c_void_p(mipmap), number)
     result = result or cuda.cuArray3DGetDescriptor_v2(ctypes.byref(found), array)
@@ -90,20 +90,20 @@ def described(array: int) -> tuple[int, int]:
 
 
 def requirements(array: int, *, mipmapped: bool = False) -> tuple[int, int]:
-    """Result and size of cuArrayGetMemoryRequirements or the mipmapped one."""
+    """Result and size of cuArrayGetMemoryRequirements, or of the function for mipmapped arrays."""
     needs = Requirements()
     function = cuda.cuMipmappedArrayGetMemoryRequirements if mipmapped else cuda.cuArrayGetMemoryRequirements
     return function(ctypes.byref(needs), ctypes.c_void_p(array), 0), needs.size
 
 
 def destroy(array: int, *, mipmapped: bool = False) -> int:
-    """Result."""
+    """Result of cuArrayDestroy or cuMipmappedArrayDestroy."""
     function = cuda.cuMipmappedArrayDestroy if mipmapped else cuda.cuArrayDestroy
     return int(function(ctypes.c_void_p(array)))
 
 
 def map_memory(array: int, handle: int, *, mipmapped: bool = False, tile: int = 0) -> int:
-    """Result of mapping the handle's memory to that tile of a sparse array, or to all of a deferred one; 0 unmaps."""
+    """Result of mapping a handle's memory to a tile of a sparse array, or to a deferred array; handle 0 unmaps."""
     operation = 1 if handle else 2
     words = (ctypes.c_uint64 * 4)(tile)
     entry = MapInfo(int(mipmapped), array, 0, words, operation, 0, handle, 0, 1)

@@ -1,4 +1,4 @@
-"""Of a session: streams and their capture. Handles are numbers."""
+"""Streams and their capture. Handles are numbers."""
 
 import ctypes
 import threading
@@ -10,25 +10,25 @@ P = ctypes.c_void_p
 
 
 def stream() -> int:
-    """A stream that waits for no other."""
+    """A non-blocking stream."""
     made = P()
     cuda.cuStreamCreate(ctypes.byref(made), 1)
     return made.value or 0
 
 
 def begin(of: int, mode: int = GLOBAL) -> int:
-    """Result."""
+    """Result of cuStreamBeginCapture_v2."""
     return int(cuda.cuStreamBeginCapture_v2(P(of), mode))
 
 
 def end(of: int) -> tuple[int, int]:
-    """Result and graph."""
+    """Result and graph of cuStreamEndCapture."""
     graph = P()
     return cuda.cuStreamEndCapture(P(of), ctypes.byref(graph)), graph.value or 0
 
 
 def status(of: int) -> int:
-    """0 = not captured, 1 = captured, 2 = invalid."""
+    """CUstreamCaptureStatus: 0 = not captured, 1 = captured, 2 = invalid."""
     found = ctypes.c_int(-1)
     cuda.cuStreamIsCapturing(P(of), ctypes.byref(found))
     return found.value
@@ -42,7 +42,7 @@ def told(of: int) -> tuple[int, int]:
 
 
 def exchange(mode: int) -> int:
-    """This thread's mode until now."""
+    """The mode that this thread had before."""
     value = ctypes.c_int(mode)
     cuda.cuThreadExchangeStreamCaptureMode(ctypes.byref(value))
     return value.value
@@ -65,12 +65,12 @@ def fill(pointer: int, size: int, of: int) -> int:
 
 
 def launch(function: int, of: int) -> int:
-    """Result of a launch."""
+    """Result of cuLaunchKernel."""
     return int(cuda.cuLaunchKernel(P(function), *[1] * 6, 0, P(of), None, None))
 
 
 def elsewhere(function: str, *arguments: object, mode: int = GLOBAL) -> int:
-    """Result of a function of the driver in another thread of that mode, with this one's context."""
+    """Result of a function of the driver in another thread with this thread's context and that capture mode."""
     context, results = P(), []
     cuda.cuCtxGetCurrent(ctypes.byref(context))
 

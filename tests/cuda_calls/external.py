@@ -1,4 +1,4 @@
-"""Of a session: memory of another API."""
+"""External memory: imports of descriptors of another API."""
 
 import ctypes
 
@@ -39,5 +39,5 @@ def buffer(memory: int, offset: int, size: int) -> tuple[int, int]:
 
 
 def destroy(memory: int) -> int:
-    """Result."""
+    """Result of cuDestroyExternalMemory."""
     return int(cuda.cuDestroyExternalMemory(P(memory)))

@@ -1,4 +1,4 @@
-"""Of a session: graphs and their memory. Handles are numbers."""
+"""Graphs and their memory. Handles are numbers."""
 
 import ctypes
 
@@ -30,7 +30,7 @@ class Instantiation(ctypes.Structure):
 
 
 class NodeParameters(ctypes.Structure):
-    """CUgraphNodeParams of an allocation."""
+    """CUgraphNodeParams of an allocation node."""
 
     _fields_ = (
         ("type", ctypes.c_int),
@@ -41,7 +41,7 @@ class NodeParameters(ctypes.Structure):
 
 
 def create() -> int:
-    """A graph."""
+    """A new graph."""
     graph = P()
     cuda.cuGraphCreate(ctypes.byref(graph), 0)
     return graph.value or 0
@@ -52,21 +52,21 @@ def _allocation(size: int, device: int) -> Allocation:
 
 
 def alloc(graph: int, size: int, device: int = 0) -> tuple[int, int]:
-    """Result and address of a node that allocates."""
+    """Result and address of an allocation node."""
     node, wanted = P(), _allocation(size, device)
     result = cuda.cuGraphAddMemAllocNode(ctypes.byref(node), P(graph), None, ctypes.c_size_t(), ctypes.byref(wanted))
     return result, wanted.pointer
 
 
 def alloc_by_parameters(graph: int, size: int) -> tuple[int, int]:
-    """As alloc, by cuGraphAddNode_v2."""
+    """Result and address of an allocation node that cuGraphAddNode_v2 adds."""
     node, wanted = P(), NodeParameters(type=10, allocation=_allocation(size, 0))
     result = cuda.cuGraphAddNode_v2(ctypes.byref(node), P(graph), None, None, ctypes.c_size_t(), ctypes.byref(wanted))
     return result, wanted.allocation.pointer
 
 
 def free(graph: int, pointer: int) -> int:
-    """Result of adding a node that frees."""
+    """Result of adding a free node."""
     node = P()
     return int(
         cuda.cuGraphAddMemFreeNode(ctypes.byref(node), P(graph), None, ctypes.c_size_t(), ctypes.c_uint64(pointer))
@@ -74,7 +74,7 @@ def free(graph: int, pointer: int) -> int:
 
 
 def kernel(graph: int, function: int) -> int:
-    """Result of adding a node that launches."""
+    """Result of adding a kernel node."""
     node, words = P(), (ctypes.c_uint64 * 16)(function)
     return int(cuda.cuGraphAddKernelNode_v2(ctypes.byref(node), P(graph), None, ctypes.c_size_t(), words))
 
@@ -93,7 +93,7 @@ def types(graph: int) -> list[int]:
 
 
 def told(graph: int) -> tuple[int, int]:
-    """Bytes and address by cuGraphMemAllocNodeGetParams of the first node."""
+    """Bytes and address of the first node, by cuGraphMemAllocNodeGetParams."""
     first, count, found = (P * 1)(), ctypes.c_size_t(1), Allocation()
     cuda.cuGraphGetNodes(P(graph), first, ctypes.byref(count))
     cuda.cuGraphMemAllocNodeGetParams(P(first[0]), ctypes.byref(found))
@@ -101,7 +101,7 @@ def told(graph: int) -> tuple[int, int]:
 
 
 def instantiate(graph: int, flags: int = 0, function: str = "cuGraphInstantiateWithFlags") -> tuple[int, int]:
-    """Result and instance."""
+    """Result and instance of an instantiation function."""
     instance, parameters = P(), Instantiation(flags)
     rest = {
         "cuGraphInstantiateWithFlags": (ctypes.c_uint64(flags),),
@@ -112,23 +112,23 @@ def instantiate(graph: int, flags: int = 0, function: str = "cuGraphInstantiateW
 
 
 def launch(instance: int, function: str = "cuGraphLaunch") -> int:
-    """Result of launching, or uploading, in the default stream."""
+    """Result of a launch or an upload in the default stream."""
     return int(cuda[function](P(instance), None))
 
 
 def destroy(instance: int) -> int:
-    """Result of ending an instance."""
+    """Result of cuGraphExecDestroy."""
     return int(cuda.cuGraphExecDestroy(P(instance)))
 
 
 def read(attribute: int, device: int = 0) -> int:
-    """Value of that attribute of the device's graph memory."""
+    """Value of an attribute by cuDeviceGetGraphMemAttribute."""
     value = ctypes.c_uint64()
     cuda.cuDeviceGetGraphMemAttribute(device, attribute, ctypes.byref(value))
     return value.value
 
 
 def write(attribute: int, value: int, device: int = 0) -> int:
-    """Result."""
+    """Result of cuDeviceSetGraphMemAttribute."""
     number = ctypes.c_uint64(value)
     return int(cuda.cuDeviceSetGraphMemAttribute(device, attribute, ctypes.byref(number)))

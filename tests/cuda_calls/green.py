@@ -1,4 +1,4 @@
-"""Of a session: green contexts."""
+"""Green contexts."""
 
 import ctypes
 
@@ -22,7 +22,7 @@ class Resource(ctypes.Structure):
 
 
 def of_device(device: int = 0, kind: int = SM) -> tuple[int, int]:
-    """Result, and how many multiprocessors the device has."""
+    """Result of cuDeviceGetDevResource, and the number of multiprocessors."""
     resource = Resource()
     return cuda.cuDeviceGetDevResource(device, ctypes.byref(resource), kind), resource.count
 
@@ -38,13 +38,13 @@ def _split(groups: int, least: int) -> tuple[int, list[Resource], Resource]:
 
 
 def split(groups: int, least: int) -> tuple[int, list[int], int]:
-    """Result, multiprocessors of each part, and what remains."""
+    """Result of cuDevSmResourceSplitByCount, multiprocessors of each part, and of the rest."""
     result, parts, rest = _split(groups, least)
     return result, [part.count for part in parts], rest.count
 
 
 def possible(least: int) -> int:
-    """How many parts of so many multiprocessors there could be."""
+    """Number of possible parts with at least so many multiprocessors."""
     whole, count = Resource(), ctypes.c_uint()
     cuda.cuDeviceGetDevResource(0, ctypes.byref(whole), SM)
     cuda.cuDevSmResourceSplitByCount(None, ctypes.byref(count), ctypes.byref(whole), None, 0, least)
@@ -52,7 +52,7 @@ def possible(least: int) -> int:
 
 
 def create(least: int) -> tuple[int, int, int]:
-    """Result, green context and its context, of a part with so many multiprocessors, which becomes current."""
+    """Result, green context and its context, which becomes current, with at least so many multiprocessors."""
     part, described, green, context = _split(1, least)[1][0], P(), P(), P()
     cuda.cuDevResourceGenerateDesc(ctypes.byref(described), ctypes.byref(part), 1)
     result = cuda.cuGreenCtxCreate(ctypes.byref(green), described, 0, DEFAULT_STREAM)
@@ -68,5 +68,5 @@ def of_current() -> int:
 
 
 def destroy(green: int) -> int:
-    """Result."""
+    """Result of cuGreenCtxDestroy."""
     return int(cuda.cuGreenCtxDestroy(P(green)))

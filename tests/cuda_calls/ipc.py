@@ -1,4 +1,4 @@
-"""Of a session: IPC handles, as hexadecimal text, and file descriptors sent from one session to another."""
+"""IPC handles as hexadecimal text, and file descriptors sent from one session to another."""
 
 import ctypes
 import socket
@@ -10,7 +10,7 @@ _open_sockets: dict[str, socket.socket] = {}
 
 
 class Handle(ctypes.Structure):
-    """CUipcMemHandle, which is passed by value, and CUmemPoolPtrExportData."""
+    """CUipcMemHandle, which is passed by value; also CUmemPoolPtrExportData."""
 
     _fields_ = (("reserved", ctypes.c_ubyte * 64),)
 
@@ -36,19 +36,19 @@ def close(pointer: int) -> int:
 
 
 def listen(path: str) -> None:
-    """Makes a place where another session can send descriptors to."""
+    """Binds a socket to which another session can send descriptors."""
     _open_sockets[path] = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     _open_sockets[path].bind(path)
 
 
 def send(path: str, descriptor: int) -> None:
-    """Sends a copy of it."""
+    """Sends a copy of the descriptor to the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.connect(path)
         socket.send_fds(sender, [b"!"], [descriptor])
 
 
 def receive(path: str) -> int:
-    """The next descriptor that was sent to that place."""
+    """The next descriptor that was sent to the socket."""
     descriptors: list[int] = socket.recv_fds(_open_sockets[path], 1, 1)[1]
     return descriptors[0]

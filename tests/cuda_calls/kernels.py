@@ -1,4 +1,4 @@
-"""Of a session: kernels, whose names say what they do (simgpu/cuda/module.c, local_memory.c). Handles are numbers."""
+"""Kernels, whose names say how long they run and what they need (simgpu/cuda/kernel_name.h). Handles are numbers."""
 
 import ctypes
 
@@ -9,7 +9,7 @@ P = ctypes.c_void_p
 
 
 def load(name: str) -> int:
-    """The function of that name in a module of its own."""
+    """The function of that name in a new module."""
     module, function = P(), P()
     cuda.cuModuleLoadData(ctypes.byref(module), b"")
     cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode())
@@ -17,7 +17,7 @@ def load(name: str) -> int:
 
 
 def from_library(name: str) -> int:
-    """The kernel of that name in a library of its own."""
+    """The kernel of that name in a new library."""
     library, kernel = P(), P()
     cuda.cuLibraryLoadData(ctypes.byref(library), b"", None, None, 0, None, None, 0)
     cuda.cuLibraryGetKernel(ctypes.byref(kernel), library, name.encode())
@@ -25,13 +25,13 @@ def from_library(name: str) -> int:
 
 
 def launch(function: int, by: str = "cuLaunchKernel") -> int:
-    """Result, in the default stream."""
+    """Result of a launch in the default stream."""
     extra = () if "Cooperative" in by else (None,)
     return int(cuda[by](P(function), *[1] * 6, 0, None, None, *extra))
 
 
 def once(name: str) -> int:
-    """Result of launching it in a module that is unloaded then."""
+    """Result of a launch from a new module, which is unloaded afterwards."""
     module, function = P(), P()
     cuda.cuModuleLoadData(ctypes.byref(module), b"")
     cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode())
@@ -47,12 +47,12 @@ def local_size(function: int) -> tuple[int, int]:
 
 
 def stack() -> int:
-    """The context's stack size."""
+    """Stack size of the current context."""
     value = ctypes.c_size_t()
     cuda.cuCtxGetLimit(ctypes.byref(value), STACK_SIZE)
     return value.value
 
 
 def set_stack(size: int) -> int:
-    """Result."""
+    """Result of cuCtxSetLimit for the stack size."""
     return int(cuda.cuCtxSetLimit(STACK_SIZE, ctypes.c_size_t(size)))

@@ -1,4 +1,4 @@
-"""Of a session: kernels of a given time, and how many run. Handles are numbers."""
+"""Kernels of a given duration, and the share of the card's time that they get. Handles are numbers."""
 
 import ctypes
 import threading
@@ -22,22 +22,22 @@ def _made(function: str, *arguments: object) -> int:
 
 
 def kernel(us: int) -> int:
-    """A kernel of so many microseconds."""
+    """A kernel of that duration."""
     return kernels.load(f"spin_{us}")
 
 
 def stream() -> int:
-    """A stream."""
+    """A non-blocking stream."""
     return _made("cuStreamCreate", NON_BLOCKING)
 
 
 def launch(function: int, into: int = 0, twin: str = "") -> int:
-    """Result."""
+    """Result of a launch."""
     return int(cuda["cuLaunchKernel" + twin](P(function), 1, 1, 1, 1, 1, 1, 0, P(into), None, None))
 
 
 def recorded() -> int:
-    """An event, in the default stream."""
+    """An event recorded in the default stream."""
     event = _made("cuEventCreate", 0)
     if cuda.cuEventRecord(P(event), None):
         raise RuntimeError("cuEventRecord")
@@ -45,14 +45,14 @@ def recorded() -> int:
 
 
 def between(first: int, last: int) -> float:
-    """The ms between two events that have passed."""
+    """Milliseconds between two events that have passed."""
     elapsed = ctypes.c_float()
     result = cuda.cuEventElapsedTime(ctypes.byref(elapsed), P(first), P(last))
     return -result if result else elapsed.value
 
 
 def timed(us: int) -> float:
-    """The ms between events around such a kernel."""
+    """Milliseconds between two events around a kernel of that duration."""
     function = kernel(us)
     first = recorded()
     launch(function)
@@ -62,7 +62,7 @@ def timed(us: int) -> float:
 
 
 def feed_waited_for(us: int, count: int) -> float:
-    """The share of the time that so many kernels took, each of which was waited for."""
+    """Share of the time that kernels took when each was waited for."""
     function, begun = kernel(us), time.monotonic()
     for _ in range(count):
         launch(function)
@@ -71,12 +71,12 @@ def feed_waited_for(us: int, count: int) -> float:
 
 
 def end_stream(ended: int) -> int:
-    """Result."""
+    """Result of cuStreamDestroy."""
     return int(cuda.cuStreamDestroy_v2(P(ended)))
 
 
 def feed(us: int, seconds: float, into: int = 0, twin: str = "") -> float:
-    """The share of the time that such kernels took, launched one after another."""
+    """Share of the time that kernels took when they were launched without waits."""
     function, count, begun = kernel(us), 0, time.monotonic()
     while time.monotonic() < begun + seconds and launch(function, into, twin) == 0:
         count += 1
@@ -85,7 +85,7 @@ def feed(us: int, seconds: float, into: int = 0, twin: str = "") -> float:
 
 
 def feed_ahead(us: int, seconds: float, ahead_us: int = 20_000) -> float:
-    """The same with no more than so many microseconds of kernels in flight, as of a program that reads its results."""
+    """Share of the time that kernels took with at most `ahead_us` in flight, as of a program that reads results."""
     function, count, begun = kernel(us), 0, time.monotonic()
     batch = max(1, ahead_us // (us * len(RING)))
     events = [_made("cuEventCreate", 0) for _ in RING]
@@ -101,7 +101,7 @@ def feed_ahead(us: int, seconds: float, ahead_us: int = 20_000) -> float:
 
 
 def answers(us: int, seconds: float, every_s: float = 0.01) -> list[float]:
-    """Seconds that each of a program's answers took: two such kernels and a wait for them, every so often."""
+    """Seconds of each request: two kernels and a wait for them, started every `every_s`."""
     function, taken, due = kernel(us), list[float](), time.monotonic()
     until = due + seconds
     while due < until:
@@ -116,7 +116,7 @@ def answers(us: int, seconds: float, every_s: float = 0.01) -> list[float]:
 
 
 def longest(us: int, count: int) -> float:
-    """The seconds that the slowest of so many launches took."""
+    """Seconds of the slowest of `count` launches."""
     function, worst = kernel(us), 0.0
     for _ in range(count):
         begun = time.monotonic()
@@ -126,7 +126,7 @@ def longest(us: int, count: int) -> float:
 
 
 def feed_in_threads(us: int, seconds: float, count: int) -> list[float]:
-    """The shares of so many threads of the current context, each in its own default stream."""
+    """Shares of threads of the current context, each with its own default stream."""
     context, shares = P(), list[float]()
     cuda.cuCtxGetCurrent(ctypes.byref(context))
 
@@ -143,7 +143,7 @@ def feed_in_threads(us: int, seconds: float, count: int) -> list[float]:
 
 
 def end_context(function: int) -> list[int]:
-    """Results of launching in a context of its own and of ending that with the launches in flight."""
+    """Results of launches in a new context, of destroying it while they are in flight, and of a launch afterwards."""
     context, former = P(), P()
     cuda.cuCtxGetCurrent(ctypes.byref(former))
     results = [cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)]
@@ -153,7 +153,7 @@ def end_context(function: int) -> list[int]:
 
 
 def launch_elsewhere(function: int, into: int, count: int) -> list[int]:
-    """Results, different ones, of so many launches by another thread of the current context."""
+    """The distinct results of launches by another thread with the current context."""
     context, results = P(), set[int]()
     cuda.cuCtxGetCurrent(ctypes.byref(context))
 

@@ -1,4 +1,4 @@
-"""Of a session: memory pools, by handle."""
+"""Memory pools, by handle."""
 
 import ctypes
 
@@ -39,45 +39,45 @@ def alloc(size: int, pool: int) -> tuple[int, int]:
 
 
 def of_device(function: str = "cuDeviceGetMemPool", device: int = 0) -> int:
-    """The device's pool."""
+    """The device's pool by that function."""
     pool = ctypes.c_void_p()
     cuda[function](ctypes.byref(pool), device)
     return pool.value or 0
 
 
 def read(pool: int, attribute: int) -> int:
-    """Value of that attribute."""
+    """Value of an attribute by cuMemPoolGetAttribute."""
     value = ctypes.c_uint64()
     cuda.cuMemPoolGetAttribute(ctypes.c_void_p(pool), attribute, ctypes.byref(value))
     return value.value
 
 
 def write(pool: int, attribute: int, value: int) -> int:
-    """Result."""
+    """Result of cuMemPoolSetAttribute."""
     number = ctypes.c_uint64(value)
     return int(cuda.cuMemPoolSetAttribute(ctypes.c_void_p(pool), attribute, ctypes.byref(number)))
 
 
 def trim(pool: int, keep: int) -> int:
-    """Result."""
+    """Result of cuMemPoolTrimTo."""
     return int(cuda.cuMemPoolTrimTo(ctypes.c_void_p(pool), ctypes.c_size_t(keep)))
 
 
 def set_access(pool: int, device: int, flags: int) -> int:
-    """Result of letting that device read (1), read and write (3) or neither (0)."""
+    """Result of cuMemPoolSetAccess: no access (0), read (1), read and write (3)."""
     entry = (ctypes.c_int * 3)(1, device, flags)
     return int(cuda.cuMemPoolSetAccess(ctypes.c_void_p(pool), entry, ctypes.c_size_t(1)))
 
 
 def access(pool: int, device: int) -> int:
-    """What that device may."""
+    """Access of a device by cuMemPoolGetAccess."""
     flags, location = ctypes.c_int(-1), (ctypes.c_int * 2)(1, device)
     cuda.cuMemPoolGetAccess(ctypes.byref(flags), ctypes.c_void_p(pool), location)
     return flags.value
 
 
 def destroy(pool: int) -> int:
-    """Result."""
+    """Result of cuMemPoolDestroy."""
     return int(cuda.cuMemPoolDestroy(ctypes.c_void_p(pool)))
 
 

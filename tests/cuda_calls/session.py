@@ -1,7 +1,8 @@
-"""A process that uses the simulated driver as a program would.
+"""A process that calls CUDA and NVML for a test: `python -m tests.cuda_calls.session` (the client is simgpu.session).
 
-Evaluates each line of standard input as an expression over the functions below and prints the value as JSON: results of
-the driver are numbers, NVML's errors too. What is about one subject has a module: ``arrays.plain(64, 64)``.
+Evaluates each line of standard input as an expression over the functions below, and prints the value as JSON. Results
+of the driver are numbers, and so are NVML's errors. Expressions may name the other modules of this folder too:
+`arrays.plain(64, 64)`.
 """
 
 import ctypes
@@ -18,7 +19,7 @@ from tests.cuda_calls import arrays, captures, external, graphs, green, ipc, ker
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# For the expressions.
+# Names for the expressions.
 __all__ = (
     "arrays",
     "captures",
@@ -38,39 +39,39 @@ U64 = ctypes.c_uint64
 
 
 class OldProcess(ctypes.Structure):
-    """An entry of NVML's first process lists, which nvidia-ml-py no longer has."""
+    """An entry of the first version of NVML's process lists, which nvidia-ml-py no longer has."""
 
     _fields_ = (("pid", ctypes.c_uint), ("usedGpuMemory", ctypes.c_ulonglong))
 
 
 def start(device: int = 0) -> int:
-    """Initialises the driver with the device's primary context current."""
+    """Result of initializing CUDA and of making the device's primary context current."""
     context = ctypes.c_void_p()
     result = cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
     return int(result or cuda.cuCtxSetCurrent(context))
 
 
 def alloc(size: int, function: str = "cuMemAlloc_v2") -> tuple[int, int]:
-    """Result and pointer."""
+    """Result and pointer of an allocation function."""
     pointer = U64()
     rest = {"cuMemAllocManaged": (1,), "cuMemAllocAsync": (None,)}.get(function, ())
     return cuda[function](ctypes.byref(pointer), ctypes.c_size_t(size), *rest), pointer.value
 
 
 def free(pointer: int, function: str = "cuMemFree_v2") -> int:
-    """Result."""
+    """Result of a function that frees."""
     rest = (None,) if function == "cuMemFreeAsync" else ()
     return int(cuda[function](U64(pointer), *rest))
 
 
 def made(function: str, *arguments: object) -> tuple[int, int]:
-    """Result and value of a function that leaves a handle or an address in its first argument."""
+    """Result and value of a function that writes a handle or an address into its first argument."""
     out = U64()
     return cuda[function](ctypes.byref(out), *arguments), out.value
 
 
 def fill_card(size: int) -> int:
-    """How many allocations of that size succeeded before one was refused; they are kept."""
+    """Number of allocations of that size that succeeded before one failed; they are kept."""
     count = 0
     while alloc(size)[0] == 0:
         count += 1
@@ -78,7 +79,7 @@ def fill_card(size: int) -> int:
 
 
 def contend(size: int, wins: int) -> tuple[int, int]:
-    """Tries for the size until it had it so often: the refusals, and the most NVML saw all processes have meanwhile."""
+    """Allocates and frees until `wins` allocations succeeded: how many failed, and NVML's highest sum of bytes."""
     refusals = most = 0
     while wins:
         result, pointer = alloc(size)
@@ -91,18 +92,18 @@ def contend(size: int, wins: int) -> tuple[int, int]:
 
 
 def fill(pointer: int, size: int) -> int:
-    """Result of setting that many bytes."""
+    """Result of cuMemsetD8."""
     return int(cuda.cuMemsetD8_v2(U64(pointer), 0, ctypes.c_size_t(size)))
 
 
 def info() -> tuple[int, int, int]:
-    """Result, free and total bytes."""
+    """Result, free and total bytes of cuMemGetInfo."""
     available, total = ctypes.c_size_t(), ctypes.c_size_t()
     return cuda.cuMemGetInfo_v2(ctypes.byref(available), ctypes.byref(total)), available.value, total.value
 
 
 def uuids() -> list[str]:
-    """Of the CUDA devices, in their order."""
+    """UUIDs of the CUDA devices, in their order."""
     found = []
     count = ctypes.c_int()
     cuda.cuDeviceGetCount(ctypes.byref(count))
@@ -115,7 +116,7 @@ def uuids() -> list[str]:
 
 
 def proc(symbol: str, version: int, flags: int = 0) -> tuple[int, int | None, int]:
-    """Of cuGetProcAddress_v2: result, address and status."""
+    """Result, address and status of cuGetProcAddress_v2."""
     function, status = ctypes.c_void_p(), ctypes.c_int(-1)
     result = cuda.cuGetProcAddress_v2(
         symbol.encode(), ctypes.byref(function), version, U64(flags), ctypes.byref(status)
@@ -124,7 +125,7 @@ def proc(symbol: str, version: int, flags: int = 0) -> tuple[int, int | None, in
 
 
 def symbol(name: str) -> int | None:
-    """The address the linker knows, None when it is not exported."""
+    """Address of an exported symbol; None when it is not exported."""
     try:
         return ctypes.cast(cuda[name], ctypes.c_void_p).value
     except AttributeError:
@@ -132,7 +133,7 @@ def symbol(name: str) -> int | None:
 
 
 def nvml(name: str, *arguments: object) -> object:
-    """The value of nvidia-ml-py's function of that name, or the number of its error."""
+    """Value of a function of nvidia-ml-py, or the number of its error."""
     function: Callable[..., object] = getattr(pynvml, name)
     try:
         value = function(*arguments)
@@ -142,17 +143,17 @@ def nvml(name: str, *arguments: object) -> object:
 
 
 def card(index: int = 0) -> object:
-    """NVML's handle."""
+    """NVML's handle of a card."""
     return pynvml.nvmlDeviceGetHandleByIndex(index)
 
 
 def processes(index: int = 0) -> list[tuple[int, int]]:
-    """PID and bytes of each process NVML shows on that card."""
+    """PID and bytes of each process that NVML lists for the card."""
     return [(p.pid, p.usedGpuMemory) for p in pynvml.nvmlDeviceGetComputeRunningProcesses(card(index))]
 
 
 def listed(function: str, room: int = 8) -> tuple[int, object]:
-    """Of a process list of NVML, in any version, with room for so many: result, and the list or how many there are."""
+    """Result of a process list of NVML, in any version, with that room; and the list, or the number of processes."""
     entry = pynvml.c_nvmlProcessInfo_v2_t if function[-3:] in {"_v2", "_v3"} else OldProcess
     found = (entry * room)()
     count = ctypes.c_uint(room)
@@ -161,13 +162,13 @@ def listed(function: str, room: int = 8) -> tuple[int, object]:
 
 
 def memory(index: int = 0) -> dict[str, int]:
-    """NVML's second form: total, reserved, free and used bytes."""
+    """Total, reserved, free and used bytes by nvmlDeviceGetMemoryInfo_v2."""
     found = pynvml.nvmlDeviceGetMemoryInfo(card(index), pynvml.nvmlMemory_v2)
     return {name: getattr(found, name) for name in ("total", "reserved", "free", "used")}
 
 
 def in_fork(expression: str) -> object:
-    """The expression's value in a child, which then ends."""
+    """Value of the expression in a child of fork, which then ends."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -181,7 +182,7 @@ def in_fork(expression: str) -> object:
 
 
 def fork_and_stay() -> int:
-    """PID of a child, already running, that lives on with whatever the parent had open until it is killed."""
+    """PID of a running child of fork that keeps the parent's open files until it is killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -194,7 +195,7 @@ def fork_and_stay() -> int:
 
 
 def evaluate(expression: str) -> object:
-    """The value of one line."""
+    """Value of one expression."""
     return eval(expression, globals())  # the only writer is the test that started this process
 
 

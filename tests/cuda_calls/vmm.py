@@ -1,4 +1,4 @@
-"""Of a session: physical memory by handle."""
+"""Physical memory by handle."""
 
 import ctypes
 
@@ -31,12 +31,12 @@ def create(size: int, *, handle_types: int = 0, usage: int = 0, device: int = 0)
 
 
 def release(handle: int) -> int:
-    """Result."""
+    """Result of cuMemRelease."""
     return int(cuda.cuMemRelease(ctypes.c_uint64(handle)))
 
 
 def mapped(handle: int, size: int) -> int:
-    """An address, of the handle's memory mapped there."""
+    """Address to which the handle's memory is mapped."""
     address, length = ctypes.c_uint64(), ctypes.c_size_t(size)
     cuda.cuMemAddressReserve(ctypes.byref(address), length, U64_ZERO, U64_ZERO, U64_ZERO)
     cuda.cuMemMap(address, length, U64_ZERO, ctypes.c_uint64(handle), U64_ZERO)
@@ -44,7 +44,7 @@ def mapped(handle: int, size: int) -> int:
 
 
 def unmap(address: int, size: int) -> int:
-    """Result."""
+    """Result of cuMemUnmap."""
     return int(cuda.cuMemUnmap(ctypes.c_uint64(address), ctypes.c_size_t(size)))
 
 

@@ -1,4 +1,4 @@
-"""Arrays: what they take of a card, and what those without memory of their own do."""
+"""Arrays: the memory they take of a card, and sparse and deferred arrays, which take none."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What was built, and the Python that reads its files."""
+"""The built files, and the Python that reads and writes the state directory."""
 
 import re
 from pathlib import Path

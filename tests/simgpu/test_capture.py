@@ -1,4 +1,4 @@
-"""Stream capture: what becomes a graph, and what is not allowed meanwhile (as on an H200, driver 580)."""
+"""Stream capture: the calls that become nodes, and the calls that are forbidden (as on an H200, driver 580)."""
 
 import time
 
@@ -72,7 +72,7 @@ def test_an_unsafe_call_is_refused_and_ends_the_capture(session: Session, stream
 
 
 @pytest.mark.parametrize("call", UNSAFE)
-def test_a_relaxed_thread_may_make_it(session: Session, stream: int, call: str) -> None:
+def test_a_thread_in_relaxed_mode_may_make_an_unsafe_call(session: Session, stream: int, call: str) -> None:
     session(f"captures.begin({stream})")
     assert session("captures.exchange(captures.RELAXED)") == 0
     assert session(call) != UNSUPPORTED
@@ -101,7 +101,7 @@ def test_a_harmless_call_changes_nothing(session: Session, stream: int, call: st
     ("mode", "here", "elsewhere"),
     [("GLOBAL", UNSUPPORTED, UNSUPPORTED), ("THREAD_LOCAL", UNSUPPORTED, 0), ("RELAXED", 0, 0)],
 )
-def test_the_mode_says_whose_calls_are_refused(
+def test_the_modes_decide_whose_calls_are_refused(
     session: Session, stream: int, mode: str, here: int, elsewhere: int
 ) -> None:
     synchronise = "captures.elsewhere('cuCtxSynchronize')"
@@ -117,7 +117,7 @@ def test_a_thread_that_minds_its_own_captures_alone_may_wait(session: Session, s
     assert session(f"captures.end({stream})")[0] == 0
 
 
-def test_a_captured_pointer_is_nobodys_until_the_launch(session: Session, stream: int) -> None:
+def test_a_captured_allocation_is_no_memory_until_the_launch(session: Session, stream: int) -> None:
     session(f"captures.begin({stream})")
     _, pointer = session(f"captures.alloc({MIB}, {stream})")
     _, graph = session(f"captures.end({stream})")

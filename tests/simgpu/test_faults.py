@@ -1,4 +1,4 @@
-"""Failures that a test asks for."""
+"""Injected faults: results, lost cards and XID events."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Graphs: when their memory is taken, and when it comes back."""
+"""Graphs: when their memory is reserved and when it is released."""
 
 import time
 
@@ -16,7 +16,7 @@ MARKS = "[graphs.read(each) // 2**20 for each in range(4)]"
 
 
 def make(session: Session, *mib: int, freed: bool = True, flags: int = 0) -> tuple[int, list[int], int]:
-    """Graph, addresses and instance of one that allocates so much, each freed before the next or not at all."""
+    """A graph with these allocations, each freed before the next or not at all: graph, addresses, instance."""
     graph, pointers = session("graphs.create()"), []
     for size in mib:
         result, pointer = session(f"graphs.alloc({graph}, {size * MIB})")
@@ -151,7 +151,7 @@ def test_a_graph_with_memory_has_one_instance_at_a_time(session: Session, functi
     assert session(f"graphs.instantiate({graph}, 0, '{function}')")[0] == 0
 
 
-def test_nodes_are_told(session: Session) -> None:
+def test_nodes_report_their_types_and_parameters(session: Session) -> None:
     graph = session("graphs.create()")
     _, first = session(f"graphs.alloc_by_parameters({graph}, {3 * MIB})")
     _, second = session(f"graphs.alloc({graph}, {MIB})")

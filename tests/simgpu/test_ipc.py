@@ -1,4 +1,4 @@
-"""Memory that several processes hold: how long it lives, and with whom NVML shows it (as on an H200, driver 580)."""
+"""Shared memory: how long it lives, and the process that NVML counts it with (as on an H200, driver 580)."""
 
 import random
 import time
@@ -24,7 +24,7 @@ class Pair:
     importer: Session
 
     def shown(self) -> dict[int, int]:
-        """MiB by process, as NVML lists them, and no process of nothing."""
+        """MiB of each process in NVML's list, without processes of 0 MiB."""
         self.importer("nvml('nvmlInit')")
         return {pid: size // MIB for pid, size in self.importer("processes()")}
 
@@ -32,7 +32,7 @@ class Pair:
         return sum(usage.bytes_by_card(self.world.state).values()) // MIB
 
     def send(self, descriptor: int) -> int:
-        """The importer's copy of the exporter's descriptor."""
+        """The importer's copy of a descriptor of the exporter."""
         path = str(self.world.state / "socket")
         if not (self.world.state / "socket").exists():
             self.importer(f"ipc.listen('{path}')")
@@ -48,7 +48,7 @@ def pair(world: World) -> Pair:
     return Pair(world, *both)
 
 
-def test_imported_memory_is_counted_once_and_shown_with_its_exporter(pair: Pair) -> None:
+def test_imported_memory_is_counted_once_with_its_exporter(pair: Pair) -> None:
     _, pointer = pair.exporter(f"alloc({64 * MIB})")
     result, handle = pair.exporter(f"ipc.export({pointer})")
     assert (result, pair.used()) == (0, 64)
@@ -155,7 +155,7 @@ def test_small_pieces_share_the_page_they_are_in(pair: Pair) -> None:
         ("pools.alloc(4096, pools.create(handle_types=1)[1])[1]", "pools.export_pointer({})[0]", INVALID_VALUE),
     ],
 )
-def test_what_cannot_be_shared_is_refused(pair: Pair, before: str, call: str, result: int) -> None:
+def test_memory_that_cannot_be_shared_is_refused(pair: Pair, before: str, call: str, result: int) -> None:
     value = pair.exporter(before)
     assert pair.exporter(call.format(value)) == result
 
@@ -221,7 +221,7 @@ def test_a_process_is_shown_with_its_own_import_once_no_descriptor_is_open(pair:
     assert pair.used() == 0
 
 
-def test_what_an_array_alone_holds_is_shown_with_nobody(pair: Pair) -> None:
+def test_memory_held_only_by_an_array_is_counted_with_no_process(pair: Pair) -> None:
     _, handle = pair.exporter(f"vmm.create({4 * MIB}, usage=arrays.TILE_POOL)")
     _, array = pair.exporter("arrays.cube(512, 512, 0, arrays.SPARSE)")
     pair.exporter(f"arrays.map_memory({array}, {handle})")
@@ -235,7 +235,7 @@ def test_what_an_array_alone_holds_is_shown_with_nobody(pair: Pair) -> None:
 
 
 def test_of_an_exported_pool_its_exported_pointers_stay(pair: Pair) -> None:
-    """In nobody's figure, until the importer has no such pool any more."""
+    """The memory is counted with no process, and stays until the importer has destroyed the pool."""
     _, pool = pair.exporter("pools.create(handle_types=pools.POSIX_FD)")
     _, pointer = pair.exporter(f"pools.alloc({40 * MIB}, {pool})")
     descriptor = pair.exporter(f"pools.export({pool})")[1]
@@ -293,7 +293,7 @@ def test_the_file_of_descriptors_is_there_for_processes_of_any_user(world: World
 
 
 def test_killing_an_exporter_at_work_leaves_what_is_open(make_world: Callable[..., World]) -> None:
-    """Exporters that make and free shares without end, each killed at some instant."""
+    """Exporters create and free shared memory in a loop; each is killed at a random instant."""
     chance = random.Random(5)
     world = make_world(state_directory.make_cards(1))
     keeper = world.session()

@@ -1,4 +1,4 @@
-"""Who holds what: over processes that are killed, stopped, forked, contend, or live in other PID namespaces."""
+"""The ledger: processes that are killed, stopped, forked, contend for memory, or live in other PID namespaces."""
 
 import os
 import random
@@ -23,7 +23,7 @@ UNSHARE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-p
 
 
 def test_used_is_the_sum_over_the_living(world: World) -> None:
-    """Forty processes, half of them killed, then all."""
+    """Forty processes; half of them are killed, then the others end."""
     sizes = [random.Random(7).randrange(1, 1500) * 2 for _ in range(40)]
     holders = [world.hold(size) for size in sizes]
     assert world.mib_used() == sum(sizes)

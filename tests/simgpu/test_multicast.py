@@ -1,4 +1,4 @@
-"""Multicast objects, memory of other APIs and green contexts: what they keep of a card."""
+"""Multicast objects, external memory and green contexts: the memory of a card that they keep."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,7 @@ def test_a_multicast_object_keeps_what_is_bound_to_it(world: World, session: Ses
     ("offset", "size", "result"),
     [(0, 32 * MIB, 0), (48 * MIB, 32 * MIB, 1), (0, 34 * MIB, 1), (MIB, 2 * MIB, 1), (32 * MIB, 32 * MIB, 0)],
 )
-def test_what_is_bound_fits_the_object_and_the_memory(session: Session, offset: int, size: int, result: int) -> None:
+def test_a_binding_must_fit_the_object_and_the_memory(session: Session, offset: int, size: int, result: int) -> None:
     _, team = session(f"multicast.create({64 * MIB})")
     session(f"multicast.add({team}, 0)")
     _, memory = session(f"vmm.create({32 * MIB})")
@@ -57,7 +57,7 @@ def test_granularities(session: Session) -> None:
     assert session("[multicast.granularity(option) // 2**20 for option in (0, 1)]") == [2, 512]
 
 
-def test_external_memory_is_its_makers_until_that_is_gone(world: World, session: Session) -> None:
+def test_external_memory_is_counted_with_its_exporter_until_that_ends(world: World, session: Session) -> None:
     importer = world.session()
     importer("[start(), nvml('nvmlInit')]")
     path = str(world.state / "socket")
@@ -79,7 +79,7 @@ def test_external_memory_is_its_makers_until_that_is_gone(world: World, session:
     assert world.mib_used() == 0
 
 
-def test_a_buffer_of_ones_own_memory_is_shown_with_nobody(world: World, session: Session) -> None:
+def test_a_buffer_of_own_memory_is_counted_with_no_process(world: World, session: Session) -> None:
     session("nvml('nvmlInit')")
     _, handle = session(f"vmm.create({64 * MIB}, handle_types=vmm.POSIX_FD)")
     _, memory = session(f"external.take(vmm.export({handle})[1], {64 * MIB})")
@@ -103,7 +103,7 @@ def test_a_buffer_of_ones_own_memory_is_shown_with_nobody(world: World, session:
         ("external.take(0, 4096, kind=9)", NOT_SUPPORTED),
     ],
 )
-def test_what_is_no_such_memory_is_refused(session: Session, call: str, result: int) -> None:
+def test_a_descriptor_of_other_memory_is_refused(session: Session, call: str, result: int) -> None:
     assert session(call) == [result, 0]
 
 

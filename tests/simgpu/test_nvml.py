@@ -1,4 +1,4 @@
-"""What NVML says, asked through nvidia-ml-py."""
+"""NVML, read through nvidia-ml-py."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Memory pools: what they reserve of a card, and when they give it back."""
+"""Memory pools: what they reserve of a card, and when they release it."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_a_pool_reserves_in_blocks_and_remembers_its_highest(world: World, sessi
 
 
 @pytest.mark.parametrize("attribute", ["RESERVED", "USED", "RESERVED_HIGH", "USED_HIGH"])
-def test_a_mark_cannot_be_set(session: Session, attribute: str) -> None:
+def test_a_current_value_or_peak_cannot_be_set(session: Session, attribute: str) -> None:
     assert session(f"pools.write(pools.create()[1], pools.{attribute}, 7)") == INVALID_VALUE
 
 

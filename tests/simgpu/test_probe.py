@@ -1,4 +1,4 @@
-"""The probe's kinds of allocation, and memory handed from one probe to another."""
+"""The probe: its kinds of allocation, export and import, and its load."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from simgpu.world import World
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, NO_DEVICE = 2, 1, 100
 CAPACITY_MIB = 81920
-DOORS = (("gpuprobe", ()), ("gpuprobe", ("--proc",)), ("gpuprobe-linked", ()))
+PROGRAMS = (("gpuprobe", ()), ("gpuprobe", ("--proc",)), ("gpuprobe-linked", ()))
 KINDS = tuple(re.findall(r'KINDS\s+"(.*)"', (build.SOURCES / "probe" / "kinds.h").read_text())[0].split())
 
 
@@ -26,11 +26,9 @@ def test_each_kind_fills_the_card_and_no_more(world: World, kind: str, mib: int)
     ]
 
 
-@pytest.mark.parametrize(("program", "options"), DOORS)
+@pytest.mark.parametrize(("program", "options"), PROGRAMS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_taken_through_every_door(
-    world: World, program: str, options: tuple[str, ...], kind: str
-) -> None:
+def test_every_kind_is_taken_by_every_program(world: World, program: str, options: tuple[str, ...], kind: str) -> None:
     assert world.probe("alloc", *options, "--kind", kind, "64", program=program) == [{"mib": 64, "result": 0}]
 
 

@@ -1,4 +1,4 @@
-"""What a process holds beyond its allocations, and what NVML says of each process."""
+"""What a process holds beyond its allocations, and NVML's lists of processes."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A card that processes share: who waits for whom, and what events say of it."""
+"""A card that several processes use: how long work takes, and the times that events measure."""
 
 import signal
 import time
@@ -24,7 +24,7 @@ def launched(session: Session, us: int) -> None:
 
 
 def seconds_of(session: Session, us: int) -> float:
-    """Until such a kernel is done."""
+    """Seconds until a kernel of that duration is done."""
     begun = time.monotonic()
     launched(session, us)
     assert session("cuda.cuCtxSynchronize()") == 0

@@ -1,4 +1,4 @@
-"""When a card does the work of contexts that share it, in virtual time: the arithmetic in C beside a naive twin."""
+"""The time line of a card, in virtual time: the C code compared with a naive implementation."""
 
 import ctypes
 import subprocess
@@ -31,7 +31,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 class Card:
-    """A card at START, on which nobody ever was."""
+    """A card at time START without any work so far."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
@@ -57,7 +57,7 @@ class Card:
         return self._call("mark", queue, after)
 
     def passed(self, queue: int, position: int) -> int:
-        """Since START; 0 = not yet."""
+        """ns since START; 0 = not yet."""
         return max(0, self._call("passed", queue, position) - START)
 
     def earliest(self, queue: int, position: int) -> int:
@@ -129,7 +129,7 @@ def test_events_around_a_slice_of_work_read_its_true_time_among_neighbours(card:
     assert much_later - ended > 6 * MS
 
 
-def test_what_would_end_in_a_moment_is_not_interrupted(card: Card) -> None:
+def test_work_that_ends_within_the_grace_time_is_not_interrupted(card: Card) -> None:
     queue, other = card.open(), card.open()
     ends = [card.submit(queue, each) for each in (SLICE, GRACE)]
     card.submit(other, 100 * MS)
@@ -181,7 +181,7 @@ def test_times_of_long_ago_are_the_oldest_known(card: Card) -> None:
 
 @dataclass
 class Naive:
-    """The same by steps of one unit of time, for times that are multiples of it."""
+    """The naive implementation: it advances by one unit of time, of which all times are multiples."""
 
     unit: int
     work: dict[int, int] = field(default_factory=dict)
@@ -225,7 +225,7 @@ SUBMISSIONS = st.lists(
 
 
 @given(SUBMISSIONS, st.lists(st.integers(0, 4000), max_size=6))
-def test_it_is_the_same_however_often_it_is_looked_at(
+def test_times_do_not_depend_on_how_often_the_card_is_advanced(
     library: ctypes.CDLL, submissions: list[tuple[int, int, int]], looks: list[int]
 ) -> None:
     card, naive = Card(library), Naive(UNIT)

@@ -1,4 +1,4 @@
-"""What a program sees of the cards, and which of them."""
+"""The cards that a program sees, and their properties."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +16,7 @@ CAPACITY_MIB = 81920
 
 
 @pytest.mark.parametrize(("program", "options"), [("gpuprobe", ()), ("gpuprobe", ("--proc",)), ("gpuprobe-linked", ())])
-def test_every_door_shows_the_cards_of_the_file(
+def test_every_program_shows_the_cards_of_the_file(
     make_world: Callable[..., World], program: str, options: tuple[str, ...]
 ) -> None:
     cards = tuple(replace(card, memory_mib=1000, reserved_mib=100) for card in state_directory.make_cards(2))
