@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pynvml
 
-from benchmarks.turns.protocol import DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT, WELCOME
+from limiter.arbitration import DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT, WELCOME
 from vgpu import limits
 
 ROW, TAKEN, LEASED_UNTIL = 256, 48, 152  # the first card's in a region, and what lies where in it

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.turns.protocol import ANY, NO_SUCH_CARD, OTHER_VERSION
+from limiter.arbitration import ANY, NO_SUCH_CARD, OTHER_VERSION
 from simgpu.session import Session
 from tests.limiter.arbiters import MS, Arbiter
 from tests.limiter.conftest import Container
