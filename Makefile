@@ -33,7 +33,7 @@ format: $(VENV)/.dev ## Format Python and C in place
 	$(BIN)/python -m simgpu.build format
 
 cluster: $(VENV)/.dev $(SHIM) build/simgpu/.done ## A real Kubernetes cluster here with vgpushare installed (root), until Ctrl-C
-	$(BIN)/python -m tests.e2e.cluster
+	$(BIN)/python -m cluster
 
 e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on the real cluster (root)
 	$(BIN)/python -m pytest -m e2e tests/e2e

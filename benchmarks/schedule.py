@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance
-from tests.e2e import progress, wait
-from tests.e2e.cluster import Cluster
+from cluster import progress, wait
+from cluster.cluster import Cluster
 from vgpu import names
 
 Document = dict[str, Any]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster import ociruntime
 from simgpu import state_directory
-from tests.e2e import ociruntime
 
 DRIVER = Path("/driver")
 CARDS = state_directory.make_cards(3)

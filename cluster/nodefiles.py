@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.e2e import images
+from cluster import images
 
 CNI_FOLDER = "cni"
 

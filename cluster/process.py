@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.e2e import missing, namespace
+from cluster import missing, namespace
 
 _TAIL_BYTES = 4000
 

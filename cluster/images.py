@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.e2e import missing, ociimage
+from cluster import missing, ociimage
 
 PAUSE = "docker.io/local/pause:1"
 BASE = "docker.io/local/base:1"

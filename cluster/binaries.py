@@ -1,7 +1,7 @@
 """Kubernetes' own programs, built from the Go module proxy at the version tests/e2e/kube/go.mod pins.
 
 They are kept outside the checkout, in a folder named by the hash of go.mod; `KUBEBUILDER_ASSETS` is used instead where
-it holds all of them. `python -m tests.e2e.binaries` builds them ahead of time.
+it holds all of them. `python -m cluster.binaries` builds them ahead of time.
 """
 
 import contextlib
@@ -14,11 +14,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.e2e import golang, missing, progress
+from cluster import golang, missing, progress
 
 PROGRAMS = ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubelet", "kubectl")
 MODULE = Path(__file__).parent / "kube"
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[1]
 
 _VERSION_PACKAGE = "k8s.io/component-base/version"
 

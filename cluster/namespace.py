@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-from tests.e2e import missing
+from cluster import missing
 
 # The shell reads its own pid before it mounts the namespace's own /proc: the outer number, which we need.
 _FIRST_PROCESS = r"""

@@ -9,8 +9,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from cluster import accounts, cgroups, missing, namespace, nodefiles, ociruntime, process, wait
 from simgpu import state_directory
-from tests.e2e import accounts, cgroups, missing, namespace, nodefiles, ociruntime, process, wait
 
 _OWN = ("/run", "/var/lib", "/var/log")
 # The kubelet insists on three sysctls: show it files that already hold its values, and leave the machine's alone.

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.e2e import accounts, namespace, process
+from cluster import accounts, namespace, process
 
 AUDIT = "audit.log"
 

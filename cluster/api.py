@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from tests.e2e import accounts, namespace
+from cluster import accounts, namespace
 
 Document = dict[str, Any]
 

@@ -10,7 +10,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.e2e import missing, progress
+from cluster import missing, progress
 
 _SELF_UPDATING = (1, 21)
 

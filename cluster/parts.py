@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import yaml
 
-from tests.e2e import accounts, api, bare, binaries, nodes, process, wait
+from cluster import accounts, api, bare, binaries, nodes, process, wait
 
 EXTENDER = "http://127.0.0.1:9870"
 WEBHOOK = "https://127.0.0.1:9443"

@@ -14,19 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from cluster import accounts, api, binaries, controlplane, images, namespace, nodefiles, nodes, pki, wait
 from simgpu import state_directory
-from tests.e2e import (
-    accounts,
-    api,
-    binaries,
-    controlplane,
-    images,
-    namespace,
-    nodefiles,
-    nodes,
-    pki,
-    wait,
-)
 
 DRIVER = binaries.REPOSITORY / "build" / "simgpu"
 
