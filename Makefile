@@ -39,7 +39,7 @@ e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on the real cluster (r
 	$(BIN)/python -m pytest -m e2e tests/e2e
 
 gpu: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on a real NVIDIA GPU
-	$(BIN)/python -m pytest -m gpu tests
+	$(BIN)/python -m pytest -m gpu tests benchmarks/tests
 
 wheel: $(VENV)/.dev ## The distribution for this architecture, into dist/
 	$(BIN)/hatchling build -t wheel

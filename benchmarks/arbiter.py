@@ -26,7 +26,7 @@ from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import ComputePolicy
 
 Document = dict[str, Any]
-PROGRAM = Path(__file__).parent / "turns" / "takers.c"
+PROGRAM = Path(__file__).parent / "programs" / "arbiter_clients.c"
 # Containers of one client each, and microseconds that each holds its turn: below a millisecond, after which an idle
 # turn is taken, and so long that no client sends more messages than it may.
 SHAPES = ((2, 800), (8, 400), (300, 0))

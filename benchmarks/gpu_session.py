@@ -166,7 +166,7 @@ def table(results: Sequence[Result]) -> str:
 def settled() -> Callable[[], None]:
     """Return what waits until the first card is as it is now, where anybody can say."""
     try:
-        from benchmarks.limiter.watcher import Watcher  # noqa: PLC0415 - needs NVML
+        from benchmarks.memory.nvml_watcher import Watcher  # noqa: PLC0415 - needs NVML
 
         return Watcher().settle
     except Exception as error:  # noqa: BLE001 - whatever it is, the steps are to run

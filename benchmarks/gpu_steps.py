@@ -46,7 +46,7 @@ MEMORY: Final = (
     _benchmark("costs", 180, "limiter_memory", "twins", "costs"),
     _benchmark("kills", 240, "limiter_races", "kills"),
     _benchmark("races of 64", 150, "limiter_races", "race", "--processes", "64"),
-    _benchmark("torch step", 150, "limiter.torch_step"),
+    _benchmark("torch step", 150, "memory.torch_step"),
     _test("overhead", 120),
     _test("classes", 60),
     _test("pools", 60),

@@ -20,22 +20,31 @@ from typing import Any
 
 import limiter
 from benchmarks import provenance
-from benchmarks.compute import alone, costs, latency, plot, same, tenants, torch_shapes, trouble
+from benchmarks.compute import (
+    arbiter_faults,
+    latency,
+    launch_cost,
+    plot,
+    reproducibility,
+    several_containers,
+    single_container,
+    torch_shapes,
+)
 from benchmarks.compute.goals import Failure, Row, Scenario, table
 from benchmarks.compute.load import Feeder
-from benchmarks.limiter.worker import native_env
+from benchmarks.memory.worker import native_env
 
 PARTS: dict[str, Callable[[float, bool], list[Scenario]]] = {
-    "tenants": lambda seconds, quick: tenants.tenants(seconds, quick=quick),
-    "burst": lambda seconds, _quick: [*tenants.halves(seconds), *latency.returns()],
+    "tenants": lambda seconds, quick: several_containers.tenants(seconds, quick=quick),
+    "burst": lambda seconds, _quick: [*several_containers.halves(seconds), *latency.returns()],
     "inference": lambda seconds, _quick: latency.inference(seconds),
-    "stall": lambda seconds, _quick: [*alone.stalls(seconds), *tenants.eight(seconds)],
-    "arbiter": lambda seconds, _quick: trouble.trouble(seconds),
-    "same": lambda _seconds, _quick: same.same(),
-    "curve": lambda seconds, quick: alone.curve(seconds, quick=quick),
-    "shapes": lambda seconds, _quick: alone.shapes(seconds),
+    "stall": lambda seconds, _quick: [*single_container.stalls(seconds), *several_containers.eight(seconds)],
+    "arbiter": lambda seconds, _quick: arbiter_faults.trouble(seconds),
+    "same": lambda _seconds, _quick: reproducibility.same(),
+    "curve": lambda seconds, quick: single_container.curve(seconds, quick=quick),
+    "shapes": lambda seconds, _quick: single_container.shapes(seconds),
     "torch": lambda seconds, _quick: torch_shapes.shapes(seconds),
-    "costs": lambda _seconds, quick: costs.costs(quick=quick),
+    "costs": lambda _seconds, quick: launch_cost.costs(quick=quick),
 }
 
 
@@ -82,7 +91,7 @@ def write(asked: argparse.Namespace, rows: list[Row | Failure], result: dict[str
 
 def gpu() -> str:
     """Return the card's name, and that it is none where it is simulated."""
-    feeder = Feeder(alone.HALF_MS, 1, native_env())
+    feeder = Feeder(single_container.HALF_MS, 1, native_env())
     name = str(feeder.await_start()["gpu"])
     feeder.end()
     return f"{name}, simulated" if "SIMGPU_STATE" in os.environ else name

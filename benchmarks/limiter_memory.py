@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance
-from benchmarks.limiter import costs, leaks, native, pairs
-from benchmarks.limiter.native import Native
-from benchmarks.limiter.trials import Row
-from benchmarks.limiter.turns import Cost
-from benchmarks.limiter.watcher import Watcher
-from benchmarks.limiter.worker import MIB
+from benchmarks.comparison import Cost
+from benchmarks.memory import costs, leaks, native_costs, pairs
+from benchmarks.memory.native_costs import Native
+from benchmarks.memory.nvml_watcher import Watcher
+from benchmarks.memory.trial import Row
+from benchmarks.memory.worker import MIB
 
 Document = dict[str, Any]
 PARTS = ("leaks", "pairs", "costs", "twins", "crowds")
@@ -54,7 +54,7 @@ def main() -> int:
 
 def run(watcher: Watcher, parts: Sequence[str], limit: int, *, quick: bool) -> Document:
     """Measure and print the leaks and pairs; return every figure, and how many faults there were."""
-    start, natives = native.measure(watcher)
+    start, natives = native_costs.measure(watcher)
     result: Document = {"start_mib": start // MIB, "faults": 0}
     if "leaks" in parts:
         rows = leak_table(watcher, natives, limit, start)
@@ -72,8 +72,8 @@ def leak_table(watcher: Watcher, natives: Sequence[Native], limit: int, start: i
     print("| class | a step costs | free at start | fits | left | stopped by | NVML peak | faults |\n|" + "---|" * 8)
     rows = []
     for each in natives:
-        if not native.is_there(each):
-            print(f"| {each.name} | | | | | | | {native.why_not(each)} |")
+        if not native_costs.is_there(each):
+            print(f"| {each.name} | | | | | | | {native_costs.why_not(each)} |")
             continue
         rows.append(leaks.measure(watcher, each, limit, start))
         print(_line(each, rows[-1]), flush=True)

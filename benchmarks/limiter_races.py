@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import provenance
-from benchmarks.limiter import deaths, killing, races
-from benchmarks.limiter.killing import Plan
-from benchmarks.limiter.races import Outcome
-from benchmarks.limiter.watcher import Watcher
+from benchmarks.memory import kills, process_ends, races
+from benchmarks.memory.kills import Plan
+from benchmarks.memory.nvml_watcher import Watcher
+from benchmarks.memory.races import Outcome
 
 RACES = {2: (6000, 110), 8: (3500, 110), 64: (500, 180)}  # processes: rounds, seconds at most once all have started
 QUICK_RACES = {2: (100, 20), 8: (50, 20), 64: (2, 20)}
@@ -70,26 +70,26 @@ def run_kills(watcher: Watcher, asked: Namespace) -> Iterator[Outcome]:
     """Kill among workers, also without limits."""
     plan = QUICK_KILLS if asked.quick else KILLS
     plan = replace(plan, seconds=asked.seconds or plan.seconds)
-    yield killing.kill_natively(replace(plan, kills=min(plan.kills, NATIVE_KILLS), looks=1, seconds=NATIVE_S))
-    yield killing.kill(watcher, plan)
+    yield kills.kill_natively(replace(plan, kills=min(plan.kills, NATIVE_KILLS), looks=1, seconds=NATIVE_S))
+    yield kills.kill(watcher, plan)
 
 
 def run_locks(_: Watcher, asked: Namespace) -> Iterator[Outcome]:
     """Kill and stop inside the lock."""
-    yield deaths.inside_the_lock("kill", range(0, FAR, 7 if asked.quick else 4))
-    yield deaths.inside_the_lock("stop", range(0, 200, 40 if asked.quick else 10))
+    yield process_ends.inside_the_lock("kill", range(0, FAR, 7 if asked.quick else 4))
+    yield process_ends.inside_the_lock("stop", range(0, 200, 40 if asked.quick else 10))
 
 
 def run_shared(watcher: Watcher, _: Namespace) -> Iterator[Outcome]:
     """Kill exporters, and let one free what the driver keeps."""
-    for how in deaths.WAYS:
-        yield deaths.exporter_killed(watcher, how)
-    yield deaths.exporter_frees(watcher)
+    for how in process_ends.WAYS:
+        yield process_ends.exporter_killed(watcher, how)
+    yield process_ends.exporter_frees(watcher)
 
 
 def run_exec(_: Watcher, __: Namespace) -> Iterator[Outcome]:
     """Become another program."""
-    yield deaths.becomes_another_program()
+    yield process_ends.becomes_another_program()
 
 
 CAMPAIGNS: dict[str, Campaign] = {

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.compute.host import Lateness
+from benchmarks.compute.host_lateness import Lateness
 from benchmarks.compute.node import Native, Node, Place
 
 Figures = Mapping[str, float]

@@ -8,8 +8,8 @@ from typing import Any
 from benchmarks.compute.goals import SHOWN, Figures, Scenario, at_least, at_most
 from benchmarks.compute.load import Load, Timed, run_together
 from benchmarks.compute.node import Place
-from benchmarks.compute.tenants import WORK
-from benchmarks.limiter.worker import native_env
+from benchmarks.compute.several_containers import WORK
+from benchmarks.memory.worker import native_env
 
 REGULAR, ODD = Timed("regular", 450), Timed("infer", 450)  # two of them each 10 ms, or about
 SHORT = Load("work", 100)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from benchmarks.limiter import build
-from benchmarks.limiter.worker import native_env
+from benchmarks.memory.worker import native_env
+from benchmarks.programs import build
 from limiter import launch
 from vgpu import region
 

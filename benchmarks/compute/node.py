@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 import limiter
-from benchmarks.limiter.worker import native_env
+from benchmarks.memory.worker import native_env
 from limiter import launch, state
 from vgpu import region
 

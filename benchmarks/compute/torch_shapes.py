@@ -4,7 +4,7 @@ from typing import Any
 
 from benchmarks.compute.goals import SHOWN, Figures, Scenario, near
 from benchmarks.compute.node import Place, gpu_seconds
-from benchmarks.compute.same import said
+from benchmarks.compute.reproducibility import said
 
 KINDS = ("eager", "graph", "compile")
 CORES = 30

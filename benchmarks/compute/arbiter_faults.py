@@ -1,0 +1,104 @@
+"""An arbiter that dies, hangs, is lied to and has many clients: what containers beside get then."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.compute.goals import SHOWN, Figures, Scenario, near
+from benchmarks.compute.load import feed_together
+from benchmarks.compute.node import Node, Place
+from benchmarks.compute.several_containers import LONGEST, WORK
+from limiter import state
+
+CORES = (30, 50)
+LIAR_CORES = 5
+POINTS = 3.0
+CONTAINERS, CLIENTS = 2, 300
+SOON_S, LATER_S = 0.3, 0.9
+
+Trouble = Callable[[Node, int], None]
+
+
+def trouble(seconds: float) -> list[Scenario]:
+    """Each of them, while two containers burn the card."""
+    return [
+        _scenario("the arbiter is killed", seconds, _killed),
+        _scenario("the arbiter is killed, and another one started", seconds, _restarted),
+        _scenario("the arbiter is stopped", seconds, _stopped),
+        _scenario("the arbiter is stopped, and goes on", seconds, _resumed),
+        _scenario("a client floods it", seconds, lies=("flood", 1, 1)),
+        _scenario("a client takes each turn and ends none", seconds, lies=("keep", 1, 1)),
+        _scenario("a client takes each turn and says that its work is long", seconds, lies=("hold", 1, 1)),
+        _scenario("a client comes each 10 ms, and does nothing", seconds, lies=("regular", 1, 1)),
+        _scenario(f"{CLIENTS} clients ask all the time", seconds, lies=("ask", CONTAINERS, CLIENTS)),
+    ]
+
+
+def _nothing(_node: Node, _begin_ns: int) -> None:
+    """Let it be."""
+
+
+def _scenario(
+    name: str, seconds: float, happens: Trouble = _nothing, lies: tuple[str, int, int] | None = None
+) -> Scenario:
+    def measure(place: Place) -> Figures:
+        assert isinstance(place, Node)
+        envs = [place.container(cores) for cores in CORES]
+        liars = _start_liars(place, *lies) if lies else []
+        try:
+            every = feed_together([(WORK, env) for env in envs], seconds, lambda begin_ns: happens(place, begin_ns))
+        finally:
+            for liar in liars:
+                liar.kill()
+                liar.wait()
+        shares = {f"fixed {cores} %": 100 * fed.share for cores, fed in zip(CORES, every, strict=True)}
+        return {**shares, LONGEST: max(fed.longest_ms for fed in every)}
+
+    goals = {f"fixed {cores} %": near(cores, POINTS) for cores in CORES}
+    return Scenario("arbiter", name, {**goals, LONGEST: SHOWN}, measure, has_native=False)
+
+
+def _start_liars(node: Node, kind: str, containers: int, clients: int) -> list[subprocess.Popen[bytes]]:
+    sockets = [state.socket_of(node.allocate(LIAR_CORES)) for _ in range(containers)]
+    return [_liar(kind, socket, clients // containers) for socket in sockets]
+
+
+def _liar(kind: str, socket: Path, clients: int) -> subprocess.Popen[bytes]:
+    command: Sequence[str] = (
+        sys.executable,
+        "-m",
+        "benchmarks.compute.hostile_client",
+        kind,
+        str(socket),
+        str(clients),
+    )
+    return subprocess.Popen(command)
+
+
+def _after(begin_ns: int, seconds: float) -> None:
+    time.sleep(max(0.0, (begin_ns - time.monotonic_ns()) / 1e9 + seconds))
+
+
+def _killed(node: Node, begin_ns: int) -> None:
+    _after(begin_ns, SOON_S)
+    node.signal_arbiter(signal.SIGKILL)
+
+
+def _restarted(node: Node, begin_ns: int) -> None:
+    _killed(node, begin_ns)
+    _after(begin_ns, LATER_S)
+    node.start_arbiter()
+
+
+def _stopped(node: Node, begin_ns: int) -> None:
+    _after(begin_ns, SOON_S)
+    node.signal_arbiter(signal.SIGSTOP)
+
+
+def _resumed(node: Node, begin_ns: int) -> None:
+    _stopped(node, begin_ns)
+    _after(begin_ns, LATER_S)
+    node.signal_arbiter(signal.SIGCONT)

@@ -1,0 +1,145 @@
+"""What a training step of PyTorch takes under a limit, without a share, over native.
+
+    python -m benchmarks.memory.torch_step --json FILE --quick
+
+Small steps are those that wait for the processor, large ones for the card. Each time both sides are started anew, on
+the same processors, and then asked by turns; a line for each of PyTorch's allocators, and for native in both places.
+"""
+
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks import provenance
+from benchmarks.comparison import Cost, Pair, by_turns, cost_of
+from benchmarks.memory.worker import MIB, Container, native_env
+from benchmarks.programs.process import Speaker
+
+LIMIT_MIB = 16 << 10
+REPEATABLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
+ASYNC = "backend:cudaMallocAsync"
+PROCESSORS = 2  # one for the backward pass, which has a thread of its own
+WARM_UP = 100
+GOAL = 1.01
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Layers of so many neurons, and how many steps are timed at once."""
+
+    width: int
+    steps: int
+
+
+SMALL, LARGE = Work(1024, 20), Work(8192, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A comparison: so many starts, of so many pairs each; two pairs are a round."""
+
+    name: str
+    work: Work
+    allocator: str = ""
+    starts: int = 1
+    pairs: int = 100
+    is_native: bool = False
+
+
+CASES = (
+    Case("small steps, native beside itself", SMALL, is_native=True),
+    Case("small steps", SMALL, starts=2),
+    Case("small steps, cudaMallocAsync", SMALL, ASYNC, starts=2),
+    Case("large steps", LARGE, pairs=40),
+)
+
+
+def main() -> int:
+    """Measure, print a line for each comparison, and return 1 where a result differs from native."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, help="every figure, into this file")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    asked = parser.parse_args()
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-PROCESSORS:])
+    cases = [replace(case, starts=1, pairs=4) for case in CASES] if asked.quick else CASES
+    losses: dict[Work, set[float]] = {work: set() for work in (SMALL, LARGE)}
+    with Container(str(LIMIT_MIB)) as container:
+        found = [compare(case, container.env, losses[case.work]) for case in cases]
+    is_same = all(len(each) == 1 for each in losses.values())
+    print("all learn the same" if is_same else f"they do not learn the same: {losses}")
+    if asked.json:
+        figures = {"steps": [cost.as_json() for cost in found]}
+        asked.json.write_text(json.dumps(provenance.of_this_machine() | figures, indent=1))
+    return 0 if is_same else 1
+
+
+def compare(case: Case, limited: Mapping[str, str], losses: set[float]) -> Cost:
+    """Return what a step takes, and print it; the losses after the warm-ups are added."""
+    sides = (native_env(), native_env() if case.is_native else limited)
+    envs = [{**env, ALLOCATOR: case.allocator} for env in sides]
+    found = [pair for _ in range(case.starts) for pair in run(case, envs, losses)]
+    cost = replace(cost_of(case.name, found), goal=GOAL)
+    times = f"{cost.native_ns / 1000:.0f} us natively, {cost.limited_ns / 1000:.0f} limited"
+    spread = f"{cost.middle[0]:.3f} to {cost.middle[1]:.3f}; goal {GOAL}"
+    print(f"{case.name}: {times}, ratio {cost.ratio:.3f} ({spread})", flush=True)
+    return cost
+
+
+def run(case: Case, envs: Sequence[Mapping[str, str]], losses: set[float]) -> list[Pair]:
+    """Start both, and return what each says a step takes, in nanoseconds."""
+    work = map(str, (case.work.width, case.work.steps))
+    command = (sys.executable, "-m", "benchmarks.memory.torch_step", "serve", *work)
+    with contextlib.ExitStack() as stack:
+        sides = [stack.enter_context(Speaker({**env, **REPEATABLE}, *command)) for env in envs]
+        for env, side in zip(envs, sides, strict=True):
+            losses.add(_started(side.hear(), is_limited="VGPU_REGION_FILE" in env))
+        found: list[Pair] = by_turns(lambda side: float(sides[side].ask("steps")["ns"]), case.pairs)
+    return found
+
+
+def _started(said: Mapping[str, Any], *, is_limited: bool) -> float:
+    if (said["total"] == LIMIT_MIB * MIB) != is_limited:
+        raise RuntimeError(f"the limiter is {'not ' * is_limited}at work: {said}")
+    return float(said["loss"])
+
+
+def serve(width: int, steps: int) -> None:
+    """Train for so many steps at each line that is heard."""
+    torch: Any = importlib.import_module("torch")  # in no environment of ours
+    torch.manual_seed(1)
+    torch.use_deterministic_algorithms(mode=True)
+    layers = torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, width)
+    model = torch.nn.Sequential(*layers).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    data = torch.randn(512, width, device="cuda")
+
+    def train(count: int) -> Any:
+        for _ in range(count):
+            optimizer.zero_grad()
+            loss = (model(data) - data).square().mean()
+            loss.backward()
+            optimizer.step()
+        torch.cuda.synchronize()
+        return loss.detach()
+
+    print(json.dumps({"loss": float(train(WARM_UP)), "total": torch.cuda.mem_get_info()[1]}), flush=True)
+    for _ in sys.stdin:
+        begun = time.monotonic_ns()
+        train(steps)
+        print(json.dumps({"ns": (time.monotonic_ns() - begun) / steps}), flush=True)
+
+
+if __name__ == "__main__":
+    if "serve" in sys.argv:
+        serve(*map(int, sys.argv[2:]))
+    else:
+        sys.exit(main())

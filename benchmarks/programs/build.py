@@ -1,0 +1,84 @@
+"""Builds the C programs of the limiter's benchmarks into `build/bench`: `python -m benchmarks.programs.build`.
+
+They are made as the simulated driver's probe is, for x86-64 and glibc 2.17, and carried to the machine with the GPU:
+there is no compiler to be had there.
+"""
+
+import subprocess
+import tempfile
+from importlib import util
+from pathlib import Path
+
+from limiter import build as limiter_build
+
+HERE = Path(__file__).parent
+OUT = HERE.parents[1] / "build" / "bench"
+SHARED = ("calls.c", "processes.c")
+CLASSES = (*SHARED, *sorted(f"classes/{path.name}" for path in (HERE / "classes").glob("*.c")))
+PROGRAMS = {
+    "worker": (*CLASSES, "worker.c"),
+    "race": (*CLASSES, "race.c"),
+    "kills": (*CLASSES, "kills_worker.c", "kills.c"),
+    "lock_holder": (*CLASSES, "lock_holder.c"),
+    "cost": (*SHARED, "cost.c"),
+    "feed": ("calls.c", "kernels.c", "feed.c"),
+    "timed": ("calls.c", "kernels.c", "timed.c"),
+}
+
+
+LIMITER = HERE.parents[1] / "limiter" / "src"
+LIBRARY = "libdriver-time.so"
+BELOW = "libcuda-below.so"  # the file name by which the driver is found from there
+
+
+def program(name: str) -> Path:
+    """Return the path of a built program; builds it where a compiler is at hand and the sources are newer."""
+    path = OUT / name
+    if util.find_spec("ziglang") and _is_stale(path, HERE, HERE / "classes"):
+        build(name)
+    return path
+
+
+def library() -> Path:
+    """Return the path of the library that stands between the limiter and the driver, likewise."""
+    path = OUT / LIBRARY
+    if util.find_spec("ziglang") and _is_stale(path, HERE, LIMITER):
+        build_library()
+    return path
+
+
+def build(name: str) -> None:
+    """Compile one program. Raises CalledProcessError with the compiler's words on standard error."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    sources = [str(HERE / source) for source in PROGRAMS[name]]
+    _compile("-fPIE", "-pie", "-o", str(OUT / name), *sources, "-ldl", "-lpthread")
+
+
+def build_library() -> None:
+    """Compile that library, which depends on one that is found when it runs."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    named = ("-fPIC", "-shared", "-fvisibility=hidden")
+    with tempfile.TemporaryDirectory() as folder:
+        below = f"{folder}/{BELOW}"
+        empty = Path(folder) / "empty.c"
+        empty.write_text("")
+        _compile(*named, f"-Wl,-soname,{BELOW}", "-o", below, str(empty))
+        sources = str(HERE / "driver_time.c"), str(LIMITER / "elf.c")
+        options = (f'-DBELOW="{BELOW}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
+        _compile(*named, *options, "-o", str(OUT / LIBRARY), *sources, below, "-ldl")
+
+
+def _is_stale(path: Path, *folders: Path) -> bool:
+    newest = max(file.stat().st_mtime for each in folders for file in each.iterdir() if file.suffix in {".c", ".h"})
+    return not (path.is_file() and path.stat().st_mtime > newest)
+
+
+def _compile(*arguments: str) -> None:
+    command = [*limiter_build.compiler("x86_64"), *limiter_build.flags(), "-O2", "-g0", f"-I{HERE}"]
+    subprocess.run([*command, *arguments], check=True)
+
+
+if __name__ == "__main__":
+    for each in PROGRAMS:
+        build(each)
+    build_library()

@@ -1,0 +1,59 @@
+/* A libcuda.so.1 between the limiter and the driver: counts how long each thread has been in the driver's own functions
+ * that the workers of kills.c allocate by. All others are found in the driver itself, on which this library depends
+ * under another file name (driver_time.py).
+ *
+ * dlsym is the limiter's, and would answer with the limiter's functions: the C library's own is found as the limiter
+ * finds it. */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdint.h>
+
+#include "../../limiter/src/elf.h"
+#include "../../limiter/src/moment.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef void *(*finder)(void *, const char *);
+
+static __thread uint64_t spent_ns;
+
+EXPORT uint64_t driver_spent_ns(void);
+uint64_t driver_spent_ns(void) { return spent_ns; }
+
+static void *find(const char *name) {
+    finder lookup = (finder)elf_symbol("dlsym");
+    void *driver = dlopen(BELOW, RTLD_NOW | RTLD_NOLOAD);
+    return lookup && driver ? lookup(driver, name) : NULL;
+}
+
+#define PASS(name, parameters, ...)                               \
+    EXPORT CUresult name parameters {                             \
+        static __typeof__(&(name)) real;                          \
+        if (!real) real = (__typeof__(real))find(#name);          \
+        if (!real) return CUDA_ERROR_NOT_FOUND;                   \
+        uint64_t begun = moment_now();                            \
+        CUresult result = real(__VA_ARGS__);                      \
+        spent_ns += moment_now() - begun;                         \
+        return result;                                            \
+    }
+
+PASS(cuMemAlloc_v2, (CUdeviceptr * pointer, size_t bytes), pointer, bytes)
+PASS(cuMemAllocPitch_v2, (CUdeviceptr * pointer, size_t *pitch, size_t width, size_t height, unsigned element),
+     pointer, pitch, width, height, element)
+PASS(cuMemAllocManaged, (CUdeviceptr * pointer, size_t bytes, unsigned flags), pointer, bytes, flags)
+PASS(cuMemAllocAsync, (CUdeviceptr * pointer, size_t bytes, CUstream stream), pointer, bytes, stream)
+PASS(cuMemCreate,
+     (CUmemGenericAllocationHandle * handle, size_t bytes, const CUmemAllocationProp *properties,
+      unsigned long long flags),
+     handle, bytes, properties, flags)
+PASS(cuMemAddressReserve,
+     (CUdeviceptr * pointer, size_t bytes, size_t alignment, CUdeviceptr where, unsigned long long flags), pointer,
+     bytes, alignment, where, flags)
+PASS(cuMemMap,
+     (CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags),
+     pointer, bytes, offset, handle, flags)
+PASS(cuMemSetAccess, (CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc *access, size_t count), pointer, bytes,
+     access, count)
+PASS(cuMemsetD8_v2, (CUdeviceptr pointer, unsigned char value, size_t bytes), pointer, value, bytes)
+PASS(cuCtxSynchronize, (void))
