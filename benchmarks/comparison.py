@@ -1,6 +1,7 @@
-"""Native and limited by turns: a figure is the median of the ratios within rounds that favour neither side.
+"""Native and limited, interleaved: a ratio is the median of the ratios of rounds in which no side has an advantage.
 
-Whoever is asked first is slower, and the machine's clock drifts: so a round asks native, limited, limited, native.
+The side that is measured first is slower, and the machine's clock rate drifts. So a round measures native, limited,
+limited, native.
 """
 
 import statistics
@@ -14,16 +15,16 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One figure: medians in nanoseconds, and the rounds' ratios of limited to native.
+    """One figure: medians in nanoseconds, and the ratio of limited to native.
 
     Attributes:
         name: the call.
-        native_ns: of all rounds.
-        limited_ns: likewise.
-        ratio: the median of the rounds' ratios.
-        middle: between which the middle half of them lies; the spread.
-        goal: for the ratio, where there is one.
-        failed: how many programs could not start, natively and limited.
+        native_ns: median of all rounds.
+        limited_ns: median of all rounds.
+        ratio: median of the rounds' ratios.
+        middle: the first and third quartile of the rounds' ratios.
+        goal: for the ratio; None = no goal.
+        failed: number of programs that could not start, natively and limited.
     """
 
     name: str
@@ -35,25 +36,26 @@ class Cost:
     failed: tuple[int, int] = (0, 0)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figure for machines."""
+        """Return the fields for a JSON file."""
         return asdict(self)
 
 
-def by_turns(ask: Callable[[int], Answer], pairs: int) -> list[tuple[Answer, Answer]]:
-    """Ask both sides, 0 and 1, so many times, in the order 0 1 1 0 0 1 1 0."""
+def interleave(measure: Callable[[int], Answer], pairs: int) -> list[tuple[Answer, Answer]]:
+    """Measure both sides, 0 and 1, `pairs` times each, in the order 0 1 1 0 0 1 1 0; return pairs of side 0 and 1."""
     found = []
     for number in range(pairs):
         first = number % 2
-        answers = {side: ask(side) for side in (first, 1 - first)}
+        answers = {side: measure(side) for side in (first, 1 - first)}
         found.append((answers[0], answers[1]))
     return found
 
 
 def cost_of(name: str, pairs: Sequence[Pair]) -> Cost:
-    """Return the figure; two pairs that follow each other are a round."""
+    """Return the figure. Two consecutive pairs are a round."""
     native, limited = zip(*pairs, strict=True)
     ratios = [_ratio(pairs[first : first + 2]) for first in range(0, len(pairs), 2)]
-    return Cost(name, statistics.median(native), statistics.median(limited), statistics.median(ratios), _middle(ratios))
+    medians = statistics.median(native), statistics.median(limited), statistics.median(ratios)
+    return Cost(name, *medians, _quartiles(ratios))
 
 
 def _ratio(of_round: Sequence[Pair]) -> float:
@@ -61,7 +63,7 @@ def _ratio(of_round: Sequence[Pair]) -> float:
     return float(limited / natively)
 
 
-def _middle(ratios: Sequence[float]) -> Pair:
+def _quartiles(ratios: Sequence[float]) -> Pair:
     if len(ratios) == 1:
         return ratios[0], ratios[0]
     low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")

@@ -1,4 +1,4 @@
-"""An arbiter that dies, hangs, is lied to and has many clients: what containers beside get then."""
+"""Shares of two containers while the arbiter is killed, stopped, or has hostile or many clients."""
 
 import signal
 import subprocess
@@ -14,46 +14,46 @@ from benchmarks.compute.several_containers import LONGEST, WORK
 from limiter import state
 
 CORES = (30, 50)
-LIAR_CORES = 5
+HOSTILE_CORES = 5
 POINTS = 3.0
 CONTAINERS, CLIENTS = 2, 300
 SOON_S, LATER_S = 0.3, 0.9
 
-Trouble = Callable[[Node, int], None]
+Fault = Callable[[Node, int], None]
 
 
-def trouble(seconds: float) -> list[Scenario]:
-    """Each of them, while two containers burn the card."""
+def faults(seconds: float) -> list[Scenario]:
+    """Each fault, while two containers keep the card busy."""
     return [
         _scenario("the arbiter is killed", seconds, _killed),
         _scenario("the arbiter is killed, and another one started", seconds, _restarted),
         _scenario("the arbiter is stopped", seconds, _stopped),
         _scenario("the arbiter is stopped, and goes on", seconds, _resumed),
-        _scenario("a client floods it", seconds, lies=("flood", 1, 1)),
-        _scenario("a client takes each turn and ends none", seconds, lies=("keep", 1, 1)),
-        _scenario("a client takes each turn and says that its work is long", seconds, lies=("hold", 1, 1)),
-        _scenario("a client comes each 10 ms, and does nothing", seconds, lies=("regular", 1, 1)),
-        _scenario(f"{CLIENTS} clients ask all the time", seconds, lies=("ask", CONTAINERS, CLIENTS)),
+        _scenario("a client floods it", seconds, attack=("flood", 1, 1)),
+        _scenario("a client takes each turn and ends none", seconds, attack=("keep", 1, 1)),
+        _scenario("a client takes each turn and says that its work is long", seconds, attack=("hold", 1, 1)),
+        _scenario("a client comes each 10 ms, and does nothing", seconds, attack=("regular", 1, 1)),
+        _scenario(f"{CLIENTS} clients ask all the time", seconds, attack=("ask", CONTAINERS, CLIENTS)),
     ]
 
 
 def _nothing(_node: Node, _begin_ns: int) -> None:
-    """Let it be."""
+    """Do nothing."""
 
 
 def _scenario(
-    name: str, seconds: float, happens: Trouble = _nothing, lies: tuple[str, int, int] | None = None
+    name: str, seconds: float, happens: Fault = _nothing, attack: tuple[str, int, int] | None = None
 ) -> Scenario:
     def measure(place: Place) -> Figures:
         assert isinstance(place, Node)
         envs = [place.container(cores) for cores in CORES]
-        liars = _start_liars(place, *lies) if lies else []
+        hostile = _start_hostile(place, *attack) if attack else []
         try:
             every = feed_together([(WORK, env) for env in envs], seconds, lambda begin_ns: happens(place, begin_ns))
         finally:
-            for liar in liars:
-                liar.kill()
-                liar.wait()
+            for each in hostile:
+                each.kill()
+                each.wait()
         shares = {f"fixed {cores} %": 100 * fed.share for cores, fed in zip(CORES, every, strict=True)}
         return {**shares, LONGEST: max(fed.longest_ms for fed in every)}
 
@@ -61,12 +61,12 @@ def _scenario(
     return Scenario("arbiter", name, {**goals, LONGEST: SHOWN}, measure, has_native=False)
 
 
-def _start_liars(node: Node, kind: str, containers: int, clients: int) -> list[subprocess.Popen[bytes]]:
-    sockets = [state.socket_of(node.allocate(LIAR_CORES)) for _ in range(containers)]
-    return [_liar(kind, socket, clients // containers) for socket in sockets]
+def _start_hostile(node: Node, kind: str, containers: int, clients: int) -> list[subprocess.Popen[bytes]]:
+    sockets = [state.socket_of(node.allocate(HOSTILE_CORES)) for _ in range(containers)]
+    return [_hostile_client(kind, socket, clients // containers) for socket in sockets]
 
 
-def _liar(kind: str, socket: Path, clients: int) -> subprocess.Popen[bytes]:
+def _hostile_client(kind: str, socket: Path, clients: int) -> subprocess.Popen[bytes]:
     command: Sequence[str] = (
         sys.executable,
         "-m",

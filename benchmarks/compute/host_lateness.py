@@ -1,4 +1,4 @@
-"""How late the machine itself is: what waits for processors that others use is no waiting for the card."""
+"""How late the host wakes a thread: a launch that waits for a processor does not wait for the card."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ NAP_S = 0.002
 
 
 class Lateness:
-    """While it is entered, naps; `worst_ms` is how much later than asked it woke at the worst."""
+    """Sleeps in a thread while it is entered; `worst_ms` is the longest that a wakeup was late."""
 
     def __init__(self) -> None:
         self.worst_ms = 0.0

@@ -1,11 +1,11 @@
-"""Clients of the arbiter that launch nothing, and speak to it as no client of ours does, until they are killed.
+"""Clients of the arbiter that launch nothing and misuse its protocol, until they are killed.
 
     python -m benchmarks.compute.hostile_client flood|keep|hold|ask|regular SOCKET CLIENTS
 
-They claim the first card. `flood`: anything, as fast as it goes; `keep`: turns, none of which is ever ended; `hold`:
-the same, and their container's region says that work is under way that takes long; `ask`: each of the clients for a
-turn, again and again; `regular`: the same each 10 ms exactly, so that the card is kept for them. The layouts are
-those of arbitration.h and region.h.
+They ask for the first card. flood: random messages as fast as possible; keep: take turns and never end one; hold: the
+same, and their container's region claims that long work is under way; ask: all clients ask for turns in a loop;
+regular: they ask every 10 ms exactly, so that the arbiter reserves the card for them. The layouts are those of
+arbitration.h and region.h.
 """
 
 import array
@@ -23,21 +23,21 @@ import pynvml
 from limiter.arbitration import DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT, WELCOME
 from vgpu import limits
 
-ROW, TAKEN, LEASED_UNTIL = 256, 48, 152  # the first card's in a region, and what lies where in it
+ROW, TAKEN, LEASED_UNTIL = 256, 48, 152  # offset of the first card's row in a region, and of fields in the row
 CLAIM_NS = 10_000_000_000
 TRY_S, FULL_S = 0.01, 0.0001
 ASK_S, PERIOD_S = 0.05, 0.01
 
 
 def first_card() -> bytes:
-    """Return the card's UUID."""
+    """Return the UUID of the first card."""
     pynvml.nvmlInit()
     uuid = pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(0))
     return limits.uuid_bytes(uuid)
 
 
 def connect(path: str, card: bytes) -> socket.socket:
-    """Connect and be accepted; the page is not looked at. Raises OSError."""
+    """Connect and read the welcome; the page is closed unread. Raises OSError."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     client.settimeout(1)
     client.connect(path)
@@ -51,28 +51,28 @@ def connect(path: str, card: bytes) -> socket.socket:
 
 
 def flood(clients: list[socket.socket]) -> None:
-    """Say anything until it refuses."""
-    said = MESSAGE.pack(random.choice((WANT, DONE, 7)), random.getrandbits(32), random.getrandbits(64))
+    """Send one random message from each client."""
+    message = MESSAGE.pack(random.choice((WANT, DONE, 7)), random.getrandbits(32), random.getrandbits(64))
     for client in clients:
-        client.send(said[: random.choice((MESSAGE.size, MESSAGE.size, 5))])
+        client.send(message[: random.choice((MESSAGE.size, MESSAGE.size, 5))])
 
 
 def ask(clients: list[socket.socket]) -> None:
-    """Ask for a turn each, and again."""
+    """Ask for a turn with each client."""
     for client in clients:
         client.send(MESSAGE.pack(WANT, 0, 0))
     time.sleep(ASK_S)
 
 
-def come(clients: list[socket.socket]) -> None:
-    """Ask at the next moment of many at equal distances."""
+def ask_regularly(clients: list[socket.socket]) -> None:
+    """Ask with each client at the next multiple of 10 ms."""
     time.sleep(PERIOD_S - time.monotonic() % PERIOD_S)
     for client in clients:
         client.send(MESSAGE.pack(WANT, 0, 0))
 
 
 def claim(region: Path, card: bytes) -> None:
-    """Say that the card works for us for long."""
+    """Write into the region that long work is under way on the card."""
     with region.open("r+b") as file:
         for offset, piece in (
             (0, card),
@@ -88,12 +88,12 @@ KINDS: dict[str, Callable[[list[socket.socket]], None]] = {
     "keep": ask,
     "hold": ask,
     "ask": ask,
-    "regular": come,
+    "regular": ask_regularly,
 }
 
 
 def main() -> None:
-    """Lie."""
+    """Connect the clients and misbehave until killed; reconnect when the arbiter disconnects them."""
     kind, path, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     card, clients = first_card(), list[socket.socket]()
     while True:
@@ -102,7 +102,7 @@ def main() -> None:
             if kind == "hold":
                 claim(Path(path).parents[1] / "region", card)
             KINDS[kind](clients)
-        except BlockingIOError:  # it does not keep up, and need not
+        except BlockingIOError:  # the socket is full: the arbiter does not read as fast, and need not
             time.sleep(FULL_S)
         except OSError:
             while clients:

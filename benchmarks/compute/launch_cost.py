@@ -1,12 +1,12 @@
-"""What a launch costs the host with the limiter and without a share, over native."""
+"""What a launch without a share costs the host, compared with native."""
 
 import os
 
-from benchmarks.comparison import Cost, by_turns, cost_of
+from benchmarks.comparison import Cost, cost_of, interleave
 from benchmarks.compute.goals import SHOWN, Figures, Scenario, at_most
 from benchmarks.compute.load import Feeder, Load
 from benchmarks.compute.node import Env, Place
-from benchmarks.memory.worker import native_env
+from benchmarks.container import native_env
 
 GOAL = 1.03
 LOAD = Load("launch", 1)
@@ -14,7 +14,7 @@ QUICK, FULL = 20, 100  # pairs
 
 
 def costs(*, quick: bool) -> list[Scenario]:
-    """Alone on the card; natively it is how far native is from itself."""
+    """One container alone on the card. The native figure is native on both sides: the noise of the ratio."""
 
     def measure(place: Place) -> Figures:
         cost = _compare(native_env(), place.container(None, "burst"), QUICK if quick else FULL)
@@ -24,13 +24,13 @@ def costs(*, quick: bool) -> list[Scenario]:
 
 
 def _compare(native: Env, other: Env, pairs: int) -> Cost:
-    """On the same processor, by turns."""
+    """Measure both sides on one processor, interleaved."""
     processors = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(processors)})
     feeders = [Feeder(LOAD, 1, env) for env in (native, other)]
     for feeder in feeders:
         feeder.await_start()
-    found = by_turns(lambda side: _launch_ns(feeders[side]), pairs)
+    found = interleave(lambda side: _launch_ns(feeders[side]), pairs)
     for feeder in feeders:
         feeder.end()
     os.sched_setaffinity(0, processors)

@@ -1,4 +1,4 @@
-"""Whether PyTorch computes the same with a share as without, and whether ranks that wait for each other finish."""
+"""Whether PyTorch computes the same bits with a share as without, and whether ranks that wait for each other finish."""
 
 import importlib.util
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.compute.goals import SHOWN, Figures, Scenario, SkippedError, at_least
 from benchmarks.compute.node import Place
-from benchmarks.memory.worker import native_env
+from benchmarks.container import native_env
 
 TRAINING = ("benchmarks.compute.torch_train",)
 RANKS = ("benchmarks.compute.torch_ranks",)
@@ -21,7 +21,7 @@ CORES = 50
 
 
 def same() -> list[Scenario]:
-    """Training in one container; ranks of two containers on one card, and on two."""
+    """Training in one container; two ranks in two containers, on one card and on two."""
     equal, finish = {"equal": at_least(1), "step ms": SHOWN}, {"ranks that are right": at_least(WORLD)}
     return [
         Scenario("same", f"bits of a training at fixed {CORES} %", equal, _training),
@@ -31,7 +31,7 @@ def same() -> list[Scenario]:
 
 
 def _training(place: Place) -> Figures:
-    (first,), (second,) = (said([TRAINING], [env]) for env in (place.container(CORES), native_env()))
+    (first,), (second,) = (last_lines([TRAINING], [env]) for env in (place.container(CORES), native_env()))
     return {"equal": float(first["digest"] == second["digest"]), "step ms": first["step_ms"]}
 
 
@@ -40,14 +40,17 @@ def _ranks(place: Place, backend: str) -> Figures:
         {**place.container(CORES), "RANK": str(rank), "WORLD_SIZE": str(WORLD), "MASTER_ADDR": "127.0.0.1"}
         for rank in range(WORLD)
     ]
-    ranks = said([(*RANKS, backend)] * WORLD, envs)
+    ranks = last_lines([(*RANKS, backend)] * WORLD, envs)
     if any("skipped" in each for each in ranks):
         raise SkippedError(ranks[0]["skipped"])
     return {"ranks that are right": float(sum(each["right"] for each in ranks))}
 
 
-def said(modules: Sequence[Sequence[str]], envs: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Run them at once; return what each said last. Raises SkippedError where there is no PyTorch or no real card."""
+def last_lines(modules: Sequence[Sequence[str]], envs: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Run modules at the same time and return the JSON of the last line of each.
+
+    Raises SkippedError without PyTorch or a real card.
+    """
     if "SIMGPU_STATE" in os.environ or not importlib.util.find_spec("torch"):
         raise SkippedError("needs PyTorch and a real card")
     processes = [

@@ -1,6 +1,6 @@
 """Several containers on one card, each with its share, policy and load.
 
-Their kernels work rather than spin: what a neighbour interrupts is not done meanwhile.
+Their kernels do a fixed amount of work and do not spin: an interrupted kernel makes no progress.
 """
 
 import functools
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from benchmarks.compute.goals import SHOWN, Figures, Goal, Scenario, at_least, at_most, near
 from benchmarks.compute.load import Feeder, Load, feed, feed_together
 from benchmarks.compute.node import Place
-from benchmarks.memory.worker import native_env
+from benchmarks.container import native_env
 
 WORK = Load("work", 500)
 POINTS = 1.5
@@ -21,7 +21,7 @@ LONGEST = "longest launch ms"
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A container, and what its share must be; one without a load has a context and does nothing."""
+    """A container and the goal of its share. Without a load it has a context and is idle."""
 
     cores: int | None
     policy: str = "fixed"
@@ -30,12 +30,12 @@ class Tenant:
 
 
 def fixed(cores: int, points: float = POINTS) -> Tenant:
-    """Return one that gets what it asks, and no more."""
+    """Return a container with policy fixed: it gets its share and no more."""
     return Tenant(cores, goal=near(cores, points))
 
 
 def burst(cores: int) -> Tenant:
-    """Return one that gets what it asks, where all others ask for the rest."""
+    """Return a container with policy burst: it gets its share while the others use the rest."""
     return Tenant(cores, "burst", near(cores, POINTS))
 
 
@@ -51,14 +51,14 @@ TENANTS: dict[str, Sequence[Tenant]] = {
 
 
 def tenants(seconds: float, *, quick: bool) -> list[Scenario]:
-    """Each of `TENANTS`; the first two where it is to be quick."""
+    """Each of `TENANTS`; only the first two when `quick`."""
     chosen = list(TENANTS.items())[: 2 if quick else None]
     bounds = {"eight of 12": at_most(EIGHT_MS)}
     return [scenario("tenants", name, each, seconds, bounds.get(name, SHOWN)) for name, each in chosen]
 
 
 def halves(seconds: float) -> list[Scenario]:
-    """Two compute-bound containers that may burst: what both do over what one does alone."""
+    """Two compute-bound containers with policy burst: the work of both, divided by that of one alone."""
 
     def measure(place: Place) -> Figures:
         envs = [place.container(50, "burst") for _ in range(2)]
@@ -71,12 +71,12 @@ def halves(seconds: float) -> list[Scenario]:
 
 
 def eight(seconds: float) -> list[Scenario]:
-    """How long a launch waits among eight."""
+    """The longest launch among eight containers."""
     return [scenario("stall", "eight of 12", EIGHT, seconds, at_most(EIGHT_MS))]
 
 
 def scenario(part: str, name: str, each: Sequence[Tenant], seconds: float, longest: Goal = SHOWN) -> Scenario:
-    """Return the scenario of these tenants together, with a figure for each that has a load."""
+    """Return the scenario of these containers together, with a figure for each that has a load."""
     working = [tenant for tenant in each if tenant.load]
     labels = [f"{number}: {tenant.policy} {tenant.cores or 0} %" for number, tenant in enumerate(working, 1)]
 
@@ -98,5 +98,5 @@ def scenario(part: str, name: str, each: Sequence[Tenant], seconds: float, longe
 
 @functools.cache
 def feed_alone(load: Load, seconds: float) -> float:
-    """Return the share of the time that a load takes natively and alone: the better of two."""
+    """Return the share of the time that a load takes natively and alone; the higher of two measurements."""
     return max(feed(load, seconds, native_env()).share for _ in range(2))

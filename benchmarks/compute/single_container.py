@@ -1,6 +1,6 @@
-"""One container alone on the card: what it gets of what it asks, for kernels, streams, graphs and processes.
+"""One container alone on the card: the share of the card's time it gets, for kernels, streams, graphs and processes.
 
-Kernels spin for a fixed time of the card's own clock, so what is got is told without the limiter.
+Kernels spin for a fixed time of the card's own clock, so the share is measured without the limiter's figures.
 """
 
 import functools
@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from benchmarks.compute.goals import SHOWN, Figures, Goal, Scenario, at_least, at_most, near
 from benchmarks.compute.load import Fed, Load, feed
 from benchmarks.compute.node import Place, gpu_seconds
-from benchmarks.memory.worker import native_env
+from benchmarks.container import native_env
 
 HALF_MS = Load("kernel", 500)
 ASKED = (5, 10, 20, 30, 50, 80, 95)
 QUICK = (10, 50)
-STALL_MS = 20.0  # kernels of at most 1 ms, 10 % and more
+STALL_MS = 20.0  # goal for kernels of at most 1 ms and shares of at least 10 %
 SHORT_US = 1000
 LONG_S = 5.0
 STALLS = (10, 20, 50)
-PACED = 94.0  # of what it does without a share: two points of thirty
+PACED = 94.0  # percent of its native work: two points of thirty
 OF_NATIVE, LONGEST = "of native %", "longest launch ms"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A load under a share, and how many points what it gets may be away from what it asks."""
+    """A load under a share. The share it gets may differ from `cores` by `points` percent of the card."""
 
     name: str
     load: Load
@@ -32,16 +32,16 @@ class Case:
     processes: int = 1
     points: float = 2.0
     long: bool = False
-    paced: bool = False  # the load itself asks for less than the whole card
+    paced: bool = False  # the load needs less than its share
 
     @property
     def waits(self) -> bool:
-        """Return whether the card has to wait for it natively too: then its share is of time, not of native work."""
+        """Whether the load is idle natively too: then its share is of the time, and not of its native work."""
         return self.load.kind == "sync" and not self.paced
 
     @property
     def longest(self) -> Goal:
-        """Return how long a launch may take."""
+        """Return the goal for the longest launch."""
         is_bound = self.load.us <= SHORT_US and self.processes == 1 and self.cores >= SHORT_US // 100
         return at_most(STALL_MS) if is_bound else SHOWN
 
@@ -70,12 +70,12 @@ def curve(seconds: float, *, quick: bool) -> list[Scenario]:
 
 
 def shapes(seconds: float) -> list[Scenario]:
-    """All kinds of loads at one share."""
+    """Each kind of load at one share."""
     return [_scenario("shapes", case, seconds) for case in SHAPES]
 
 
 def stalls(seconds: float) -> list[Scenario]:
-    """How long a launch waits, for the longest kernels for which that is promised."""
+    """The longest launch, for the longest kernels that have a goal."""
     cases = [Case(f"1 ms kernels at {cores} %, alone", Load("kernel", SHORT_US), cores) for cores in STALLS]
     return [_scenario("stall", case, seconds) for case in cases]
 

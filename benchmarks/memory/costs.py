@@ -1,4 +1,4 @@
-"""What the limiter adds to each call: native and limited by turns in one run, on one processor."""
+"""What the limiter adds to each call: native and limited, interleaved in one run, on one processor."""
 
 import contextlib
 import json
@@ -9,13 +9,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from benchmarks.comparison import Cost, by_turns, cost_of
+from benchmarks.comparison import Cost, cost_of, interleave
+from benchmarks.container import Container, native_env
 from benchmarks.memory.leaks import assert_limited
-from benchmarks.memory.worker import MIB, Container, Worker, native_env
+from benchmarks.memory.worker import MIB, Worker
 from benchmarks.programs import build
 from benchmarks.programs.process import Program
 
-CALLS = {  # figure: the goal for its ratio to native, where there is one
+CALLS = {  # figure: goal for its ratio to native, None = no goal
     "launch": 1.03,
     "alloc+free 4 KiB": 1.02,
     "alloc+free 20 MiB": 1.02,
@@ -24,12 +25,12 @@ CALLS = {  # figure: the goal for its ratio to native, where there is one
     "create+release 20 MiB": None,
     "cuMemGetInfo": 1.0,
 }
-TOGETHER = {1: 8, 10: 4}  # so many starting at once: how often on either side
-CROWDS = {100: 1, 250: 1}  # half a gigabyte for each one's context: what a card of 141 GiB has room for
+TOGETHER = {1: 8, 10: 4}  # programs that start at the same time: pairs
+CROWDS = {100: 1, 250: 1}  # each context takes half a gigabyte: a card of 141 GiB has room for 250
 
 
 def measure(*, quick: bool) -> Iterator[Cost]:
-    """Yield each figure as it is known."""
+    """Yield each figure as soon as it is measured."""
     with _limited() as env:
         envs = (native_env(), env)
         with _on_one_processor():
@@ -40,13 +41,13 @@ def measure(*, quick: bool) -> Iterator[Cost]:
 
 
 def measure_twins(*, quick: bool) -> Iterator[Cost]:
-    """Yield the figures of the calls with native in both places: what 1.00 looks like in this run."""
+    """Yield the figures of the calls with native on both sides: the noise of a ratio in this run."""
     with _on_one_processor():
         yield from _calls((native_env(), native_env()), 8 if quick else 60)
 
 
 def measure_crowds(*, quick: bool) -> Iterator[Cost]:
-    """Yield how long many programs take that start at once."""
+    """Yield how long many programs take that start at the same time."""
     crowds = {count // 10: pairs for count, pairs in CROWDS.items()} if quick else CROWDS
     with _limited() as env:
         yield from (_together((native_env(), env), count, pairs) for count, pairs in crowds.items())
@@ -54,7 +55,7 @@ def measure_crowds(*, quick: bool) -> Iterator[Cost]:
 
 @contextlib.contextmanager
 def _limited() -> Iterator[Mapping[str, str]]:
-    """Yield an environment whose limit is the whole card, and so in nobody's way."""
+    """Yield an environment with a limit of the whole card, which refuses nothing."""
     with Worker(native_env()) as worker:
         whole_mib = worker.ask("info")["whole"] // MIB
     with Container(str(whole_mib)) as container:
@@ -65,7 +66,7 @@ def _limited() -> Iterator[Mapping[str, str]]:
 
 @contextlib.contextmanager
 def _on_one_processor() -> Iterator[None]:
-    """Keep this thread, and what it starts, on its last processor."""
+    """Keep this thread, and the programs it starts, on its last processor."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(before)})
     try:
@@ -74,7 +75,7 @@ def _on_one_processor() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _ask(servers: Sequence[Program], figure: str, side: int) -> float:
+def _measure(servers: Sequence[Program], figure: str, side: int) -> float:
     answer = servers[side].ask(figure)
     if answer["result"]:
         raise RuntimeError(f"{figure}: {answer}")
@@ -85,22 +86,22 @@ def _calls(envs: Sequence[Mapping[str, str]], pairs: int) -> Iterator[Cost]:
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(Program(env, "cost")) for env in envs]
         for figure, goal in CALLS.items():
-            found = by_turns(partial(_ask, servers, figure), pairs + 2)
+            found = interleave(partial(_measure, servers, figure), pairs + 2)
             yield replace(cost_of(figure, found[2:]), goal=goal)  # the first round warms up
 
 
 def _starts(envs: Sequence[Mapping[str, str]], pairs: int) -> Iterator[Cost]:
-    found = by_turns(lambda side: _run(envs[side], "begin"), pairs)
+    found = interleave(lambda side: _run(envs[side], "begin"), pairs)
     for figure, name in (("init", "cuInit"), ("context", "primary context")):
         yield cost_of(name, [(native[figure], limited[figure]) for native, limited in found])
 
 
 def _program_start(envs: Sequence[Mapping[str, str]], pairs: int) -> Cost:
-    return cost_of("/bin/true", by_turns(lambda side: _run(envs[side], "spawn", "/bin/true")["ns"], pairs))
+    return cost_of("/bin/true", interleave(lambda side: _run(envs[side], "spawn", "/bin/true")["ns"], pairs))
 
 
 def _together(envs: Sequence[Mapping[str, str]], count: int, pairs: int) -> Cost:
-    found = by_turns(lambda side: _run(envs[side], "together", str(count)), pairs)
+    found = interleave(lambda side: _run(envs[side], "together", str(count)), pairs)
     cost = cost_of(f"{count} starting together", [(native["ns"], limited["ns"]) for native, limited in found])
     native, limited = (sum(answer["failed"] for answer in side) for side in zip(*found, strict=True))
     return replace(cost, failed=(native, limited))

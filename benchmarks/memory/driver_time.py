@@ -1,4 +1,4 @@
-"""What a call takes in the driver's own functions and what in the limiter: `driver_time.c` stands between the two."""
+"""Environments in which the time in the driver's own functions is measured apart from the time in the limiter."""
 
 import ctypes
 import os
@@ -13,12 +13,12 @@ CUDA = "libcuda.so.1"
 
 
 @contextmanager
-def counted(env: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Yield the environment with that library in the driver's place."""
-    with tempfile.TemporaryDirectory(prefix="between-") as name:
+def measured(env: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield the environment with `driver_time.c` between the limiter and the driver."""
+    with tempfile.TemporaryDirectory(prefix="driver-time-") as name:
         folder = Path(name)
         (folder / CUDA).symlink_to(build.library())
-        (folder / build.BELOW).symlink_to(_driver())
+        (folder / build.REAL_DRIVER).symlink_to(_driver())
         before = env.get("LD_LIBRARY_PATH")
         yield {**env, "LD_LIBRARY_PATH": os.pathsep.join([name, *([before] if before else [])])}
 

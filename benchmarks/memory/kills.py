@@ -1,24 +1,33 @@
-"""Workers of one container killed while they allocate: what is charged is what the living hold, at each look."""
+"""Workers of one container that are killed while they allocate: living processes are charged exactly what they hold."""
 
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from benchmarks.container import Container, native_env
 from benchmarks.memory import driver_time
 from benchmarks.memory.nvml_watcher import Watcher
-from benchmarks.memory.races import LONGEST_NS, START_MIB, Outcome, charged_to_the_living
-from benchmarks.memory.worker import MIB, Container, native_env
+from benchmarks.memory.outcome import LONGEST_NS, START_MIB, Outcome, charged_to_living
+from benchmarks.memory.worker import MIB
 from benchmarks.programs.process import Program
 
 EACH_ROOM = 48 * MIB
-NEAR = 16 * MIB  # of what is charged: contexts grow a little while they work
+NEAR = 16 * MIB  # contexts grow a little while they work
 AT_ONCE = 20
-TELL_EVERY_S = 10.0
+REPORT_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """So many kills among so many workers, looked at after every so many, until so many seconds have passed."""
+    """A campaign.
+
+    Attributes:
+        workers: number of processes.
+        kills: number of kills.
+        looks: how often the charges are compared, at equal distances.
+        seconds: after which no more kills are made.
+        seed: of the random instants.
+    """
 
     workers: int
     kills: int
@@ -28,19 +37,19 @@ class Plan:
 
 
 def kill(watcher: Watcher, plan: Plan) -> Outcome:
-    """Kill workers at random instants, and compare what the living hold with what is charged.
+    """Kill workers at random instants, and compare what living workers hold with what they are charged.
 
-    The driver itself lets all wait while it clears a dead process away. So what is judged is how long a call was
-    outside the driver's own functions.
+    The driver itself makes all processes wait while it cleans up after a dead one. So the goal is for the time that a
+    call spends outside the driver's own functions.
     """
     outcome = Outcome(f"{plan.kills} kills among {plan.workers}")
     watcher.settle()
     with (
         Container(str(START_MIB)) as container,
-        driver_time.counted(container.env) as env,
+        driver_time.measured(container.env) as env,
         Program(env, "kills", plan.workers, plan.seed) as program,
     ):
-        program.hear()
+        program.read()
         container.limit(container.used() + plan.workers * EACH_ROOM)
         outcome.figures = {"looks": 0}
         for killed in _kill(program, plan, outcome):
@@ -54,10 +63,10 @@ def kill(watcher: Watcher, plan: Plan) -> Outcome:
 
 
 def kill_natively(plan: Plan) -> Outcome:
-    """Do the same without limits, for the waits that are the driver's own."""
+    """Kill workers without limits, to measure the waits that the driver causes."""
     outcome = Outcome(f"{plan.kills} kills among {plan.workers}, natively")
-    with driver_time.counted(native_env()) as env, Program(env, "kills", plan.workers, plan.seed) as program:
-        program.hear()
+    with driver_time.measured(native_env()) as env, Program(env, "kills", plan.workers, plan.seed) as program:
+        program.read()
         for killed in _kill(program, plan, outcome):
             outcome.figures = {"kills": killed, **program.ask("hold")}
             program.ask("give")
@@ -65,27 +74,27 @@ def kill_natively(plan: Plan) -> Outcome:
 
 
 def _kill(program: Program, plan: Plan, outcome: Outcome) -> Iterator[int]:
-    """Yield how many have been killed, whenever it is time to look; the last time is the end."""
-    begun = told = time.monotonic()
+    """Yield the number of kills so far at each look; the last look is at the end."""
+    begun = reported = time.monotonic()
     killed = 0
     while killed < plan.kills and time.monotonic() < begun + plan.seconds:
         look = min(plan.kills, killed + -(-plan.kills // plan.looks))
         while killed < look and time.monotonic() < begun + plan.seconds:
             killed += program.ask(f"kill {min(AT_ONCE, look - killed)}")["killed"]
-            if time.monotonic() > told + TELL_EVERY_S:
-                told = time.monotonic()
-                print(f"  {killed} killed after {told - begun:.0f} s", flush=True)
+            if time.monotonic() > reported + REPORT_EVERY_S:
+                reported = time.monotonic()
+                print(f"  {killed} killed after {reported - begun:.0f} s", flush=True)
         yield killed
     outcome.check(killed == plan.kills, f"{killed} kills in {plan.seconds:.0f} s")
 
 
 def _look(container: Container, program: Program, outcome: Outcome) -> None:
-    """Compare while the workers stand still, first with what they hold and then without."""
+    """Compare charges while the workers pause: the difference between holding their memory and having freed it."""
     held = program.ask("hold")
     container.limit(START_MIB * MIB)
-    charged = charged_to_the_living(container, outcome)
+    charged = charged_to_living(container, outcome)
     program.ask("give")
-    charged -= charged_to_the_living(container, outcome)
+    charged -= charged_to_living(container, outcome)
     outcome.figures |= {**held, "charged": charged}
     at = f"after {outcome.figures['kills']} kills"
     outcome.check(abs(charged - held["held"]) <= NEAR, f"{at}: {held['held']} bytes held, {charged} charged")

@@ -1,4 +1,4 @@
-"""The truth: what NVML says is used on the first card, read all the time by a process that nobody limits."""
+"""The reference figure: bytes in use on the first card by NVML, sampled all the time by a process without limits."""
 
 import threading
 import time
@@ -7,12 +7,12 @@ from typing import Self
 import pynvml
 
 _EVERY_S = 0.002
-_STILL_S = 0.3  # what has not changed for so long stays
+_STILL_S = 0.3  # a figure that has not changed for this long is final
 _NEAR = 8 << 20
 
 
 class Watcher:
-    """Reads the card until it is left. Its figures are bytes above what was used when it was entered."""
+    """Samples the card until the context is left. Figures are bytes above those at its construction."""
 
     def __init__(self) -> None:
         pynvml.nvmlInit()
@@ -43,38 +43,38 @@ class Watcher:
         }
 
     def used(self) -> int:
-        """Return what is used now."""
+        """Return the bytes in use now."""
         return self._read() - self._before
 
     def used_by(self, pid: int) -> int:
-        """Return what NVML says of a process; 0 where it says nothing."""
+        """Return the bytes that NVML lists for a process; 0 when it lists none."""
         held = {each.pid: each.usedGpuMemory for each in pynvml.nvmlDeviceGetComputeRunningProcesses(self._card)}
         return int(held.get(pid) or 0)
 
     def peak(self) -> int:
-        """Return the most that was seen since the last `restart`."""
-        self._see()
+        """Return the highest sample since the last `reset_peak`."""
+        self._sample()
         return self._peak
 
-    def restart(self) -> None:
-        """Forget the peak."""
+    def reset_peak(self) -> None:
+        """Forget the highest sample."""
         self._peak = 0
 
     def settle(self) -> None:
-        """Wait until what the dead held is freed, a little after their deaths; then forget the peak."""
+        """Wait until the memory of dead processes is free, which takes a moment after their death; reset the peak."""
         seen, since = self.used(), time.monotonic()
         while seen > _NEAR and time.monotonic() < since + _STILL_S:
             time.sleep(_EVERY_S)
             if (now := self.used()) != seen:
                 seen, since = now, time.monotonic()
-        self.restart()
+        self.reset_peak()
 
     def _read(self) -> int:
         return int(pynvml.nvmlDeviceGetMemoryInfo(self._card).used)
 
-    def _see(self) -> None:
+    def _sample(self) -> None:
         self._peak = max(self._peak, self.used())
 
     def _watch(self) -> None:
         while not self._ended.wait(_EVERY_S):
-            self._see()
+            self._sample()

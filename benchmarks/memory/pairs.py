@@ -1,26 +1,27 @@
-"""Two classes in one process: what the first takes is not there for the second, until it is given back."""
+"""Two classes of allocation in one process: memory of the first is not free for the second until it is freed."""
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.memory import leaks, native_costs
-from benchmarks.memory.native_costs import KEEPING, NEVER_CHARGED, SLACK, SMALL, STEP, TRIED, WHOLE_CONTEXTS, Native
+from benchmarks.container import Container
+from benchmarks.memory import leaks
+from benchmarks.memory.native_costs import KEEPING, NEVER_CHARGED, SLACK, SMALL, STEP, TRIED, WHOLE_CONTEXTS, NativeCost
 from benchmarks.memory.nvml_watcher import Watcher
-from benchmarks.memory.worker import MIB, OUT_OF_MEMORY, Container, Worker
+from benchmarks.memory.worker import MIB, OUT_OF_MEMORY, Worker
 
-COARSE = STEP * 3 // 2  # a class whose step costs more is not allocated by its size
+COARSE = STEP * 3 // 2  # a class whose step costs more does not allocate the size asked for
 
 
-def paired(natives: Sequence[Native]) -> list[str]:
-    """Return the classes that can be paired: charged, and of any size."""
+def pairable(natives: Sequence[NativeCost]) -> list[str]:
+    """Return the classes that can be paired: they are charged, and have any size."""
     left_out = {*NEVER_CHARGED, *WHOLE_CONTEXTS}
-    there = [each for each in natives if native_costs.is_there(each) and each.name not in left_out]
-    return [each.name for each in there if each.cost <= COARSE]
+    available = [each for each in natives if each.is_available and each.name not in left_out]
+    return [each.name for each in available if each.cost <= COARSE]
 
 
 def measure(watcher: Watcher, first: str, seconds: Sequence[str], limit: int, start_cost: int) -> dict[str, str]:
-    """Return the fault of each pair that begins with `first`, by the second; empty where there is none.
+    """Return the faults of each pair that begins with `first`, by the second class; empty = none.
 
-    Of classes of which only the driver knows what they take, one that is too large may be there for a moment.
+    NVML may show more than the limit for a moment where a class of TRIED allocates before its size is known.
     """
     watcher.settle()
     with Container(str(limit // MIB)) as container, Worker(container.env) as worker:
@@ -28,23 +29,23 @@ def measure(watcher: Watcher, first: str, seconds: Sequence[str], limit: int, st
         start = worker.free()
         found = {}
         for second in seconds:
-            watcher.restart()
+            watcher.reset_peak()
             faults = list(_faults(worker, first, second, start))
             tried = _most(start) if {first, second} & set(TRIED) else 0
-            if watcher.peak() > limit + leaks.uncovered(start, limit, start_cost) + tried:
+            if watcher.peak() > limit + leaks.uncharged(start, limit, start_cost) + tried:
                 faults.append(f"NVML over by {(watcher.peak() - limit) // MIB} MiB")
             found[second] = "; ".join(faults)
         return found
 
 
 def _most(start: int) -> int:
-    """Return what fits once and not twice."""
+    """Return a size that fits once and not twice."""
     return start * 6 // 10 // SMALL * SMALL
 
 
 def _faults(worker: Worker, first: str, second: str, start: int) -> Iterator[str]:
     most = _most(start)
-    keeps = bool({first, second} & set(KEEPING))  # until somebody else is in need of it
+    keeps = bool({first, second} & set(KEEPING))  # until another allocation needs the memory
     taken = worker.take(most, first)
     if taken.result:
         yield f"the first refused: {taken}"

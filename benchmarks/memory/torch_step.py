@@ -1,9 +1,9 @@
-"""What a training step of PyTorch takes under a limit, without a share, over native.
+"""What a training step of PyTorch costs under a memory limit, compared with native.
 
     python -m benchmarks.memory.torch_step --json FILE --quick
 
-Small steps are those that wait for the processor, large ones for the card. Each time both sides are started anew, on
-the same processors, and then asked by turns; a line for each of PyTorch's allocators, and for native in both places.
+A small step is bound by the processor, a large one by the card. Each comparison starts both sides again on the same
+processors and interleaves their steps. There is a line for each of PyTorch's allocators, and for native on both sides.
 """
 
 import argparse
@@ -19,22 +19,23 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance
-from benchmarks.comparison import Cost, Pair, by_turns, cost_of
-from benchmarks.memory.worker import MIB, Container, native_env
-from benchmarks.programs.process import Speaker
+from benchmarks.comparison import Cost, Pair, cost_of, interleave
+from benchmarks.container import Container, native_env
+from benchmarks.memory.worker import MIB
+from benchmarks.programs.process import LineProcess
 
 LIMIT_MIB = 16 << 10
 REPEATABLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
 ASYNC = "backend:cudaMallocAsync"
-PROCESSORS = 2  # one for the backward pass, which has a thread of its own
+PROCESSORS = 2  # the backward pass runs in a second thread
 WARM_UP = 100
 GOAL = 1.01
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Layers of so many neurons, and how many steps are timed at once."""
+    """Number of neurons of a layer, and of steps that are timed together."""
 
     width: int
     steps: int
@@ -45,7 +46,7 @@ SMALL, LARGE = Work(1024, 20), Work(8192, 5)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A comparison: so many starts, of so many pairs each; two pairs are a round."""
+    """A comparison: both sides are started `starts` times, and measured in `pairs` pairs each time."""
 
     name: str
     work: Work
@@ -66,7 +67,7 @@ CASES = (
 def main() -> int:
     """Measure, print a line for each comparison, and return 1 where a result differs from native."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="every figure, into this file")
+    parser.add_argument("--json", type=Path, help="write every figure into this file")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     asked = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-PROCESSORS:])
@@ -75,7 +76,7 @@ def main() -> int:
     with Container(str(LIMIT_MIB)) as container:
         found = [compare(case, container.env, losses[case.work]) for case in cases]
     is_same = all(len(each) == 1 for each in losses.values())
-    print("all learn the same" if is_same else f"they do not learn the same: {losses}")
+    print("all losses are equal" if is_same else f"losses differ: {losses}")
     if asked.json:
         figures = {"steps": [cost.as_json() for cost in found]}
         asked.json.write_text(json.dumps(provenance.of_this_machine() | figures, indent=1))
@@ -83,7 +84,7 @@ def main() -> int:
 
 
 def compare(case: Case, limited: Mapping[str, str], losses: set[float]) -> Cost:
-    """Return what a step takes, and print it; the losses after the warm-ups are added."""
+    """Print and return the cost of a step; add the losses after the warm-ups to `losses`."""
     sides = (native_env(), native_env() if case.is_native else limited)
     envs = [{**env, ALLOCATOR: case.allocator} for env in sides]
     found = [pair for _ in range(case.starts) for pair in run(case, envs, losses)]
@@ -95,25 +96,26 @@ def compare(case: Case, limited: Mapping[str, str], losses: set[float]) -> Cost:
 
 
 def run(case: Case, envs: Sequence[Mapping[str, str]], losses: set[float]) -> list[Pair]:
-    """Start both, and return what each says a step takes, in nanoseconds."""
+    """Start both sides and return the nanoseconds of a step, by pairs."""
     work = map(str, (case.work.width, case.work.steps))
     command = (sys.executable, "-m", "benchmarks.memory.torch_step", "serve", *work)
     with contextlib.ExitStack() as stack:
-        sides = [stack.enter_context(Speaker({**env, **REPEATABLE}, *command)) for env in envs]
+        sides = [stack.enter_context(LineProcess({**env, **REPEATABLE}, *command)) for env in envs]
         for env, side in zip(envs, sides, strict=True):
-            losses.add(_started(side.hear(), is_limited="VGPU_REGION_FILE" in env))
-        found: list[Pair] = by_turns(lambda side: float(sides[side].ask("steps")["ns"]), case.pairs)
+            losses.add(_loss(side.read(), is_limited="VGPU_REGION_FILE" in env))
+        found: list[Pair] = interleave(lambda side: float(sides[side].ask("steps")["ns"]), case.pairs)
     return found
 
 
-def _started(said: Mapping[str, Any], *, is_limited: bool) -> float:
-    if (said["total"] == LIMIT_MIB * MIB) != is_limited:
-        raise RuntimeError(f"the limiter is {'not ' * is_limited}at work: {said}")
-    return float(said["loss"])
+def _loss(answer: Mapping[str, Any], *, is_limited: bool) -> float:
+    """Return the loss after the warm-up. Raises RuntimeError when the side is not limited as it should be."""
+    if (answer["total"] == LIMIT_MIB * MIB) != is_limited:
+        raise RuntimeError(f"the limiter is {'not ' * is_limited}loaded: {answer}")
+    return float(answer["loss"])
 
 
 def serve(width: int, steps: int) -> None:
-    """Train for so many steps at each line that is heard."""
+    """Train `steps` steps at each line of standard input."""
     torch: Any = importlib.import_module("torch")  # in no environment of ours
     torch.manual_seed(1)
     torch.use_deterministic_algorithms(mode=True)

@@ -1,27 +1,28 @@
-"""The steps by which one class of allocation is held to a limit."""
+"""The steps that test one class of allocation under a limit."""
 
 import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.memory.native_costs import KEEPING, SLACK, SMALL, STEP, Native
+from benchmarks.memory.native_costs import KEEPING, SLACK, SMALL, STEP, NativeCost
 from benchmarks.memory.worker import MIB, OUT_OF_MEMORY, Answer, Worker
 
-QUIET_S = 0.2  # what a kernel's first launch takes is measured when that is due
+QUIET_S = 0.2  # memory of a kernel's first launch is charged after a delay
 
 
 @dataclass(slots=True)
 class Row:
-    """A class under the limit. Sizes in bytes; `faults` says in words what was wrong, and is empty where nothing was.
+    """A class under the limit. Sizes in bytes.
 
     Attributes:
         name: the class.
-        start_free: free before the first take.
-        fitted: bytes taken by steps before the limit was near.
-        left: free at the refusal of the smallest take.
-        refusal: how the limit was told.
-        tried: the bytes of the take that was more than was free.
-        peak: the most that NVML saw, the context among it.
+        start_free: free before the first allocation.
+        fitted: bytes allocated by steps before the limit.
+        left: free when the smallest allocation was refused.
+        refusal: the answer to an allocation past the limit.
+        tried: size of that allocation.
+        peak: NVML's highest figure, which includes the context.
+        faults: what was wrong, in words.
     """
 
     name: str
@@ -34,26 +35,26 @@ class Row:
     faults: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the row for machines."""
+        """Return the fields for a JSON file."""
         return asdict(self)
 
 
 class Trial:
-    """Fill, go past, go on, fill to the end, give all back, fill again."""
+    """Fill up to the limit, exceed it, go on, fill the rest, free everything, fill again."""
 
-    def __init__(self, worker: Worker, row: Row, native: Native) -> None:
+    def __init__(self, worker: Worker, row: Row, native: NativeCost) -> None:
         self.worker, self.row, self.native = worker, row, native
         self.held: list[int] = []
-        self.lost = 0  # what the driver keeps, natively too, of what was given back
+        self.lost = 0  # bytes of freed memory that the driver keeps, natively too
 
     def run(self) -> None:
-        """Do all of it, and write what came of it into the row."""
+        """Do all steps and write the results into the row."""
         self.row.fitted = self.fill()
-        self.go_past()
+        self.exceed()
         self.go_on()
         if not self.native.is_context:
-            self.fill_to_the_end()
-        self._give_all()
+            self.fill_the_rest()
+        self._free_all()
         self.fill()
 
     def _fault(self, text: str) -> None:
@@ -66,7 +67,7 @@ class Trial:
         return answer
 
     def fill(self) -> int:
-        """Takes as many steps as must fit by what they cost natively; the bytes that did."""
+        """Allocate as many steps as fit by their native cost; return the bytes that succeeded."""
         begun = self.row.start_free - self.lost
         count = (begun - SLACK) // self.native.cost
         for number in range(count):
@@ -77,18 +78,18 @@ class Trial:
         if self.native.is_context:
             time.sleep(QUIET_S)
         off = begun - count * self.native.cost - self.worker.free()
-        if abs(off) > SLACK + self._apart(count) and self.native.name not in KEEPING:
+        if abs(off) > SLACK + self._tolerance(count) and self.native.name not in KEEPING:
             self._fault(f"free is off by {off // MIB} MiB")
         return count * STEP
 
-    def _apart(self, count: int) -> int:
-        """Return by how much contexts may differ: the first from the others, and by what is no process's."""
+    def _tolerance(self, count: int) -> int:
+        """Return by how much contexts may differ: the first from the others, and by memory of no process."""
         if not self.native.is_context:
             return 0
         return abs(self.native.first - self.native.cost) + count * self.native.hidden
 
-    def go_past(self) -> None:
-        """More than is free, at once where the class has a size."""
+    def exceed(self) -> None:
+        """Allocate more than is free, in one allocation where the class has a size: it must be refused."""
         self.row.tried = self.worker.free() // SMALL * SMALL + STEP
         answer = self._take(self.row.tried)
         self.row.refusal = str(answer)
@@ -99,7 +100,7 @@ class Trial:
             self._fault(f"wrong code: {answer}")
 
     def go_on(self) -> None:
-        """A smaller one after the refusal; where the class has no small ones, a plain one."""
+        """Allocate a small size after the refusal; by cuMemAlloc when the class has no small sizes."""
         name = "plain" if self.native.is_context else self.row.name
         answer = self.worker.take(SMALL, name)
         if answer.result:
@@ -107,8 +108,8 @@ class Trial:
         else:
             self.held.append(answer.id)
 
-    def fill_to_the_end(self) -> None:
-        """Small ones until the refusal, which must not come while much is free."""
+    def fill_the_rest(self) -> None:
+        """Allocate small sizes until the refusal, which must not come while much is free."""
         for _ in range(2 * STEP // SMALL + SLACK // SMALL):
             answer = self._take(SMALL)
             if answer.result:
@@ -119,8 +120,8 @@ class Trial:
         elif answer.result != OUT_OF_MEMORY or self.row.left > SLACK:
             self._fault(f"small ones refused with {self.row.left // MIB} MiB free: {answer}")
 
-    def _give_all(self) -> None:
-        answers = [self.worker.give(holding) for holding in self.held]
+    def _free_all(self) -> None:
+        answers = [self.worker.give(memory) for memory in self.held]
         self.held.clear()
         if any(answer.result for answer in answers):
             self._fault(f"cannot be given back: {next(answer for answer in answers if answer.result)}")

@@ -1,8 +1,8 @@
-/* Clients of the arbiter that take turns and give them back: takers HOLD_US SECONDS SOCKET...
+/* Clients of the arbiter that take turns: arbiter_clients HOLD_US SECONDS SOCKET...
  *
- * Each has a connection to a socket of its own, holds its turn for so long, gives it back with nothing left, and wants
- * the next. Prints the turns taken, then for each the nanoseconds from the end of the one before until this one's
- * client was awake. */
+ * Each client connects to a socket of its own, holds each turn for HOLD_US, ends it with no work in flight, and asks
+ * for the next. Prints the number of turns, then for each turn the ns from the end of the turn before to the wakeup of
+ * the next client. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -21,10 +21,10 @@
 
 enum { CLIENTS = 1024, KEPT = 200000 };
 
-static uint64_t ended_at; /* atomically: when the last turn was given back */
-static uint64_t until;    /* all stop then */
+static uint64_t ended_at; /* atomic: when the last turn ended */
+static uint64_t until;    /* when all clients stop */
 static struct timespec hold;
-static uint32_t taken; /* atomically */
+static uint32_t taken; /* atomic: number of turns */
 static uint32_t waits[KEPT];
 
 static void fail(const char *what) {

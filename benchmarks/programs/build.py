@@ -1,7 +1,7 @@
-"""Builds the C programs of the limiter's benchmarks into `build/bench`: `python -m benchmarks.programs.build`.
+"""Builds the C programs of the benchmarks into `build/bench`: `python -m benchmarks.programs.build`.
 
-They are made as the simulated driver's probe is, for x86-64 and glibc 2.17, and carried to the machine with the GPU:
-there is no compiler to be had there.
+They are built for x86-64 and glibc 2.17 by the compiler that builds the limiter, and carried to the machine with the
+GPU, which may have no compiler.
 """
 
 import subprocess
@@ -25,14 +25,13 @@ PROGRAMS = {
     "timed": ("calls.c", "kernels.c", "timed.c"),
 }
 
-
 LIMITER = HERE.parents[1] / "limiter" / "src"
 LIBRARY = "libdriver-time.so"
-BELOW = "libcuda-below.so"  # the file name by which the driver is found from there
+REAL_DRIVER = "libcuda-below.so"  # the name by which LIBRARY finds the real driver
 
 
 def program(name: str) -> Path:
-    """Return the path of a built program; builds it where a compiler is at hand and the sources are newer."""
+    """Return the path of a program; builds it first when its sources are newer and a compiler is installed."""
     path = OUT / name
     if util.find_spec("ziglang") and _is_stale(path, HERE, HERE / "classes"):
         build(name)
@@ -40,7 +39,7 @@ def program(name: str) -> Path:
 
 
 def library() -> Path:
-    """Return the path of the library that stands between the limiter and the driver, likewise."""
+    """Return the path of the library that measures the time in the driver; builds it first as `program` does."""
     path = OUT / LIBRARY
     if util.find_spec("ziglang") and _is_stale(path, HERE, LIMITER):
         build_library()
@@ -48,24 +47,24 @@ def library() -> Path:
 
 
 def build(name: str) -> None:
-    """Compile one program. Raises CalledProcessError with the compiler's words on standard error."""
+    """Compile one program. Raises CalledProcessError; the compiler writes its messages to standard error."""
     OUT.mkdir(parents=True, exist_ok=True)
     sources = [str(HERE / source) for source in PROGRAMS[name]]
     _compile("-fPIE", "-pie", "-o", str(OUT / name), *sources, "-ldl", "-lpthread")
 
 
 def build_library() -> None:
-    """Compile that library, which depends on one that is found when it runs."""
+    """Compile the library. It is linked with an empty stand-in for the real driver, which is found at run time."""
     OUT.mkdir(parents=True, exist_ok=True)
     named = ("-fPIC", "-shared", "-fvisibility=hidden")
     with tempfile.TemporaryDirectory() as folder:
-        below = f"{folder}/{BELOW}"
+        stand_in = f"{folder}/{REAL_DRIVER}"
         empty = Path(folder) / "empty.c"
         empty.write_text("")
-        _compile(*named, f"-Wl,-soname,{BELOW}", "-o", below, str(empty))
+        _compile(*named, f"-Wl,-soname,{REAL_DRIVER}", "-o", stand_in, str(empty))
         sources = str(HERE / "driver_time.c"), str(LIMITER / "elf.c")
-        options = (f'-DBELOW="{BELOW}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
-        _compile(*named, *options, "-o", str(OUT / LIBRARY), *sources, below, "-ldl")
+        options = (f'-DREAL_DRIVER="{REAL_DRIVER}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
+        _compile(*named, *options, "-o", str(OUT / LIBRARY), *sources, stand_in, "-ldl")
 
 
 def _is_stale(path: Path, *folders: Path) -> bool:

@@ -27,7 +27,7 @@ bool calls_open(void) {
 
 void forget_failure(void) { failure = (struct failure){CUDA_SUCCESS, ""}; }
 
-/* The first failure is the answer: what fails after it is our own clearing up. */
+/* Keeps the first failure: later calls only clean up. */
 bool did(const char *function, CUresult result) {
     if (result != CUDA_SUCCESS && failure.result == CUDA_SUCCESS) failure = (struct failure){result, function};
     return result == CUDA_SUCCESS;

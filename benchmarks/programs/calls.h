@@ -1,8 +1,8 @@
-/* The driver's functions, found by their exported names, and what the last one that failed answered. */
+/* The driver's functions, found by their exported names, and the last failure. */
 #ifndef BENCH_CALLS_H
 #define BENCH_CALLS_H
 
-#define __CUDA_API_VERSION_INTERNAL /* every version under its own name */
+#define __CUDA_API_VERSION_INTERNAL /* cuda.h declares every form of a function under its own name */
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -113,10 +113,10 @@ struct calls {
 
 extern struct calls calls;
 
-/* What a function answers that the driver lacks; no CUresult has this number. */
+/* The result of a function that the driver lacks; no CUresult has this value. */
 #define MISSING ((CUresult)(-1))
 
-/* The answer of the last call that failed, and which it was; CUDA_SUCCESS and "" after `forget_failure`. */
+/* The result and the name of the call that failed; CUDA_SUCCESS and "" after forget_failure. */
 struct failure {
     CUresult result;
     const char *function;
@@ -124,14 +124,14 @@ struct failure {
 extern struct failure failure;
 void forget_failure(void);
 
-/* Whether it succeeded. */
+/* Records a failure; returns whether the call succeeded. */
 bool did(const char *function, CUresult result);
 #define DO(name, ...) did(#name, calls.name##_(__VA_ARGS__))
 
-/* Opens libcuda.so.1; false where there is none. */
+/* Opens libcuda.so.1; false when there is none. */
 bool calls_open(void);
 
-/* How long this thread has been in the driver's own functions; 0 where nobody counts that (driver_time.c). */
+/* Time of this thread in the driver's own functions; 0 when driver_time.c does not measure it. */
 uint64_t calls_spent_ns(void);
 
 #endif

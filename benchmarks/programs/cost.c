@@ -1,11 +1,11 @@
-/* Times calls of the driver, and program starts:
+/* Measures calls of the driver, and program starts:
  *
- *   cost                     each line of standard input is a figure's name, answered with {"ns":PER_CALL}
+ *   cost                     answers each line of standard input, the name of a figure, with {"ns":PER_CALL}
  *   cost begin               {"init":NS,"context":NS,"result":CURESULT} of cuInit, a context and an allocation
  *   cost spawn PROGRAM       {"ns":NS} from its start to its end
- *   cost together N          {"ns":NS,"failed":COUNT} of so many `cost begin` started at once
+ *   cost together N          {"ns":NS,"failed":COUNT} of N `cost begin` that are started at the same time
  *
- * Launches and stream-ordered calls are timed in batches that are waited for afterwards, outside the time. */
+ * Launches and stream-ordered calls are measured in batches; the wait for a batch is not part of its time. */
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -144,7 +144,7 @@ static int spawn(char *program) {
     return status;
 }
 
-/* The children's own lines go to standard error. */
+/* The children print to standard error. */
 static int together(int count) {
     static pid_t children[MOST_PROCESSES];
     char *arguments[] = {"cost", "begin", NULL};

@@ -1,12 +1,12 @@
-/* Feeds the card with kernels that spin for a fixed time, launched one after another without waiting for each:
+/* A load that launches kernels of a fixed duration one after another, without waiting for each:
  *
  *   feed KIND US STREAMS SECONDS [IDLE_US]
  *
- * KIND is kernel, work (a kernel that works: true where others interrupt it), cooperative, graph (of a thousand
- * kernels, US all together), thread (in the thread's own default stream), sync (each launch waited for, then IDLE_US of
- * nothing), or launch (what a launch costs the host). Says {"ready":...}, waits for a line, feeds for a second and then
- * for SECONDS, and says how many were completed in how many ns, and the longest that one launch took. A kernel fills
- * the card, so that no two run at once. */
+ * KIND: kernel = spins for US; work = does an amount of work that takes US alone on the card, even when other contexts
+ * interrupt it; cooperative; graph = a graph of a thousand kernels, US together; thread = into the per-thread default
+ * stream; sync = waits for each launch, then IDLE_US; launch = measures what a launch costs the host. Prints
+ * {"ready":...} and waits for a line. Warms up for a second, runs for SECONDS, and prints how many launches completed
+ * in how many ns, and the longest launch. Each kernel fills the card, so that no two run at the same time. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static struct {
     CUgraphExec graph;
     CUstream stream[MOST_STREAMS];
     CUevent ring[RING];
-    uint64_t from, until; /* what is launched between is counted */
+    uint64_t from, until; /* launches in this time are counted */
     uint64_t count, longest;
 } feed;
 
@@ -57,7 +57,7 @@ static bool wait_and_idle(CUstream stream) {
     return feed.idle_us == 0 || usleep(feed.idle_us) == 0;
 }
 
-/* One event for each batch, so that what is in flight is bounded where nobody else does. */
+/* An event for each batch bounds the launches in flight, when the limiter does not. */
 static bool feed_batch(uint64_t number, unsigned size) {
     CUstream stream = stream_of(0);
     CUevent event = feed.ring[number % RING];
@@ -99,7 +99,7 @@ static bool prepare(void) {
     return load() && (!is_kind("graph") || capture());
 }
 
-static void say(uint64_t ns) {
+static void print_result(uint64_t ns) {
     printf("{\"result\":%d,\"function\":\"%s\",\"count\":%llu,\"ns\":%llu,\"longest_ns\":%llu}\n", (int)failure.result,
            failure.function, (unsigned long long)feed.count, (unsigned long long)ns, (unsigned long long)feed.longest);
     (void)fflush(stdout);
@@ -112,7 +112,7 @@ static bool await_line(void) {
     return true;
 }
 
-/* For each line, the host's time of so many launches. */
+/* Answers each line with the host's time for LAUNCHES launches. */
 static void time_launches(void) {
     feed.kernel.blocks = 1;
     do {
@@ -121,26 +121,26 @@ static void time_launches(void) {
         for (int i = 0; i < LAUNCHES; i++) kernel_launch(&feed.kernel, feed.stream[0], ORDINARY);
         uint64_t taken = now() - begun;
         DO(cuCtxSynchronize);
-        say(taken);
+        print_result(taken);
     } while (await_line());
 }
 
-/* Alone, from one end of all work to another. */
+/* Alone on the card: measures from a synchronization to the next one. */
 static void run_alone(void) {
     feed.until = UINT64_MAX;
     feed_for(feed.seconds < 1 ? feed.seconds : 1);
     feed.count = feed.longest = 0;
     uint64_t begun = now();
     feed_for(feed.seconds);
-    say(now() - begun);
+    print_result(now() - begun);
 }
 
-/* Among others, all of whom count in the same time, and go on a little after it. */
+/* Beside other loads: all count in the same time, and go on for TAIL_NS after it. */
 static void run_among_others(void) {
     uint64_t ns = (uint64_t)(feed.seconds * 1e9);
     feed.until = feed.from + ns;
     feed_for((double)(feed.until + TAIL_NS - now()) / 1e9);
-    say(ns);
+    print_result(ns);
 }
 
 int main(int argc, char **argv) {
@@ -154,8 +154,8 @@ int main(int argc, char **argv) {
     if (feed.streams < 1 || feed.streams > MOST_STREAMS) return 2;
     bool started = kernels_start() && prepare();
     if (started) (void)DO(cuDeviceGetName, gpu, sizeof gpu, 0);
-    printf("{\"ready\":%s,\"gpu\":\"%s\",\"turns\":%llu,\"result\":%d,\"function\":\"%s\"}\n",
-           started ? "true" : "false", gpu, (unsigned long long)feed.kernel.turns, (int)failure.result,
+    printf("{\"ready\":%s,\"gpu\":\"%s\",\"loops\":%llu,\"result\":%d,\"function\":\"%s\"}\n",
+           started ? "true" : "false", gpu, (unsigned long long)feed.kernel.loops, (int)failure.result,
            failure.function);
     (void)fflush(stdout);
     if (!started || !await_line()) return 1;

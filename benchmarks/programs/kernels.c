@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { TEXT_SIZE = 1024, NAME_SIZE = 64, BLOCKS_PER_SM = 2, THREADS = 1024, TRIES = 8, FIRST_TURNS = 20000 };
+enum { TEXT_SIZE = 1024, NAME_SIZE = 64, BLOCKS_PER_SM = 2, THREADS = 1024, TRIES = 8, FIRST_LOOPS = 20000 };
 
-/* The simulated driver takes a kernel's time from the end of its name. */
+/* The simulated driver reads the duration from the end of the name. */
 static const char spin_text[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry spin_%u()\n{\n.reg .u64 %%t<3>;\n.reg .pred %%p;\n"
     "mov.u64 %%t0, %%globaltimer;\nAGAIN:\nmov.u64 %%t1, %%globaltimer;\nsub.u64 %%t2, %%t1, %%t0;\n"
     "setp.lt.u64 %%p, %%t2, %u000;\n@%%p bra AGAIN;\nret;\n}\n";
 
-/* What it computes is stored nowhere but where it is one value of 2^32, so that it must be computed. */
+/* The result is stored only if it has one of 2^32 values, so that the compiler cannot drop the computation. */
 static const char work_text[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry work_%u(.param .u64 turns)\n{\n.reg .u64 %%t<2>;\n"
     ".reg .u32 %%r<2>;\n.reg .pred %%p;\nld.param.u64 %%t0, [turns];\nmov.u64 %%t1, 0;\nmov.u32 %%r0, %%tid.x;\n"
@@ -46,7 +46,7 @@ bool kernel_spin(struct kernel *out, unsigned us) {
     return load(out, code, "spin", us);
 }
 
-/* The shortest of a few. */
+/* The shortest time of TRIES launches. */
 static bool time_of(const struct kernel *kernel, float *ms) {
     CUevent begin;
     CUevent end;
@@ -62,33 +62,33 @@ static bool time_of(const struct kernel *kernel, float *ms) {
     return DO(cuEventDestroy_v2, begin) && DO(cuEventDestroy_v2, end);
 }
 
-/* By the difference of two lengths, for each launch takes a little that is no turn of the loop. Simulated, both take
- * what the name says. */
-static bool measure_turns(struct kernel *out, double *in_ms) {
+/* Measures the difference of two lengths, because each launch has a constant part. On the simulated driver both lengths
+ * take what the name says, and the result is 1. */
+static bool measure_loops(struct kernel *out, double *per_ms) {
     float once = 0;
     float twice = 0;
-    out->turns = FIRST_TURNS;
+    out->loops = FIRST_LOOPS;
     if (!time_of(out, &once)) return false;
-    out->turns = 2 * FIRST_TURNS;
+    out->loops = 2 * FIRST_LOOPS;
     if (!time_of(out, &twice)) return false;
-    *in_ms = twice > once ? (double)FIRST_TURNS / (double)(twice - once) : 1;
+    *per_ms = twice > once ? (double)FIRST_LOOPS / (double)(twice - once) : 1;
     return true;
 }
 
 bool kernel_work(struct kernel *out, unsigned us) {
     char code[TEXT_SIZE];
-    const char *known = getenv("BENCH_TURNS");
-    double in_ms = known != NULL ? strtod(known, NULL) : 0;
+    const char *known = getenv("BENCH_LOOPS");
+    double per_ms = known != NULL ? strtod(known, NULL) : 0;
     (void)snprintf(code, sizeof code, work_text, us);
-    if (!load(out, code, "work", us) || (known == NULL && !measure_turns(out, &in_ms))) return false;
-    out->turns = (uint64_t)(in_ms * us / 1e3) + 1;
+    if (!load(out, code, "work", us) || (known == NULL && !measure_loops(out, &per_ms))) return false;
+    out->loops = (uint64_t)(per_ms * us / 1e3) + 1;
     return true;
 }
 
 bool kernel_launch(const struct kernel *kernel, CUstream stream, enum way way) {
-    uint64_t turns = kernel->turns;
-    void *parameters[] = {&turns};
-    void **given = turns > 0 ? parameters : NULL;
+    uint64_t loops = kernel->loops;
+    void *parameters[] = {&loops};
+    void **given = loops > 0 ? parameters : NULL;
     if (way == PER_THREAD)
         return DO(cuLaunchKernel_ptsz, kernel->function, kernel->blocks, 1, 1, THREADS, 1, 1, 0, NULL, given, NULL);
     if (way == COOPERATIVE)

@@ -1,4 +1,4 @@
-/* Kernels of a given time that fill the card, and the context that they run in. */
+/* Kernels of a given duration that fill the card. */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
 
@@ -9,23 +9,25 @@
 struct kernel {
     CUfunction function;
     unsigned blocks;
-    uint64_t turns; /* of its loop, where it works; 0 = it spins */
+    uint64_t loops; /* iterations of a working kernel; 0 = the kernel spins */
 };
 
 /* CLOCK_MONOTONIC in ns. */
 uint64_t now(void);
 
-/* The first card's primary context made current, and an empty `out`; false where CUDA does not start. */
+/* Makes the first card's primary context current; false when CUDA does not start. */
 bool kernels_start(void);
 
-/* Spins until `us` of the card's own clock have passed: a time that goes on where another context interrupts it. */
+/* A kernel that spins until `us` of the card's clock have passed; the clock goes on while other contexts interrupt it.
+ */
 bool kernel_spin(struct kernel *out, unsigned us);
 
-/* Does what takes `us` when nothing interrupts it: as true beside others as alone. How many turns of its loop that is
- * says BENCH_TURNS for a ms of it, and is found out now where that is not set. */
+/* A kernel with a fixed amount of work that takes `us` when no other context interrupts it. BENCH_LOOPS is the number
+ * of iterations per ms; when it is not set, it is measured now. */
 bool kernel_work(struct kernel *out, unsigned us);
 
-/* By the entry point that launches into the per-thread default stream, a cooperative one, or the ordinary one. */
+/* The function to launch by: cuLaunchKernel, cuLaunchCooperativeKernel, or the form for the per-thread default stream.
+ */
 enum way { ORDINARY, COOPERATIVE, PER_THREAD };
 bool kernel_launch(const struct kernel *kernel, CUstream stream, enum way way);
 

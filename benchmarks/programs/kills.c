@@ -1,16 +1,16 @@
-/* Workers that take and give memory by mixed classes, and are killed: `kills WORKERS SEED`.
+/* Workers that allocate and free by mixed classes, and are killed: `kills WORKERS SEED`.
  *
- * Says {"ready":true} once all have a context, then does as each line says:
+ * Prints {"ready":true} once all workers have a context, then executes commands from standard input:
  *
- *   kill COUNT     kills so many at random instants, and starts others in their places: {"killed":COUNT}
- *   hold           the living stop with what they hold (answer below)
- *   give           and give it back (answer below)
+ *   kill COUNT     kills COUNT workers at random instants and starts new ones: {"killed":COUNT}
+ *   hold           the workers pause and keep their memory (answer below)
+ *   give           the workers pause and free their memory (answer below)
  *
  *   {"held":BYTES,"taken":COUNT,"refused":COUNT,"wrong":COUNT,"longest_ns":NS,"longest_outside_ns":NS}
  *
- * wrong = answers that are neither success nor out of memory, and deaths of workers that nobody killed; longest_ns =
- * the longest that any call for memory took, measured by its caller, and but for the time in the driver's own functions,
- * where that is counted (driver_time.c). */
+ * wrong = results that are neither success nor out of memory, and workers that died without being killed; longest_ns =
+ * the longest allocation; longest_outside_ns = the same without the time in the driver's own functions, when
+ * driver_time.c measures that. */
 #include "kills.h"
 
 #include <signal.h>
@@ -35,16 +35,16 @@ static int dying;
 
 static unsigned chance(void) { return (unsigned)rand_r(&seed); }
 
-static bool is_working(int worker) { return __atomic_load_n(&board->places[worker].is_working, __ATOMIC_ACQUIRE); }
+static bool is_working(int worker) { return __atomic_load_n(&board->slots[worker].is_working, __ATOMIC_ACQUIRE); }
 
 static void start(int worker) {
     unsigned its_seed = chance();
-    board->places[worker].is_working = is_dying[worker] = false;
+    board->slots[worker].is_working = is_dying[worker] = false;
     children[worker] = fork_child();
-    if (children[worker] == 0) _exit(serve(&board->places[worker], its_seed));
+    if (children[worker] == 0) _exit(serve(&board->slots[worker], its_seed));
 }
 
-/* A worker that has died is replaced; false where there is none. A GPU takes a while to clear a dead process away. */
+/* Replaces a worker that has died; false when none has. A GPU needs a while to clean up after a dead process. */
 static bool replace(int options) {
     pid_t dead = waitpid(-1, NULL, options);
     int worker = 0;
@@ -77,7 +77,7 @@ static void kill_one(void) {
     int worker = find_victim();
     is_dying[worker] = true;
     dying++;
-    board->places[worker].is_working = false;
+    board->slots[worker].is_working = false;
     kill(children[worker], SIGKILL);
 }
 
@@ -89,12 +89,12 @@ static void kill_many(int count) {
 }
 
 static bool has_obeyed(int worker) {
-    return __atomic_load_n(&board->places[worker].obeyed, __ATOMIC_ACQUIRE) == board->order;
+    return __atomic_load_n(&board->slots[worker].obeyed, __ATOMIC_ACQUIRE) == board->order;
 }
 
 static void command(enum order order) {
     await_all(is_working);
-    for (int worker = 0; worker < workers; worker++) board->places[worker].obeyed = NONE;
+    for (int worker = 0; worker < workers; worker++) board->slots[worker].obeyed = NONE;
     __atomic_store_n(&board->order, order, __ATOMIC_RELEASE);
     await_all(has_obeyed);
 }
@@ -103,12 +103,13 @@ static void report(void) {
     uint64_t held = 0;
     uint64_t longest = 0, outside = 0;
     for (int worker = 0; worker < workers; worker++) {
-        const struct place *place = &board->places[worker];
-        held += place->held;
-        keep_longest(&longest, place->longest_ns);
-        keep_longest(&outside, place->longest_outside_ns);
+        const struct slot *slot = &board->slots[worker];
+        held += slot->held;
+        keep_longest(&longest, slot->longest_ns);
+        keep_longest(&outside, slot->longest_outside_ns);
     }
-    say("{\"held\":%llu,\"taken\":%llu,\"refused\":%llu,\"wrong\":%llu,\"longest_ns\":%llu,\"longest_outside_ns\":%llu}",
+    say("{\"held\":%llu,\"taken\":%llu,\"refused\":%llu,\"wrong\":%llu,\"longest_ns\":%llu,\"longest_outside_ns\":%"
+        "llu}",
         (unsigned long long)held, (unsigned long long)board->taken, (unsigned long long)board->refused,
         (unsigned long long)board->wrong, (unsigned long long)longest, (unsigned long long)outside);
 }

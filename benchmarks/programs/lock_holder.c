@@ -1,9 +1,9 @@
-/* Stops a process inside the region's lock, at the instruction asked for: `step STEPS kill|stop`.
+/* Kills or stops a process inside the region's lock, at a given instruction: `lock_holder STEPS kill|stop`.
  *
- * A child asks for memory while its instructions are counted from the one that took the lock; after so many it is
- * killed, or left stopped until a line is heard, and then let go on. The region is that of VGPU_REGION_FILE. Says
+ * A child allocates and is single-stepped. STEPS instructions after it took the lock of the region (VGPU_REGION_FILE)
+ * it is killed, or stopped until a line is read and then continued. Prints
  *
- *   {"inside":true}      false: the lock was given back before that instruction, and the child went on to its end */
+ *   {"inside":true}      false: the lock was released before that instruction, and the child ran to its end */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "classes/classes.h"
 #include "processes.h"
 
-/* limiter/src/region.h: the lock, a pthread_mutex_t, whose first word is its holder. */
+/* The lock of region.h is a pthread_mutex_t, whose first word is its holder. */
 enum { LOCK_AT = 56, REGION_SIZE = 4096, BYTES = 8 << 20 };
 
 static const int *map_lock(void) {
@@ -28,7 +28,7 @@ static const int *map_lock(void) {
 
 static bool is_held(const int *lock) { return __atomic_load_n(lock, __ATOMIC_RELAXED) != 0; }
 
-/* The first time is not watched, so that what is done once is done. */
+/* The first allocation is not stepped: it does what is done only once. */
 static int ask(void) {
     struct holding first = {.bytes = BYTES};
     struct holding second = {.bytes = BYTES};

@@ -1,4 +1,4 @@
-"""The programs of several processes that say a line, hear a line, and say what came of it."""
+"""Running programs that read a line, and answer each line with a line of JSON."""
 
 import json
 import subprocess
@@ -8,8 +8,8 @@ from typing import Any, Self
 from benchmarks.programs import build
 
 
-class Speaker:
-    """A command that hears and says lines, ended when it is left."""
+class LineProcess:
+    """A command that reads and prints lines. It is killed when the context is left."""
 
     def __init__(self, env: Mapping[str, str], *command: str) -> None:
         self._name = " ".join(command)
@@ -24,37 +24,33 @@ class Speaker:
         self._process.kill()
         self._process.communicate()
 
-    def hear(self) -> dict[str, Any]:
-        """Return the next line that it says. Raises RuntimeError where it ends instead."""
+    def read(self) -> dict[str, Any]:
+        """Return the next line it prints. Raises RuntimeError when it ends instead."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"{self._name} ended with {self._process.wait()}")
-        said: dict[str, Any] = json.loads(line)
-        return said
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
-    def go_on(self) -> None:
-        """Say the line that it waits for."""
-        self.say("")
-
-    def say(self, line: str) -> None:
-        """Say a line that it waits for."""
+    def write(self, line: str = "") -> None:
+        """Send a line; an empty line makes a program that waits go on."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
 
     def ask(self, line: str) -> dict[str, Any]:
-        """Say a line and return the answer."""
-        self.say(line)
-        return self.hear()
+        """Send a line and return the answer."""
+        self.write(line)
+        return self.read()
 
     def wait(self) -> int:
-        """Return its exit code."""
+        """Wait for its end and return its exit code."""
         return self._process.wait()
 
 
-class Program(Speaker):
-    """One of `build.PROGRAMS` with its arguments."""
+class Program(LineProcess):
+    """One of `build.PROGRAMS`, with its arguments."""
 
     def __init__(self, env: Mapping[str, str], name: str, *arguments: object) -> None:
         super().__init__(env, str(build.program(name)), *map(str, arguments))

@@ -1,4 +1,4 @@
-/* What the programs of several processes share. */
+/* Functions of programs with several processes. */
 #ifndef BENCH_PROCESSES_H
 #define BENCH_PROCESSES_H
 
@@ -6,17 +6,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A context on device 0, current. CUDA must not be started before a fork that uses it. */
+/* Makes the primary context of device 0 current; false when CUDA does not start. Not before a fork whose child uses
+ * CUDA.
+ */
 bool start_cuda(void);
 
-/* As fork, but the child dies with its parent. */
+/* fork; the child is killed when its parent dies. */
 pid_t fork_child(void);
 
-/* A line on standard output, at once; and one from standard input, false at its end. */
+/* Prints a line and flushes. */
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
+/* Waits for a line; false at the end of standard input. */
 bool hear(void);
 
-/* Of a clock that never goes back. */
+/* CLOCK_MONOTONIC, ns. */
 uint64_t now_ns(void);
 
 #endif

@@ -1,13 +1,13 @@
 /* Processes that race for the last bytes: `race PROCESSES ROUNDS SEED SECONDS`.
  *
- * Says {"ready":true} once all have a context, waits for a line, then in each round all allocate at the same moment
- * until the smallest is refused, and free everything; fewer rounds where the seconds do not suffice. Answers with the
- * most and the least that they held together at the ends of the rounds:
+ * Prints {"ready":true} once all processes have a context, and waits for a line. In each round all processes allocate
+ * at the same moment until the smallest size is refused, and then free everything. The rounds end when the seconds are
+ * over. Prints the most and the least bytes that all held together at the end of a round:
  *
  *   {"rounds":COUNT,"most":BYTES,"least":BYTES,"refusals":COUNT,"wrong":COUNT}
  *
- * wrong = answers that are neither success nor CUDA_ERROR_OUT_OF_MEMORY. Ends with 1 where one of them could not start,
- * or died. */
+ * wrong = results that are neither success nor CUDA_ERROR_OUT_OF_MEMORY. Exits with 1 when a process could not start or
+ * died. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -23,16 +23,16 @@
 enum { MOST_HELD = 4096, UNIT = 2 << 20, MOST_UNITS = 32 };
 
 static struct board {
-    pthread_barrier_t all; /* and the parent */
+    pthread_barrier_t all; /* all processes and the parent */
     pthread_barrier_t racing;
-    uint64_t deadline_ns; /* by the parent, before the start */
-    uint64_t held;        /* atomically: of all, at the end of this round */
-    uint64_t most;        /* by the first process between barriers, as the next three */
+    uint64_t deadline_ns; /* set by the parent before the start */
+    uint64_t held;        /* atomic: bytes of all processes in this round */
+    uint64_t most;        /* this and the next three: set by the first process, between barriers */
     uint64_t least;
     int rounds;
     bool is_over;
-    uint64_t refusals; /* atomically */
-    uint64_t wrong;    /* atomically */
+    uint64_t refusals; /* atomic */
+    uint64_t wrong;    /* atomic */
 } *board;
 
 static struct holding holdings[MOST_HELD];
@@ -40,7 +40,7 @@ static size_t count;
 
 static void meet(void) { pthread_barrier_wait(&board->racing); }
 
-/* Half of the processes take memory by pointer, half by handle: both cost what was asked. */
+/* Half of the processes allocate by pointer, half by handle: both cost the size asked for. */
 static bool take(const struct class *class, size_t bytes) {
     holdings[count] = (struct holding){.class = class, .bytes = bytes};
     forget_failure();
@@ -87,7 +87,7 @@ static int race(int index, int rounds, unsigned seed) {
     take(class, UNIT);
     give_all();
     pthread_barrier_wait(&board->all); /* all are ready */
-    pthread_barrier_wait(&board->all); /* told to go */
+    pthread_barrier_wait(&board->all); /* the parent starts the race */
     for (;;) {
         if (index == 0) board->is_over = is_last(rounds);
         meet();
@@ -110,7 +110,7 @@ static void make_board(unsigned processes) {
     make_barrier(&board->racing, processes);
 }
 
-/* Who has died meets nobody: the others would wait for ever, and die with us. */
+/* A process that dies never reaches the barrier, and the others would wait for ever: then all end. */
 static void await(int options) {
     int status;
     while (waitpid(-1, &status, options) > 0)

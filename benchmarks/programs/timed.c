@@ -1,12 +1,12 @@
-/* Says when each piece of its work was done:
+/* A load that measures the time of each piece of its work:
  *
  *   timed KIND US SECONDS
  *
- * KIND is steady (kernels one after another, a few in flight), pause (the same, but for the middle third of the time),
- * infer (two kernels about every 10 ms, waited for), or regular (the same, each 10 ms exactly). Says {"ready":...},
- * waits for a line with a moment of CLOCK_MONOTONIC in ns, begins at once, and says what was done in the SECONDS from
- * that moment on: for steady and pause the us since then at which each kernel ended, and those at which it stopped and
- * came back, for infer and regular the us that each pair took. */
+ * KIND: steady = kernels one after another, a few in flight; pause = the same, but idle in the middle third of the
+ * time; infer = two kernels about every 10 ms, and a wait for them; regular = the same every 10 ms exactly. Prints
+ * {"ready":...}, waits for a line with a begin time (CLOCK_MONOTONIC, ns) and starts at once. At the end prints the
+ * work of the SECONDS after the begin time as {"times_us":[...],"stopped_us":...,"back_us":...}: for steady and pause,
+ * when each kernel ended, and when the work stopped and came back; for infer and regular, how long each pair took. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +21,15 @@ static struct {
     struct kernel kernel;
     CUstream stream;
     CUevent base, ring[IN_FLIGHT];
-    uint64_t base_ns; /* host's time of `base` */
+    uint64_t base_ns; /* the host's clock at `base` */
     uint64_t from, until;
     uint64_t stopped, back;
-    long told[MOST];
+    long times_us[MOST];
     unsigned count;
 } timed;
 
-static void tell(double us) {
-    if (us >= 0 && timed.count < MOST) timed.told[timed.count++] = (long)us;
+static void record(double us) {
+    if (us >= 0 && timed.count < MOST) timed.times_us[timed.count++] = (long)us;
 }
 
 static bool prepare(unsigned us) {
@@ -45,11 +45,11 @@ static bool prepare(unsigned us) {
 
 static bool launch(void) { return kernel_launch(&timed.kernel, timed.stream, ORDINARY); }
 
-/* When the kernel before that event ended. */
+/* Records when the kernel before the event ended. */
 static bool collect(CUevent event) {
     float ms = 0;
     if (!DO(cuEventSynchronize, event) || !DO(cuEventElapsedTime, &ms, timed.base, event)) return false;
-    tell(((double)timed.base_ns - (double)timed.from) / 1e3 + (double)ms * 1e3);
+    record(((double)timed.base_ns - (double)timed.from) / 1e3 + (double)ms * 1e3);
     return true;
 }
 
@@ -71,7 +71,7 @@ static void sleep_until(uint64_t ns) {
     }
 }
 
-static bool pause_between(void) {
+static bool feed_with_pause(void) {
     uint64_t third = (timed.until - timed.from) / 3;
     if (!feed_until(timed.from + third)) return false;
     timed.stopped = now() - timed.from;
@@ -80,7 +80,7 @@ static bool pause_between(void) {
     return feed_until(timed.until);
 }
 
-/* Later by up to `jitter_us`, so that no neighbour's turns are followed. */
+/* Each pair starts up to `jitter_us` late, so that it does not synchronize with the turns of other containers. */
 static bool infer(uint64_t jitter_us) {
     uint64_t seed = 1;
     for (uint64_t at = now(); at < timed.until; at += (uint64_t)PERIOD_US * US) {
@@ -88,15 +88,16 @@ static bool infer(uint64_t jitter_us) {
         sleep_until(at + (seed >> 33) % (jitter_us * US + 1));
         uint64_t begun = now();
         if (!launch() || !launch() || !DO(cuStreamSynchronize, timed.stream)) return false;
-        if (begun >= timed.from) tell((double)(now() - begun) / 1e3);
+        if (begun >= timed.from) record((double)(now() - begun) / 1e3);
     }
     return true;
 }
 
-static void say(void) {
-    printf("{\"result\":%d,\"function\":\"%s\",\"stopped_us\":%llu,\"back_us\":%llu,\"told_us\":[", (int)failure.result,
-           failure.function, (unsigned long long)timed.stopped / US, (unsigned long long)timed.back / US);
-    for (unsigned i = 0; i < timed.count; i++) printf("%s%ld", i > 0 ? "," : "", timed.told[i]);
+static void print_result(void) {
+    printf("{\"result\":%d,\"function\":\"%s\",\"stopped_us\":%llu,\"back_us\":%llu,\"times_us\":[",
+           (int)failure.result, failure.function, (unsigned long long)timed.stopped / US,
+           (unsigned long long)timed.back / US);
+    for (unsigned i = 0; i < timed.count; i++) printf("%s%ld", i > 0 ? "," : "", timed.times_us[i]);
     printf("]}\n");
     (void)fflush(stdout);
 }
@@ -117,11 +118,11 @@ int main(int argc, char **argv) {
     else if (strcmp(argv[1], "regular") == 0)
         (void)infer(0);
     else if (strcmp(argv[1], "pause") == 0)
-        (void)pause_between();
+        (void)feed_with_pause();
     else if (strcmp(argv[1], "steady") == 0)
         (void)feed_until(timed.until);
     else
         return 2;
-    say();
+    print_result();
     return failure.result != CUDA_SUCCESS;
 }

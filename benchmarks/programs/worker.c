@@ -1,4 +1,4 @@
-/* Takes and gives memory of device 0 as standard input says, a line each, and answers each with a line of JSON:
+/* Allocates and frees memory of device 0 by commands from standard input, and answers each with a line of JSON:
  *
  *   take BYTES CLASS           {"result":0,"function":"","id":3,"ns":NS}
  *   give ID                    {"result":0,"function":""}
@@ -6,18 +6,18 @@
  *   import BYTES HOW TOKEN     as take
  *   info                       {"result":0,"function":"","free":BYTES,"total":BYTES,"whole":BYTES}
  *   classes                    {"classes":["plain",...]}
- *   exec PROGRAM ARGUMENT      becomes that program
+ *   exec PROGRAM ARGUMENT      replaces this program
  *
- * result = CUresult, -1 where the driver lacks the function; function = the one that failed; ns = how long it took.
- * `free` and `total` are cuMemGetInfo's, `whole` is cuDeviceTotalMem's. Its first line says how it started. */
+ * result = CUresult, -1 when the driver lacks the function; function = the one that failed; ns = duration. `free` and
+ * `total` are by cuMemGetInfo, `whole` by cuDeviceTotalMem. The first line printed is the result of the start. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "classes/classes.h"
-#include "processes.h"
 #include "classes/sharing.h"
+#include "processes.h"
 
 enum { LINE_SIZE = 1024, HOLDINGS = 8192 };
 
@@ -83,7 +83,7 @@ static void list(void) {
     say("]}");
 }
 
-static void become(char *program) {
+static void exec_program(char *program) {
     char *argument = strchr(program, ' ');
     if (!argument) exit(2);
     *argument++ = 0;
@@ -107,7 +107,7 @@ static void obey(char *line) {
     else if (strcmp(verb, "import") == 0)
         take_in(number, rest);
     else if (strcmp(verb, "exec") == 0)
-        become(line + sizeof "exec");
+        exec_program(line + sizeof "exec");
     else if (strcmp(verb, "classes") == 0)
         list();
     else

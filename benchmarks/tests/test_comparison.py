@@ -1,4 +1,4 @@
-"""The cost table of `benchmarks.limiter_memory`: neither who is asked first nor a drifting clock makes a ratio."""
+"""Comparisons of native and limited: the order of measurement and clock drift do not change a ratio."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ ROOT = Path(limiter.__file__).parents[1]
 
 
 class Machine:
-    """Answers in nanoseconds, and is slower after each question, and slower still for the first of two."""
+    """Returns nanoseconds; each measurement is slower than the one before, and the first of a pair is slower still."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -27,15 +27,15 @@ class Machine:
         return (1000 + self.asked + 300 * is_first) * (1.5 if side else 1)
 
 
-def test_who_comes_first_and_a_drift_leave_the_ratio_alone() -> None:
-    pairs = comparison.by_turns(Machine(), 40)
+def test_the_order_and_a_drift_do_not_change_the_ratio() -> None:
+    pairs = comparison.interleave(Machine(), 40)
     cost = comparison.cost_of("a call", pairs)
     assert cost.ratio == pytest.approx(1.5, rel=1e-3)
     assert cost.middle == pytest.approx((1.5, 1.5), rel=1e-3)
 
 
 def test_native_beside_itself_costs_the_same(world: World, tmp_path: Path) -> None:
-    """Loosely, for the machine is shared."""
+    """The bounds are wide, because other programs use the machine."""
     build.program("cost")
     path = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks.limiter_memory", "twins", "costs", "--quick", "--json", str(path)]

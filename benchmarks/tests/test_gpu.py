@@ -1,4 +1,4 @@
-"""On a real GPU: the campaigns of `benchmarks.limiter_races` and every row of the leak table (`make gpu`)."""
+"""On a real GPU: every campaign of `benchmarks.limiter_races` and every row of the leak table (`make gpu`)."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The batch of `benchmarks.gpu_session`: it always ends, and tells what became of each step."""
+"""`benchmarks.gpu_session` always ends, and reports the outcome of each step."""
 
 import json
 import subprocess
@@ -64,21 +64,19 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_what_is_wrong_and_what_cannot_run_is_told_apart(run: Callable[..., list[Result]]) -> None:
+def test_a_fault_a_crash_and_a_missing_program_have_different_verdicts(run: Callable[..., list[Result]]) -> None:
     steps = [step("wrong", "raise SystemExit(1)"), step("dies", "import os; os.abort()")]
     found = run(*steps, Step("missing", SHORT, ("no such program",)))
     assert [result.verdict for result in found] == ["WRONG", "ENDED with -6", "cannot be run"]
 
 
-def test_steps_for_which_no_time_is_left_are_not_begun(run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_steps_without_time_left_are_not_started(run: Callable[..., list[Result]], tmp_path: Path) -> None:
     found = run(step("long", "import time; time.sleep(60)", 1), step("late", "print(1)"), seconds=5)
     assert [result.verdict for result in found] == ["KILLED at its limit", "not begun"]
     assert "late             not begun" in (tmp_path / "out" / "session.txt").read_text()
 
 
-def test_the_figures_of_a_step_are_kept_and_those_of_the_last_are_not_its(
-    run: Callable[..., list[Result]], tmp_path: Path
-) -> None:
+def test_each_step_has_its_own_figures_or_none(run: Callable[..., list[Result]], tmp_path: Path) -> None:
     writes = "import pathlib, sys; pathlib.Path(sys.argv[2]).write_text('{\"share\": 30}')"
     found = run(step("writes", writes, has_figures=True), step("writes none", "", has_figures=True))
     assert [result.figures for result in found] == [{"share": 30}, None]
@@ -86,7 +84,7 @@ def test_the_figures_of_a_step_are_kept_and_those_of_the_last_are_not_its(
     assert [each["figures"] for each in kept] == [{"share": 30}, None]
 
 
-def test_lists_name_each_step_once_and_run_what_is_on_demand_only_where_named() -> None:
+def test_lists_have_unique_names_and_run_steps_on_demand_only_when_named() -> None:
     for steps in LISTS.values():
         by_name = {each.name: each for each in steps}
         assert len(by_name) == len(steps)

@@ -1,4 +1,4 @@
-"""The table of `benchmarks.limiter_compute`: its goals and picture, and parts of it on the simulated driver."""
+"""`benchmarks.limiter_compute`: goals, table and plot, and parts of it on the simulated GPU."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def row(goal: Goal, *rounds: float, part: str = "tenants") -> Row:
         (goals.SHOWN, (1, 3, 2), 2, 3, ""),
     ],
 )
-def test_the_middle_round_is_judged_and_the_worst_shown(
+def test_the_median_is_compared_with_the_goal_and_the_worst_round_is_shown(
     goal: Goal, rounds: tuple[float, ...], median: float, worst: float, fault: str
 ) -> None:
     found = row(goal, *rounds)
@@ -42,7 +42,7 @@ def test_the_middle_round_is_judged_and_the_worst_shown(
     assert found.line().count("|") == goals.HEAD.splitlines()[0].count("|")
 
 
-def test_what_cannot_be_shown_or_fails_does_not_end_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_skipped_or_failed_scenario_does_not_end_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     def skips(_: object) -> dict[str, float]:
         raise SkippedError("needs two cards")
 
@@ -54,7 +54,7 @@ def test_what_cannot_be_shown_or_fails_does_not_end_the_table(capsys: pytest.Cap
     assert "skipped: needs two cards" in capsys.readouterr().out
 
 
-def test_the_picture_has_a_point_where_it_was_got() -> None:
+def test_the_plot_has_a_point_at_the_shares_asked_and_got() -> None:
     text = plot.picture([row(near(50, 1), 40, 50, 60), row(at_most(1), 5)], "a card & more")
     drawn = ET.fromstring(text)
     circles = [each for each in drawn.iter() if each.tag.endswith("circle") and len(each)]
@@ -65,9 +65,9 @@ def test_the_picture_has_a_point_where_it_was_got() -> None:
 STAYS = [*range(0, 100_000, 2 * SHORT_US), *range(103_000, 160_000, SHORT_US), *range(160_000, 300_000, 2 * SHORT_US)]
 
 
-def test_what_a_neighbour_takes_and_gives_back_is_told_by_when_kernels_ended() -> None:
-    stays = {"told_us": STAYS}
-    returns = {"told_us": [*range(1000, 100_001, 2000), 168_000, *range(169_000, 400_000, 2000)], "back_us": 160_000}
+def test_latencies_follow_from_the_times_when_kernels_ended() -> None:
+    stays = {"times_us": STAYS}
+    returns = {"times_us": [*range(1000, 100_001, 2000), 168_000, *range(169_000, 400_000, 2000)], "back_us": 160_000}
     assert latency.taken_ms(stays, returns, SHORT_US) == pytest.approx(4, abs=1)
     assert latency.first_ms(returns, SHORT_US) == pytest.approx(7)
     assert latency.behind_ms(returns, SHORT_US) == pytest.approx(4)
@@ -85,7 +85,7 @@ def figures(world: World, tmp_path: Path, *arguments: str) -> dict[tuple[str, st
 
 
 def test_two_containers_get_about_what_they_ask_and_natively_the_same(world: World, tmp_path: Path) -> None:
-    """Loosely, for the machine is shared."""
+    """The bounds are wide, because other programs use the machine."""
     found = figures(world, tmp_path, "tenants", "--only", "30 and 60")
     small, large = (found["30 and 60", f"{place}: fixed {cores} %"] for place, cores in ((1, 30), (2, 60)))
     assert abs(small["native"] - large["native"]) < 5
@@ -98,7 +98,7 @@ def test_a_flood_of_messages_leaves_shares_alone(world: World, tmp_path: Path) -
         assert cores - 12 < found["300 clients ask all the time", f"fixed {cores} %"]["rounds"][0] < cores + 8
 
 
-def test_a_card_that_is_none_is_said_to_be(world: World, tmp_path: Path) -> None:
+def test_the_name_of_a_simulated_card_says_so(world: World, tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks.limiter_compute", "same", "--json", str(path)]
     done = subprocess.run(command, env=world.environment() | {"PATH": os.environ["PATH"]}, cwd=ROOT, check=False)

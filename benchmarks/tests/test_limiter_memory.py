@@ -1,4 +1,4 @@
-"""The leak table of `benchmarks.limiter_memory` on the simulated driver: every class, every ordered pair."""
+"""The leak table of `benchmarks.limiter_memory` on the simulated GPU: every class, every ordered pair."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ ROOT = Path(limiter.__file__).parents[1]
 
 
 def figures(world: World, tmp_path: Path, part: str) -> dict[str, Any]:
-    """What a part found; it runs in a process of its own, for this one cannot load the simulated driver."""
+    """The figures of a part, which runs in a new process with the simulated driver."""
     build.program("worker")
     path = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks.limiter_memory", part, "--json", str(path)]
@@ -34,8 +34,8 @@ def any_world(make_world: Callable[..., World], request: pytest.FixtureRequest) 
     return make_world(tuple(replace(card, context_mib=request.param) for card in state_directory.make_cards(1)))
 
 
-def is_tried_first(fault: str, *names: str) -> bool:
-    """What a graph takes beside one that left allocations is tried, judged and undone: for a moment the card has it."""
+def is_undone(fault: str, *names: str) -> bool:
+    """Whether NVML saw a graph's memory that the limiter frees again: its size is known only after the launch."""
     return fault.startswith("NVML over") and any(name.startswith("graph") for name in names)
 
 
@@ -43,11 +43,11 @@ def test_no_class_passes_the_limit_or_is_refused_below_it(any_world: World, tmp_
     rows = figures(any_world, tmp_path, "leaks")["leaks"]
     found = [(row["name"], fault) for row in rows for fault in row["faults"]]
     assert len(rows) >= 20
-    assert [(name, fault) for name, fault in found if not is_tried_first(fault, name)] == []
+    assert [(name, fault) for name, fault in found if not is_undone(fault, name)] == []
 
 
 def test_no_pair_of_classes_passes_the_limit_or_is_refused_below_it(any_world: World, tmp_path: Path) -> None:
     pairs = figures(any_world, tmp_path, "pairs")["pairs"]
     found = [(a, b, fault) for a, seconds in pairs.items() for b, fault in seconds.items() if fault]
     assert len(pairs) >= 16
-    assert [(a, b, fault) for a, b, fault in found if not is_tried_first(fault, a, b)] == []
+    assert [(a, b, fault) for a, b, fault in found if not is_undone(fault, a, b)] == []

@@ -1,4 +1,4 @@
-"""The campaigns of `benchmarks.limiter_races`, with small numbers and on the simulated driver."""
+"""The campaigns of `benchmarks.limiter_races`, with small numbers, on the simulated GPU."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ def programs() -> None:
 
 
 def outcomes(world: World, tmp_path: Path, campaign: str) -> list[dict[str, Any]]:
-    """What a campaign found; it runs in a process of its own, for this one cannot load the simulated driver."""
+    """The outcomes of a campaign, which runs in a new process with the simulated driver."""
     path = tmp_path / "outcomes.json"
     command = [sys.executable, "-m", "benchmarks.limiter_races", campaign, "--quick", "--json", str(path)]
     done = subprocess.run(command, env=world.environment(), cwd=ROOT, capture_output=True, text=True, check=False)
@@ -43,27 +43,29 @@ def test_races_for_the_last_bytes_fill_the_room_and_never_pass_it(world: World, 
         assert found["figures"]["refusals"] > 0
 
 
-def but_waits(faults: list[str]) -> list[str]:
-    """How long a call takes is no matter on a shared machine with two cores; `benchmarks.limiter_races` judges it."""
+def without_waits(faults: list[str]) -> list[str]:
+    """The faults but slow calls, which depend on other programs of the machine; a GPU run compares those."""
     return [fault for fault in faults if not fault.startswith("waited")]
 
 
-def test_after_kills_what_is_charged_is_what_the_living_hold(world: World, tmp_path: Path) -> None:
+def test_after_kills_living_processes_are_charged_what_they_hold(world: World, tmp_path: Path) -> None:
     for found in outcomes(world, tmp_path, "kills"):
-        assert but_waits(found["faults"]) == []
+        assert without_waits(found["faults"]) == []
         assert found["figures"]["taken"] > 0
         assert found["figures"].get("charged", found["figures"]["held"]) == found["figures"]["held"]
 
 
-def test_a_holder_of_the_lock_that_dies_or_stops_at_any_instruction_hurts_nobody(world: World, tmp_path: Path) -> None:
-    """One wait for the lock, 50 ms, and not one in each place that takes it."""
+def test_a_lock_holder_that_dies_or_stops_at_any_instruction_delays_no_other_process(
+    world: World, tmp_path: Path
+) -> None:
+    """A survivor waits for the lock once (50 ms), and not once in each function that takes the lock."""
     for found in outcomes(world, tmp_path, "locks"):
-        assert but_waits(found["faults"]) == []
+        assert without_waits(found["faults"]) == []
         assert found["figures"]["instants"] > 1
         assert found["figures"]["longest_ns"] < 200e6
 
 
-def test_who_is_left_with_shared_memory_is_charged_for_it(make_world: Callable[..., World], tmp_path: Path) -> None:
+def test_the_remaining_holder_of_shared_memory_is_charged(make_world: Callable[..., World], tmp_path: Path) -> None:
     cards = tuple(replace(card, context_mib=300) for card in state_directory.make_cards(1))
     for found in outcomes(make_world(cards), tmp_path, "shared"):
         assert found["faults"] == []
@@ -71,5 +73,5 @@ def test_who_is_left_with_shared_memory_is_charged_for_it(make_world: Callable[.
         assert found["figures"]["charged"] == found["figures"]["NVML"] - living * 300 * MIB
 
 
-def test_a_program_without_cuda_has_nothing_of_what_its_process_held(world: World, tmp_path: Path) -> None:
+def test_exec_of_a_program_without_cuda_frees_the_memory(world: World, tmp_path: Path) -> None:
     assert [found["faults"] for found in outcomes(world, tmp_path, "exec")] == [[]]

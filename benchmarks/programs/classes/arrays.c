@@ -1,4 +1,4 @@
-/* Arrays of every kind. An element is four floats; where one array cannot be as large as asked, many are made. */
+/* Arrays of every kind. An element is four floats. A size that is too large for one array is made of several. */
 #include <stdlib.h>
 
 #include "classes.h"
@@ -95,7 +95,7 @@ static bool back(struct holding *held) {
     return false;
 }
 
-/* An array whose memory comes from a handle. */
+/* An array whose memory is a mapped handle. */
 static bool take_deferred(struct holding *held) {
     CUDA_ARRAY3D_DESCRIPTOR shape = describe_rows(held->bytes);
     shape.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;

@@ -1,6 +1,6 @@
-/* What contexts take for themselves: by being there, and for their heap, their printf buffer, their stacks and the
- * local memory of their kernels. That comes into force with a module that uses it, and is given back with the context
- * only: so each take makes one. */
+/* Memory of contexts: of the context itself, its heap, its printf buffer, its stacks and the local memory of its
+ * kernels. The driver allocates these when a module that uses them is loaded or launched, and frees them with the
+ * context: so each take creates a context. */
 #include <stdio.h>
 
 #include "classes.h"
@@ -25,7 +25,7 @@ static const char printf_user[] = HEADER
 
 static CUcontext before;
 
-/* The new context is current afterwards, as cuCtxCreate has it. */
+/* cuCtxCreate makes the new context current: makes the one before current again. */
 static bool take_context(struct holding *held) {
     if (!before && !DO(cuDevicePrimaryCtxRetain, &before, 0)) return false;
     bool taken = DO(cuCtxCreate_v2, (CUcontext *)&held->object, 0, 0);
@@ -37,7 +37,7 @@ static void give_context(struct holding *held) {
     DO(cuCtxSetCurrent, before);
 }
 
-/* The argument is for the kernel that has one. */
+/* Launches the kernel of a module; kernels without parameters ignore the argument. */
 static bool use(const char *text) {
     CUmodule module;
     CUfunction function;
@@ -65,8 +65,7 @@ static bool take_printf(struct holding *held) {
     return take_with(held, CU_LIMIT_PRINTF_FIFO_SIZE, held->bytes, printf_user);
 }
 
-/* Stacks and local memory are taken for each thread that the card can have at once, beyond what a context begins with.
- */
+/* Bytes per thread, for stacks and local memory, which the driver allocates for each thread that the card can run. */
 static size_t of_a_thread(size_t bytes) {
     int processors = 1;
     int threads = 1;
@@ -79,7 +78,7 @@ static bool take_stack(struct holding *held) {
     return take_with(held, CU_LIMIT_STACK_SIZE, of_a_thread(held->bytes), idle);
 }
 
-/* The index, which is 0, is not known to the compiler, so that the buffer stays. */
+/* The compiler does not know that the index is 0, and so cannot drop the buffer. */
 static bool take_local(struct holding *held) {
     char text[TEXT_SIZE];
     (void)snprintf(text, sizeof text,

@@ -1,4 +1,4 @@
-/* Memory imported as another API's: here, for want of one, memory by handle that goes out through a descriptor. */
+/* External memory. No other API is used: the imported descriptor is of memory by handle. */
 #include <unistd.h>
 
 #include "vmm.h"
@@ -13,7 +13,7 @@ static bool import(struct holding *held, int file) {
     return false;
 }
 
-/* An import that succeeds takes the descriptor over. */
+/* A successful import consumes the descriptor. */
 static bool take_external(struct holding *held) {
     int file = -1;
     if (!vmm_create(held)) return false;

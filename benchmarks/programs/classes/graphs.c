@@ -1,4 +1,4 @@
-/* Memory of a graph's allocation node, taken at the launch or at the upload before it. */
+/* Memory of a graph's allocation node, allocated by the launch or by an upload. */
 #include "classes.h"
 
 static bool build_by_node(struct holding *held) {
@@ -15,7 +15,7 @@ static bool build_by_node(struct holding *held) {
     return built;
 }
 
-/* What a stream would have allocated becomes such a node. */
+/* A captured allocation of a stream becomes an allocation node. */
 static bool build_by_capture(struct holding *held) {
     CUstream stream;
     if (!DO(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING)) return false;

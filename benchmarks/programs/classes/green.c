@@ -1,4 +1,4 @@
-/* Memory taken in a context that has a part of the processors. */
+/* Memory allocated in a green context. */
 #include "classes.h"
 
 enum { PROCESSORS = 16 };

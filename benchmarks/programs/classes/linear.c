@@ -1,4 +1,4 @@
-/* Memory by pointer, and the host's, which must cost the card nothing. */
+/* Memory by pointer, and host memory, which must not be charged. */
 #include "classes.h"
 
 enum { PITCH_ROW = 1 << 20, PITCH_ELEMENT = 4 };
@@ -7,7 +7,7 @@ static void free_pointer(struct holding *held) { DO(cuMemFree_v2, held->pointer)
 
 static bool take_plain(struct holding *held) { return DO(cuMemAlloc_v2, &held->pointer, held->bytes); }
 
-/* The entry of CUDA 2, with sizes and addresses of 32 bits. */
+/* The form of CUDA 2, with sizes and addresses of 32 bits. */
 static bool take_first_version(struct holding *held) {
     CUdeviceptr_v1 pointer = 0;
     bool taken = DO(cuMemAlloc, &pointer, (unsigned)held->bytes);
@@ -23,7 +23,7 @@ static bool take_pitch(struct holding *held) {
     return DO(cuMemAllocPitch_v2, &held->pointer, &pitch, width, held->bytes / width, PITCH_ELEMENT);
 }
 
-/* Managed memory is on the card only once the card has touched it. */
+/* Managed memory is on the card only after the card has touched it. */
 static bool take_managed(struct holding *held) {
     if (!DO(cuMemAllocManaged, &held->pointer, held->bytes, CU_MEM_ATTACH_GLOBAL)) return false;
     if (DO(cuMemsetD8_v2, held->pointer, 1, held->bytes) && DO(cuCtxSynchronize)) return true;

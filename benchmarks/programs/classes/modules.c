@@ -1,4 +1,4 @@
-/* Memory that code brings along: the variables of a module. */
+/* Variables of modules and libraries. */
 #include <stdio.h>
 
 #include "classes.h"
@@ -17,7 +17,7 @@ static void write(char text[TEXT_SIZE], size_t bytes) {
     (void)snprintf(text, TEXT_SIZE, HEADER ".visible .global .align 16 .b8 big[%zu];\n", bytes);
 }
 
-/* Asking for the address loads what lazy loading has put off. */
+/* Reading the address makes the driver load a module whose loading it deferred. */
 static bool take_variable(struct holding *held) {
     char text[TEXT_SIZE];
     size_t size;

@@ -1,4 +1,4 @@
-/* Stream-ordered memory: of the device's pool, of a pool of our own, and of one that keeps what is freed. */
+/* Stream-ordered memory: of the device's pool, of a created pool, and of a pool that keeps freed memory. */
 #include "classes.h"
 
 static bool make_pool(CUmemoryPool *pool) {
@@ -23,7 +23,7 @@ static CUmemoryPool keeping_pool(void) {
 
 static bool take_async(struct holding *held) { return DO(cuMemAllocAsync, &held->pointer, held->bytes, NULL); }
 
-/* A pool gives memory back to the card at a synchronisation. */
+/* A pool gives memory back to the card at a synchronization. */
 static void give_async(struct holding *held) {
     DO(cuMemFreeAsync, held->pointer, NULL);
     DO(cuCtxSynchronize);

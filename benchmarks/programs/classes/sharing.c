@@ -8,10 +8,10 @@
 
 #include "vmm.h"
 
-#define SYS_pidfd_open_  434 /* newer than the oldest glibc's headers */
+#define SYS_pidfd_open_  434 /* not in the headers of glibc 2.17 */
 #define SYS_pidfd_getfd_ 438
 
-/* What goes over: a descriptor of this process, and what the driver's own calls fill in. */
+/* The content of a token: a descriptor of this process, or what the driver's functions fill in. */
 struct token {
     pid_t owner;
     int file;
@@ -34,7 +34,7 @@ static void read_token(const char *text) {
     for (size_t i = 0; i < sizeof received; i++) (void)sscanf(text + 2 * i, "%2hhx", &bytes[i]);
 }
 
-/* A copy of the other process's descriptor. */
+/* Copies the descriptor of the other process. */
 static int fetch_file(void) {
     int process = (int)syscall(SYS_pidfd_open_, received.owner, 0);
     int file = (int)syscall(SYS_pidfd_getfd_, process, received.file, 0);
@@ -106,7 +106,7 @@ static bool open_pool(struct holding *held) {
     return opened;
 }
 
-/* What the exporter has freed is there until the importer has no such pool any more. */
+/* Memory that the exporter has freed stays until the importer destroys the pool. */
 static void close_pool(struct holding *held) {
     give_from_pool(held);
     DO(cuMemPoolDestroy, pool);

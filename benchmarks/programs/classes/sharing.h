@@ -1,4 +1,4 @@
-/* Memory that another process has taken. What is needed to open it is handed over as text of hexadecimal digits. */
+/* Memory that another process has allocated. A token in hexadecimal digits identifies the memory. */
 #ifndef BENCH_SHARING_H
 #define BENCH_SHARING_H
 
@@ -6,11 +6,11 @@
 
 enum { TOKEN_SIZE = 512 };
 
-/* Makes the token of a holding, for "ipc" (memory by pointer), "fd" (by handle) or "pool" (of the class "shareable
- * pool"). */
+/* Writes the token of a holding. The ways are "ipc" for memory by pointer, "fd" for memory by handle, and "pool" for
+ * memory of the class "shareable pool". */
 bool share_out(const char *how, const struct holding *held, char token[TOKEN_SIZE]);
 
-/* The class whose `take` opens what is named by the token; NULL for an unknown way. */
+/* The class whose `take` opens the memory of the token; NULL for an unknown way. */
 const struct class *share_in(const char *how, const char *token);
 
 #endif

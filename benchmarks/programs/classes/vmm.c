@@ -46,7 +46,7 @@ static void give_mapped(struct holding *held) {
     give_handle(held);
 }
 
-/* The handle is released first and asked for again at the end: the mapping alone has held the memory. */
+/* Releases the handle while the mapping holds the memory; give_retained retains it again. */
 static bool take_retained(struct holding *held) {
     if (!take_mapped(held)) return false;
     give_handle(held);
@@ -58,7 +58,7 @@ static void give_retained(struct holding *held) {
     give_mapped(held);
 }
 
-/* Out through a file descriptor and in again, so that only the imported handle is left. */
+/* Exports the memory as a file descriptor and imports it: only the imported handle is left. */
 static bool take_imported(struct holding *held) {
     int file = -1;
     if (!vmm_create(held)) return false;

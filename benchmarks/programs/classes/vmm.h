@@ -1,13 +1,13 @@
-/* Memory by handle, for the files that map it, share it, or put arrays on it. */
+/* Memory by handle. */
 #ifndef BENCH_VMM_H
 #define BENCH_VMM_H
 
 #include "classes.h"
 
-/* Sets `handle`, for memory of device 0 of which a file descriptor can be made. */
+/* Sets `handle` to exportable memory of device 0. */
 bool vmm_create(struct holding *held);
 
-/* Maps the handle at a new address, which it sets; and undoes that. */
+/* Maps the handle to a new address, and sets `pointer`. */
 bool vmm_map(struct holding *held);
 void vmm_unmap(struct holding *held);
 
