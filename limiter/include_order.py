@@ -37,21 +37,22 @@ def in_order(*folders: str) -> dict[str, tuple[str, ...]]:
     return {folder: folders[:number] for number, folder in enumerate(folders)}
 
 
-def check(root: Path, table: Table) -> None:
+def check(root: Path, table: Table, include_paths: Sequence[Path] = ()) -> None:
     """Stop the program with all violations, if there are any."""
-    if found := violations(root, table):
+    if found := violations(root, table, include_paths):
         raise SystemExit("\n".join(found))
 
 
-def violations(root: Path, table: Table) -> list[str]:
+def violations(root: Path, table: Table, include_paths: Sequence[Path] = ()) -> list[str]:
     """Return a line for each violation in the C files below `root`.
 
-    Folders of the table are relative to `root`. An include is searched in the folder of its file, then in `root`.
-    Raises ValueError where the table lets a folder include one that is named after it.
+    Folders of the table are relative to `root`. An include is searched in the folder of its file, then in `root` and in
+    `include_paths`, which are folders below `root`. Raises ValueError where the table lets a folder include one that is
+    named after it.
     """
     _check_table(table)
     files = sorted(path.relative_to(root) for path in root.rglob("*.[ch]"))
-    includes = [include for file in files for include in _read(root, file)]
+    includes = [include for file in files for include in _read(root, file, (root, *include_paths))]
     name = root.resolve().name
     return [
         *(f"{name}/{file}: the table has no folder {file.parent}" for file in files if str(file.parent) not in table),
@@ -68,15 +69,15 @@ def _check_table(table: Table) -> None:
             raise ValueError(f"{folder} may include only folders named before it, not {', '.join(sorted(later))}")
 
 
-def _read(root: Path, file: Path) -> Iterator[Include]:
+def _read(root: Path, file: Path, paths: Sequence[Path]) -> Iterator[Include]:
     text = (root / file).read_text()
     for match in _INCLUDE.finditer(text):
         line = text.count("\n", 0, match.start(1)) + 1
-        yield Include(file, line, match[1], _target(root, file, match[1]))
+        yield Include(file, line, match[1], _target(root, (root / file.parent, *paths), match[1]))
 
 
-def _target(root: Path, file: Path, name: str) -> Path | None:
-    found = next((path for path in (root / file.parent / name, root / name) if path.is_file()), None)
+def _target(root: Path, folders: Sequence[Path], name: str) -> Path | None:
+    found = next((path for folder in folders if (path := folder / name).is_file()), None)
     return found.resolve().relative_to(root.resolve()) if found else None
 
 

@@ -70,6 +70,12 @@ def test_folders_may_be_nested_and_share_a_table_with_their_neighbours(tmp_path:
     assert include_order.violations(root.parent, table) == [upward]
 
 
+def test_an_include_may_be_found_by_another_path(tmp_path: Path) -> None:
+    root = planted(tmp_path, ledger_sums_c="card.h", cards_card_c="sums.h")
+    found = include_order.violations(root, TABLE, [root / "cards", root / "ledger"])
+    assert found == ["tree/cards/card.c:2: tree/cards may not include tree/ledger (allowed: none)"]
+
+
 def test_a_table_allows_no_folder_that_comes_later(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cards may include only folders named before it, not ledger"):
         include_order.violations(planted(tmp_path), {"cards": ("ledger",), "ledger": ()})
