@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SHIM := limiter/libvgpushare.so
 SHIM_SOURCES := $(shell find limiter/src limiter/arbiter -type f) limiter/build.py limiter/elf.py
-DRIVER_SOURCES := $(wildcard tests/driver/*.c tests/driver/*.h) tests/driver/build.py
+SIMGPU_SOURCES := $(wildcard simgpu/*/*.c simgpu/*/*.h) $(wildcard simgpu/*.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format cluster e2e gpu wheel lock clean
@@ -15,7 +15,7 @@ help: ## This list
 run: $(VENV)/.run ## The whole control plane on this machine with simulated GPUs, until Ctrl-C
 	@$(BIN)/python -m vgpu.simulator
 
-test: $(VENV)/.dev $(SHIM) build/driver/.done ## The fast tests: no root, no cluster, no GPU
+test: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The fast tests: no root, no cluster, no GPU
 	$(BIN)/python -m pytest
 
 check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, import rules, C build
@@ -25,20 +25,22 @@ check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, i
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/packaging
 	$(BIN)/python -m limiter.build check
+	$(BIN)/python -m simgpu.build check
 
 format: $(VENV)/.dev ## Format Python and C in place
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	$(BIN)/python -m limiter.build format
+	$(BIN)/python -m simgpu.build format
 
-cluster: $(VENV)/.dev $(SHIM) build/driver/.done ## A real Kubernetes cluster here with vgpushare installed (root), until Ctrl-C
-	$(BIN)/python -m tests.e2e.cluster
+cluster: $(VENV)/.dev $(SHIM) build/simgpu/.done ## A real Kubernetes cluster here with vgpushare installed (root), until Ctrl-C
+	$(BIN)/python -m cluster
 
-e2e: $(VENV)/.dev $(SHIM) build/driver/.done ## The suite on the real cluster (root)
+e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on the real cluster (root)
 	$(BIN)/python -m pytest -m e2e tests/e2e
 
-gpu: $(VENV)/.dev $(SHIM) build/driver/.done ## The suite on a real NVIDIA GPU
-	$(BIN)/python -m pytest -m gpu tests
+gpu: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on a real NVIDIA GPU
+	$(BIN)/python -m pytest -m gpu tests benchmarks/tests
 
 wheel: $(VENV)/.dev ## The distribution for this architecture, into dist/
 	$(BIN)/hatchling build -t wheel
@@ -64,6 +66,6 @@ $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
 $(SHIM): $(SHIM_SOURCES) $(VENV)/.dev
 	$(BIN)/python -m limiter.build
 
-build/driver/.done: $(DRIVER_SOURCES) $(VENV)/.dev
-	$(BIN)/python tests/driver/build.py build/driver
+build/simgpu/.done: $(SIMGPU_SOURCES) $(VENV)/.dev
+	$(BIN)/python -m simgpu.build build/simgpu
 	@touch $@

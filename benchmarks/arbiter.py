@@ -1,9 +1,9 @@
-"""What the arbiter itself costs: how soon the next client is awake, turns a second, processor time. No GPU.
+"""The cost of the arbiter itself: time to the next client's wakeup, turns per second, processor time. Needs no GPU.
 
     python -m benchmarks.arbiter [--seconds S] [--json]
 
-Clients hold a turn for as long as is said and give it back with nothing left. The time from there to the next client's
-wakeup is a message, two wakeups and the arbiter's decision.
+Clients hold a turn for the given time and end it with no work in flight. The time from there to the wakeup of the next
+client is one message, two wakeups and the arbiter's decision.
 """
 
 import argparse
@@ -26,9 +26,9 @@ from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import ComputePolicy
 
 Document = dict[str, Any]
-PROGRAM = Path(__file__).parent / "turns" / "takers.c"
-# Containers of one client each, and microseconds that each holds its turn: below a millisecond, after which an idle
-# turn is taken, and so long that no client sends more messages than it may.
+PROGRAM = Path(__file__).parent / "programs" / "arbiter_clients.c"
+# Containers of one client each, and us that each holds its turn: less than 1 ms, after which the arbiter ends an idle
+# turn, and long enough for the arbiter's limit on messages.
 SHAPES = ((2, 800), (8, 400), (300, 0))
 IDLE = (0, 2, 300)
 
@@ -36,7 +36,7 @@ IDLE = (0, 2, 300)
 def main() -> None:
     """Measure and print one table, or with --json one object."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=3.0, help="for each row")
+    parser.add_argument("--seconds", type=float, default=3.0, help="that each row is measured")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -49,8 +49,8 @@ def main() -> None:
 
 
 def compiled(folder: Path) -> Path:
-    """Build the clients."""
-    program = folder / "takers"
+    """Build the program of the clients."""
+    program = folder / "arbiter_clients"
     command = [*build.compiler(platform.machine()), *build.flags(), "-O2", str(PROGRAM), "-lpthread"]
     subprocess.run([*command, "-o", str(program)], check=True)
     return program
@@ -58,7 +58,7 @@ def compiled(folder: Path) -> Path:
 
 @contextmanager
 def arbiter(containers: int) -> Iterator[tuple[int, list[str]]]:
-    """Run one for so many containers; its process, and their sockets."""
+    """Run an arbiter for so many containers; yield its PID and their sockets."""
     with tempfile.TemporaryDirectory(prefix="va-") as scratch:
         sockets = [_add(Path(scratch), number) for number in range(containers)]
         with subprocess.Popen([str(limiter.arbiter_path()), scratch]) as process:
@@ -79,12 +79,12 @@ def _add(allocations: Path, number: int) -> Path:
 
 
 def processor_ns(pid: int) -> int:
-    """Return the processor time that a process has used; see Documentation/scheduler/sched-stats.rst."""
+    """Return the processor time that a process has used, in ns (Linux: Documentation/scheduler/sched-stats.rst)."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
 
 
 def take_turns(program: Path, clients: int, hold_us: int, seconds: float) -> Document:
-    """Let so many clients take turns."""
+    """Measure so many clients that take turns."""
     with arbiter(clients) as (pid, sockets):
         before = processor_ns(pid)
         command = [str(program), str(hold_us), str(seconds), *sockets]
@@ -103,7 +103,7 @@ def take_turns(program: Path, clients: int, hold_us: int, seconds: float) -> Doc
 
 
 def stand_idle(clients: int, seconds: float) -> Document:
-    """Let nobody do anything, with so many containers whose client has had a turn long ago."""
+    """Measure the arbiter while the containers are idle; each had a client with a turn before."""
     with arbiter(clients) as (pid, sockets), tempfile.TemporaryDirectory() as scratch:
         if clients:
             subprocess.run([str(compiled(Path(scratch))), "800", "0.1", *sockets], check=True, capture_output=True)

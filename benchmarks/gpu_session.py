@@ -1,13 +1,13 @@
-"""One session on a GPU machine: its steps one after another, each held to its time, and a table of them at the end.
+"""Runs a list of steps on a GPU machine, each with a time limit, and prints a table of their outcomes.
 
     python3 -m benchmarks.gpu_session LIST --out DIR [--seconds N] [--quick] [STEP ...]
 
-LIST is one of `benchmarks.gpu_steps.LISTS`; some of its steps may be named, in the order in which they are to run. In
-DIR, `session.txt` has everything that the steps said, as they said it, and the table; `session.json` the same table and
-the steps' own figures, and is whole after each step. Ends with 1 where a step found something wrong, or did not end.
+LIST is one of `benchmarks.gpu_steps.LISTS`. Without STEP, all steps of the list run but those on demand. In DIR,
+`session.txt` has the output of all steps and the table, and `session.json` the table and the steps' own figures; it is
+written after each step. Exits with 1 when a step found a fault or did not end.
 
-A step is a process group of its own, and killed with all of it at its limit; what the steps before it left on the
-cards is waited for, but not for long. Where the seconds are over, the steps that are left are not begun.
+A step is a process group, which is killed as a whole at its limit. Before a step the card's memory of the steps before
+must be free, or a timeout is over. When the seconds are over, no more steps are started.
 """
 
 import argparse
@@ -25,15 +25,15 @@ from typing import Any, Self, TextIO
 from benchmarks import provenance
 from benchmarks.gpu_steps import LISTS, Step
 
-LEAST_S = 10  # less than that is not worth to begin a step with
-END_S = 20  # a killed process on a GPU needs a while to go; one that does not is left behind
+LEAST_S = 10  # a step is not started with less time
+END_S = 20  # a killed process on a GPU needs time to end; after that it is ignored
 SIGKILLED = -signal.SIGKILL
 NOT_BEGUN = "not begun"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a step: a word, its seconds, the last line it said, and its figures, where it wrote any."""
+    """The outcome of a step: a word, its seconds, the last line of its output, and its figures, if it wrote any."""
 
     name: str
     verdict: str
@@ -43,12 +43,12 @@ class Result:
 
     @property
     def is_good(self) -> bool:
-        """Whether it ran to its end and found nothing wrong."""
+        """Whether it ran to its end without a fault."""
         return self.verdict == "good"
 
 
 class Session:
-    """Runs steps into a folder."""
+    """Runs steps, and writes their output and outcomes into a folder."""
 
     def __init__(self, out: Path, seconds: float, settle: Callable[[], None]) -> None:
         out.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ class Session:
         self._log.close()
 
     def run(self, steps: Sequence[Step]) -> list[Result]:
-        """Run them, and return what became of each."""
+        """Run the steps and return the outcome of each."""
         results = [Result(step.name, NOT_BEGUN) for step in steps]
         for place, step in enumerate(steps):
             left = self._ends - time.monotonic()
@@ -78,7 +78,7 @@ class Session:
         return results
 
     def say(self, text: str) -> None:
-        """Write a line here and into the folder."""
+        """Print a text and append it to the log."""
         print(text, flush=True)
         self._log.write(f"{text}\n")
         self._log.flush()
@@ -89,24 +89,26 @@ class Session:
         self.say(f"\n=== {step.name}, {step.limit_s:.0f} s at most ===")
         begun, start = time.monotonic(), self._log.tell()
         code = execute([*step.command, *(("--json", str(figures)) if step.has_figures else ())], step, self._log)
-        said = _read(self._out / "session.txt", start)
-        sys.stdout.write(said)
-        result = Result(step.name, _verdict(code), round(time.monotonic() - begun, 1), _last_line(said), _load(figures))
+        output = _read(self._out / "session.txt", start)
+        sys.stdout.write(output)
+        result = Result(
+            step.name, _verdict(code), round(time.monotonic() - begun, 1), _last_line(output), _load(figures)
+        )
         figures.unlink(missing_ok=True)
         self.say(f"=== {result.name}: {result.verdict}, {result.seconds} s ===")
         return result
 
     def _keep(self, results: Sequence[Result]) -> None:
         fresh = self._out / "session.new"
-        told = provenance.of_this_machine() | {"steps": [asdict(result) for result in results]}
-        fresh.write_text(json.dumps(told, indent=1))
+        outcomes = provenance.of_this_machine() | {"steps": [asdict(result) for result in results]}
+        fresh.write_text(json.dumps(outcomes, indent=1))
         fresh.rename(self._out / "session.json")
 
 
 def execute(command: Sequence[str], step: Step, log: TextIO) -> int | None:
-    """Run a command in a process group of its own; its exit code, None where there is no such program.
+    """Run a command in a new process group and return its exit code; None when there is no such program.
 
-    What is left of the group is killed, at the limit or at its end.
+    The group is killed at the limit, and after the command's end.
     """
     env = {**os.environ, **step.env, "PYTHONUNBUFFERED": "1"}
     try:
@@ -146,8 +148,8 @@ def _read(path: Path, start: int) -> str:
         return file.read().decode(errors="replace")
 
 
-def _last_line(said: str) -> str:
-    return (said.strip().splitlines() or [""])[-1][:100]
+def _last_line(output: str) -> str:
+    return (output.strip().splitlines() or [""])[-1][:100]
 
 
 def _load(path: Path) -> Any:
@@ -158,24 +160,24 @@ def _load(path: Path) -> Any:
 
 
 def table(results: Sequence[Result]) -> str:
-    """Return a line for each step."""
+    """Return a line for each step, and how many are good."""
     rows = [f"{each.name:16} {each.verdict:20} {each.seconds:6.1f} s  {each.last}".rstrip() for each in results]
     return "\n".join([*rows, f"{sum(each.is_good for each in results)} of {len(results)} steps are good"])
 
 
-def settled() -> Callable[[], None]:
-    """Return what waits until the first card is as it is now, where anybody can say."""
+def settling() -> Callable[[], None]:
+    """Return a function that waits until as much of the first card is free as now; without NVML it does nothing."""
     try:
-        from benchmarks.limiter.watcher import Watcher  # noqa: PLC0415 - needs NVML
+        from benchmarks.memory.nvml_watcher import Watcher  # noqa: PLC0415 - needs NVML
 
         return Watcher().settle
-    except Exception as error:  # noqa: BLE001 - whatever it is, the steps are to run
-        print(f"nothing is waited for between steps: {error}")
+    except Exception as error:  # noqa: BLE001 - the steps must run in any case
+        print(f"no wait between steps, because NVML cannot be read: {error}")
         return lambda: None
 
 
 def choose(steps: Mapping[str, Step], names: Sequence[str], *, quick: bool) -> list[Step]:
-    """Return the steps of those names, or all that are not for the asking. Raises KeyError."""
+    """Return the steps of those names, or all but those on demand. Raises KeyError."""
     chosen = [steps[name] for name in names] or [step for step in steps.values() if not step.on_demand]
     return [replace(step, command=(*step.command, *step.quick)) for step in chosen] if quick else chosen
 
@@ -186,13 +188,13 @@ def main() -> int:
     parser.add_argument("list", choices=LISTS)
     parser.add_argument("steps", nargs="*", metavar="step", help="of the list; all but those on demand by default")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=570, help="for all of them; a call of the machine has 600")
+    parser.add_argument("--seconds", type=float, default=570, help="after which no more steps are started")
     parser.add_argument("--quick", action="store_true", help="smaller numbers, to see whether the steps run")
     asked = parser.parse_args()
     steps = {step.name: step for step in LISTS[asked.list]}
     if unknown := set(asked.steps) - set(steps):
-        parser.error(f"{asked.list} has {', '.join(steps)}, and not {', '.join(sorted(unknown))}")
-    with Session(asked.out, asked.seconds, settled()) as session:
+        parser.error(f"no such step: {', '.join(sorted(unknown))}; {asked.list} has {', '.join(steps)}")
+    with Session(asked.out, asked.seconds, settling()) as session:
         results = session.run(choose(steps, asked.steps, quick=asked.quick))
     return 0 if all(result.is_good for result in results) else 1
 

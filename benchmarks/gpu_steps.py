@@ -1,4 +1,4 @@
-"""What a session on a GPU machine runs, the most owed first: see `benchmarks.gpu_session`."""
+"""The steps of a session on a GPU machine, the most important first: see `benchmarks.gpu_session`."""
 
 import sys
 from collections.abc import Mapping
@@ -8,16 +8,16 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command and the seconds it may take.
+    """A command and its time limit.
 
     Attributes:
-        name: in the table.
-        limit_s: after which it is killed.
-        command: what is run, at the tree's root.
-        quick: the arguments more with which it shows only whether it runs.
-        has_figures: whether it knows `--json FILE`.
-        on_demand: whether it runs only where it is named.
-        env: what is added to the environment.
+        name: in the table, and on the command line.
+        limit_s: seconds after which it is killed.
+        command: run in the root of the tree.
+        quick: arguments added to see only whether it runs.
+        has_figures: whether it takes `--json FILE`.
+        on_demand: whether it runs only when it is named.
+        env: added to the environment.
     """
 
     name: str
@@ -46,7 +46,7 @@ MEMORY: Final = (
     _benchmark("costs", 180, "limiter_memory", "twins", "costs"),
     _benchmark("kills", 240, "limiter_races", "kills"),
     _benchmark("races of 64", 150, "limiter_races", "race", "--processes", "64"),
-    _benchmark("torch step", 150, "limiter.torch_step"),
+    _benchmark("torch step", 150, "memory.torch_step"),
     _test("overhead", 120),
     _test("classes", 60),
     _test("pools", 60),

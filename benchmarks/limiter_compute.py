@@ -1,12 +1,12 @@
-"""The shares of a card's time that containers get, beside the shares that they asked for, on a GPU.
+"""The shares of a card's time that containers get, compared with the shares they asked for, on a GPU.
 
     python -m benchmarks.limiter_compute [PART ...] --rounds 3 --json FILE --plot FILE --only TEXT --quick
 
-The parts: curve and shapes, a container alone, and torch, PyTorch in it; costs, what a launch without a share costs;
-tenants, several on one card; burst, two that may use what the other leaves; inference, short work beside a burner;
-stall, the longest that a launch waits; arbiter, one that dies and is lied to; same, the results of PyTorch. Each figure
-natively, which is the card's plain time slicing, and as often as there are rounds with us, on a node with an arbiter of
-its own. With SIMGPU_STATE set it runs on the simulated driver. Ends with 1 where a goal is missed.
+curve: one container at each share; shapes: one container with each kind of load; torch: one container with PyTorch;
+costs: a launch without a share; tenants: several containers; burst: two containers with policy burst; inference: short
+work beside a burner; stall: the longest launch; arbiter: an arbiter that is killed, stopped or attacked; same: results
+of PyTorch. Each figure is measured natively, which is the card's own time slicing, and in each round on a node with an
+arbiter. With SIMGPU_STATE set it runs on the simulated GPU. Exits with 1 when a goal is missed.
 """
 
 import argparse
@@ -20,40 +20,49 @@ from typing import Any
 
 import limiter
 from benchmarks import provenance
-from benchmarks.compute import alone, costs, latency, plot, same, tenants, torch_shapes, trouble
+from benchmarks.compute import (
+    arbiter_faults,
+    latency,
+    launch_cost,
+    plot,
+    reproducibility,
+    several_containers,
+    single_container,
+    torch_shapes,
+)
 from benchmarks.compute.goals import Failure, Row, Scenario, table
 from benchmarks.compute.load import Feeder
-from benchmarks.limiter.worker import native_env
+from benchmarks.container import native_env
 
 PARTS: dict[str, Callable[[float, bool], list[Scenario]]] = {
-    "tenants": lambda seconds, quick: tenants.tenants(seconds, quick=quick),
-    "burst": lambda seconds, _quick: [*tenants.halves(seconds), *latency.returns()],
+    "tenants": lambda seconds, quick: several_containers.tenants(seconds, quick=quick),
+    "burst": lambda seconds, _quick: [*several_containers.halves(seconds), *latency.returns()],
     "inference": lambda seconds, _quick: latency.inference(seconds),
-    "stall": lambda seconds, _quick: [*alone.stalls(seconds), *tenants.eight(seconds)],
-    "arbiter": lambda seconds, _quick: trouble.trouble(seconds),
-    "same": lambda _seconds, _quick: same.same(),
-    "curve": lambda seconds, quick: alone.curve(seconds, quick=quick),
-    "shapes": lambda seconds, _quick: alone.shapes(seconds),
+    "stall": lambda seconds, _quick: [*single_container.stalls(seconds), *several_containers.eight(seconds)],
+    "arbiter": lambda seconds, _quick: arbiter_faults.faults(seconds),
+    "same": lambda _seconds, _quick: reproducibility.same(),
+    "curve": lambda seconds, quick: single_container.curve(seconds, quick=quick),
+    "shapes": lambda seconds, _quick: single_container.shapes(seconds),
     "torch": lambda seconds, _quick: torch_shapes.shapes(seconds),
-    "costs": lambda _seconds, quick: costs.costs(quick=quick),
+    "costs": lambda _seconds, quick: launch_cost.costs(quick=quick),
 }
 
 
 def main() -> int:
-    """Run the parts asked for, print a line for each figure, and return 1 where a goal was missed."""
+    """Run the parts, print a line for each figure, and return 1 when a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; all by default")
-    parser.add_argument("--only", default="", help="only scenarios whose name holds this")
-    parser.add_argument("--seconds", type=float, default=2.0, help="that each is measured for, after a first one")
-    parser.add_argument("--rounds", type=int, default=1, help="with us; the record takes 3")
-    parser.add_argument("--json", type=Path, help="every figure, into this file")
-    parser.add_argument("--plot", type=Path, help="what was got against what was asked, into this SVG file")
-    parser.add_argument("--quick", action="store_true", help="shorter, and fewer shares")
-    parser.add_argument("--commit", help="where the tree is no checkout")
+    parser.add_argument("--only", default="", help="only scenarios whose name contains this text")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement, after one second of warm-up")
+    parser.add_argument("--rounds", type=int, default=1, help="with the limiter; published figures have 3")
+    parser.add_argument("--json", type=Path, help="write every figure into this file")
+    parser.add_argument("--plot", type=Path, help="write a plot of the shares into this SVG file")
+    parser.add_argument("--quick", action="store_true", help="shorter and fewer measurements, to see whether it runs")
+    parser.add_argument("--commit", help="the commit, when the folder is not a git checkout")
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    limiter.arbiter_path()  # raises where it was not built: not in the middle of it all
+    limiter.arbiter_path()  # raises at once when it is not built
     rows = measure(asked)
     result = provenance.of_this_machine() | {"gpu": gpu(), "rows": [asdict(row) for row in rows]}
     result["commit"] = asked.commit or result["commit"]
@@ -65,7 +74,7 @@ def main() -> int:
 
 
 def measure(asked: argparse.Namespace) -> list[Row | Failure]:
-    """Print and return the rows."""
+    """Print and return the rows of the chosen scenarios."""
     seconds = 1.0 if asked.quick else asked.seconds
     every = [scenario for part in asked.parts or PARTS for scenario in PARTS[part](seconds, asked.quick)]
     chosen = {scenario.name: scenario for scenario in reversed(every) if asked.only in scenario.name}  # once each
@@ -73,7 +82,7 @@ def measure(asked: argparse.Namespace) -> list[Row | Failure]:
 
 
 def write(asked: argparse.Namespace, rows: list[Row | Failure], result: dict[str, Any], words: str) -> None:
-    """Write the files that were asked for."""
+    """Write the files named on the command line."""
     if asked.json:
         asked.json.write_text(json.dumps(result, indent=1))
     if asked.plot:
@@ -81,8 +90,8 @@ def write(asked: argparse.Namespace, rows: list[Row | Failure], result: dict[str
 
 
 def gpu() -> str:
-    """Return the card's name, and that it is none where it is simulated."""
-    feeder = Feeder(alone.HALF_MS, 1, native_env())
+    """Return the card's name, and "simulated" behind it when it is."""
+    feeder = Feeder(single_container.HALF_MS, 1, native_env())
     name = str(feeder.await_start()["gpu"])
     feeder.end()
     return f"{name}, simulated" if "SIMGPU_STATE" in os.environ else name

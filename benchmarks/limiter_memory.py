@@ -1,9 +1,10 @@
-"""The limiter's memory on a GPU: a leak table over every way to allocate, and what each call costs beside native.
+"""The limiter's memory limit on a GPU: a leak table of every class of allocation, and the cost of each call.
 
     python -m benchmarks.limiter_memory [leaks|pairs|costs|twins|crowds] ... --json FILE --quick
 
-`twins` is the cost table with native in both places: how far from 1.00 a ratio may be by chance. Ends with 1 where a
-class passes the limit, is refused below it, or cannot go on.
+leaks: each class of allocation under a limit; pairs: each ordered pair of classes; costs: each call, limited compared
+with native; twins: the cost table with native on both sides, which shows the noise of a ratio; crowds: many programs
+that start at the same time. Exits with 1 when a class exceeds the limit, is refused below it, or cannot go on.
 """
 
 import argparse
@@ -14,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance
-from benchmarks.limiter import costs, leaks, native, pairs
-from benchmarks.limiter.native import Native
-from benchmarks.limiter.trials import Row
-from benchmarks.limiter.turns import Cost
-from benchmarks.limiter.watcher import Watcher
-from benchmarks.limiter.worker import MIB
+from benchmarks.comparison import Cost
+from benchmarks.memory import costs, leaks, native_costs, pairs
+from benchmarks.memory.native_costs import NativeCost
+from benchmarks.memory.nvml_watcher import Watcher
+from benchmarks.memory.trial import Row
+from benchmarks.memory.worker import MIB
 
 Document = dict[str, Any]
 PARTS = ("leaks", "pairs", "costs", "twins", "crowds")
@@ -28,13 +29,13 @@ QUICK_PAIRS = 4
 
 
 def main() -> int:
-    """Run the parts asked for, print a table of each, and return 1 where something was wrong."""
+    """Run the parts, print a table of each, and return 1 when there was a fault."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; all by default")
-    parser.add_argument("--limit-mib", type=int, default=2048)
-    parser.add_argument("--json", type=Path, help="every figure, into this file")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, a few pairs")
-    parser.add_argument("--commit", help="where the tree is no checkout")
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"one of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--limit-mib", type=int, default=2048, help="the memory limit of leaks and pairs")
+    parser.add_argument("--json", type=Path, help="write every figure into this file")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and a few pairs, to see whether it runs")
+    parser.add_argument("--commit", help="the commit, when the folder is not a git checkout")
     asked = parser.parse_args()
     if set(asked.parts) - set(PARTS):
         parser.error(f"parts are {', '.join(PARTS)}")
@@ -45,7 +46,7 @@ def main() -> int:
         print(f"{result['gpu']}, driver {result['driver']}; {result['machine']}; commit {result['commit']}", flush=True)
         if not set(parts) <= set(COSTS):
             result |= run(watcher, parts, asked.limit_mib * MIB, quick=asked.quick)
-    for part in [part for part in COSTS if part in parts]:  # when nobody watches: that takes the driver's locks
+    for part in [part for part in COSTS if part in parts]:  # without the watcher, whose queries take the driver's locks
         result[part] = cost_table(COSTS[part](quick=asked.quick))
     if asked.json:
         asked.json.write_text(json.dumps(result, indent=1))
@@ -53,8 +54,8 @@ def main() -> int:
 
 
 def run(watcher: Watcher, parts: Sequence[str], limit: int, *, quick: bool) -> Document:
-    """Measure and print the leaks and pairs; return every figure, and how many faults there were."""
-    start, natives = native.measure(watcher)
+    """Measure and print leaks and pairs; return every figure and the number of faults."""
+    start, natives = native_costs.measure(watcher)
     result: Document = {"start_mib": start // MIB, "faults": 0}
     if "leaks" in parts:
         rows = leak_table(watcher, natives, limit, start)
@@ -66,14 +67,14 @@ def run(watcher: Watcher, parts: Sequence[str], limit: int, *, quick: bool) -> D
     return result
 
 
-def leak_table(watcher: Watcher, natives: Sequence[Native], limit: int, start: int) -> list[Row]:
-    """Print a row for each class as it is measured."""
+def leak_table(watcher: Watcher, natives: Sequence[NativeCost], limit: int, start: int) -> list[Row]:
+    """Print a row for each class as soon as it is measured."""
     print(f"limit {limit // MIB} MiB; a started process costs {start // MIB} MiB natively; sizes in MiB")
     print("| class | a step costs | free at start | fits | left | stopped by | NVML peak | faults |\n|" + "---|" * 8)
     rows = []
     for each in natives:
-        if not native.is_there(each):
-            print(f"| {each.name} | | | | | | | {native.why_not(each)} |")
+        if not each.is_available:
+            print(f"| {each.name} | | | | | | | {each.reason} |")
             continue
         rows.append(leaks.measure(watcher, each, limit, start))
         print(_line(each, rows[-1]), flush=True)
@@ -81,17 +82,17 @@ def leak_table(watcher: Watcher, natives: Sequence[Native], limit: int, start: i
     return rows
 
 
-def _line(of: Native, row: Row) -> str:
+def _line(of: NativeCost, row: Row) -> str:
     sizes = [size // MIB for size in (of.cost, row.start_free, row.fitted, row.left)]
     cells = [row.name, *sizes, row.refusal, row.peak // MIB, "; ".join(row.faults) or "none"]
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def pair_table(
-    watcher: Watcher, natives: Sequence[Native], limit: int, start: int, *, quick: bool
+    watcher: Watcher, natives: Sequence[NativeCost], limit: int, start: int, *, quick: bool
 ) -> dict[str, dict[str, str]]:
-    """Print the pairs with faults, and how many had none."""
-    names = pairs.paired(natives)
+    """Print the pairs with faults, and how many have none."""
+    names = pairs.pairable(natives)
     names = names[:QUICK_PAIRS] if quick else names
     found = {first: pairs.measure(watcher, first, names, limit, start) for first in names}
     wrong = [(a, b, fault) for a, second in found.items() for b, fault in second.items() if fault]
@@ -102,17 +103,17 @@ def pair_table(
 
 
 def cost_table(found: Iterable[Cost]) -> list[Document]:
-    """Print each figure as it is measured, with what the middle half of its rounds said."""
+    """Print each figure as soon as it is measured, with the quartiles of its rounds."""
     print("| call | native us | limited us | more us | ratio | rounds' middle half | goal | failed |\n|" + "---|" * 8)
-    told = []
+    rows = []
     for cost in found:
         native, limited = cost.native_ns / 1000, cost.limited_ns / 1000
         times = f"{native:.2f} | {limited:.2f} | {limited - native:.2f} | {cost.ratio:.3f}"
         spread = f"{cost.middle[0]:.3f} to {cost.middle[1]:.3f}"
         failed = cost.failed if any(cost.failed) else ""
         print(f"| {cost.name} | {times} | {spread} | {cost.goal or ''} | {failed} |", flush=True)
-        told.append(cost.as_json())
-    return told
+        rows.append(cost.as_json())
+    return rows
 
 
 if __name__ == "__main__":

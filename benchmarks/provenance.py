@@ -1,4 +1,4 @@
-"""Where a figure comes from: machine, driver, commit, date."""
+"""Where figures come from: machine, commit and date."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def of_this_machine() -> dict[str, Any]:
-    """What every table says beside its figures."""
+    """Return the fields that every table and JSON file has."""
     return {
         "machine": f"{os.cpu_count()} x {_processor()}, Python {platform.python_version()}",
         "commit": _commit(),

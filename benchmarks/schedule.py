@@ -10,7 +10,6 @@ import argparse
 import json
 import re
 import statistics
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance
-from tests.e2e import progress, wait
-from tests.e2e.cluster import Cluster
+from cluster import progress, wait
+from cluster.cluster import Cluster
 from vgpu import names
 
 Document = dict[str, Any]
@@ -32,11 +31,11 @@ _TOOK = re.compile(r"(filter|prioritize|bind) took ([\d.]+) ms")
 
 
 def main() -> None:
-    """Run both and print one table, or with --json one object."""
+    """Measure plain pods and pods with shares, and print one table, or with --json one object."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", type=int, default=200)
-    parser.add_argument("--cards", type=int, default=8)
-    parser.add_argument("--pods", type=int, default=1000)
+    parser.add_argument("--nodes", type=int, default=200, help="number of nodes")
+    parser.add_argument("--cards", type=int, default=8, help="number of cards of each node")
+    parser.add_argument("--pods", type=int, default=1000, help="number of pods of each kind")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     asked = parser.parse_args()
     with Cluster(count=0) as cluster:
@@ -45,8 +44,8 @@ def main() -> None:
 
 
 def run(cluster: Cluster, nodes: int, cards: int, pods: int) -> Document:
-    """Make the nodes, schedule both kinds of pods, and return every figure."""
-    cluster.control.controllers.stop()  # it would find these nodes' kubelets silent, and taint them
+    """Create the nodes, schedule both kinds of pods, and return every figure."""
+    cluster.control.controllers.stop()  # it would taint these nodes, because they have no kubelets
     cluster.extender.restart("--log-level=debug")
     make_nodes(cluster, nodes, cards)
     progress.say(f"{nodes} nodes of {cards} cards are there")
@@ -70,7 +69,7 @@ def run(cluster: Cluster, nodes: int, cards: int, pods: int) -> Document:
 
 
 def make_nodes(cluster: Cluster, count: int, cards: int) -> None:
-    """Create Nodes, GPUNodes and Leases as kubelets and device plugins would."""
+    """Create Nodes, GPUNodes and Leases as kubelets and device plugins do."""
 
     def make(number: int) -> None:
         name = f"node-{number:04}"
@@ -96,13 +95,13 @@ def make_nodes(cluster: Cluster, count: int, cards: int) -> None:
 
 
 def card(node: str, index: int) -> Document:
-    """What a device plugin reports of one card."""
+    """Return what a device plugin reports of one card."""
     fields = {"uuid": f"GPU-{node}-{index}", "index": index, "model": "NVIDIA H100 80GB HBM3"}
     return fields | {"memoryMiB": CARD_MIB, "healthy": True, "heldSlices": 0, "heldWhole": False}
 
 
 def timed(cluster: Cluster, namespace: str, count: int, scheduler: Any, share: Document) -> float:
-    """Create pods while their scheduler is stopped, start it, and return the seconds until the last is bound."""
+    """Create pods while their scheduler is stopped, start it, and return the seconds from first to last binding."""
     scheduler.stop()
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     resources = {"limits": {"cpu": "100m"} | share}
@@ -120,23 +119,23 @@ def timed(cluster: Cluster, namespace: str, count: int, scheduler: Any, share: D
 
 
 def bound_between(cluster: Cluster, namespace: str, count: int) -> tuple[float, float]:
-    """When the first and the last pod were seen bound."""
+    """Return the times when the first and the last pod were seen bound."""
     path, first = PODS.format(namespace), 0.0
 
-    def bound() -> int:
+    def bound() -> bool:
         nonlocal first
         left = cluster.api.get(path, fieldSelector="spec.nodeName=", limit="1")
         remaining = len(left["items"]) + left["metadata"].get("remainingItemCount", 0)
         if remaining < count and not first:
             first = time.monotonic()
-        return remaining == 0
+        return bool(remaining == 0)
 
     wait.until(bound, f"{count} pods bound", 300)
     return first, time.monotonic()
 
 
 def verb_times(log: Path, since: int) -> dict[str, list[float]]:
-    """Seconds of each call of each verb, from the extender's log at level debug."""
+    """Return the seconds of each call of each verb, from the extender's log at level debug."""
     found: dict[str, list[float]] = {"filter": [], "prioritize": [], "bind": []}
     for verb, milliseconds in _took(log, since):
         found[verb].append(milliseconds / 1000)
@@ -151,12 +150,12 @@ def _took(log: Path, since: int) -> Iterator[tuple[str, float]]:
 
 
 def stamp() -> str:
-    """Now, as a Lease writes it."""
+    """Return the time of day as a Lease has it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def table(result: Document) -> str:
-    """The figures for people."""
+    """Return the figures as a Markdown table."""
     median, calls = result["median_ms"], result["calls"]
     rows = [
         ("machine", f"{result['machine']}; commit {result['commit']}; {result['date']}"),
@@ -171,4 +170,4 @@ def table(result: Document) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,4 +1,4 @@
-"""What a measurement must show, and the table of what it showed: natively, and with us as often as asked."""
+"""Goals of figures, and the table of the figures measured: natively once, and with the limiter in each round."""
 
 import math
 import statistics
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.compute.host import Lateness
+from benchmarks.compute.host_lateness import Lateness
 from benchmarks.compute.node import Native, Node, Place
 
 Figures = Mapping[str, float]
@@ -14,14 +14,14 @@ Figures = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The bounds of a figure; `asked` is the percent of the card's time that it is the share of, if it is one."""
+    """The bounds of a figure. Of a share of the card's time, `asked` is the percent asked for."""
 
     least: float = -math.inf
     most: float = math.inf
     asked: float | None = None
 
     def beyond(self, value: float) -> float:
-        """Return how far it is out of bounds; negative within them."""
+        """Return how far the value is out of bounds; negative within them."""
         return max(self.least - value, value - self.most)
 
     def __str__(self) -> str:
@@ -34,27 +34,35 @@ SHOWN = Goal()
 
 
 def near(asked: float, points: float) -> Goal:
-    """A share, in percent."""
+    """Return the goal of a share, in percent."""
     return Goal(asked - points, asked + points, asked)
 
 
 def at_least(value: float) -> Goal:
-    """No less."""
+    """Return the goal of a figure that must not be less."""
     return Goal(least=value)
 
 
 def at_most(value: float) -> Goal:
-    """No more."""
+    """Return the goal of a figure that must not be more."""
     return Goal(most=value)
 
 
 class SkippedError(Exception):
-    """This machine cannot show it; the message says why."""
+    """The scenario cannot be measured on this machine; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Something to measure: the goal of each figure, and what tells the figures for the containers of a place."""
+    """Something to measure.
+
+    Attributes:
+        part: of the command line.
+        name: in the table.
+        goals: of each figure.
+        measure: returns the figures, with containers of a place: a node, or native.
+        has_native: whether it is measured natively too.
+    """
 
     part: str
     name: str
@@ -65,7 +73,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure: as it was natively, if that was asked, and in each round with us; and how late the machine was."""
+    """One figure: natively, in each round with the limiter, and how late the host was meanwhile."""
 
     part: str
     name: str
@@ -83,12 +91,12 @@ class Row:
 
     @property
     def median(self) -> float:
-        """Return the middle one of the rounds."""
+        """Return the median of the rounds."""
         return statistics.median(self.rounds)
 
     @property
     def worst(self) -> float:
-        """Return the one that is furthest out of bounds, or nearest to being; the most where there are none."""
+        """Return the round that is furthest out of bounds or nearest to them; without a goal, the highest."""
         return max(self.rounds, key=self.goal.beyond if self.goal != SHOWN else None)
 
     def line(self) -> str:
@@ -103,7 +111,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A scenario that did not come to its end."""
+    """A scenario that failed."""
 
     part: str
     name: str
@@ -114,7 +122,7 @@ HEAD = "| part | what | figure | goal | native | median | worst | fault | host l
 
 
 def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Row | Failure]:
-    """Print and yield the rows as they are measured; what this machine cannot show is printed with the reason."""
+    """Print and yield each row as soon as it is measured. A skipped scenario is printed with its reason."""
     print(HEAD, flush=True)
     for scenario in scenarios:
         try:
@@ -129,7 +137,7 @@ def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Row | Failure]
 
 
 def rows(scenario: Scenario, rounds: int) -> list[Row]:
-    """Measure a scenario. The seconds are those of all its rounds."""
+    """Measure a scenario natively and in each round; `seconds` of a row are those of all rounds."""
     begun = time.monotonic()
     with Native() as place:
         native = scenario.measure(place) if scenario.has_native else {}

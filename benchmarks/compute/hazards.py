@@ -1,8 +1,8 @@
-"""What could break a program whose launches wait: each hazard in a process of its own, under a share of 30 %.
+"""Situations that could break a program whose launches wait: each in a new process, under a share of 30 %.
 
     python -m benchmarks.compute.hazards [NAME ...]
 
-Prints a line for each and ends with 1 where one went wrong. With SIMGPU_STATE set it runs on the simulated driver.
+Prints a line for each and exits with 1 when one failed. With SIMGPU_STATE set it runs on the simulated driver.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.compute.load import Container
+from benchmarks.container import Container
 from vgpu import limits
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 
@@ -28,16 +28,16 @@ DEADLINE_S = 40
 KERNEL_S = 0.0005
 IN_FLIGHT = 64
 THREADS = 8
-SEEN_S = 0.7  # after which a change of the limits holds
-STALL_S = 0.1  # while others of the container die
+SEEN_S = 0.7  # after which changed limits are in force
+STALL_S = 0.1  # goal for the longest launch while other processes of the container die
 LAUNCHES = 30
 SHARE = 0.3
-POINTS = 0.05  # a share of a short time, with synchronisations in it
+POINTS = 0.05  # tolerance: shares are measured for a short time
 GLOBAL_MODE, NON_BLOCKING = 0, 1
 
 
 class Program:
-    """CUDA in this process, with a kernel of 0.5 ms."""
+    """CUDA in this process, and a kernel of 0.5 ms."""
 
     def __init__(self) -> None:
         self.cuda = ctypes.CDLL("libcuda.so.1")
@@ -48,17 +48,17 @@ class Program:
         self.function = self.kernel(500)
 
     def do(self, name: str, *arguments: object) -> None:
-        """Call the driver. Raises RuntimeError where it refuses."""
+        """Call a function of the driver. Raises RuntimeError when it fails."""
         result = getattr(self.cuda, name)(*arguments)
         if result:
             raise RuntimeError(f"{name}: {result}")
 
     def enter(self) -> None:
-        """Make the context the thread's own."""
+        """Make the context current in this thread."""
         self.do("cuCtxSetCurrent", self.context)
 
     def kernel(self, us: int) -> ctypes.c_void_p:
-        """Load a kernel of so many microseconds into the current context."""
+        """Load a kernel of `us` microseconds into the current context."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         name = f"spin_{us}"
         self.do("cuModuleLoadData", ctypes.byref(module), PTX.format(name=name, us=us).encode())
@@ -66,18 +66,18 @@ class Program:
         return function
 
     def stream(self) -> ctypes.c_void_p:
-        """Make a stream."""
+        """Create a non-blocking stream."""
         made = ctypes.c_void_p()
         self.do("cuStreamCreate", ctypes.byref(made), NON_BLOCKING)
         return made
 
     def launch(self, stream: ctypes.c_void_p | None, function: ctypes.c_void_p | None = None, twin: str = "") -> None:
-        """Launch the kernel."""
+        """Launch a kernel, the one of 0.5 ms by default."""
         shape = (132, 1, 1, 256, 1, 1, 0)
         self.do(f"cuLaunchKernel{twin}", function or self.function, *shape, stream, None, None)
 
     def feed(self, seconds: float, stream: ctypes.c_void_p | None = None, twin: str = "") -> float:
-        """Launch for so long; return the share of the time that the kernels took."""
+        """Launch for `seconds`; return the share of the time that the kernels took."""
         begun, count = time.monotonic(), 0
         while time.monotonic() < begun + seconds:
             self.launch(stream, None, twin)
@@ -89,7 +89,7 @@ class Program:
 
 
 def streams_end(program: Program) -> str:
-    """Streams are destroyed while what was launched into them has not been measured."""
+    """Streams are destroyed while their launches are in flight."""
     for _ in range(300):
         stream = program.stream()
         program.launch(stream)
@@ -99,7 +99,7 @@ def streams_end(program: Program) -> str:
 
 
 def contexts_end(program: Program) -> str:
-    """Contexts end with launches in flight."""
+    """Contexts are destroyed while their launches are in flight."""
     for _ in range(4):
         other = ctypes.c_void_p()
         program.do("cuCtxCreate_v2", ctypes.byref(other), 0, 0)
@@ -116,7 +116,7 @@ def contexts_end(program: Program) -> str:
 
 
 def forks(program: Program) -> str:
-    """A child comes from a process in the middle of a turn; it ends, and the parent goes on."""
+    """The process forks during a turn; the child ends, and the parent goes on."""
     program.feed(0.1)
     program.launch(None)
     child = os.fork()
@@ -128,7 +128,7 @@ def forks(program: Program) -> str:
 
 
 def threads(program: Program) -> str:
-    """Eight threads, each in its own default stream."""
+    """Eight threads launch, each into its per-thread default stream."""
     shares: list[float] = []
 
     def one() -> None:
@@ -144,7 +144,7 @@ def threads(program: Program) -> str:
 
 
 def captures(program: Program) -> str:
-    """One thread captures, and forbids what is unsafe to all, while another one's launches are measured."""
+    """One thread captures in global mode, which forbids unsafe calls in all threads, while another thread launches."""
     stop = threading.Event()
 
     def other() -> None:
@@ -171,7 +171,7 @@ def captures(program: Program) -> str:
 
 
 def changes(program: Program) -> str:
-    """The share is changed while the program runs, and so is its end."""
+    """The share is changed while the program runs, to no limit and back."""
     shares = {}
     for cores in (30, 80, 100, 20):
         set_share(cores)
@@ -193,7 +193,7 @@ def set_share(cores: int) -> None:
 
 
 def holders_die(program: Program) -> str:
-    """Other processes of the container are stopped, or killed, in the middle of their turns."""
+    """Other processes of the container are stopped or killed during their turns."""
     longest = 0.0
     for number in range(6):
         with subprocess.Popen([sys.executable, "-m", "benchmarks.compute.hazards", "--feed"]) as other:
@@ -214,10 +214,10 @@ HAZARDS: dict[str, Callable[[Program], str]] = {
 }
 
 
-def tell(name: str) -> bool:
-    """Run one in a container of its own and print what came of it; whether it was as it must be."""
+def passes(name: str) -> bool:
+    """Run one in a new container and print the outcome; return whether there was no fault."""
     begun = time.monotonic()
-    with Container(round(100 * SHARE)) as container:
+    with Container("64GiB", round(100 * SHARE)) as container:
         command = [sys.executable, "-m", "benchmarks.compute.hazards", "--inside", name]
         try:
             done = subprocess.run(
@@ -226,14 +226,14 @@ def tell(name: str) -> bool:
         except subprocess.TimeoutExpired:
             print(f"{name}: hangs", flush=True)
             return False
-    said = (done.stdout + done.stderr).strip().splitlines()[-1:] or [f"ended with {done.returncode}"]
-    fault = "" if done.returncode == 0 else said[0]
-    print(f"{name}: {fault or 'as it must be'} ({time.monotonic() - begun:.1f} s)", flush=True)
+    lines = (done.stdout + done.stderr).strip().splitlines()[-1:] or [f"ended with {done.returncode}"]
+    fault = "" if done.returncode == 0 else lines[0]
+    print(f"{name}: {fault or 'no fault'} ({time.monotonic() - begun:.1f} s)", flush=True)
     return not fault
 
 
 def main() -> int:
-    """Run the hazards asked for, all by default, or be one."""
+    """Run the hazards named, all by default; with --inside, be one; with --feed, be another process of a container."""
     if sys.argv[1:2] == ["--feed"]:
         Program().feed(DEADLINE_S)
         return 0
@@ -241,7 +241,7 @@ def main() -> int:
         fault = HAZARDS[sys.argv[2]](Program())
         print(fault)
         return 1 if fault else 0
-    good = [tell(name) for name in sys.argv[1:] or HAZARDS]
+    good = [passes(name) for name in sys.argv[1:] or HAZARDS]
     return 0 if all(good) else 1
 
 

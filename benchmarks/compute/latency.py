@@ -1,4 +1,4 @@
-"""What a container waits for beside a burner: a short inference, and one that comes back from idleness."""
+"""The latency of a container beside a burner: of short inferences, and of the first kernel after idleness."""
 
 import functools
 import statistics
@@ -8,22 +8,22 @@ from typing import Any
 from benchmarks.compute.goals import SHOWN, Figures, Scenario, at_least, at_most
 from benchmarks.compute.load import Load, Timed, run_together
 from benchmarks.compute.node import Place
-from benchmarks.compute.tenants import WORK
-from benchmarks.limiter.worker import native_env
+from benchmarks.compute.several_containers import WORK
+from benchmarks.container import native_env
 
-REGULAR, ODD = Timed("regular", 450), Timed("infer", 450)  # two of them each 10 ms, or about
+REGULAR, ODD = Timed("regular", 450), Timed("infer", 450)  # two kernels every 10 ms: exactly, or with a random jitter
 SHORT = Load("work", 100)
-P50, P99 = 1.25, 2.0  # over alone
+P50, P99 = 1.25, 2.0  # goals, divided by the latency alone on the card
 BURNER = 85.0
 TAKEN_MS, GIVEN_MS = 100.0, 20.0
-RATE_MS = 20  # over which what is done is counted
+RATE_MS = 20  # window in which finished work is counted
 NEARLY = 0.9  # of the whole card
-AFTER_MS = 300  # that one who is back is looked at
-PAUSE_S = 2.4  # a third each: at work, idle, at work
+AFTER_MS = 300  # how long a container is observed after it is back
+PAUSE_S = 2.4  # one third working, one third idle, one third working
 
 
 def inference(seconds: float) -> list[Scenario]:
-    """Beside a burner that may burst, by the length of its kernels, and one that has idle time only."""
+    """Beside a burner with policy burst, by the length of its kernels, and beside one with policy best-effort."""
     both, offline = ((50, "burst"), (50, "burst")), ((30, "fixed"), (None, "best-effort"))
     every = (
         ("two kernels each 10 ms beside a burner, burst 50 and 50", both, WORK),
@@ -37,7 +37,7 @@ def inference(seconds: float) -> list[Scenario]:
 
 
 def returns() -> list[Scenario]:
-    """One of two that may burst goes idle and comes back, with short kernels and the longest promised for."""
+    """One of two containers with policy burst goes idle and comes back, with kernels of 1 and of 5 ms."""
     return [_return(us) for us in (1000, 5000)]
 
 
@@ -46,10 +46,10 @@ def _inference(
 ) -> Scenario:
     def measure(place: Place) -> Figures:
         envs = [place.container(*each) for each in asked]
-        told, burnt = run_together([(infer, envs[0]), (burner, envs[1])], seconds)
-        p50, p99 = _percentiles(told["told_us"])
+        inferences, burner_work = run_together([(infer, envs[0]), (burner, envs[1])], seconds)
+        p50, p99 = _percentiles(inferences["times_us"])
         alone50, alone99 = _alone(infer, seconds)
-        share = 100 * burnt["count"] * burner.us * 1000 / burnt["ns"]
+        share = 100 * burner_work["count"] * burner.us * 1000 / burner_work["ns"]
         return {"p50 over alone": p50 / alone50, "p99 over alone": p99 / alone99, "p50 ms": p50, "burner %": share}
 
     goals = {
@@ -62,15 +62,15 @@ def _inference(
 
 @functools.cache
 def _alone(infer: Timed, seconds: float) -> tuple[float, float]:
-    """Return the better of two, for nothing makes it less."""
-    told = [run_together([(infer, native_env())], seconds)[0]["told_us"] for _ in range(2)]
-    p50, p99 = zip(*map(_percentiles, told), strict=True)
+    """Return the lower of two measurements: noise only adds."""
+    times = [run_together([(infer, native_env())], seconds)[0]["times_us"] for _ in range(2)]
+    p50, p99 = zip(*map(_percentiles, times), strict=True)
     return min(p50), min(p99)
 
 
-def _percentiles(told_us: Sequence[int]) -> tuple[float, float]:
-    """Return the middle one and the 99th of a hundred, in ms."""
-    cuts = statistics.quantiles(told_us, n=100)
+def _percentiles(times_us: Sequence[int]) -> tuple[float, float]:
+    """Return p50 and p99 in ms."""
+    cuts = statistics.quantiles(times_us, n=100)
     return cuts[49] / 1000, cuts[98] / 1000
 
 
@@ -90,22 +90,22 @@ def _return(us: int) -> Scenario:
 
 
 def taken_ms(stays: dict[str, Any], returns: dict[str, Any], us: int) -> float:
-    """Return how long after the neighbour's last kernel the one that stays had nearly the whole card, first."""
-    last = max(end for end in returns["told_us"] if end < returns["back_us"])
-    ends = [end for end in stays["told_us"] if end >= last]
+    """Return how long after the last kernel of the container that goes idle the other one has nearly the whole card."""
+    last = max(end for end in returns["times_us"] if end < returns["back_us"])
+    ends = [end for end in stays["times_us"] if end >= last]
     enough = NEARLY * RATE_MS * 1000
     full = (end for end in ends if us * sum(end < each <= end + RATE_MS * 1000 for each in ends) >= enough)
     return float(next(full, returns["back_us"]) - last) / 1000
 
 
 def first_ms(returns: dict[str, Any], us: int) -> float:
-    """Return how long after it was back its first kernel began."""
-    first = min(end for end in returns["told_us"] if end > returns["back_us"])
+    """Return the time from the return of the idle container to the begin of its first kernel."""
+    first = min(end for end in returns["times_us"] if end > returns["back_us"])
     return float(first - us - returns["back_us"]) / 1000
 
 
 def behind_ms(returns: dict[str, Any], us: int) -> float:
-    """Return the most that it was behind half of the card's time since it was back, just before a kernel's end."""
+    """Return the largest deficit of the returning container against half of the card's time, at the ends of kernels."""
     back = returns["back_us"]
-    ends = [end - back for end in returns["told_us"] if back < end < back + AFTER_MS * 1000]
+    ends = [end - back for end in returns["times_us"] if back < end < back + AFTER_MS * 1000]
     return float(max(end / 2 - number * us for number, end in enumerate(ends)) / 1000)

@@ -1,28 +1,32 @@
-"""Loads of the card: the programs `feed.c` and `timed.c` in containers, one process or several."""
+"""Loads: the programs `feed.c` and `timed.c`, in one process or in several."""
 
 import functools
 import json
 import select
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-from benchmarks.limiter import build
-from benchmarks.limiter.worker import native_env
-from limiter import launch
-from vgpu import region
+from benchmarks.container import native_env
+from benchmarks.programs import build
 
 WARM_NS = 1_000_000_000
 TAIL_NS = 200_000_000  # as in feed.c
-PATIENCE_S, END_S = 60.0, 10.0
+ANSWER_TIMEOUT_S, END_TIMEOUT_S = 60.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one process of a load does; `kind` and `idle_us` as in feed.c, `us` is what a kernel or a graph takes."""
+    """The work of one process of `feed.c`.
+
+    Attributes:
+        kind: as in feed.c.
+        us: duration of a kernel or a graph.
+        streams: number of streams.
+        idle_us: pause after each launch that is waited for.
+    """
 
     kind: str
     us: int
@@ -30,53 +34,34 @@ class Load:
     idle_us: int = 0
 
     def command(self, seconds: float) -> list[str]:
-        """Return the command that feeds the card so."""
+        """Return the command line."""
         sizes = (self.us, self.streams, seconds, self.idle_us)
         return [str(build.program("feed")), self.kind, *map(str, sizes)]
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What one process does whose every piece of work is timed, as in timed.c."""
+    """The work of one process of `timed.c`, which measures the time of each piece of work."""
 
     kind: str
     us: int
 
     def command(self, seconds: float) -> list[str]:
-        """Return the command that does it."""
+        """Return the command line."""
         return [str(build.program("timed")), self.kind, str(self.us), str(seconds)]
 
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What came of it: what the kernels took together over the time, the longest launch, the whole time."""
+    """The outcome: the share of the time that the kernels took, the longest launch, and the time in all."""
 
     share: float
     longest_ms: float
     seconds: float
 
 
-class Container:
-    """Limits and a region of their own, as files; no arbiter."""
-
-    def __init__(self, cores: int | None) -> None:
-        self._folder = launch.write_files(launch.parse("64GiB", cores, "fixed"))
-        self.env = native_env() | launch.variables(self._folder, {})
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._folder)
-
-    def gpu_seconds(self) -> float:
-        """Return the GPU time that the limiter counted."""
-        seen = region.decode((self._folder / "region").read_bytes())
-        return sum(card.gpu_ns for card in seen.cards) / 1e9
-
-
 class Feeder:
-    """A program that starts, and then waits to be told. What it says raises RuntimeError where something failed."""
+    """A running program of a load, which starts and waits for a line. Raises RuntimeError when it reports a failure."""
 
     def __init__(self, load: Load | Timed, seconds: float, env: Mapping[str, str]) -> None:
         command = load.command(seconds)
@@ -85,43 +70,43 @@ class Feeder:
         )
 
     def await_start(self) -> dict[str, Any]:
-        """Return what it says once it is ready."""
+        """Wait until it is ready, and return its first answer."""
         return self.answer()
 
     def go(self, begin_ns: int | None = None) -> None:
-        """Let it feed, and count from that moment of the monotonic clock; where none is named, after a second."""
+        """Let it run, and count from `begin_ns` of the monotonic clock on, or after a second."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{begin_ns or ''}\n")
         self._process.stdin.flush()
 
     def answer(self) -> dict[str, Any]:
-        """Return the next line that it says; one that says nothing for long is killed."""
+        """Return its next answer. A program that does not answer in time is killed."""
         assert self._process.stdout is not None
-        if not select.select([self._process.stdout], [], [], PATIENCE_S)[0]:
+        if not select.select([self._process.stdout], [], [], ANSWER_TIMEOUT_S)[0]:
             self._process.kill()
-            raise RuntimeError("a program hangs")
+            raise RuntimeError(f"no answer in {ANSWER_TIMEOUT_S:g} s: the program was killed")
         line = self._process.stdout.readline()
-        said: dict[str, Any] = json.loads(line or '{"result": -1, "function": "the start"}')
-        if said["result"] or said.get("ready") is False:
-            raise RuntimeError(f"{said['function'] or 'no CUDA driver'}: {said['result']}")
-        return said
+        answer: dict[str, Any] = json.loads(line or '{"result": -1, "function": "the start"}')
+        if answer["result"] or answer.get("ready") is False:
+            raise RuntimeError(f"{answer['function'] or 'no CUDA driver'}: {answer['result']}")
+        return answer
 
     def end(self) -> None:
-        """Wait until it has ended, which one that is no longer told anything soon does."""
+        """Close its input and wait for its end; kill it after a timeout."""
         try:
-            self._process.communicate(timeout=END_S)
+            self._process.communicate(timeout=END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()
 
 
 def feed(load: Load, seconds: float, env: Mapping[str, str], processes: int = 1) -> Fed:
-    """Feed the card from so many processes of a container at once; their shares are added."""
+    """Run the load in one process, or in several of one container, whose shares are added."""
     if processes > 1:
         each = feed_together([(load, env)] * processes, seconds)
         spent = seconds + (WARM_NS + TAIL_NS) / 1e9
         return Fed(sum(fed.share for fed in each), max(fed.longest_ms for fed in each), spent)
-    feeder = Feeder(load, seconds, _knowing(load, env))
+    feeder = Feeder(load, seconds, _calibrated(load, env))
     feeder.await_start()
     begun = time.monotonic()
     feeder.go()
@@ -135,7 +120,7 @@ def feed_together(
     seconds: float,
     meanwhile: Callable[[int], None] = lambda _begin_ns: None,
 ) -> list[Fed]:
-    """Feed the card from several containers at once, for the same time; `meanwhile` is called with its beginning."""
+    """Run loads of several containers at the same time; `meanwhile` is called with its begin (monotonic ns)."""
     answers = run_together(loads, seconds, meanwhile)
     return [_fed(load, answer, seconds) for (load, _), answer in zip(loads, answers, strict=True)]
 
@@ -145,8 +130,8 @@ def run_together(
     seconds: float,
     meanwhile: Callable[[int], None] = lambda _begin_ns: None,
 ) -> list[dict[str, Any]]:
-    """Start all, let all begin, and return what each says in the end."""
-    feeders = [Feeder(load, seconds, _knowing(load, env)) for load, env in loads]
+    """Start all programs, let all begin at the same time, and return the last answer of each."""
+    feeders = [Feeder(load, seconds, _calibrated(load, env)) for load, env in loads]
     try:
         for feeder in feeders:
             feeder.await_start()
@@ -160,19 +145,19 @@ def run_together(
             feeder.end()
 
 
-def _knowing(load: Load | Timed, env: Mapping[str, str]) -> Mapping[str, str]:
-    """Tell what works how much takes how long, so that none finds it out while others do."""
+def _calibrated(load: Load | Timed, env: Mapping[str, str]) -> Mapping[str, str]:
+    """Pass the calibration of working kernels on, because a program cannot calibrate beside others."""
     works = isinstance(load, Timed) or load.kind == "work"
-    return {**env, "BENCH_TURNS": str(turns_of_ms())} if works else env
+    return {**env, "BENCH_LOOPS": str(loops_per_ms())} if works else env
 
 
 @functools.cache
-def turns_of_ms() -> float:
-    """Return how many turns of its loop a kernel that works does in a millisecond, alone."""
+def loops_per_ms() -> float:
+    """Return how many iterations of its loop a working kernel does in a millisecond, alone on the card."""
     feeder = Feeder(Load("work", 1000), 0, native_env())
-    turns = float(feeder.await_start()["turns"])
+    loops = float(feeder.await_start()["loops"])
     feeder.end()
-    return turns
+    return loops
 
 
 def _fed(load: Load, answer: Mapping[str, Any], seconds: float) -> Fed:

@@ -1,4 +1,4 @@
-"""Where containers run: on a node with an arbiter and limits of their own, or natively."""
+"""Where containers run: on a node with an arbiter, or natively."""
 
 import shutil
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 import limiter
-from benchmarks.limiter.worker import native_env
+from benchmarks.container import native_env
 from limiter import launch, local_state
 from vgpu import region
 
@@ -19,16 +19,16 @@ Env = Mapping[str, str]
 
 
 class Place(Protocol):
-    """What a measurement needs."""
+    """A node, or native."""
 
     native: bool
 
     def container(self, cores: int | None, policy: str = "fixed", priority: int = 0) -> Env:
-        """Return the environment of the programs of a container of its own."""
+        """Return the environment of the programs of a new container."""
 
 
 class Native:
-    """No limits: the card's own time slices."""
+    """No limits: programs share the card by its own time slices."""
 
     native = True
 
@@ -36,7 +36,7 @@ class Native:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing was made."""
+        """Do nothing."""
 
     def container(self, cores: int | None, policy: str = "fixed", priority: int = 0) -> Env:  # noqa: ARG002
         """Return the environment without limits."""
@@ -44,7 +44,7 @@ class Native:
 
 
 class Node:
-    """Allocations in a directory of their own, and an arbiter that watches it. The arbiter's words are in `log`."""
+    """A directory of allocations, and the arbiter that serves it."""
 
     native = False
 
@@ -66,17 +66,17 @@ class Node:
 
     @property
     def log(self) -> str:
-        """Return what the arbiter said."""
+        """Return the arbiter's log."""
         return (self._home / "log").read_text()
 
     def start_arbiter(self) -> None:
-        """Start one. Raises LimiterError where it was not built."""
+        """Start an arbiter. Raises LimiterError when it is not built."""
         command = [str(limiter.arbiter_path()), str(self._home / local_state.ALLOCATIONS)]
         with (self._home / "log").open("ab") as log:
             self.arbiter = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def signal_arbiter(self, number: int) -> None:
-        """Send it a signal; where that kills it, wait for its end."""
+        """Send the arbiter a signal; after SIGKILL wait for its end."""
         if self.arbiter:
             self.arbiter.send_signal(number)
         if self.arbiter and number == signal.SIGKILL:
@@ -86,7 +86,7 @@ class Node:
     def allocate(self, cores: int | None, policy: str = "fixed", priority: int = 0) -> Path:
         """Make a container's directory and wait until the arbiter listens there. Raises RuntimeError when it does not.
 
-        The container has all memory of the card, so that nothing but its time is limited.
+        The container has no memory limit: only its time is limited.
         """
         wanted = launch.parse(None, cores, policy, priority=priority)
         self._allocations.append(local_state.add(self._home, wanted, ["benchmark"], limiter.this_host()))
@@ -99,12 +99,12 @@ class Node:
         return folder
 
     def container(self, cores: int | None, policy: str = "fixed", priority: int = 0) -> Env:
-        """Return the environment of the programs of a container of its own."""
+        """Return the environment of the programs of a new container."""
         return native_env() | launch.variables(self.allocate(cores, policy, priority), {}) | {"VGPU_LOG": "warn"}
 
 
 def gpu_seconds(env: Env) -> float:
-    """Return the GPU time that the limiter counted for a container; 0 natively."""
+    """Return the GPU time that the limiter has measured for a container; 0 natively."""
     if launch.REGION_ENV not in env:
         return 0.0
     return sum(card.gpu_ns for card in region.decode(Path(env[launch.REGION_ENV]).read_bytes()).cards) / 1e9

@@ -1,11 +1,11 @@
-"""What was got against what was asked, as a picture: SVG, and nothing else is needed."""
+"""A plot of the shares that containers got against the shares they asked for, as SVG."""
 
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from benchmarks.compute.goals import Row
 
-SIDE, EDGE = 480, 56  # of the square in which the points are, and around it
+SIDE, EDGE = 480, 56  # pixels of the plotted square, and of the margin around it
 STEP = 20
 RADIUS = 4
 LOOKS = {"curve": ("#1b6ca8", "alone"), "shapes": ("#d1495b", "other loads"), "tenants": ("#2e933c", "beside others")}
@@ -13,7 +13,7 @@ STYLE = "text{font:13px sans-serif;fill:#333}.grid{stroke:#ddd}.asked{stroke:#99
 
 
 def picture(rows: Sequence[Row], title: str) -> str:
-    """Return the text of the file: a point for each share's median, and a bar from the least to the most of it."""
+    """Return the SVG text: a point for the median of each share, and a bar from its lowest to its highest round."""
     size = SIDE + 2 * EDGE
     shares = [row for row in rows if row.goal.asked is not None and row.part in LOOKS]
     lines = [
@@ -62,9 +62,9 @@ def _axes() -> list[str]:
 def _point(row: Row) -> str:
     colour, _ = LOOKS[row.part]
     asked, got = row.goal.asked or 0.0, row.median
-    said = f"<title>{escape(row.name)}: {escape(row.figure)}, got {got:.1f}</title>"
+    title = f"<title>{escape(row.name)}: {escape(row.figure)}, got {got:.1f}</title>"
     bar = _line((asked, min(row.rounds)), (asked, max(row.rounds)), f'stroke="{colour}"')
-    point = f'<circle cx="{_x(asked)}" cy="{_y(got)}" r="{RADIUS}" fill="{colour}" fill-opacity="0.7">{said}</circle>'
+    point = f'<circle cx="{_x(asked)}" cy="{_y(got)}" r="{RADIUS}" fill="{colour}" fill-opacity="0.7">{title}</circle>'
     return bar + point
 
 

@@ -1,9 +1,9 @@
-"""Matrix products in PyTorch, eagerly, in a CUDA graph or compiled, and the GPU time that they took.
+"""Matrix products in PyTorch, eager, in a CUDA graph or compiled, and the GPU time that they took.
 
     python -m benchmarks.compute.torch_load eager|graph|compile SECONDS
 
-A product's time is the mean between two events around it, of those that were launched before the card was done with
-the one before: between the others' events the card has waited too. Prints JSON.
+The time of a product is the mean of the times between two events around it. Only products count that were launched
+before the card had finished the product before: between the events of others the card was idle too. Prints JSON.
 """
 
 import collections
@@ -22,20 +22,20 @@ IN_FLIGHT = 16
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The events before and after it; `is_ahead`: the card was not done with the one before when it was launched."""
+    """The events around a product. `is_ahead`: it was launched before the card had finished the product before."""
 
     before: torch.cuda.Event
     after: torch.cuda.Event
     is_ahead: bool
 
     def seconds(self) -> float:
-        """Wait for its end and return the time between the events."""
+        """Wait for its end and return the seconds between the events."""
         self.after.synchronize()
         return float(self.before.elapsed_time(self.after)) / 1000
 
 
 def make(kind: str) -> Callable[[], object]:
-    """Return what does one product (a graph ten) when it is called."""
+    """Return a function that does one product; a graph does ten."""
     left, right = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     out = torch.empty_like(left)
 
@@ -58,7 +58,7 @@ def make(kind: str) -> Callable[[], object]:
 
 
 def feed(once: Callable[[], object], seconds: float) -> tuple[int, float, float]:
-    """Do it again and again; return how often, the seconds that took, and the seconds of one."""
+    """Do products for `seconds`; return how many, the seconds they took together, and the seconds of one."""
     flying: collections.deque[Product] = collections.deque()
     times: list[float] = []
     begun = time.monotonic()
@@ -75,7 +75,7 @@ def feed(once: Callable[[], object], seconds: float) -> tuple[int, float, float]
 
 
 def launch(once: Callable[[], object], former: torch.cuda.Event | None) -> Product:
-    """Do one between two events; `former` is the one behind the product before."""
+    """Do one product between two events; `former` is the event behind the product before."""
     before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     before.record()
     once()
@@ -84,7 +84,7 @@ def launch(once: Callable[[], object], former: torch.cuda.Event | None) -> Produ
 
 
 def main() -> None:
-    """Feed the card for a second, then for as long as asked."""
+    """Warm up for a second, then measure."""
     once = make(sys.argv[1])
     feed(once, 1)
     count, seconds, each = feed(once, float(sys.argv[2]))

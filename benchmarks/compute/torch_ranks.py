@@ -1,8 +1,8 @@
-"""One of two ranks that work on a card and wait for each other; prints whether the sums were right.
+"""One of two ranks that compute and wait for each other; prints whether all sums were right.
 
 RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 python -m benchmarks.compute.torch_ranks gloo|nccl
 
-gloo: both on the first card; nccl: each on its own.
+gloo: both ranks on the first card; nccl: each rank on a card of its own.
 """
 
 import datetime as dt
@@ -19,7 +19,7 @@ PORT = {"gloo": "29511", "nccl": "29512"}
 
 
 def main() -> None:
-    """Work, add up, and tell."""
+    """Compute, add up over the ranks, and print JSON."""
     backend, rank, world = sys.argv[1], int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     if backend == "nccl" and torch.cuda.device_count() < world:
         print(json.dumps({"skipped": "needs two cards"}))
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def once(rank: int, world: int, number: int) -> bool:
-    """Add up what each rank's card computed; whether the sum is right."""
+    """Add up a product of each rank; return whether the sum is right."""
     ones = torch.full((WIDTH, WIDTH), float(rank + 1), device="cuda")
     product = ones @ torch.eye(WIDTH, device="cuda") + number
     distributed.all_reduce(product)

@@ -1,10 +1,10 @@
-"""Matrix products in PyTorch under a share: what they get of the card's time, eagerly, as a graph and compiled."""
+"""Matrix products of PyTorch under a share: the share of the card's time they get, eager, as a graph and compiled."""
 
 from typing import Any
 
 from benchmarks.compute.goals import SHOWN, Figures, Scenario, near
 from benchmarks.compute.node import Place, gpu_seconds
-from benchmarks.compute.same import said
+from benchmarks.compute.reproducibility import last_lines
 
 KINDS = ("eager", "graph", "compile")
 CORES = 30
@@ -12,15 +12,15 @@ POINTS = 2.0
 
 
 def shapes(seconds: float) -> list[Scenario]:
-    """Each of `KINDS`; natively it is how much of the time is counted as the card's."""
+    """Each of `KINDS`. The native figure is the share of the time that counts as the card's."""
     return [_scenario(kind, seconds) for kind in KINDS]
 
 
 def _scenario(kind: str, seconds: float) -> Scenario:
     def measure(place: Place) -> Figures:
         env = place.container(CORES)
-        told: dict[str, Any] = said([("benchmarks.compute.torch_load", kind, str(seconds))], [env])[0]
-        return {"share %": 100 * told["share"], "one ms": told["each_ms"], "counted s": gpu_seconds(env)}
+        answer: dict[str, Any] = last_lines([("benchmarks.compute.torch_load", kind, str(seconds))], [env])[0]
+        return {"share %": 100 * answer["share"], "one ms": answer["each_ms"], "counted s": gpu_seconds(env)}
 
     goals = {"share %": near(CORES, POINTS), "one ms": SHOWN, "counted s": SHOWN}
     return Scenario("torch", f"matrix products of PyTorch, {kind}", goals, measure)

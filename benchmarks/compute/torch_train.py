@@ -1,4 +1,4 @@
-"""A short training in PyTorch, the same each time: prints a digest of what it learned and what a step took.
+"""A short deterministic training in PyTorch: prints a digest of the weights, and the time of a step.
 
 python -m benchmarks.compute.torch_train
 """
@@ -15,7 +15,7 @@ WIDTH = 1024
 
 
 def main() -> None:
-    """Train and tell."""
+    """Train and print JSON."""
     torch.manual_seed(1)
     torch.use_deterministic_algorithms(mode=True)
     model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)).cuda()

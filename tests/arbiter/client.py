@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-from benchmarks.turns import protocol
-from benchmarks.turns.protocol import ACCEPTED, DONE, WANT, Page
+from limiter import arbitration
+from limiter.arbitration import ACCEPTED, DONE, WANT, Page
 
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}[platform.machine()]
 
@@ -42,15 +42,17 @@ class Client:
         self.socket = connected(path)
         self.page: mmap.mmap | None = None
         with suppress(BrokenPipeError):  # it may have been refused already
-            self.socket.send(protocol.HELLO.pack(protocol.MAGIC, protocol.VERSION, 0, uuid) if hello is None else hello)
+            self.socket.send(
+                arbitration.HELLO.pack(arbitration.MAGIC, arbitration.VERSION, 0, uuid) if hello is None else hello
+            )
         self.result = self._read_welcome()
 
     def _read_welcome(self) -> int | None:
         data, fds, _, _ = socket.recv_fds(self.socket, 64, 4)
         if not data:
             return None
-        magic, version, result = protocol.WELCOME.unpack(data)
-        assert (magic, version) == (protocol.MAGIC, protocol.VERSION)
+        magic, version, result = arbitration.WELCOME.unpack(data)
+        assert (magic, version) == (arbitration.MAGIC, arbitration.VERSION)
         assert len(fds) == (result == ACCEPTED)
         if fds:
             self.fd = fds[0]
@@ -80,7 +82,7 @@ class Client:
 
     @property
     def yields(self) -> int:
-        return int(self.read().asked_back)
+        return int(self.read().yield_turn)
 
     @property
     def budget(self) -> int:
@@ -88,7 +90,7 @@ class Client:
 
     @property
     def beat(self) -> int:
-        return int(self.read().beat)
+        return int(self.read().heartbeat_at)
 
     @property
     def contended(self) -> int:
@@ -96,17 +98,17 @@ class Client:
 
     @property
     def fallback(self) -> int:
-        return int(self.read().fallback)
+        return int(self.read().fallback_percent)
 
     @property
     def free_at(self) -> int:
         return int(self.read().free_at)
 
     def want(self) -> None:
-        self.socket.send(protocol.MESSAGE.pack(WANT, 0, 0))
+        self.socket.send(arbitration.MESSAGE.pack(WANT, 0, 0))
 
     def done(self, turn: int | None = None, rest: int = 0) -> None:
-        self.socket.send(protocol.MESSAGE.pack(DONE, self.turn if turn is None else turn, rest))
+        self.socket.send(arbitration.MESSAGE.pack(DONE, self.turn if turn is None else turn, rest))
 
     def wait(self, seconds: float = 10) -> int:
         """Waits on the futex, and asks again each time in vain, as the limiter does, until it has a turn."""

@@ -84,7 +84,7 @@ static void look(struct history *history) {
         if (history->clients[i] == NOBODY) continue;
         const struct arbitration_page *page = schedule_page(history->schedule, history->clients[i]);
         turns += page->turn && page->contended;
-        if (page->fallback < 1 || page->fallback > 100) abort();
+        if (page->fallback_percent < 1 || page->fallback_percent > 100) abort();
         if (page->turn && page->contended && (page->budget_ns < 1000000 || page->depth_ns < 100000)) abort();
     }
     if (turns > 1 || due <= history->now) abort();

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from benchmarks.turns.protocol import ACCEPTED, DONE, MESSAGE, WANT
+from limiter.arbitration import ACCEPTED, DONE, MESSAGE, WANT
 from tests.arbiter.client import Client, connected
 from tests.arbiter.conftest import CARD, Container, Node, asked, until
 

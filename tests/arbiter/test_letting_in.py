@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.turns.protocol import ACCEPTED, HELLO, MAGIC, NO_SUCH_CARD, OTHER_VERSION, TOO_MANY, VERSION
 from limiter import arbiter_path
+from limiter.arbitration import ACCEPTED, HELLO, MAGIC, NO_SUCH_CARD, OTHER_VERSION, TOO_MANY, VERSION
 from tests.arbiter.conftest import CARD, GPU, Node, asked, until
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 

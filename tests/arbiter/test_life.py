@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.turns.protocol import ACCEPTED
 from limiter import arbiter_path
+from limiter.arbitration import ACCEPTED
 from tests.arbiter.client import connected
 from tests.arbiter.conftest import GPU, Node, asked, until
 

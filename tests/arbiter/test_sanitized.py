@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.turns.protocol import ACCEPTED, DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT
 from limiter import build
+from limiter.arbitration import ACCEPTED, DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT
 from tests.arbiter.client import connected
 from tests.arbiter.conftest import CARD, UNSTARTED, Node, asked, until
 from tests.limiter.test_sanitized import compiled

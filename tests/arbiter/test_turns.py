@@ -2,7 +2,7 @@
 
 import time
 
-from benchmarks.turns.protocol import ACCEPTED, ANY
+from limiter.arbitration import ACCEPTED, ANY
 from tests.arbiter.conftest import Node, asked, until
 
 MS = 1_000_000

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from deviceplugin.settings import Settings
+from simgpu import build, state_directory
 from tests.deviceplugin.conftest import World
-from tests.driver import build, simgpu
 from tests.vgpu.node.builders import NODE
 
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
@@ -20,7 +20,7 @@ Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
 @pytest.fixture
 async def start(world: World) -> AsyncIterator[Start]:
     driver, cards = build.ensure(), world.directory / "simgpu"
-    simgpu.write_cards(cards, simgpu.make_cards(2, memory_mib=2048))
+    state_directory.write_cards(cards, state_directory.make_cards(2, memory_mib=2048))
     started = []
 
     async def start(*flags: str) -> asyncio.subprocess.Process:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import binaries, missing
-from tests.e2e.cluster import Cluster
+from cluster import binaries, missing
+from cluster.cluster import Cluster
 from tests.e2e.space import Space
 
 LOGS = binaries.REPOSITORY / "build" / "e2e-logs"

@@ -9,8 +9,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.e2e import api, images, wait
-from tests.e2e.cluster import Cluster
+from cluster import api, images, wait
+from cluster.cluster import Cluster
 from vgpu import assignment, names
 from vgpu.assignment import Assignment
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 import yaml
 
-from tests.e2e import accounts, api, binaries
-from tests.e2e.cluster import Cluster
+from cluster import accounts, api, binaries
+from cluster.cluster import Cluster
 from tests.e2e.space import Document, Space, container, pod
 from vgpu import names
 

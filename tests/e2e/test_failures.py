@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import audit, nodes, parts, progress
-from tests.e2e.cluster import Cluster
+from cluster import nodes, parts, progress
+from cluster.cluster import Cluster
+from tests.e2e import audit
 from tests.e2e.space import Document, Space, container, pod
 from vgpu import names, quantity
 

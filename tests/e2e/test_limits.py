@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.driver import simgpu
+from simgpu import usage
 from tests.e2e.space import Document, Space, container, pod
 from vgpu import names, quantity
 
@@ -74,11 +74,13 @@ def test_2_two_of_one_deployment_on_one_card_cannot_take_each_others(space: Spac
     (card,) = space.assignment(first).gpus()
     assert space.assignment(second).gpus() == {card}
     node = next(node for node in space.cluster.nodes if node.name == space.get(first)["spec"]["nodeName"])
-    space.until(lambda: simgpu.used(node.driver_state).get(card, 0) >= 2 * 8000 * MIB, "both have filled their share")
+    space.until(
+        lambda: usage.bytes_by_card(node.driver_state).get(card, 0) >= 2 * 8000 * MIB, "both have filled their share"
+    )
     for name in (first, second):
         assert results(space.probe(name, "alloc", "64")) == [OUT_OF_MEMORY]
         sees(space, name, 8192)
-    assert simgpu.peak(node.driver_state)[card] <= 2 * 8192 * MIB
+    assert usage.peak_bytes_by_card(node.driver_state)[card] <= 2 * 8192 * MIB
 
 
 def test_13_init_containers_sidecars_two_containers_and_restarts(space: Space) -> None:
@@ -106,7 +108,7 @@ def test_13_a_restarted_container_finds_its_share_empty(space: Space) -> None:
     space.until(lambda: results(space.probe("again", "alloc", "2")) == [OUT_OF_MEMORY], "the share is full")
     space.cluster.kubectl("exec", "-n", space.name, "again", "--", "sh", "-c", "kill -9 -1", check=False)
     node = next(node for node in space.cluster.nodes if node.name == space.get("again")["spec"]["nodeName"])
-    space.until(lambda: not simgpu.used(node.driver_state), "the container's memory is free")
+    space.until(lambda: not usage.bytes_by_card(node.driver_state), "the container's memory is free")
 
 
 ALIASES: dict[str, Document] = {

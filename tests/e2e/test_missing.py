@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import binaries, missing
+from cluster import binaries, missing
 
 
 def test_a_checkout_that_a_node_would_not_see_is_named() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import cgroups, process, wait
-from tests.e2e.namespace import Namespace
+from cluster import cgroups, process, wait
+from cluster.namespace import Namespace
 
 pytestmark = pytest.mark.e2e
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.e2e
 _HARNESS = """
 import sys, time
 from pathlib import Path
-from tests.e2e import cgroups, process
-from tests.e2e.namespace import Namespace
+from cluster import cgroups, process
+from cluster.namespace import Namespace
 work = Path(sys.argv[1])
 within = Namespace(work.name, work)
 cgroups.create(f"{work.name}-1")

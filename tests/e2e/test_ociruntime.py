@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.driver import simgpu
-from tests.e2e import ociruntime
+from cluster import ociruntime
+from simgpu import state_directory
 
 DRIVER = Path("/driver")
-CARDS = simgpu.make_cards(3)
+CARDS = state_directory.make_cards(3)
 
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    simgpu.write_cards(tmp_path / "state", CARDS)
+    state_directory.write_cards(tmp_path / "state", CARDS)
     return tmp_path
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.cluster import Cluster
+from cluster.cluster import Cluster
 from tests.e2e.space import Space, container, pod
 from vgpu import names
 from vgpu.assignment import Grant

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import nodes, wait
-from tests.e2e.cluster import Cluster
+from cluster import nodes, wait
+from cluster.cluster import Cluster
 from tests.e2e.space import Space, container, pod
 from vgpu import names
 from vgpu.cli.local import allocations

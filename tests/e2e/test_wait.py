@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.e2e import wait
+from cluster import wait
 
 
 @dataclass

@@ -14,8 +14,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.turns import protocol
-from benchmarks.turns.protocol import ACCEPTED, ANY, DONE, WANT, Page
+from limiter import arbitration
+from limiter.arbitration import ACCEPTED, ANY, DONE, WANT, Page
 
 MS = 1_000_000
 BEAT_S = 0.02
@@ -115,17 +115,17 @@ class Arbiter:
         hello = connection.recv(64)
         if not hello:
             return
-        magic, version, _, uuid = protocol.HELLO.unpack(hello)
-        assert (magic, version) == (protocol.MAGIC, protocol.VERSION)
+        magic, version, _, uuid = arbitration.HELLO.unpack(hello)
+        assert (magic, version) == (arbitration.MAGIC, arbitration.VERSION)
         file = os.memfd_create("page", os.MFD_ALLOW_SEALING)
         os.ftruncate(file, mmap.PAGESIZE)
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK if self._seals else 0)
         client = Client(connection, uuid, Page.from_buffer(mmap.mmap(file, mmap.PAGESIZE)))
         page = client.page
-        page.budget_ns, page.depth_ns, page.contended, page.fallback = self._terms
-        page.beat = time.monotonic_ns()
+        page.budget_ns, page.depth_ns, page.contended, page.fallback_percent = self._terms
+        page.heartbeat_at = time.monotonic_ns()
         accepted = self._result == ACCEPTED
-        welcome = protocol.WELCOME.pack(protocol.MAGIC, protocol.VERSION, self._result)
+        welcome = arbitration.WELCOME.pack(arbitration.MAGIC, arbitration.VERSION, self._result)
         socket.send_fds(connection, [welcome], [file] if accepted else [])
         os.close(file)
         if accepted:
@@ -141,7 +141,7 @@ class Arbiter:
             if not message:
                 client.has_left = True
                 break
-            client.heard.append(protocol.MESSAGE.unpack(message))
+            client.heard.append(arbitration.MESSAGE.unpack(message))
             self._arbitrate(client, *client.heard[-1][:2])
         self._arbitrate(client, DONE, client.page.turn)
 
@@ -168,7 +168,7 @@ class Arbiter:
         while self._open:
             if self.beats:
                 for client in list(self.clients):
-                    client.page.beat = time.monotonic_ns()
+                    client.page.heartbeat_at = time.monotonic_ns()
             with self._lock:
                 if self.gives and self._holder and self._queue and time.monotonic() > self._given_at + LONGEST_S:
                     self._take(self._holder)

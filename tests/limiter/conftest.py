@@ -15,9 +15,8 @@ import pytest
 
 import limiter
 from limiter import build, launch
-from tests.driver import build as driver_build
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu.session import Session
+from simgpu.world import World, worlds
 from vgpu import limits, region
 from vgpu.limits import Limits
 from vgpu.region import Region
@@ -74,16 +73,8 @@ def shim() -> Path:
 
 @pytest.fixture
 def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
-    started: list[subprocess.Popen[str]] = []
-
-    def make(cards: tuple[simgpu.Card, ...] = simgpu.make_cards(2)) -> World:
-        simgpu.write_cards(tmp_path, cards)
-        return World(driver_build.ensure(), tmp_path, cards, started)
-
-    yield make
-    for process in started:
-        process.kill()
-        process.communicate()
+    with worlds(tmp_path, "tests.cuda_calls.session") as make:
+        yield make
 
 
 @pytest.fixture

@@ -47,8 +47,8 @@ static void hostile_region(void) {
         account_unmark_managed(region, (int)next(2000) - 500, (int)next(60) - 10, state);
         account_count_refusal(region, (int)next(60) - 10);
         account_add_pool_export(region, &(struct region_pool_export){.key = next(9), .bytes = state, .card = next(60), .slot = next(2000),
-                                                     .kind = 1 + next(2)}, state);
-        region->pool_exports[next(REGION_POOL_EXPORTS)].kind = next(3);
+                                                     .role = 1 + next(2)}, state);
+        region->pool_exports[next(REGION_POOL_EXPORTS)].role = next(3);
         account_end_pool_exports(region, (int)next(2000) - 500, next(3), (int)next(60) - 10, state);
         account_recompute(region);
         account_clear_slot(region, (int)next(2000) - 500);

@@ -4,7 +4,7 @@ import ctypes
 import os
 from typing import Any
 
-from tests.driver import arrays, external, vmm
+from tests.cuda_calls import arrays, external, vmm
 
 cuda = ctypes.CDLL("libcuda.so.1")
 P, U64, SIZE = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t

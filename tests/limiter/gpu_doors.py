@@ -3,7 +3,7 @@
     python3 -m tests.limiter.gpu_doors [CASE ...]
 
 Prints a line for each case; ends with 1 where one is not as it must be. Needs `limiter/libvgpushare.so`, and PyTorch
-but for the cases of the driver and of nvidia-smi; those of the driver need `build/driver/gpuprobe`.
+but for the cases of the driver and of nvidia-smi; those of the driver need `build/simgpu/gpuprobe`.
 """
 
 import ctypes
@@ -66,7 +66,7 @@ def nvidia_smi() -> Fault:
 
 def last_chunk(kind: str, *options: str) -> Fault:
     """What its context takes is of the limit; a pool takes 32 MiB at a time, the driver a few chunks for itself."""
-    probe = str(ROOT / "build/driver/gpuprobe")
+    probe = str(ROOT / "build/simgpu/gpuprobe")
     with limiter.environment("2GiB", None, "fixed", os.environ) as env:
         done = subprocess.run(
             [probe, "fill", *options, "--kind", kind, "2"], env=env, capture_output=True, text=True, check=False

@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.limiter.worker import MIB, Container, native_env
+from tests.limiter.gpu_container import Container, native_env
 
+MIB = 1 << 20
 LIMIT_MIB = 6144
 PAST = (LIMIT_MIB + 1024) * MIB
 TIMEOUT_S = 200

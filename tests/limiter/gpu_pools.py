@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import limiter
-from tests.driver import pools
+from tests.cuda_calls import pools
 from tests.limiter.gpu_calls import cuda, quiet, start
 from vgpu import region
 

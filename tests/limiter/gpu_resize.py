@@ -11,8 +11,9 @@ import subprocess
 import sys
 from typing import Any
 
-from benchmarks.limiter.worker import MIB, Container
+from tests.limiter.gpu_container import Container
 
+MIB = 1 << 20
 BLOCK = 64 * MIB
 GIB = 1024 * MIB
 CONTEXT = 640 * MIB  # at most, with what the first kernels load

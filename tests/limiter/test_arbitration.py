@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.turns.protocol import ANY, NO_SUCH_CARD, OTHER_VERSION
-from tests.driver.conftest import Session
+from limiter.arbitration import ANY, NO_SUCH_CARD, OTHER_VERSION
+from simgpu.session import Session
 from tests.limiter.arbiters import MS, Arbiter
 from tests.limiter.conftest import Container
 from vgpu.limits import ANY_GPU, CardLimit, Limits, uuid_bytes
@@ -118,7 +118,7 @@ def test_a_turn_without_an_end_goes_on_until_it_is_asked_back(
     assert other.client().done == before
     other.gives = False
     turn = other.client().page.turn
-    other.client().page.asked_back = turn
+    other.client().page.yield_turn = turn
     session.tell("launches.feed(500, 0.2)")
     time.sleep(0.1)
     assert other.client().done[-1][0] == turn
@@ -308,8 +308,8 @@ def test_absurd_pages_hurt_nobody(make_container: Make, start: Start, arbiter: M
         number += 1
         word = absurd[number % len(absurd)]
         page.budget_ns, page.depth_ns = word << 32 | word, word * number % ANY
-        page.beat, page.fallback = word << (number % 33), word
-        page.asked_back, page.contended = word, number % 3
+        page.heartbeat_at, page.fallback_percent = word << (number % 33), word
+        page.yield_turn, page.contended = word, number % 3
         other.client().give(word ^ number)
         time.sleep(0.0005)
     assert session.answer() > 0

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import state_directory, usage
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_HANDLE = 2, 1, 400
@@ -22,7 +23,7 @@ def process(container: Container) -> Session:
 
 def taken(container: Container) -> int:
     """MiB by the simulated card's own account."""
-    return sum(simgpu.used(container.world.state).values()) // MIB
+    return sum(usage.bytes_by_card(container.world.state).values()) // MIB
 
 
 @pytest.mark.parametrize("kind", ["array", "array3d"])
@@ -77,11 +78,11 @@ def test_a_refusal_leaves_nothing_and_can_be_gone_on_from(container: Container, 
 @pytest.mark.parametrize("function", ["cuArrayCreate_v2", "cuArrayDestroy"])
 def test_what_the_driver_refuses_changes_nothing(container: Container, process: Session, function: str) -> None:
     _, array = process(f"arrays.plain({ROW}, 16)")
-    simgpu.fail(container.world.state, (function, 999))
+    state_directory.inject_faults(container.world.state, (function, 999))
     asked = f"arrays.destroy({array})" if function == "cuArrayDestroy" else f"arrays.plain({ROW}, 8)[0]"
     assert process(asked) == 999
     assert container.used_mib() == 16
-    simgpu.fail(container.world.state)
+    state_directory.inject_faults(container.world.state)
     assert process(f"arrays.destroy({array})") == 0
     assert container.used_mib() == 0
 
@@ -96,7 +97,7 @@ def test_odd_arguments_are_the_drivers_to_judge(container: Container, process: S
 def test_arrays_end_with_their_context(
     make_world: Callable[..., World], make_container: Callable[..., Container]
 ) -> None:
-    world = make_world(tuple(replace(card, context_mib=20) for card in simgpu.make_cards(1)))
+    world = make_world(tuple(replace(card, context_mib=20) for card in state_directory.make_cards(1)))
     container = replace(make_container("64MiB"), world=world)
     process = container.session()
     process("start()")

@@ -39,7 +39,7 @@ class Program:
 
 @dataclass
 class Gate:
-    """A process's gate, driven as limiter/src/compute/launch_gate.c drives it, alone on its card or between others' turns."""
+    """A process's gate, driven as src/compute/launch_gate.c drives it, alone on its card or between others' turns."""
 
     pure: ctypes.CDLL
     program: Program

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import limiter
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import state_directory
+from simgpu.world import World
 
 ROOT = Path(limiter.__file__).parents[1]
 
@@ -36,7 +36,7 @@ def test_each_class_is_charged_what_the_card_says() -> None:
 
 def test_each_class_is_charged_what_the_simulated_card_says(make_world: Callable[..., World], shim: Path) -> None:
     assert shim.is_file()
-    world = make_world(tuple(replace(card, context_mib=518) for card in simgpu.make_cards(1)))
+    world = make_world(tuple(replace(card, context_mib=518) for card in state_directory.make_cards(1)))
     assert "capture" in steps(world.environment())
 
 
@@ -47,5 +47,5 @@ def test_pools_that_grow_in_pieces_are_charged_at_once() -> None:
 
 def test_simulated_pools_are_charged_at_once(make_world: Callable[..., World], shim: Path) -> None:
     assert shim.is_file()
-    world = make_world(tuple(replace(card, context_mib=518) for card in simgpu.make_cards(1)))
+    world = make_world(tuple(replace(card, context_mib=518) for card in state_directory.make_cards(1)))
     assert "grown" in steps(world.environment(), "gpu_pools")

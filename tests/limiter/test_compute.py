@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.driver.conftest import Session
+from simgpu.session import Session
 from tests.limiter.conftest import Container
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import ComputePolicy

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session
+from simgpu import usage
+from simgpu.session import Session
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
@@ -42,7 +42,7 @@ def make(process: Session, *mib: int, freed: bool = True) -> tuple[int, list[int
 
 def taken(container: Container) -> int:
     """MiB by the simulated card's own account."""
-    return sum(simgpu.used(container.world.state).values()) // MIB
+    return sum(usage.bytes_by_card(container.world.state).values()) // MIB
 
 
 @pytest.mark.parametrize("function", RUNS)

@@ -9,8 +9,8 @@ import pytest
 
 import limiter
 from limiter import LimiterError, launch
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import state_directory
+from simgpu.world import World
 from tests.limiter.conftest import MIB
 from vgpu import limits, region
 from vgpu.limits import ANY_GPU, CardLimit, Limits
@@ -58,7 +58,7 @@ def with_bare_names(world: World, tmp_path: Path) -> str:
 
 def test_a_process_limits_itself_under_every_name_of_the_driver(world: World, with_bare_names: str) -> None:
     done = python(world, "import limiter; limiter.preload('64MiB')" + SEEN, LD_LIBRARY_PATH=with_bare_names)
-    assert done.stdout.splitlines() == ["64", "64", f"64 {simgpu.MODEL}"], done.stderr
+    assert done.stdout.splitlines() == ["64", "64", f"64 {state_directory.MODEL}"], done.stderr
 
 
 def test_its_children_are_limited_with_it(world: World) -> None:

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import state_directory, usage
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import Container
 
 OUT_OF_MEMORY = 2
@@ -18,7 +19,7 @@ LAUNCHES = ("cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchCooperativeKernel"
 @pytest.fixture
 def container(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Container:
     """A limit of 4 GiB on a card whose contexts take 500 MiB."""
-    cards = tuple(replace(card, context_mib=CONTEXT) for card in simgpu.make_cards(1))
+    cards = tuple(replace(card, context_mib=CONTEXT) for card in state_directory.make_cards(1))
     return replace(make_container("4GiB"), world=make_world(cards))
 
 
@@ -31,7 +32,7 @@ def process(container: Container) -> Session:
 
 def taken(container: Container) -> int:
     """MiB by the simulated card's own account."""
-    return sum(simgpu.used(container.world.state).values()) >> 20
+    return sum(usage.bytes_by_card(container.world.state).values()) >> 20
 
 
 @pytest.mark.parametrize("by", LAUNCHES)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import state_directory, usage
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 from vgpu import region
 
@@ -22,7 +23,9 @@ CREATE = "made('cuCtxCreate_v2', 0, 0)"
 @pytest.fixture
 def container(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Container:
     """A limit of 64 MiB on cards whose contexts take 20 MiB and modules 4 MiB."""
-    cards = tuple(replace(card, context_mib=CONTEXT, module_kib=MODULE * 1024) for card in simgpu.make_cards(2))
+    cards = tuple(
+        replace(card, context_mib=CONTEXT, module_kib=MODULE * 1024) for card in state_directory.make_cards(2)
+    )
     return replace(make_container("64MiB"), world=make_world(cards))
 
 
@@ -33,7 +36,7 @@ def start(container: Container) -> Session:
 
 
 def taken_mib(container: Container) -> int:
-    return simgpu.used(container.world.state).get(container.world.cards[0].uuid, 0) // MIB
+    return usage.bytes_by_card(container.world.state).get(container.world.cards[0].uuid, 0) // MIB
 
 
 def test_a_context_is_charged_with_what_it_takes(container: Container) -> None:
@@ -97,7 +100,7 @@ def test_processes_that_start_together_stay_under_the_limit(container: Container
     for other in others:
         other.tell("start()")
     assert sorted(other.answer() for other in others) == [0, 0, *[OUT_OF_MEMORY] * 4]
-    assert simgpu.peak(container.world.state)[container.world.cards[0].uuid] == 60 * MIB
+    assert usage.peak_bytes_by_card(container.world.state)[container.world.cards[0].uuid] == 60 * MIB
 
 
 def overcharge(container: Container, process: Session, mib: int) -> None:
@@ -139,7 +142,7 @@ def test_what_was_charged_too_little_is_seen_by_others_too(container: Container)
 
 
 def test_without_nvml_the_model_alone_counts(container: Container) -> None:
-    simgpu.fail(container.world.state, ("nvmlInit_v2", 9))
+    state_directory.inject_faults(container.world.state, ("nvmlInit_v2", 9))
     process = start(container)
     assert container.used_mib() == 0
     assert process(f"alloc({60 * MIB})")[0] == 0
@@ -147,7 +150,7 @@ def test_without_nvml_the_model_alone_counts(container: Container) -> None:
 
 
 def test_a_process_that_nvml_does_not_name_is_not_taken_to_hold_nothing(container: Container) -> None:
-    simgpu.fail(container.world.state, ("nvmlDeviceGetComputeRunningProcesses_v3", 3))
+    state_directory.inject_faults(container.world.state, ("nvmlDeviceGetComputeRunningProcesses_v3", 3))
     process = start(container)
     assert process(f"alloc({60 * MIB})")[0] == 0
     time.sleep(0.02)

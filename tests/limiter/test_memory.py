@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import state_directory, usage
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 from vgpu import limits
 from vgpu.limits import ANY_GPU, CardLimit, Limits
@@ -41,7 +41,7 @@ def test_cuda_and_nvml_show_the_limit(container: Container, program: str, option
 
 
 def test_the_view_follows_what_is_held(make_world: Callable[..., World], make_container: Make) -> None:
-    make_world(tuple(replace(card, reserved_mib=500) for card in simgpu.make_cards(2)))
+    make_world(tuple(replace(card, reserved_mib=500) for card in state_directory.make_cards(2)))
     container = make_container()
     process = container.session()
     process("start()")
@@ -95,7 +95,7 @@ def test_the_charge_is_what_the_driver_takes(make_container: Make, world: World)
         else:
             size = chance.choice([1, 4096, 500_000, MIB, MIB + 1, 3 * MIB])
             held.append(process(f"alloc({size})")[1])
-    taken = simgpu.used(world.state)[world.cards[0].uuid]
+    taken = usage.bytes_by_card(world.state)[world.cards[0].uuid]
     assert process("info()") == [0, 1024 * MIB - taken, 1024 * MIB]
     assert taken > 0
 
@@ -105,20 +105,20 @@ def test_a_refused_small_allocation_leaves_nothing_behind(container: Container, 
     process("start()")
     process(f"alloc({64 * MIB})")
     assert process("alloc(4096)") == [OUT_OF_MEMORY, 0]
-    assert simgpu.used(world.state) == {world.cards[0].uuid: 64 * MIB}
+    assert usage.bytes_by_card(world.state) == {world.cards[0].uuid: 64 * MIB}
 
 
 def test_what_the_driver_refuses_is_not_charged(container: Container, world: World) -> None:
     process = container.session()
     process("start()")
-    simgpu.fail(world.state, ("cuMemAlloc_v2", 999), ("cuMemFree_v2", 999))
+    state_directory.inject_faults(world.state, ("cuMemAlloc_v2", 999), ("cuMemFree_v2", 999))
     assert process(f"alloc({10 * MIB})")[0] == 999
     assert container.used_mib() == 0
-    simgpu.fail(world.state, ("cuMemFree_v2", 999))
+    state_directory.inject_faults(world.state, ("cuMemFree_v2", 999))
     _, pointer = process(f"alloc({10 * MIB})")
     assert process(f"free({pointer})") == 999
     assert container.used_mib() == 10
-    simgpu.fail(world.state)
+    state_directory.inject_faults(world.state)
     assert process(f"free({pointer})") == 0
     assert container.used_mib() == 0
 

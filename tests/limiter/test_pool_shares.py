@@ -6,8 +6,9 @@ from itertools import count
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import state_directory, usage
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
@@ -81,12 +82,12 @@ class Scene:
     def card(self, contexts: int) -> int:
         """MiB that the card holds beside so many contexts, whoever is shown with them."""
         world = self.containers[0].world
-        return simgpu.used(world.state).get(world.cards[0].uuid, 0) // MIB - contexts * CONTEXT
+        return usage.bytes_by_card(world.state).get(world.cards[0].uuid, 0) // MIB - contexts * CONTEXT
 
 
 @pytest.fixture
 def scene(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Scene:
-    world = make_world(tuple(replace(card, context_mib=CONTEXT) for card in simgpu.make_cards(1)))
+    world = make_world(tuple(replace(card, context_mib=CONTEXT) for card in state_directory.make_cards(1)))
     first, second = (replace(make_container(f"{256 + 3 * CONTEXT}MiB"), world=world) for _ in range(2))
     return Scene((first, second), (str(world.state / f"socket{number}") for number in count()))
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import state_directory, usage
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
@@ -21,7 +22,7 @@ def container(
     request: pytest.FixtureRequest, make_world: Callable[..., World], make_container: Callable[..., Container]
 ) -> Container:
     """128 MiB beside a context, which takes nothing, so that NVML is not trusted, or something."""
-    cards = tuple(replace(card, context_mib=request.param) for card in simgpu.make_cards(2))
+    cards = tuple(replace(card, context_mib=request.param) for card in state_directory.make_cards(2))
     return replace(make_container(f"{128 + request.param}MiB"), world=make_world(cards))
 
 
@@ -36,7 +37,7 @@ def process(container: Container) -> Session:
 def used(container: Container) -> int:
     """MiB charged beside the context; NVML says the same, and of each process."""
     card = container.world.cards[0]
-    assert container.used_mib() * MIB == simgpu.used(container.world.state).get(card.uuid, 0)
+    assert container.used_mib() * MIB == usage.bytes_by_card(container.world.state).get(card.uuid, 0)
     return container.used_mib() - card.context_mib
 
 
@@ -137,10 +138,10 @@ def test_a_pool_in_pieces_grows_though_it_has_room(container: Container, process
     process(f"exec({AGAIN!r}, globals())")
     assert process("again(20, 1000)") == 0
     assert used(container) == 32
-    simgpu.fail(container.world.state, ("pool_in_pieces", 1, 3))
+    state_directory.inject_faults(container.world.state, ("pool_in_pieces", 1, 3))
     assert process("again(20, 1000)") == 0
     assert used(container) == 128
-    simgpu.fail(container.world.state, ("pool_in_pieces", 1, 1))
+    state_directory.inject_faults(container.world.state, ("pool_in_pieces", 1, 1))
     assert process("again(20, 1000)") == OUT_OF_MEMORY
     assert process("cuda.cuCtxSynchronize()") == 0
     process("info()")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import usage
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
@@ -130,7 +130,7 @@ def test_racing_processes_never_pass_the_limit(container: Container, world: Worl
     assert card.refusals > 0
     assert card.peak_bytes <= 64 * MIB
     # A piece is charged once its place is known: each process may for a moment be one chunk over.
-    assert simgpu.peak(world.state)[world.cards[0].uuid] <= (64 + 2 * len(racers)) * MIB
+    assert usage.peak_bytes_by_card(world.state)[world.cards[0].uuid] <= (64 + 2 * len(racers)) * MIB
 
 
 def test_after_kills_at_any_moment_the_account_is_that_of_the_living(container: Container) -> None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import state_directory, usage
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
@@ -55,7 +56,7 @@ def run_all(count, rounds):
 
 @pytest.fixture
 def container(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Container:
-    cards = tuple(replace(card, context_mib=20, module_kib=4096) for card in simgpu.make_cards(1))
+    cards = tuple(replace(card, context_mib=20, module_kib=4096) for card in state_directory.make_cards(1))
     return replace(make_container(f"{LIMIT}MiB"), world=make_world(cards))
 
 
@@ -113,4 +114,4 @@ def test_after_threads_that_race_each_other(container: Container, watcher: Sessi
         process("cuda.cuCtxSynchronize()")
     check(container, watcher, *processes)
     assert container.used_mib() == 40
-    assert simgpu.peak(container.world.state)[container.world.cards[0].uuid] <= (LIMIT + 2 * 8) * MIB
+    assert usage.peak_bytes_by_card(container.world.state)[container.world.cards[0].uuid] <= (LIMIT + 2 * 8) * MIB

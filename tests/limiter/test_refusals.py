@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import ROOT, World
+from simgpu import state_directory
+from simgpu.build import ROOT
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
@@ -66,7 +67,7 @@ def test_each_kind_of_refusal_is_told_once_with_all_that_matters(container: Cont
 def test_what_is_measured_and_undone_is_told_too(
     make_world: Callable[..., World], make_container: Make, kind: str, function: str
 ) -> None:
-    make_world(tuple(replace(card, context_mib=24, module_kib=24 * 1024) for card in simgpu.make_cards(2)))
+    make_world(tuple(replace(card, context_mib=24, module_kib=24 * 1024) for card in state_directory.make_cards(2)))
     container = make_container("64MiB")
     done = ask(container, "alloc", "--kind", kind, *["1"] * 4)
     refused = results(done).count(OUT_OF_MEMORY)
@@ -108,7 +109,7 @@ def test_a_flood_is_cut_and_counted_in_full(container: Container) -> None:
 
 FLOOD = """
 import time
-from tests.driver import session
+from tests.cuda_calls import session
 session.start()
 for _ in range(40):
     session.alloc(80 << 20)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.driver.conftest import ROOT, Session
+from simgpu.build import ROOT
+from simgpu.session import Session
 from tests.limiter.conftest import MIB, Container
 from vgpu import limits
 from vgpu.limits import ANY_GPU, CardLimit, Limits
@@ -219,7 +220,7 @@ def test_a_reader_meets_one_of_the_limits_and_never_a_mixture(big: Container, se
 
 LOOP = """
 import sys
-from tests.driver import session
+from tests.cuda_calls import session
 session.start()
 held = []
 for line in sys.stdin:

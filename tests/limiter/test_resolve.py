@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from limiter import LIBRARY, build, function_list
-from tests.driver.conftest import World
+from simgpu.world import World
 from tests.limiter.conftest import Container
 
 HERE = Path(__file__).parent

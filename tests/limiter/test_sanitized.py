@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from limiter import build
-from tests.driver import simgpu
-from tests.driver.conftest import World
+from simgpu import state_directory, usage
+from simgpu.world import World
 from tests.limiter.arbiters import MS, Arbiter
 from tests.limiter.conftest import CHECK_LOCKS, UNHOOKED, Container
 
@@ -60,7 +60,7 @@ def container(
     request: pytest.FixtureRequest, make_world: Callable[..., World], make_container: Callable[..., Container]
 ) -> Container:
     """On cards whose contexts and modules take memory, so that it is measured too."""
-    make_world(tuple(replace(card, context_mib=4, module_kib=100) for card in simgpu.make_cards(1)))
+    make_world(tuple(replace(card, context_mib=4, module_kib=100) for card in state_directory.make_cards(1)))
     return make_container("64MiB", request.param)
 
 
@@ -92,11 +92,11 @@ def test_arrays_of_many_threads_never_pass_the_limit(
     make_world: Callable[..., World], make_container: Callable[..., Container], racing_mix: Path, seed: int
 ) -> None:
     """By the card's own account. Small arrays share chunks, and what a refused one would have brought is nobody's."""
-    world = make_world(tuple(replace(card, context_mib=4) for card in simgpu.make_cards(1)))
+    world = make_world(tuple(replace(card, context_mib=4) for card in state_directory.make_cards(1)))
     container = make_container("16MiB")
     run(container, racing_mix, "8", "600", str(seed), "arrays")
     assert container.region().cards[0].refusals > 0
-    assert simgpu.peak(world.state)[world.cards[0].uuid] <= 16 << 20
+    assert usage.peak_bytes_by_card(world.state)[world.cards[0].uuid] <= 16 << 20
 
 
 @pytest.mark.parametrize("sanitized", ["mix", "racing_mix"])
@@ -130,9 +130,9 @@ def test_a_pool_that_ends_is_not_the_current_one_of_anybody_by_then(
 
     A pool in pieces may grow by a step of 32 MiB more than it lacked, which is seen afterwards.
     """
-    world = make_world(tuple(replace(card, context_mib=4) for card in simgpu.make_cards(1)))
+    world = make_world(tuple(replace(card, context_mib=4) for card in state_directory.make_cards(1)))
     run(replace(make_container("512MiB"), world=world), racing_mix, "8", "800", str(seed), "pools")
-    assert simgpu.peak(world.state)[world.cards[0].uuid] <= (512 + 32) << 20
+    assert usage.peak_bytes_by_card(world.state)[world.cards[0].uuid] <= (512 + 32) << 20
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -143,7 +143,7 @@ def test_a_region_that_is_written_over_meanwhile_hurts_nobody(container: Contain
 def test_threads_on_a_card_smaller_than_their_limit_spill(
     make_world: Callable[..., World], make_container: Callable[..., Container], mix: Path
 ) -> None:
-    make_world(simgpu.make_cards(1, memory_mib=40))
+    make_world(state_directory.make_cards(1, memory_mib=40))
     container = make_container("64MiB", memory_policy="spill")
     run(container, mix, "4", "600", "1")
     assert container.region().cards[0].spills > 0

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import state_directory
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
@@ -123,7 +124,7 @@ def pair(
     make_world: Callable[..., World], make_container: Callable[..., Container]
 ) -> tuple[Container, Session, Session]:
     """A container of 256 MiB whose contexts take 20 MiB each, and two processes."""
-    world = make_world(tuple(replace(card, context_mib=20) for card in simgpu.make_cards(1)))
+    world = make_world(tuple(replace(card, context_mib=20) for card in state_directory.make_cards(1)))
     container = replace(make_container("256MiB"), world=world)
     exporter, importer = container.session(), container.session()
     for session in (exporter, importer):

@@ -71,7 +71,7 @@ for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD, signal.SIGALRM):
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
 signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
 if len(sys.argv) > 1:
-    from tests.driver import session
+    from tests.cuda_calls import session
     session.start()
     for _ in range(300):
         result, pointer = session.alloc(1 << 20)

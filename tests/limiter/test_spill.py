@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session, World
+from simgpu import state_directory
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import MemoryPolicy
@@ -105,7 +106,7 @@ def test_what_managed_memory_cannot_be_stays_refused(spilling: Container, kind: 
 
 
 def test_where_the_driver_has_no_managed_memory_either_it_says_out_of_memory(spilling: Container) -> None:
-    simgpu.fail(spilling.world.state, ("cuMemAllocManaged", 801))
+    state_directory.inject_faults(spilling.world.state, ("cuMemAllocManaged", 801))
     assert [line["result"] for line in spilling.probe("alloc", "40", "12")] == [OUT_OF_MEMORY, 0]
     assert (account(spilling).spills, account(spilling).peak_bytes) == (0, 40 * MIB)
 
@@ -126,7 +127,7 @@ def test_a_dead_processs_spilled_memory_is_taken_back(spilling: Container) -> No
 
 def test_what_is_measured_leaves_spilled_memory_charged(full: World, make_container: Make) -> None:
     """NVML does not count it: what a context took is added to it, not put in its place."""
-    simgpu.write_cards(full.state, tuple(replace(card, context_mib=8) for card in full.cards))
+    state_directory.write_cards(full.state, tuple(replace(card, context_mib=8) for card in full.cards))
     container = make_container("64MiB", memory_policy="spill")
     session = started(container)
     assert session(f"alloc({30 * MIB})")[0] == 0

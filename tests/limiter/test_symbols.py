@@ -9,7 +9,7 @@ import pytest
 
 import limiter
 from limiter import headers
-from tests.driver.conftest import World
+from simgpu.world import World
 from tests.limiter import symbols
 from tests.limiter.conftest import environment_without_limits
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import pytest
 
 from limiter import launch
+from simgpu.session import Session
+from simgpu.world import World
 from tests.arbiter.conftest import Container as Folder
 from tests.arbiter.conftest import Node, built_arbiter, idle_node, until
-from tests.driver.conftest import Session, World
 from vgpu.limits import CardLimit, Limits
 from vgpu.policy import ComputePolicy
 

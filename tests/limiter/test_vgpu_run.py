@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import limiter
-from tests.driver.conftest import World
+from simgpu.world import World
 
 ROOT = Path(limiter.__file__).parents[1]
 SEEN_S = 2.0  # after which changed limits hold

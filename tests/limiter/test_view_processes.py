@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 import limiter
-from tests.driver.conftest import Session, World
+from simgpu.session import Session
+from simgpu.world import World
 from tests.limiter import gpu_view
 from tests.limiter.conftest import MIB, Container
 

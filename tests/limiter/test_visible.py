@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import limiter
-from tests.driver.conftest import World
+from simgpu.world import World
 
 ROOT = Path(limiter.__file__).parents[1]
 

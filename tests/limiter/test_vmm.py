@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.driver import simgpu
-from tests.driver.conftest import Session
+from simgpu import usage
+from simgpu.session import Session
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
@@ -45,7 +45,7 @@ def test_mapped_memory_stays_charged_when_its_handle_is_gone(container: Containe
     assert result == 0
     assert process(f"unmap({place}, {40 * MIB})") == 0
     assert container.used_mib() == 20
-    assert simgpu.used(container.world.state) == {container.world.cards[0].uuid: 20 * MIB}
+    assert usage.bytes_by_card(container.world.state) == {container.world.cards[0].uuid: 20 * MIB}
     assert process(f"release({again})") == 0
     assert container.used_mib() == 0
 

@@ -1,4 +1,4 @@
-"""The functions of virtual memory management, for a process of tests/driver/session.py to load."""
+"""The functions of virtual memory management, for a process of tests/cuda_calls/session.py to load."""
 
 import ctypes
 from ctypes import c_size_t, c_uint64

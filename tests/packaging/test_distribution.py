@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 IMPORTABLE = {"vgpu", "extender", "webhook", "deviceplugin", "limiter"}
+NEVER_INSTALLED = {"simgpu", "cluster"}
 MOST_DISTRIBUTIONS = 12
 
 
@@ -19,8 +20,8 @@ def test_only_five_packages_are_importable() -> None:
     assert packed == IMPORTABLE, f"the wheel installs {sorted(packed)} instead of {sorted(IMPORTABLE)}"
 
 
-def test_every_package_of_the_checkout_is_one_of_the_five() -> None:
-    found = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+def test_every_package_of_the_checkout_is_one_of_the_five_or_never_installed() -> None:
+    found = {path.parent.name for path in ROOT.glob("*/__init__.py")} - NEVER_INSTALLED
     assert found == IMPORTABLE, f"top-level packages here: {sorted(found)}; put new ones below one of the five"
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.driver import build, simgpu
+from simgpu import build, state_directory
 
-CARDS = simgpu.make_cards(3, memory_mib=81559, reserved_mib=551)
+CARDS = state_directory.make_cards(3, memory_mib=81559, reserved_mib=551)
 
 # Evaluates one expression a line; NvmlError becomes its code.
 SESSION = """
@@ -51,7 +51,7 @@ class Session:
 
     def change(self, **fields: Any) -> None:
         """Change the second card."""
-        simgpu.write_cards(self.directory, [CARDS[0], replace(CARDS[1], **fields), CARDS[2]])
+        state_directory.write_cards(self.directory, [CARDS[0], replace(CARDS[1], **fields), CARDS[2]])
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Session]]:
 
 @pytest.fixture
 def nvml(start: Callable[..., Session], tmp_path: Path) -> Session:
-    simgpu.write_cards(tmp_path, CARDS)
+    state_directory.write_cards(tmp_path, CARDS)
     session = start()
     session("globals().update(nvml=Nvml())")
     return session
@@ -93,7 +93,7 @@ def test_a_card_is_what_the_driver_tells(nvml: Session) -> None:
     assert (first["minor"], first["mig_enabled"]) == (0, False)
     assert first["card"] == first["card"] | {
         "index": 0,
-        "model": simgpu.MODEL,
+        "model": state_directory.MODEL,
         "memory_mib": 81559 - 551,
         "nvlink_peers": [CARDS[1].uuid, CARDS[2].uuid],
         "healthy": True,
@@ -124,19 +124,19 @@ def test_a_card_that_is_not_there_is_not_found(nvml: Session) -> None:
 def test_xids_arrive(nvml: Session) -> None:
     assert nvml(f"nvml.subscribe({CARDS[2].uuid!r})") is True
     assert nvml("nvml.wait_for_xid(20)") is None
-    simgpu.inject_xid(nvml.directory, CARDS[2].uuid, 79)
+    state_directory.inject_xid(nvml.directory, CARDS[2].uuid, 79)
     assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[2].uuid, "code": 79}
     assert nvml("nvml.wait_for_xid(20)") is None
 
 
 def test_an_old_driver_without_the_reserve_gives_the_total(nvml: Session) -> None:
-    simgpu.fail(nvml.directory, ("nvmlDeviceGetMemoryInfo_v2", 13))
+    state_directory.inject_faults(nvml.directory, ("nvmlDeviceGetMemoryInfo_v2", 13))
     assert nvml.gpus()[0]["card"]["memory_mib"] == 81559
 
 
 @pytest.mark.parametrize("function", ["nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetCount_v2"])
 def test_failures_are_ours(nvml: Session, function: str) -> None:
-    simgpu.fail(nvml.directory, (function, 999))
+    state_directory.inject_faults(nvml.directory, (function, 999))
     assert nvml("[gpu.minor for gpu in nvml.gpus()]") == {"error": 999}
 
 

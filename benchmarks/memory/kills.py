@@ -1,0 +1,106 @@
+"""Workers of one container that are killed while they allocate: living processes are charged exactly what they hold."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchmarks.container import Container, native_env
+from benchmarks.memory import driver_time
+from benchmarks.memory.nvml_watcher import Watcher
+from benchmarks.memory.outcome import LONGEST_NS, START_MIB, Outcome, charged_to_living
+from benchmarks.memory.worker import MIB
+from benchmarks.programs.process import Program
+
+EACH_ROOM = 48 * MIB
+NEAR = 16 * MIB  # contexts grow a little while they work
+AT_ONCE = 20
+REPORT_EVERY_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A campaign.
+
+    Attributes:
+        workers: number of processes.
+        kills: number of kills.
+        looks: how often the charges are compared, at equal distances.
+        seconds: after which no more kills are made.
+        seed: of the random instants.
+    """
+
+    workers: int
+    kills: int
+    looks: int
+    seconds: float
+    seed: int
+
+
+def kill(watcher: Watcher, plan: Plan) -> Outcome:
+    """Kill workers at random instants, and compare what living workers hold with what they are charged.
+
+    The driver itself makes all processes wait while it cleans up after a dead one. So the goal is for the time that a
+    call spends outside the driver's own functions.
+    """
+    outcome = Outcome(f"{plan.kills} kills among {plan.workers}")
+    watcher.settle()
+    with (
+        Container(str(START_MIB)) as container,
+        driver_time.measured(container.env) as env,
+        Program(env, "kills", plan.workers, plan.seed) as program,
+    ):
+        program.read()
+        container.limit(container.used() + plan.workers * EACH_ROOM)
+        outcome.figures = {"looks": 0}
+        for killed in _kill(program, plan, outcome):
+            outcome.figures["kills"] = killed
+            outcome.figures["looks"] += 1
+            _look(container, program, outcome)
+            container.limit(container.used() + plan.workers * EACH_ROOM)
+        outcome.figures |= {name: getattr(container.region(), name) for name in ("recoveries", "reaped", "timeouts")}
+    _judge(outcome)
+    return outcome
+
+
+def kill_natively(plan: Plan) -> Outcome:
+    """Kill workers without limits, to measure the waits that the driver causes."""
+    outcome = Outcome(f"{plan.kills} kills among {plan.workers}, natively")
+    with driver_time.measured(native_env()) as env, Program(env, "kills", plan.workers, plan.seed) as program:
+        program.read()
+        for killed in _kill(program, plan, outcome):
+            outcome.figures = {"kills": killed, **program.ask("hold")}
+            program.ask("give")
+    return outcome
+
+
+def _kill(program: Program, plan: Plan, outcome: Outcome) -> Iterator[int]:
+    """Yield the number of kills so far at each look; the last look is at the end."""
+    begun = reported = time.monotonic()
+    killed = 0
+    while killed < plan.kills and time.monotonic() < begun + plan.seconds:
+        look = min(plan.kills, killed + -(-plan.kills // plan.looks))
+        while killed < look and time.monotonic() < begun + plan.seconds:
+            killed += program.ask(f"kill {min(AT_ONCE, look - killed)}")["killed"]
+            if time.monotonic() > reported + REPORT_EVERY_S:
+                reported = time.monotonic()
+                print(f"  {killed} killed after {reported - begun:.0f} s", flush=True)
+        yield killed
+    outcome.check(killed == plan.kills, f"{killed} kills in {plan.seconds:.0f} s")
+
+
+def _look(container: Container, program: Program, outcome: Outcome) -> None:
+    """Compare charges while the workers pause: the difference between holding their memory and having freed it."""
+    held = program.ask("hold")
+    container.limit(START_MIB * MIB)
+    charged = charged_to_living(container, outcome)
+    program.ask("give")
+    charged -= charged_to_living(container, outcome)
+    outcome.figures |= {**held, "charged": charged}
+    at = f"after {outcome.figures['kills']} kills"
+    outcome.check(abs(charged - held["held"]) <= NEAR, f"{at}: {held['held']} bytes held, {charged} charged")
+
+
+def _judge(outcome: Outcome) -> None:
+    wrong, longest = outcome.figures["wrong"], outcome.figures["longest_outside_ns"]
+    outcome.check(wrong == 0, f"{wrong} wrong codes or deaths")
+    outcome.check(longest < LONGEST_NS, f"waited {longest / 1e6:.1f} ms outside the driver")

@@ -1,0 +1,42 @@
+"""The outcome of a campaign with many processes, and the check that all campaigns share."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from benchmarks.container import Container
+from benchmarks.memory.worker import MIB, Worker
+
+START_MIB = 1 << 20  # a limit that is never reached, until the memory of the contexts is known
+LONGEST_NS = 100_000_000  # the goal for the longest call of a survivor
+SLACK = 48 * MIB  # of NVML's figures: memory that the driver takes for a moment
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Figures by name, sizes in bytes; and what was wrong, in words."""
+
+    name: str
+    figures: dict[str, int] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+    def check(self, holds: bool, otherwise: str) -> None:
+        """Add a fault unless the condition holds."""
+        if not holds:
+            self.faults.append(otherwise)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields for a JSON file."""
+        return asdict(self)
+
+
+def charged_to_living(container: Container, outcome: Outcome) -> int:
+    """Return the bytes charged to living processes.
+
+    A new process asks for more than the limit, which makes the limiter clear the accounts of dead processes.
+    """
+    with Worker(container.env) as asker:
+        asker.take(2 * START_MIB * MIB, "vmm handle")
+        own = container.held_by(asker.pid)
+        used, by_slots = container.used(), container.held_by()
+        outcome.check(used == by_slots, f"{used} bytes used, {by_slots} by process")
+        return used - own

@@ -1,0 +1,83 @@
+"""Builds the C programs of the benchmarks into `build/bench`: `python -m benchmarks.programs.build`.
+
+They are built for x86-64 and glibc 2.17 by the compiler that builds the limiter, and carried to the machine with the
+GPU, which may have no compiler.
+"""
+
+import subprocess
+import tempfile
+from importlib import util
+from pathlib import Path
+
+from limiter import build as limiter_build
+
+HERE = Path(__file__).parent
+OUT = HERE.parents[1] / "build" / "bench"
+SHARED = ("calls.c", "processes.c")
+CLASSES = (*SHARED, *sorted(f"classes/{path.name}" for path in (HERE / "classes").glob("*.c")))
+PROGRAMS = {
+    "worker": (*CLASSES, "worker.c"),
+    "race": (*CLASSES, "race.c"),
+    "kills": (*CLASSES, "kills_worker.c", "kills.c"),
+    "lock_holder": (*CLASSES, "lock_holder.c"),
+    "cost": (*SHARED, "cost.c"),
+    "feed": ("calls.c", "kernels.c", "feed.c"),
+    "timed": ("calls.c", "kernels.c", "timed.c"),
+}
+
+LIMITER = HERE.parents[1] / "limiter" / "src"
+LIBRARY = "libdriver-time.so"
+REAL_DRIVER = "libcuda-below.so"  # the name by which LIBRARY finds the real driver
+
+
+def program(name: str) -> Path:
+    """Return the path of a program; builds it first when its sources are newer and a compiler is installed."""
+    path = OUT / name
+    if util.find_spec("ziglang") and _is_stale(path, HERE):
+        build(name)
+    return path
+
+
+def library() -> Path:
+    """Return the path of the library that measures the time in the driver; builds it first as `program` does."""
+    path = OUT / LIBRARY
+    if util.find_spec("ziglang") and _is_stale(path, HERE, LIMITER):
+        build_library()
+    return path
+
+
+def build(name: str) -> None:
+    """Compile one program. Raises CalledProcessError; the compiler writes its messages to standard error."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    sources = [str(HERE / source) for source in PROGRAMS[name]]
+    _compile("-fPIE", "-pie", "-o", str(OUT / name), *sources, "-ldl", "-lpthread")
+
+
+def build_library() -> None:
+    """Compile the library. It is linked with an empty stand-in for the real driver, which is found at run time."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    named = ("-fPIC", "-shared", "-fvisibility=hidden")
+    with tempfile.TemporaryDirectory() as folder:
+        stand_in = f"{folder}/{REAL_DRIVER}"
+        empty = Path(folder) / "empty.c"
+        empty.write_text("")
+        _compile(*named, f"-Wl,-soname,{REAL_DRIVER}", "-o", stand_in, str(empty))
+        sources = str(HERE / "driver_time.c"), str(LIMITER / "driver" / "elf.c")
+        options = (f'-DREAL_DRIVER="{REAL_DRIVER}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
+        _compile(*named, *options, "-o", str(OUT / LIBRARY), *sources, stand_in, "-ldl")
+
+
+def _is_stale(path: Path, *folders: Path) -> bool:
+    newest = max(file.stat().st_mtime for each in folders for file in each.rglob("*") if file.suffix in {".c", ".h"})
+    return not (path.is_file() and path.stat().st_mtime > newest)
+
+
+def _compile(*arguments: str) -> None:
+    command = [*limiter_build.compiler("x86_64"), *limiter_build.flags(), "-O2", "-g0", f"-I{HERE}"]
+    subprocess.run([*command, *arguments], check=True)
+
+
+if __name__ == "__main__":
+    for each in PROGRAMS:
+        build(each)
+    build_library()

@@ -1,0 +1,97 @@
+#include "kernels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { TEXT_SIZE = 1024, NAME_SIZE = 64, BLOCKS_PER_SM = 2, THREADS = 1024, TRIES = 8, FIRST_LOOPS = 20000 };
+
+/* The simulated driver reads the duration from the end of the name. */
+static const char spin_text[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry spin_%u()\n{\n.reg .u64 %%t<3>;\n.reg .pred %%p;\n"
+    "mov.u64 %%t0, %%globaltimer;\nAGAIN:\nmov.u64 %%t1, %%globaltimer;\nsub.u64 %%t2, %%t1, %%t0;\n"
+    "setp.lt.u64 %%p, %%t2, %u000;\n@%%p bra AGAIN;\nret;\n}\n";
+
+/* The result is stored only if it has one of 2^32 values, so that the compiler cannot drop the computation. */
+static const char work_text[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry work_%u(.param .u64 turns)\n{\n.reg .u64 %%t<2>;\n"
+    ".reg .u32 %%r<2>;\n.reg .pred %%p;\nld.param.u64 %%t0, [turns];\nmov.u64 %%t1, 0;\nmov.u32 %%r0, %%tid.x;\n"
+    "AGAIN:\nmad.lo.u32 %%r0, %%r0, 1664525, 1013904223;\nsub.u64 %%t0, %%t0, 1;\nsetp.ne.u64 %%p, %%t0, 0;\n"
+    "@%%p bra AGAIN;\nsetp.eq.u32 %%p, %%r0, 3735928559;\n@%%p st.global.u32 [%%t1], %%r0;\nret;\n}\n";
+
+uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000ULL + (uint64_t)time.tv_nsec;
+}
+
+bool kernels_start(void) {
+    CUcontext context;
+    return calls_open() && DO(cuInit, 0) && DO(cuDevicePrimaryCtxRetain, &context, 0) && DO(cuCtxSetCurrent, context);
+}
+
+static bool load(struct kernel *out, const char *code, const char *kind, unsigned us) {
+    char name[NAME_SIZE];
+    CUmodule module;
+    int units = 1;
+    (void)snprintf(name, sizeof name, "%s_%u", kind, us);
+    (void)DO(cuDeviceGetAttribute, &units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+    *out = (struct kernel){.blocks = (unsigned)units * BLOCKS_PER_SM};
+    return DO(cuModuleLoadData, &module, code) && DO(cuModuleGetFunction, &out->function, module, name);
+}
+
+bool kernel_spin(struct kernel *out, unsigned us) {
+    char code[TEXT_SIZE];
+    (void)snprintf(code, sizeof code, spin_text, us, us);
+    return load(out, code, "spin", us);
+}
+
+/* The shortest time of TRIES launches. */
+static bool time_of(const struct kernel *kernel, float *ms) {
+    CUevent begin;
+    CUevent end;
+    if (!DO(cuEventCreate, &begin, 0) || !DO(cuEventCreate, &end, 0)) return false;
+    *ms = 0;
+    for (int i = 0; i < TRIES; i++) {
+        float one = 0;
+        if (!DO(cuEventRecord, begin, NULL) || !kernel_launch(kernel, NULL, ORDINARY) ||
+            !DO(cuEventRecord, end, NULL) || !DO(cuEventSynchronize, end) || !DO(cuEventElapsedTime, &one, begin, end))
+            return false;
+        *ms = i == 0 || one < *ms ? one : *ms;
+    }
+    return DO(cuEventDestroy_v2, begin) && DO(cuEventDestroy_v2, end);
+}
+
+/* Measures the difference of two lengths, because each launch has a constant part. On the simulated driver both lengths
+ * take what the name says, and the result is 1. */
+static bool measure_loops(struct kernel *out, double *per_ms) {
+    float once = 0;
+    float twice = 0;
+    out->loops = FIRST_LOOPS;
+    if (!time_of(out, &once)) return false;
+    out->loops = 2 * FIRST_LOOPS;
+    if (!time_of(out, &twice)) return false;
+    *per_ms = twice > once ? (double)FIRST_LOOPS / (double)(twice - once) : 1;
+    return true;
+}
+
+bool kernel_work(struct kernel *out, unsigned us) {
+    char code[TEXT_SIZE];
+    const char *known = getenv("BENCH_LOOPS");
+    double per_ms = known != NULL ? strtod(known, NULL) : 0;
+    (void)snprintf(code, sizeof code, work_text, us);
+    if (!load(out, code, "work", us) || (known == NULL && !measure_loops(out, &per_ms))) return false;
+    out->loops = (uint64_t)(per_ms * us / 1e3) + 1;
+    return true;
+}
+
+bool kernel_launch(const struct kernel *kernel, CUstream stream, enum way way) {
+    uint64_t loops = kernel->loops;
+    void *parameters[] = {&loops};
+    void **given = loops > 0 ? parameters : NULL;
+    if (way == PER_THREAD)
+        return DO(cuLaunchKernel_ptsz, kernel->function, kernel->blocks, 1, 1, THREADS, 1, 1, 0, NULL, given, NULL);
+    if (way == COOPERATIVE)
+        return DO(cuLaunchCooperativeKernel, kernel->function, kernel->blocks, 1, 1, THREADS, 1, 1, 0, stream, given);
+    return DO(cuLaunchKernel, kernel->function, kernel->blocks, 1, 1, THREADS, 1, 1, 0, stream, given, NULL);
+}

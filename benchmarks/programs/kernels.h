@@ -1,0 +1,34 @@
+/* Kernels of a given duration that fill the card. */
+#ifndef BENCH_KERNELS_H
+#define BENCH_KERNELS_H
+
+#include <stdint.h>
+
+#include "calls.h"
+
+struct kernel {
+    CUfunction function;
+    unsigned blocks;
+    uint64_t loops; /* iterations of a working kernel; 0 = the kernel spins */
+};
+
+/* CLOCK_MONOTONIC in ns. */
+uint64_t now(void);
+
+/* Makes the first card's primary context current; false when CUDA does not start. */
+bool kernels_start(void);
+
+/* A kernel that spins until `us` of the card's clock have passed; the clock goes on while other contexts interrupt it.
+ */
+bool kernel_spin(struct kernel *out, unsigned us);
+
+/* A kernel with a fixed amount of work that takes `us` when no other context interrupts it. BENCH_LOOPS is the number
+ * of iterations per ms; when it is not set, it is measured now. */
+bool kernel_work(struct kernel *out, unsigned us);
+
+/* The function to launch by: cuLaunchKernel, cuLaunchCooperativeKernel, or the form for the per-thread default stream.
+ */
+enum way { ORDINARY, COOPERATIVE, PER_THREAD };
+bool kernel_launch(const struct kernel *kernel, CUstream stream, enum way way);
+
+#endif

@@ -1,0 +1,128 @@
+/* A load that measures the time of each piece of its work:
+ *
+ *   timed KIND US SECONDS
+ *
+ * KIND: steady = kernels one after another, a few in flight; pause = the same, but idle in the middle third of the
+ * time; infer = two kernels about every 10 ms, and a wait for them; regular = the same every 10 ms exactly. Prints
+ * {"ready":...}, waits for a line with a begin time (CLOCK_MONOTONIC, ns) and starts at once. At the end prints the
+ * work of the SECONDS after the begin time as {"times_us":[...],"stopped_us":...,"back_us":...}: for steady and pause,
+ * when each kernel ended, and when the work stopped and came back; for infer and regular, how long each pair took. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "kernels.h"
+
+enum { IN_FLIGHT = 8, MOST = 1 << 16, LINE_SIZE = 64, US = 1000, PERIOD_US = 10000, JITTER_US = 2000 };
+
+static struct {
+    struct kernel kernel;
+    CUstream stream;
+    CUevent base, ring[IN_FLIGHT];
+    uint64_t base_ns; /* the host's clock at `base` */
+    uint64_t from, until;
+    uint64_t stopped, back;
+    long times_us[MOST];
+    unsigned count;
+} timed;
+
+static void record(double us) {
+    if (us >= 0 && timed.count < MOST) timed.times_us[timed.count++] = (long)us;
+}
+
+static bool prepare(unsigned us) {
+    if (!DO(cuStreamCreate, &timed.stream, CU_STREAM_NON_BLOCKING) || !DO(cuEventCreate, &timed.base, 0)) return false;
+    for (int i = 0; i < IN_FLIGHT; i++)
+        if (!DO(cuEventCreate, &timed.ring[i], 0)) return false;
+    if (!kernel_work(&timed.kernel, us) || !DO(cuEventRecord, timed.base, timed.stream) ||
+        !DO(cuEventSynchronize, timed.base))
+        return false;
+    timed.base_ns = now();
+    return true;
+}
+
+static bool launch(void) { return kernel_launch(&timed.kernel, timed.stream, ORDINARY); }
+
+/* Records when the kernel before the event ended. */
+static bool collect(CUevent event) {
+    float ms = 0;
+    if (!DO(cuEventSynchronize, event) || !DO(cuEventElapsedTime, &ms, timed.base, event)) return false;
+    record(((double)timed.base_ns - (double)timed.from) / 1e3 + (double)ms * 1e3);
+    return true;
+}
+
+static bool feed_until(uint64_t until) {
+    unsigned number = 0;
+    for (; now() < until; number++) {
+        CUevent event = timed.ring[number % IN_FLIGHT];
+        if (number >= IN_FLIGHT && !collect(event)) return false;
+        if (!launch() || !DO(cuEventRecord, event, timed.stream)) return false;
+    }
+    for (unsigned i = number < IN_FLIGHT ? 0 : number - IN_FLIGHT; i < number; i++)
+        if (!collect(timed.ring[i % IN_FLIGHT])) return false;
+    return true;
+}
+
+static void sleep_until(uint64_t ns) {
+    struct timespec until = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0) {
+    }
+}
+
+static bool feed_with_pause(void) {
+    uint64_t third = (timed.until - timed.from) / 3;
+    if (!feed_until(timed.from + third)) return false;
+    timed.stopped = now() - timed.from;
+    sleep_until(timed.from + 2 * third);
+    timed.back = now() - timed.from;
+    return feed_until(timed.until);
+}
+
+/* Each pair starts up to `jitter_us` late, so that it does not synchronize with the turns of other containers. */
+static bool infer(uint64_t jitter_us) {
+    uint64_t seed = 1;
+    for (uint64_t at = now(); at < timed.until; at += (uint64_t)PERIOD_US * US) {
+        seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+        sleep_until(at + (seed >> 33) % (jitter_us * US + 1));
+        uint64_t begun = now();
+        if (!launch() || !launch() || !DO(cuStreamSynchronize, timed.stream)) return false;
+        if (begun >= timed.from) record((double)(now() - begun) / 1e3);
+    }
+    return true;
+}
+
+static void print_result(void) {
+    printf("{\"result\":%d,\"function\":\"%s\",\"stopped_us\":%llu,\"back_us\":%llu,\"times_us\":[",
+           (int)failure.result, failure.function, (unsigned long long)timed.stopped / US,
+           (unsigned long long)timed.back / US);
+    for (unsigned i = 0; i < timed.count; i++) printf("%s%ld", i > 0 ? "," : "", timed.times_us[i]);
+    printf("]}\n");
+    (void)fflush(stdout);
+}
+
+int main(int argc, char **argv) {
+    char line[LINE_SIZE];
+    if (argc < 4) return 2;
+    (void)prctl(PR_SET_TIMERSLACK, 1UL);
+    bool started = kernels_start() && prepare((unsigned)strtoul(argv[2], NULL, 10));
+    printf("{\"ready\":%s,\"result\":%d,\"function\":\"%s\"}\n", started ? "true" : "false", (int)failure.result,
+           failure.function);
+    (void)fflush(stdout);
+    if (!started || !fgets(line, sizeof line, stdin)) return 1;
+    timed.from = strtoull(line, NULL, 10);
+    timed.until = timed.from + (uint64_t)(strtod(argv[3], NULL) * 1e9);
+    if (strcmp(argv[1], "infer") == 0)
+        (void)infer(JITTER_US);
+    else if (strcmp(argv[1], "regular") == 0)
+        (void)infer(0);
+    else if (strcmp(argv[1], "pause") == 0)
+        (void)feed_with_pause();
+    else if (strcmp(argv[1], "steady") == 0)
+        (void)feed_until(timed.until);
+    else
+        return 2;
+    print_result();
+    return failure.result != CUDA_SUCCESS;
+}

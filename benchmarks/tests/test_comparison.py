@@ -1,0 +1,48 @@
+"""Comparisons of native and limited: the order of measurement and clock drift do not change a ratio."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import limiter
+from benchmarks import comparison
+from benchmarks.memory import costs
+from benchmarks.programs import build
+from simgpu.world import World
+
+ROOT = Path(limiter.__file__).parents[1]
+
+
+class Machine:
+    """Returns nanoseconds; each measurement is slower than the one before, and the first of a pair is slower still."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, side: int) -> float:
+        is_first, self.asked = self.asked % 2 == 0, self.asked + 1
+        return (1000 + self.asked + 300 * is_first) * (1.5 if side else 1)
+
+
+def test_the_order_and_a_drift_do_not_change_the_ratio() -> None:
+    pairs = comparison.interleave(Machine(), 40)
+    cost = comparison.cost_of("a call", pairs)
+    assert cost.ratio == pytest.approx(1.5, rel=1e-3)
+    assert cost.middle == pytest.approx((1.5, 1.5), rel=1e-3)
+
+
+def test_native_beside_itself_costs_the_same(world: World, tmp_path: Path) -> None:
+    """The bounds are wide, because other programs use the machine."""
+    build.program("cost")
+    path = tmp_path / "figures.json"
+    command = [sys.executable, "-m", "benchmarks.limiter_memory", "twins", "costs", "--quick", "--json", str(path)]
+    done = subprocess.run(command, env=world.environment(), cwd=ROOT, capture_output=True, text=True, check=False)
+    assert path.exists(), done.stdout + done.stderr
+    found = json.loads(path.read_text())
+    assert {cost["name"] for cost in found["twins"]} == set(costs.CALLS) < {cost["name"] for cost in found["costs"]}
+    for cost in found["twins"]:
+        assert cost["failed"] == [0, 0]
+        assert 0.5 < cost["ratio"] < 2

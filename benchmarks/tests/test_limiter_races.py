@@ -1,0 +1,77 @@
+"""The campaigns of `benchmarks.limiter_races`, with small numbers, on the simulated GPU."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import limiter
+from benchmarks.programs import build
+from simgpu import state_directory
+from simgpu.world import World
+
+MIB = 1 << 20
+ROOT = Path(limiter.__file__).parents[1]
+PROGRAMS = ("worker", "race", "kills", "lock_holder")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs() -> None:
+    for name in PROGRAMS:
+        build.program(name)
+
+
+def outcomes(world: World, tmp_path: Path, campaign: str) -> list[dict[str, Any]]:
+    """The outcomes of a campaign, which runs in a new process with the simulated driver."""
+    path = tmp_path / "outcomes.json"
+    command = [sys.executable, "-m", "benchmarks.limiter_races", campaign, "--quick", "--json", str(path)]
+    done = subprocess.run(command, env=world.environment(), cwd=ROOT, capture_output=True, text=True, check=False)
+    assert path.exists(), done.stderr
+    found: list[dict[str, Any]] = json.loads(path.read_text())["outcomes"]
+    return found
+
+
+def test_races_for_the_last_bytes_fill_the_room_and_never_pass_it(world: World, tmp_path: Path) -> None:
+    for found in outcomes(world, tmp_path, "race"):
+        assert found["faults"] == []
+        assert found["figures"]["least"] == found["figures"]["room"]
+        assert found["figures"]["refusals"] > 0
+
+
+def without_waits(faults: list[str]) -> list[str]:
+    """The faults but slow calls, which depend on other programs of the machine; a GPU run compares those."""
+    return [fault for fault in faults if not fault.startswith("waited")]
+
+
+def test_after_kills_living_processes_are_charged_what_they_hold(world: World, tmp_path: Path) -> None:
+    for found in outcomes(world, tmp_path, "kills"):
+        assert without_waits(found["faults"]) == []
+        assert found["figures"]["taken"] > 0
+        assert found["figures"].get("charged", found["figures"]["held"]) == found["figures"]["held"]
+
+
+def test_a_lock_holder_that_dies_or_stops_at_any_instruction_delays_no_other_process(
+    world: World, tmp_path: Path
+) -> None:
+    """A survivor waits for the lock once (50 ms), and not once in each function that takes the lock."""
+    for found in outcomes(world, tmp_path, "locks"):
+        assert without_waits(found["faults"]) == []
+        assert found["figures"]["instants"] > 1
+        assert found["figures"]["longest_ns"] < 200e6
+
+
+def test_the_remaining_holder_of_shared_memory_is_charged(make_world: Callable[..., World], tmp_path: Path) -> None:
+    cards = tuple(replace(card, context_mib=300) for card in state_directory.make_cards(1))
+    for found in outcomes(make_world(cards), tmp_path, "shared"):
+        assert found["faults"] == []
+        living = 2 if "frees" in found["name"] else 1
+        assert found["figures"]["charged"] == found["figures"]["NVML"] - living * 300 * MIB
+
+
+def test_exec_of_a_program_without_cuda_frees_the_memory(world: World, tmp_path: Path) -> None:
+    assert [found["faults"] for found in outcomes(world, tmp_path, "exec")] == [[]]

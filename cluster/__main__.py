@@ -1,0 +1,43 @@
+"""Brings up a cluster with vgpushare until Ctrl-C: `python -m cluster` (`make cluster`)."""
+
+import os
+import signal
+
+from cluster import accounts, images, missing, progress
+from cluster.cluster import Cluster
+
+_EXPLANATION = """
+  {work}/kubectl get nodes,gpunodes       kubectl, inside the cluster's network
+  {work}/kubectl apply -f POD.yaml        images here: {base}
+
+  export KUBECONFIG={kubeconfig}
+  nsenter -t {pid} -n                                a shell in which that KUBECONFIG works
+
+  {work}/logs/                            everybody's logs, audit.log among them
+  {work}/node1/                           the first node: its /run, /var/lib as lib, its cards in simgpu
+
+Ctrl-C ends it.
+"""
+
+
+def main() -> None:
+    """Show a cluster until Ctrl-C."""
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    try:
+        with Cluster() as cluster:
+            _explain(cluster)
+            signal.pause()
+    except missing.Missing as lacking:
+        raise SystemExit(str(lacking)) from None
+    except KeyboardInterrupt:
+        progress.say("the cluster is gone")
+
+
+def _explain(cluster: Cluster) -> None:
+    kubeconfig = accounts.path(cluster.work, accounts.ADMIN.name)
+    text = _EXPLANATION.format(work=cluster.work, base=images.BASE, kubeconfig=kubeconfig, pid=cluster.within.pid)
+    os.write(1, text.encode())
+
+
+if __name__ == "__main__":
+    main()

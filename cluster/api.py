@@ -1,0 +1,102 @@
+"""The API server as tests speak to it: JSON documents by their REST path.
+
+api = Api(namespace, token, authority)
+api.create("/api/v1/namespaces/default/pods", {...})
+api.get("/api/v1/nodes")["items"]
+"""
+
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from cluster import accounts, namespace
+
+Document = dict[str, Any]
+
+
+class Refused(AssertionError):
+    """The API server said no; carries its status code and message."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+        self.message = message
+
+
+class Transport(httpx.HTTPTransport):
+    """HTTP whose connections are made inside the cluster's network."""
+
+    def __init__(self, within: namespace.Namespace, verify: ssl.SSLContext | bool = True) -> None:
+        super().__init__(verify=verify, retries=2)
+        self._within = within
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        with self._within.network():
+            return super().handle_request(request)
+
+
+class Api:
+    """A client of the cluster's API server."""
+
+    def __init__(self, within: namespace.Namespace, token: str, authority: Path) -> None:
+        self._authority = authority
+        headers = {"Authorization": f"Bearer {token}"}
+        transport = Transport(within, ssl.create_default_context(cafile=authority))
+        self._http = httpx.Client(base_url=accounts.SERVER, headers=headers, transport=transport, timeout=30)
+
+    def ready(self) -> bool:
+        try:
+            return self._http.get("/readyz").status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+    def get(self, path: str, **query: str) -> Document:
+        return self.request("GET", path, query=query)
+
+    def find(self, path: str) -> Document | None:
+        """Read what may not be there."""
+        try:
+            return self.get(path)
+        except Refused as refused:
+            if refused.status == httpx.codes.NOT_FOUND:
+                return None
+            raise
+
+    def create(self, path: str, body: Document) -> Document:
+        return self.request("POST", path, body)
+
+    def patch(self, path: str, body: Document) -> Document:
+        """Apply a JSON merge patch."""
+        return self.request("PATCH", path, body, kind="application/merge-patch+json")
+
+    def delete(self, path: str, **query: str) -> Document:
+        return self.request("DELETE", path, query=query)
+
+    def text(self, path: str, **query: str) -> str:
+        """Read what is no JSON: logs, metrics."""
+        return self._checked(self._http.get(path, params=query)).text
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Document | None = None,
+        kind: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> Document:
+        answer = self._http.request(method, path, json=body, params=query, headers={"Content-Type": kind})
+        document: Document = self._checked(answer).json()
+        return document
+
+    @staticmethod
+    def _checked(answer: httpx.Response) -> httpx.Response:
+        if answer.is_success:
+            return answer
+        said = answer.json() if "json" in answer.headers.get("content-type", "") else {}
+        raise Refused(answer.status_code, said.get("message", answer.text))
+
+    def close(self) -> None:
+        self._http.close()

@@ -1,0 +1,115 @@
+"""A real Kubernetes cluster on this machine, in private namespaces, gone without a trace when it is closed.
+
+    with BareCluster() as cluster:
+        cluster.api.get("/api/v1/nodes")
+
+Nothing of ours runs in it; `cluster.Cluster` is one with vgpushare.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cluster import accounts, api, binaries, controlplane, images, namespace, nodefiles, nodes, pki, wait
+from simgpu import state_directory
+
+DRIVER = binaries.REPOSITORY / "build" / "simgpu"
+
+_READY_S = 60
+_KUBECTL = """#!/bin/sh
+exec nsenter -t {pid} -n -- env KUBECONFIG={kubeconfig} {binary} "$@"
+"""
+
+
+class BareCluster:
+    """A control plane and nodes with simulated cards.
+
+    Args:
+        count: how many nodes.
+        cards: how many cards each.
+        status_period: how often kubelets publish their node's status; "10s" is Kubernetes' default.
+    """
+
+    def __init__(self, count: int = 2, cards: int = 4, status_period: str = nodes.STATUS_PERIOD) -> None:
+        self._binaries = binaries.ensure()
+        self.work = Path(tempfile.mkdtemp(prefix="vgpu-e2e-", dir="/tmp"))
+        self.within = namespace.Namespace(self.work.name, self.work)
+        for folder in ("config", "logs"):
+            (self.work / folder).mkdir()
+        pki.write(self.work / "pki")
+        accounts.write(self.work, [nodes.name(index) for index in range(1, count + 1)])
+        nodefiles.write_cni(self.work / nodefiles.CNI_FOLDER)
+        self.control = controlplane.ControlPlane(self._binaries, self.work, self.within)
+        self.nodes = [self._node(index, cards, status_period) for index in range(1, count + 1)]
+        token = accounts.token(self.work, accounts.ADMIN.name)
+        self.api = api.Api(self.within, token, self.work / "pki" / "ca.crt")
+
+    def _node(self, index: int, cards: int, status_period: str) -> nodes.Node:
+        shown = state_directory.make_cards(cards, node=nodes.name(index))
+        return nodes.Node(index, self._binaries, self.work, self.within, shown, DRIVER, status_period)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start everything and return when all nodes are Ready."""
+        self.control.start_store()
+        self._write_kubectl()
+        archives = images.build(self.work / "images", DRIVER / "gpuprobe")
+        with ThreadPoolExecutor() as pool:
+            started = [pool.submit(node.start, archives) for node in self.nodes]
+            wait.until(self.api.ready, "API server", _READY_S, [self.control.etcd, self.control.apiserver])
+            self.control.start_controllers()
+            for each in started:
+                each.result()
+        kubelets = [node.kubelet for node in self.nodes]
+        wait.until(self._nodes_ready, "nodes Ready", _READY_S, [*kubelets, *self.control.processes])
+
+    def _nodes_ready(self) -> bool:
+        ready = [node["metadata"]["name"] for node in self.api.get("/api/v1/nodes")["items"] if _is_ready(node)]
+        return len(ready) == len(self.nodes)
+
+    def _write_kubectl(self) -> None:
+        script = self.work / "kubectl"
+        kubeconfig = accounts.path(self.work, accounts.ADMIN.name)
+        script.write_text(
+            _KUBECTL.format(pid=self.within.pid, kubeconfig=kubeconfig, binary=self._binaries / "kubectl")
+        )
+        script.chmod(0o755)
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
+        """Run kubectl as admin and return what it printed; raises AssertionError with its complaint."""
+        command = [str(self.work / "kubectl"), *arguments]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        if check and done.returncode:
+            raise AssertionError(f"kubectl {' '.join(arguments)}: {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def save_logs(self, target: Path) -> None:
+        """Copy all logs, the audit log among them, to where they outlive the cluster."""
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(self.work / "logs", target)
+
+    def close(self) -> None:
+        """End everything; returns when nothing is left of it."""
+        self.api.close()
+        self.within.close()
+
+
+def _is_ready(node: api.Document) -> bool:
+    conditions = node.get("status", {}).get("conditions", [])
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)

@@ -1,0 +1,66 @@
+"""A real cluster with vgpushare installed from manifests/: two nodes of four simulated cards unless asked otherwise.
+
+    with Cluster() as cluster:
+        cluster.plugins[0].kill()
+
+`python -m cluster` (`make cluster`) brings one up to look at, until Ctrl-C.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cluster import bare, parts, progress
+
+OVERLAY = Path(__file__).parent / "overlay"
+
+
+class Cluster(bare.BareCluster):
+    """A cluster in which pods may ask for shares of a GPU."""
+
+    maker: parts.Maker
+    extender: parts.Part
+    scheduler: parts.Part
+    webhook: parts.Part
+    plugins: list[parts.Part]
+
+    def start(self) -> None:
+        """Start everything and return when pods with GPUs can run."""
+        super().start()
+        progress.say(f"{len(self.nodes)} nodes are Ready")
+        self.kubectl("apply", "-k", str(OVERLAY))
+        self.kubectl("label", "nodes", "--all", "vgpu.io/enabled=true")
+        self._make()
+        for part in self.parts:
+            part.start(wait_ready=False)
+        for part in self.parts:
+            part.wait_ready()
+        progress.say("vgpushare is ready")
+
+    def _make(self) -> None:
+        self.maker = parts.Maker(self)
+        self.extender = self.maker.extender()
+        self.scheduler = self.maker.scheduler()
+        self.webhook = self.maker.webhook()
+        self.plugins = [self.maker.plugin(node) for node in self.nodes]
+
+    @contextmanager
+    def extender_with(self, **settings: str) -> Iterator[None]:
+        """Run the extender with other settings for a while: `node_policy="spread"` is `--node-policy=spread`."""
+        self.extender.restart(*(f"--{name.replace('_', '-')}={value}" for name, value in settings.items()))
+        try:
+            yield
+        finally:
+            self.extender.restart()
+
+    @property
+    def parts(self) -> list[parts.Part]:
+        """All of ours."""
+        return [self.extender, self.webhook, *self.plugins, self.scheduler]
+
+    def close(self) -> None:
+        """End everything; returns when nothing is left of it."""
+        maker: parts.Maker | None = getattr(self, "maker", None)
+        if maker:
+            maker.close()
+        super().close()

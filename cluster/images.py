@@ -1,0 +1,71 @@
+"""Images made on the spot, for there is no registry.
+
+`local/pause:1` is the sandbox; `local/base:1` has bash, busybox, glibc and /usr/bin/gpuprobe, no driver and no shim.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from cluster import missing, ociimage
+
+PAUSE = "docker.io/local/pause:1"
+BASE = "docker.io/local/base:1"
+LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")  # glibc looks here without a cache or a variable
+
+_PAUSE_SOURCE = Path(__file__).parent / "pause.c"
+_GLIBC = ("ld-linux-x86-64.so.2", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1")
+_LINKS = {"bin": "usr/bin", "sbin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64"}
+_FOLDERS = ("tmp", "proc", "sys", "dev", "etc", "root", "run", "usr/bin", "usr/lib64", str(LIBRARIES).lstrip("/"))
+
+
+def build(folder: Path, probe: Path) -> list[Path]:
+    """Write both archives into `folder` and return their paths; `probe` is the gpuprobe program."""
+    folder.mkdir(parents=True)
+    archives = [folder / "pause.tar", folder / "base.tar"]
+    ociimage.write(_pause(folder / "pause"), archives[0], PAUSE, {"Entrypoint": ["/pause"]})
+    ociimage.write(_base(folder / "base", probe), archives[1], BASE, {"Cmd": ["/bin/bash"]})
+    return archives
+
+
+def _pause(root: Path) -> Path:
+    root.mkdir()
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-musl", "-Os", "-s", "-static"]
+    subprocess.run([*compiler, "-o", root / "pause", _PAUSE_SOURCE], check=True)
+    return root
+
+
+def _base(root: Path, probe: Path) -> Path:
+    for name in _FOLDERS:
+        (root / name).mkdir(parents=True)
+    for link, target in _LINKS.items():
+        (root / link).symlink_to(target)
+    for library in {*_needed("bash"), *_needed(str(probe)), *_glibc()}:
+        shutil.copy(library, root / str(LIBRARIES).lstrip("/") / library.name)
+    (root / "usr/lib64/ld-linux-x86-64.so.2").symlink_to(LIBRARIES / "ld-linux-x86-64.so.2")
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/:/bin/sh\n")
+    shutil.copy(probe, root / "usr/bin/gpuprobe")
+    shutil.copy(Path(missing.which("bash") or "/bin/bash"), root / "usr/bin/bash")
+    _busybox(root / "usr/bin")
+    return root
+
+
+def _busybox(folder: Path) -> None:
+    busybox = Path(missing.which("busybox") or "/bin/busybox")
+    shutil.copy(busybox, folder / "busybox")
+    applets = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    for applet in set(applets) - {"busybox", "bash"}:
+        (folder / applet).symlink_to("busybox")
+
+
+def _needed(program: str) -> Iterable[Path]:
+    path = missing.which(program) or program
+    listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
+    return [Path(found) for found in re.findall(r"(/\S+\.so\S*)", listed)]
+
+
+def _glibc() -> Iterable[Path]:
+    return [LIBRARIES / name for name in _GLIBC if (LIBRARIES / name).exists()]

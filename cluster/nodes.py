@@ -1,0 +1,145 @@
+"""Nodes: each is a mount namespace with a containerd, a kubelet and four simulated cards.
+
+The kubelet's device-plugin folder and ours are fixed paths, so a node has its own /run, /var/lib and /var/log, kept
+under the cluster's work folder where the harness can look at them. Nodes are told apart by their loopback address,
+which is their name as well.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster import accounts, cgroups, missing, namespace, nodefiles, ociruntime, process, wait
+from simgpu import state_directory
+
+_OWN = ("/run", "/var/lib", "/var/log")
+# The kubelet insists on three sysctls: show it files that already hold its values, and leave the machine's alone.
+STATUS_PERIOD = "2s"  # Kubernetes' default is 10 s
+_SYSCTLS = {"vm/overcommit_memory": "1\n", "kernel/panic": "10\n", "kernel/panic_on_oops": "1\n"}
+_FOLDERS = (
+    "run/netns",
+    "lib/kubelet/device-plugins",
+    "lib/kubelet/pod-resources",
+    "lib/vgpu",
+    "log/pods",
+    "log/containers",
+)
+
+
+class Node:
+    """One node of a cluster.
+
+    Args:
+        index: 1 for the first node.
+        binaries: folder of the kubelet.
+        work: the cluster's folder.
+        within: the cluster's namespaces.
+        cards: what its driver shows.
+        driver: folder of the simulated libraries.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        binaries: Path,
+        work: Path,
+        within: namespace.Namespace,
+        cards: Sequence[state_directory.Card],
+        driver: Path,
+        status_period: str = STATUS_PERIOD,
+    ) -> None:
+        self.name = name(index)
+        self.cards = tuple(cards)
+        self.work = work / f"node{index}"
+        self.mounts = process.Process(f"node{index}-mounts", ["bash", "-c", self._mounting()], within, work / "logs")
+        self._cgroup = f"{within.name}-{index}"
+        self._cluster_work = work
+        self._within = within
+        self._label = f"node{index}"
+        self._prepare(driver, status_period)
+        self._kubelet_command: list[str | Path] = [binaries / "kubelet", *self._kubelet_flags()]
+
+    def _mounting(self) -> str:
+        binds = [f"mount --bind {self.work}/{Path(path).name} {path}" for path in _OWN]
+        binds += [f"mount --bind {self.work}/sys/{Path(key).name} /proc/sys/{key}" for key in _SYSCTLS]
+        script = " && ".join(["mount --make-rshared /", *binds, f"touch {self.work}/mounted", "exec sleep infinity"])
+        return f"exec unshare --mount --propagation private bash -c '{script}'"
+
+    def _prepare(self, driver: Path, status_period: str) -> None:
+        for folder in (*_FOLDERS, "sys", "simgpu", "containerd", "pki"):
+            (self.work / folder).mkdir(parents=True)
+        for key, value in _SYSCTLS.items():
+            (self.work / "sys" / Path(key).name).write_text(value)
+        runtime = self.work / "runtime"
+        ociruntime.write(runtime, missing.which("runc") or "runc", driver, self.driver_state)
+        (self.work / "containerd.toml").write_text(nodefiles.containerd(self.work, self.name, runtime))
+        self._configure(status_period)
+        state_directory.write_cards(self.driver_state, self.cards)
+
+    def _configure(self, status_period: str) -> None:
+        settings = nodefiles.kubelet(self.work, self.name, self._cgroup, status_period)
+        (self.work / "kubelet.json").write_text(json.dumps(settings))
+
+    def _kubelet_flags(self) -> list[str]:
+        return [
+            f"--config={self.work}/kubelet.json",
+            f"--kubeconfig={accounts.path(self._cluster_work, self.name)}",
+            f"--hostname-override={self.name}",
+            "--root-dir=/var/lib/kubelet",
+            f"--cert-dir={self.work}/pki",
+            "--v=2",
+        ]
+
+    @property
+    def driver_state(self) -> Path:
+        """Folder of the simulated driver's state: its cards, what they hold, failures to inject."""
+        return self.work / "simgpu"
+
+    @property
+    def device_plugins(self) -> Path:
+        """The kubelet's folder of device-plugin sockets."""
+        return self.work / "lib/kubelet/device-plugins"
+
+    @property
+    def state(self) -> Path:
+        """/var/lib/vgpu of the node."""
+        return self.work / "lib/vgpu"
+
+    def start(self, archives: Sequence[Path]) -> None:
+        """Start containerd, import the images, start the kubelet; returns before the node is Ready."""
+        cgroups.create(self._cgroup)
+        self.mounts.start()
+        wait.until((self.work / "mounted").exists, f"mounts of {self.name}", 10, [self.mounts])
+        self.containerd = self.process("containerd", ["containerd", "-c", self.work / "containerd.toml"])
+        self.kubelet = self.process("kubelet", self._kubelet_command, {"AWS_EC2_METADATA_DISABLED": "true"})
+        self.containerd.start()
+        wait.until((self.work / "containerd.sock").exists, f"containerd of {self.name}", 20, [self.containerd])
+        for archive in archives:
+            self.ctr("images", "import", archive)
+        self.kubelet.start()
+
+    def process(
+        self, part: str, command: Sequence[str | Path], environment: dict[str, str] | None = None
+    ) -> process.Process:
+        """Make a process that sees the node's files; not yet started."""
+        logs = self._cluster_work / "logs"
+        return process.Process(f"{self._label}-{part}", command, self._within, logs, environment, self.mounts.pid)
+
+    def ctr(self, *arguments: str | Path) -> None:
+        """Run containerd's own client to its end."""
+        socket = str(self.work / "containerd.sock")
+        client = self.process("ctr", ["ctr", "-a", socket, "-n", "k8s.io", *arguments])
+        client.start()
+        status = client.wait(60)
+        if status:
+            raise AssertionError(f"ctr {' '.join(map(str, arguments))} on {self.name}: {status}\n{client.tail()}")
+
+    def restart_kubelet(self, status_period: str = STATUS_PERIOD) -> None:
+        """Stop the kubelet as systemd would and start it again, with this period; containers go on."""
+        self._configure(status_period)
+        self.kubelet.restart()
+
+
+def name(index: int) -> str:
+    """Name and address of the node with this number, 1 the first."""
+    return f"127.0.0.{index + 1}"

@@ -1,0 +1,137 @@
+"""Our own parts as processes, each with the token of its own ServiceAccount, so that RBAC is the installed one.
+
+A part's command line is the one its Deployment or DaemonSet would give it, apart from addresses and its kubeconfig.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import httpx
+import yaml
+
+from cluster import accounts, api, bare, binaries, nodes, process, wait
+
+EXTENDER = "http://127.0.0.1:9870"
+WEBHOOK = "https://127.0.0.1:9443"
+NAMESPACE = "vgpu-system"
+
+_ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+_SCHEDULER_CONFIG = binaries.REPOSITORY / "manifests" / "base" / "scheduler-config.yaml"
+_SCHEDULER_PORT = 10261
+_DAY_S = 86400
+_READY_S = 60
+
+
+class Part:
+    """A process of ours and how to see that it is ready."""
+
+    def __init__(self, running: process.Process, ready: Callable[[], bool]) -> None:
+        self.process = running
+        self._ready = ready
+
+    @property
+    def name(self) -> str:
+        return self.process.name
+
+    @property
+    def log(self) -> Path:
+        return self.process.log
+
+    def start(self, *flags: str, wait_ready: bool = True) -> None:
+        """Start it, with more flags if given, and wait until it is ready."""
+        self.process.start(*flags)
+        if wait_ready:
+            self.wait_ready()
+
+    def wait_ready(self) -> None:
+        wait.until(self._ready, f"{self.name} ready", _READY_S, [self.process])
+
+    def stop(self) -> int:
+        """Ask it to end as the kubelet would; returns its exit status."""
+        return self.process.stop()
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+
+    def restart(self, *flags: str) -> None:
+        self.stop()
+        self.start(*flags)
+
+
+class Maker:
+    """Makes the parts of one cluster, whose manifests are applied already."""
+
+    def __init__(self, cluster: bare.BareCluster) -> None:
+        self._cluster = cluster
+        self._http = httpx.Client(transport=api.Transport(cluster.within, verify=False), timeout=5)
+        self._environment = {"PYTHONPATH": str(binaries.REPOSITORY), "TMPDIR": str(cluster.work / "tmp")}
+        (cluster.work / "tmp").mkdir(exist_ok=True)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def extender(self) -> Part:
+        flags = [f"--kubeconfig={self._kubeconfig('vgpu-extender')}"]
+        return Part(self._process("extender", flags), lambda: self._answers(f"{EXTENDER}/readyz"))
+
+    def scheduler(self) -> Part:
+        """The kube-scheduler beside the extender: it shares the extender's pod and so its account."""
+        settings = yaml.safe_load(_SCHEDULER_CONFIG.read_text())
+        account = self._kubeconfig("vgpu-extender").stem
+        running = self._cluster.control.scheduler_of("vgpu-scheduler", account, settings, _SCHEDULER_PORT)
+        return Part(running, lambda: self._answers(f"https://127.0.0.1:{_SCHEDULER_PORT}/readyz"))
+
+    def webhook(self) -> Part:
+        flags = [f"--kubeconfig={self._kubeconfig('vgpu-webhook')}"]
+        return Part(self._process("webhook", flags), self._mutates)
+
+    def plugin(self, node: nodes.Node, name: str = "deviceplugin") -> Part:
+        """The device plugin of a node, or another copy; ready when the kubelet has published what it offers."""
+        kubeconfig = self._kubeconfig("vgpu-deviceplugin", node)
+        command = [sys.executable, "-m", "deviceplugin", f"--kubeconfig={kubeconfig}", f"--node-name={node.name}"]
+        environment = {"LD_LIBRARY_PATH": str(bare.DRIVER), "SIMGPU_STATE": str(node.driver_state)}
+        running = node.process(name, command, self._environment | environment)
+        return Part(running, lambda: self._offers(node))
+
+    def _process(self, part: str, flags: Sequence[str]) -> process.Process:
+        logs = self._cluster.work / "logs"
+        return process.Process(
+            part, [sys.executable, "-m", part, *flags], self._cluster.within, logs, self._environment
+        )
+
+    def _kubeconfig(self, account: str, node: nodes.Node | None = None) -> Path:
+        """Request a token as the kubelet does for a pod of this account, naming the node it is on."""
+        spec: api.Document = {"expirationSeconds": _DAY_S}
+        if node:
+            uid = self._cluster.api.get(f"/api/v1/nodes/{node.name}")["metadata"]["uid"]
+            spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": uid}
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        token = self._cluster.api.create(f"{_ACCOUNTS}/{account}/token", request)["status"]["token"]
+        return accounts.kubeconfig(self._cluster.work, f"{account}-{node.name}" if node else account, token)
+
+    def _answers(self, url: str) -> bool:
+        try:
+            return self._http.get(url).is_success
+        except httpx.TransportError:
+            return False
+
+    def _mutates(self) -> bool:
+        """Whether the API server itself reaches the webhook and believes its certificate.
+
+        One that comes up between the mutating and the validating call refuses what it has not completed.
+        """
+        limits = {"limits": {"vgpu.io/gpu-mem": "256"}}
+        container = {"name": "main", "image": "none", "resources": limits}
+        pod = {"metadata": {"name": "is-the-webhook-there"}, "spec": {"containers": [container]}}
+        try:
+            created = self._cluster.api.request("POST", "/api/v1/namespaces/default/pods", pod, query={"dryRun": "All"})
+        except api.Refused:
+            return False
+        return "vgpu.io/slice" in created["spec"]["containers"][0]["resources"]["limits"]
+
+    def _offers(self, node: nodes.Node) -> bool:
+        status = self._cluster.api.get(f"/api/v1/nodes/{node.name}")["status"]
+        offered: str = status["allocatable"].get("vgpu.io/slice", "0")
+        return offered != "0"

@@ -1,0 +1,106 @@
+"""A process of the cluster: started, stopped, killed and read by the harness."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cluster import missing, namespace
+
+_TAIL_BYTES = 4000
+
+
+class Process:
+    """One command in the cluster's namespaces, with a log that survives restarts.
+
+    Args:
+        name: for messages and the log's file name.
+        command: program and arguments.
+        within: the cluster's namespaces.
+        logs: folder of the log.
+        environment: added to the harness's own.
+        mounts: id of the process whose mount namespace it shares; the cluster's by default.
+
+    The working directory is the harness's own.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        within: namespace.Namespace,
+        logs: Path,
+        environment: Mapping[str, str] | None = None,
+        mounts: int | None = None,
+    ) -> None:
+        self.name = name
+        self.log = logs / f"{name}.log"
+        self._command = [str(word) for word in command]
+        self._within = within
+        self._environment = dict(environment or {})
+        self._mounts = mounts or within.pid
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Process id as the harness sees it."""
+        if self._process is None:
+            raise RuntimeError(f"{self.name} was never started")
+        return self._process.pid
+
+    def start(self, *more: str) -> None:
+        """Start it, with more arguments if given; returns at once."""
+        if self.running():
+            raise RuntimeError(f"{self.name} runs already")
+        program = missing.which(self._command[0]) or self._command[0]
+        enter = ["nsenter", "-t", str(self._mounts), "-m", "--", program, *self._command[1:], *more]
+        with self.log.open("ab") as log:
+            self._process = self._within.spawn(enter, log, os.environ | self._environment)
+
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def gone(self) -> bool:
+        """Whether it was started and ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
+    def stop(self, within_s: float = 20) -> int:
+        """Ask it to end, wait, and return its exit status; a process that does not end in time is killed and named."""
+        if self.running():
+            self.signal(signal.SIGTERM)
+        return self._ended(within_s)
+
+    def kill(self) -> None:
+        """End it without a word, as the kernel would."""
+        if self.running():
+            self.signal(signal.SIGKILL)
+        self._ended(10)
+
+    def wait(self, within_s: float) -> int:
+        """Let a command that ends by itself do so, and return its exit status."""
+        return self._ended(within_s)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def _ended(self, within_s: float) -> int:
+        if self._process is None:
+            return 0
+        try:
+            status = self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise AssertionError(f"{self.name} did not end within {within_s:g} s\n{self.tail()}") from None
+        self._process = None
+        return status
+
+    def tail(self) -> str:
+        """The log's last lines."""
+        if not self.log.exists():
+            return "(no log)"
+        return self.log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace")

@@ -1,0 +1,103 @@
+"""Builds the simulated GPU: `python -m simgpu.build build/simgpu`, and checks and formats its C: `check`, `format`.
+
+Makes `libcuda.so.1`, `libnvidia-ml.so.1`, `gpuprobe` and `gpuprobe-linked` for x86-64 and glibc 2.17, with the compiler
+and the headers that build the limiter (`limiter.build`, `limiter.headers`): no gcc and no CUDA toolkit is needed.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from limiter import build as limiter_build
+from limiter import include_order, linters
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ROOT / "simgpu"
+OUT = ROOT / "build" / "simgpu"
+OUTPUTS = ("libcuda.so.1", "libnvidia-ml.so.1", "gpuprobe", "gpuprobe-linked")
+
+# Each folder of C, and the folders that it may include.
+FOLDERS = {
+    "hardware": (),
+    "ledger": ("hardware",),
+    "nvml": ("hardware", "ledger"),
+    "cuda": ("hardware", "ledger"),
+    "probe": ("nvml",),
+}
+_BOTH_LIBRARIES = ("hardware", "ledger")
+_ALL_FORMS = "-D__CUDA_API_VERSION_INTERNAL"  # cuda.h declares every form of a function under its own name
+_LIBRARY = ("-shared", "-fvisibility=hidden", "-Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-Bsymbolic")
+_PROBE = ("-fPIE", "-pie", "-ldl", _ALL_FORMS)
+
+
+def files(*folders: str, suffixes: str = "c") -> list[Path]:
+    """Return the C files of these folders, or with `suffixes="ch"` their headers too."""
+    return [path for folder in folders for path in sorted((SOURCES / folder).glob(f"*.[{suffixes}]"))]
+
+
+def compile_command(output: Path, sources: Sequence[Path], *options: str) -> list[str]:
+    """Return the compiler's command line for one output."""
+    compiler = [*limiter_build.compiler("x86_64"), *limiter_build.flags(), "-O2", "-g0", f"-I{SOURCES}"]
+    return [*compiler, *options, "-o", str(output), *map(str, sources)]
+
+
+def commands(out: Path) -> dict[str, list[str]]:
+    """Return the command for each output by its name. The last command needs the first output."""
+    cuda, nvml = out / "libcuda.so.1", out / "libnvidia-ml.so.1"
+    linked = (*_PROBE, "-DGPUPROBE_LINKED", str(cuda))
+    return {
+        cuda.name: compile_command(
+            cuda, files(*_BOTH_LIBRARIES, "cuda"), *_LIBRARY, _ALL_FORMS, f"-Wl,-soname,{cuda.name}"
+        ),
+        nvml.name: compile_command(nvml, files(*_BOTH_LIBRARIES, "nvml"), *_LIBRARY, f"-Wl,-soname,{nvml.name}"),
+        "gpuprobe": compile_command(out / "gpuprobe", files("probe"), *_PROBE),
+        "gpuprobe-linked": compile_command(out / "gpuprobe-linked", files("probe"), *linked),
+    }
+
+
+def build(out: Path) -> None:
+    """Build all outputs into `out`. Raises CalledProcessError; the compiler writes its messages to standard error.
+
+    Each output replaces the file before it by a rename, because running processes may have that file mapped.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out, prefix=".building-") as fresh:
+        for name, command in commands(Path(fresh)).items():
+            subprocess.run(command, check=True)
+            (Path(fresh) / name).chmod(0o755)
+        for name in OUTPUTS:
+            (Path(fresh) / name).rename(out / name)
+
+
+def ensure(out: Path = OUT) -> Path:
+    """Return the folder of the outputs, and build them first unless they are newer than all sources."""
+    outputs = [out / name for name in OUTPUTS]
+    newest = max(path.stat().st_mtime for path in files(*FOLDERS, suffixes="ch"))
+    if not all(output.exists() and output.stat().st_mtime > newest for output in outputs):
+        build(out)
+    return out
+
+
+def check() -> None:
+    """Check the include order, the format and clang-tidy's rules, and build everything once."""
+    include_order.check(SOURCES, FOLDERS)
+    linters.check_format(files(*FOLDERS, suffixes="ch"))
+    linters.tidy(files(*FOLDERS), [*limiter_build.flags(), f"-I{SOURCES}", _ALL_FORMS])
+    with tempfile.TemporaryDirectory() as scratch:
+        build(Path(scratch))
+
+
+def main(argument: str) -> None:
+    """Check, format, or build into the folder named."""
+    if argument == "check":
+        check()
+    elif argument == "format":
+        linters.format_in_place(files(*FOLDERS, suffixes="ch"))
+    else:
+        build(Path(argument).resolve())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,47 @@
+/* Kernel launches. */
+#include "driver.h"
+#include "hardware/export.h"
+#include "local_memory.h"
+#include "module.h"
+#include "stream.h"
+#include "stream_capture.h"
+
+static CUresult launch(CUfunction function, CUstream stream) {
+    REQUIRE(stream_context(stream) != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
+    CUresult result;
+    if (capture_takes_kernel(stream, function, &result)) {
+        LEAVE(result);
+    }
+    result = local_grow(stream_context(stream), function->local);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    LEAVE(stream_run(stream, function->duration_ns));
+}
+
+EXPORTED CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                 unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                 unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
+    (void)sharedMemBytes;
+    (void)kernelParams;
+    (void)extra;
+    ENTER();
+    REQUIRE(gridDimX > 0 && gridDimY > 0 && gridDimZ > 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(blockDimX > 0 && blockDimY > 0 && blockDimZ > 0, CUDA_ERROR_INVALID_VALUE);
+    return launch(f, hStream);
+}
+
+EXPORTED CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
+    (void)kernelParams;
+    (void)extra;
+    ENTER();
+    REQUIRE(config != NULL, CUDA_ERROR_INVALID_VALUE);
+    return launch(f, config->hStream);
+}
+
+EXPORTED CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                            unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                            unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                            void **kernelParams) {
+    return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+                          kernelParams, NULL);
+}

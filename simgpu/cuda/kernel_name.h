@@ -1,0 +1,13 @@
+/* What a kernel's name says about it: simulated kernels have no code. */
+#ifndef CUDA_KERNEL_NAME_H
+#define CUDA_KERNEL_NAME_H
+
+#include <stdint.h>
+
+/* ns of work: the number of microseconds at the end of the name, "busy_250" for 250 us; 10 us without a number. */
+uint64_t kernel_duration_ns(const char *name);
+/* Bytes of local memory per thread: the number behind "local" at the start of the name, "local16384_busy_10" for 16384;
+ * 0 without it. */
+uint64_t kernel_local_bytes(const char *name);
+
+#endif

@@ -1,0 +1,11 @@
+/* Local memory of kernels, which each context has for every thread that its card can run. */
+#ifndef CUDA_LOCAL_MEMORY_H
+#define CUDA_LOCAL_MEMORY_H
+
+#include <cuda.h>
+#include <stdint.h>
+
+/* Charges what the context lacks for a kernel that needs so many bytes per thread. */
+CUresult local_grow(CUcontext context, uint64_t bytes);
+
+#endif

@@ -1,0 +1,42 @@
+/* Memory pools: what they reserve of a card and what is used of it. */
+#ifndef CUDA_POOL_H
+#define CUDA_POOL_H
+
+#include "hardware/cards.h"
+#include "ledger/shared_memory.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct CUmemPoolHandle_st {
+    struct CUmemPoolHandle_st *next;
+    bool destroyed; /* by the program; freed with its last allocation */
+    CUdevice device;
+    uint64_t used;
+    uint64_t used_high;
+    uint64_t reserved;
+    uint64_t reserved_high;
+    uint64_t threshold; /* reserved bytes that a synchronization leaves */
+    uint64_t limit;     /* of `used`; 0 = the card's */
+    CUmemAccess_flags access[MAX_CARDS];
+    bool exportable;
+    bool imported;
+    Attribution attribution;    /* of an imported pool's shared memory */
+    unsigned imports;           /* allocations of an imported pool */
+    uint64_t shared_id;         /* of the pool, once exported or as imported; it has no bytes; 0 = none */
+    struct PoolExport *exports; /* exported pointers (pool_exports.h) */
+};
+
+CUmemoryPool pool_make(CUdevice ordinal); /* NULL when out of memory */
+/* Counts `bytes` as used, and reserves blocks where the pool has too few. */
+CUresult pool_charge(CUmemoryPool pool, uint64_t bytes);
+void pool_release(CUmemoryPool pool, uint64_t bytes);
+/* Gives back reserved blocks that are not used, down to `keep` bytes. */
+void pool_trim(CUmemoryPool pool, uint64_t keep);
+/* Trims every pool of the device to its threshold; each synchronization does so. */
+void pools_trim(CUdevice ordinal);
+/* Frees a pool that the program destroyed and of which no allocation is left. */
+void pool_free_if_unused(CUmemoryPool pool);
+
+#endif

@@ -1,0 +1,31 @@
+/* One simulated card. */
+#ifndef HARDWARE_CARD_H
+#define HARDWARE_CARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UUID_SIZE   48
+#define MODEL_SIZE  96
+#define MAX_NVLINKS 18
+
+/* What a line of the file `cards` says. Sizes in bytes. */
+typedef struct {
+    char uuid[UUID_SIZE];
+    unsigned char uuid_bytes[16];
+    char model[MODEL_SIZE];
+    unsigned index;
+    unsigned minor;
+    unsigned numa;
+    unsigned recovery; /* nvmlDeviceGpuRecoveryAction_t: the repair that NVML says the card needs; 0 = none */
+    unsigned nvlink_count;
+    char nvlink[MAX_NVLINKS][UUID_SIZE];
+    uint64_t memory;   /* NVML's total */
+    uint64_t reserved; /* part of `memory` that no program can use; CUDA's total is memory - reserved */
+    uint64_t context;  /* charged for each CUDA context */
+    uint64_t module;   /* charged for each loaded module */
+    bool healthy;
+    bool mig;
+} Card;
+
+#endif

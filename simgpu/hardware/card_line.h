@@ -1,0 +1,12 @@
+/* The parser of one line of the file `cards`. */
+#ifndef HARDWARE_CARD_LINE_H
+#define HARDWARE_CARD_LINE_H
+
+#include "card.h"
+
+#include <stdbool.h>
+
+/* Parses the line, which the parser changes. Returns false when any part is malformed, unknown or missing. */
+bool card_line_parse(char *line, Card *card);
+
+#endif

@@ -1,0 +1,16 @@
+/* PCI addresses of cards, as text `DOMAIN:BUS:DEVICE.FUNCTION` in hexadecimal. */
+#ifndef HARDWARE_PCI_H
+#define HARDWARE_PCI_H
+
+#include "card.h"
+
+#include <stdbool.h>
+
+/* The bus of a card: each card has one of its own. */
+unsigned pci_bus(const Card *card);
+/* Whether the text begins with a domain and a bus. */
+bool pci_is_address(const char *text);
+/* Whether the text is an address on the card's bus, in whichever domain. */
+bool pci_matches(const Card *card, const char *text);
+
+#endif

@@ -1,0 +1,13 @@
+/* Sizes in bytes. */
+#ifndef HARDWARE_UNITS_H
+#define HARDWARE_UNITS_H
+
+#include <stdint.h>
+
+#define KIB (UINT64_C(1) << 10)
+#define MIB (UINT64_C(1) << 20)
+
+/* The smallest multiple of `unit` that is not less than `value`. */
+static inline uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+#endif

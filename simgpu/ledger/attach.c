@@ -1,0 +1,38 @@
+#include "attach.h"
+
+#include "hardware/state_directory.h"
+#include "shared_memory.h"
+#include "state.h"
+
+#include <pthread.h>
+
+static bool forked;
+
+/* The child has no context and no slot. */
+static void after_fork_in_child(void) {
+    forked = forked || own_slot >= 0;
+    state_leave_to_parent();
+    shared_memory_reset();
+}
+
+static int attach(void) {
+    static bool prepared;
+    char path[STATE_PATH_SIZE];
+    state_directory_path(path, "state");
+    if (!state_is_mapped(path)) {
+        shared_memory_reset();
+    }
+    if (!prepared) {
+        prepared = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
+    }
+    return state_map(path);
+}
+
+int ledger_attach(void) {
+    state_lock_process();
+    int result = attach();
+    state_unlock_process();
+    return result;
+}
+
+bool ledger_is_forked(void) { return forked; }

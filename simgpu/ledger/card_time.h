@@ -1,0 +1,37 @@
+/* The time of each card: when it does the work that the contexts of all processes launch (hardware/timeline.h).
+ *
+ * No process or thread keeps a card's time line going: each call first brings it up to now. */
+#ifndef LEDGER_CARD_TIME_H
+#define LEDGER_CARD_TIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The queue of one context on its card. */
+typedef struct {
+    int card; /* index in the ledger */
+    uint32_t number;
+    uint64_t id; /* 0 = not open */
+} CardQueue;
+
+/* Opens a queue on the card; false when there is no room. */
+bool card_queue_open(const char *uuid, CardQueue *out);
+/* Discards work that is not done. */
+void card_queue_close(CardQueue queue);
+/* Adds `ns` of work and returns its position. `runs` is how often the queue's work began or resumed so far. */
+uint64_t card_queue_add(CardQueue queue, uint64_t ns, uint64_t *runs);
+/* Adds an event behind the position `after` and returns the event's position. */
+uint64_t card_queue_mark(CardQueue queue, uint64_t after);
+/* CLOCK_MONOTONIC ns when the position passed. 0 = not yet: then `earliest` is the first moment worth asking again. All
+ * positions of a closed queue have passed. */
+uint64_t card_queue_passed(CardQueue queue, uint64_t position, uint64_t *earliest);
+bool card_is_busy(const char *uuid);
+
+/* For the other files of the ledger. */
+
+/* Discards the work of a dead process. */
+void card_time_forget(uint32_t slot);
+/* Writes into each slot until when its process keeps the card busy. */
+void card_time_publish(int card);
+
+#endif

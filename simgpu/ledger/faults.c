@@ -1,0 +1,107 @@
+/* The file `fail` has lines `FUNCTION RESULT [COUNT]`. A line without a count applies to every call. */
+#include "faults.h"
+
+#include "attach.h"
+#include "hardware/state_directory.h"
+#include "state.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPACE " \t\r\n"
+
+typedef struct {
+    char function[64];
+    int result;
+    unsigned limit;
+    bool limited;
+} Fault;
+
+static pthread_mutex_t faults_lock = PTHREAD_MUTEX_INITIALIZER;
+static Fault faults[FAULT_LINES];
+static unsigned fault_count;
+static uint64_t read_version;
+
+/* Returns false for a line that names no function or no result. */
+static bool parse(char *line, Fault *out) {
+    char *rest = NULL;
+    const char *function = strtok_r(line, SPACE, &rest);
+    const char *result = function == NULL ? NULL : strtok_r(NULL, SPACE, &rest);
+    const char *limit = result == NULL ? NULL : strtok_r(NULL, SPACE, &rest);
+    if (result == NULL || strlen(function) >= sizeof out->function) {
+        return false;
+    }
+    (void)snprintf(out->function, sizeof out->function, "%s", function);
+    out->result = (int)strtol(result, NULL, 10);
+    out->limited = limit != NULL;
+    out->limit = out->limited ? (unsigned)strtoul(limit, NULL, 10) : 0;
+    return true;
+}
+
+static void read_faults(const char *path) {
+    char line[256];
+    FILE *file = fopen(path, "re");
+    fault_count = 0;
+    if (file == NULL) {
+        return;
+    }
+    /* NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): the file is local and short */
+    while (fault_count < FAULT_LINES && fgets(line, sizeof line, file) != NULL) {
+        fault_count += parse(line, &faults[fault_count]);
+    }
+    (void)fclose(file);
+}
+
+/* Under faults_lock. */
+static void refresh(uint64_t version, bool settled, const char *path) {
+    if (version != read_version || !settled) {
+        read_faults(path);
+        read_version = version;
+    }
+}
+
+/* Counts a use of the line; returns whether no more than `limit` uses were counted by all processes together. */
+static bool count_use(uint64_t version, unsigned line, unsigned limit) {
+    if (ledger_attach() != 0) {
+        return false;
+    }
+    state_lock();
+    if (state->fault_version != version) {
+        state->fault_version = version;
+        memset(state->fault_used, 0, sizeof state->fault_used);
+    }
+    bool counted = state->fault_used[line] < limit;
+    state->fault_used[line] += counted;
+    state_unlock();
+    return counted;
+}
+
+static int match(const char *function, uint64_t version) {
+    for (unsigned i = 0; i < fault_count; i++) {
+        const Fault *fault = &faults[i];
+        if (strcmp(fault->function, function) != 0) {
+            continue;
+        }
+        if (!fault->limited || count_use(version, i, fault->limit)) {
+            return fault->result;
+        }
+    }
+    return 0;
+}
+
+int fault_injected(const char *function) {
+    char path[STATE_PATH_SIZE];
+    bool settled;
+    state_directory_path(path, "fail");
+    uint64_t version = file_version(path, &settled);
+    if (version == 0) {
+        return 0;
+    }
+    (void)pthread_mutex_lock(&faults_lock);
+    refresh(version, settled, path);
+    int result = match(function, version);
+    (void)pthread_mutex_unlock(&faults_lock);
+    return result;
+}

@@ -1,0 +1,34 @@
+#include "join.h"
+
+#include "attach.h"
+#include "card_time.h"
+#include "shared_memory.h"
+#include "state.h"
+
+#include <errno.h>
+
+/* Under the file's lock. The slot is cleared before it is claimed, so that a process that reads without the lock never
+ * counts what a dead process left there. */
+static int claim_free_slot(void) {
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (slot_is_alive(slot)) {
+            continue;
+        }
+        state->slot[slot] = (Slot){0};
+        shared_memory_forget((uint32_t)slot);
+        card_time_forget((uint32_t)slot);
+        return slot_claim(slot);
+    }
+    return -ENOSPC;
+}
+
+int ledger_join(void) {
+    int result = ledger_attach();
+    if (result != 0) {
+        return result;
+    }
+    state_lock();
+    result = own_slot >= 0 ? 0 : claim_free_slot();
+    state_unlock();
+    return result;
+}

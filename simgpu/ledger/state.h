@@ -1,0 +1,89 @@
+/* The ledger's file `state`: its layout, its lock, and the slots of the processes that use the simulated GPU. Only the
+ * other files of this folder include this header. */
+#ifndef LEDGER_STATE_H
+#define LEDGER_STATE_H
+
+#include "hardware/cards.h"
+#include "hardware/timeline.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SLOTS          4096
+#define LEDGER_CARDS   32
+#define SHARED_ENTRIES 1024
+#define FAULT_LINES    64
+
+/* One process. Written only by that process, under the file's lock; cleared by any process once it is dead. */
+typedef struct {
+    uint64_t bytes[LEDGER_CARDS];
+    uint64_t busy_until[LEDGER_CARDS]; /* CLOCK_MONOTONIC ns at the last card_time_publish; UINT64_MAX = has work */
+} Slot;
+
+/* Memory that several processes may hold, in addition to the bytes of their slots. Written under the file's lock. */
+typedef struct {
+    uint64_t id; /* 0 = free; id % SHARED_ENTRIES is the index of the entry, and no id is used twice */
+    uint64_t bytes;
+    uint32_t card;      /* index of the card */
+    uint32_t exporter;  /* slot of the process that made the memory; SLOTS once that process is dead */
+    uint64_t parent_id; /* shared memory whose open descriptors hold this memory too; 0 = none */
+    uint64_t holders[SLOTS / 64];
+    uint64_t attributed[SLOTS / 64];             /* holders as ATTRIBUTED */
+    uint64_t attributed_when_closed[SLOTS / 64]; /* holders as ATTRIBUTED_WHEN_CLOSED */
+} SharedEntry;
+
+/* The time line of one card. It has a lock of its own, because each launch takes that lock. */
+typedef struct {
+    uint64_t lock;       /* low 16 bits: slot of the holder + 1, 0 = free; high bits: number of releases */
+    uint64_t checked_at; /* CLOCK_MONOTONIC ns of the last search for dead processes */
+    Timeline timeline;
+} CardTime;
+
+typedef struct {
+    char magic[8];
+    uint32_t slots_used; /* slots from here on were never used */
+    uint32_t cards;
+    uint64_t fault_version; /* version of the file `fail` that fault_used belongs to */
+    uint32_t fault_used[FAULT_LINES];
+    char uuid[LEDGER_CARDS][UUID_SIZE]; /* by index of the card: the order in which cards were first used */
+    uint64_t peak[LEDGER_CARDS];        /* most bytes that living processes held together */
+    Slot slot[SLOTS];
+    uint64_t shared_used; /* entries from here on were never used */
+    uint64_t shared_ids;  /* multiple of SHARED_ENTRIES, added to an entry's index to form its next id */
+    SharedEntry shared[SHARED_ENTRIES];
+    CardTime time[LEDGER_CARDS];
+} State;
+
+_Static_assert(sizeof(Slot) == 512 && offsetof(State, slot) == 2072 && sizeof(SharedEntry) == 1568,
+               "simgpu/usage.py reads this layout");
+
+extern State *state; /* NULL before ledger_attach; MAP_FAILED when the file cannot be used */
+extern int own_slot; /* -1 = this process has not joined */
+
+/* Whether the file at `path` is mapped, or another one and this process has a slot there. */
+bool state_is_mapped(const char *path);
+/* Maps the file at `path`, and creates it when there is none. Does nothing when state_is_mapped. Returns 0 or a
+ * negative errno. Under the process's lock. */
+int state_map(const char *path);
+/* In a child of fork: leaves the slot and the mapping to the parent, without releasing the parent's locks. */
+void state_leave_to_parent(void);
+
+/* The process's lock is a mutex; the file's lock is taken inside it. */
+void state_lock_process(void);
+void state_unlock_process(void);
+void state_lock(void);
+void state_unlock(void);
+
+/* Makes the slot this process's own. Returns 0 or a negative errno. Under the file's lock. */
+int slot_claim(int slot);
+bool slot_is_alive(int slot);
+/* The PID of the slot's process in the PID namespace of the caller; 0 when it has none there. */
+unsigned slot_pid(uint32_t slot);
+
+/* Index of the card; -1 when no process used the card yet. */
+int card_index(const char *uuid);
+/* Index of the card, which is added when it is new; -1 when there is no room. Under the file's lock. */
+int card_index_or_add(const char *uuid);
+
+#endif

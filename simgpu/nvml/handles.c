@@ -1,0 +1,153 @@
+#include "handles.h"
+
+#include "functions.h"
+#include "hardware/pci.h"
+#include "ledger/faults.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_HANDLES 64
+
+static pthread_mutex_t nvml_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned references;
+static struct nvmlDevice_st handles[MAX_HANDLES]; /* added under nvml_lock, never moved or removed */
+static unsigned handle_count;
+
+EXPORTED nvmlReturn_t nvmlInitWithFlags(unsigned flags) {
+    static Cards cards; /* static because it is large; under nvml_lock */
+    int injected = fault_injected("nvmlInit_v2");
+    (void)flags;
+    if (injected != 0) {
+        return (nvmlReturn_t)injected;
+    }
+    (void)pthread_mutex_lock(&nvml_lock);
+    int result = cards_visible(&cards);
+    references += result == 0;
+    (void)pthread_mutex_unlock(&nvml_lock);
+    if (result == -ENOENT) {
+        return NVML_ERROR_DRIVER_NOT_LOADED;
+    }
+    return result == 0 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
+}
+
+EXPORTED nvmlReturn_t nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
+
+EXPORTED nvmlReturn_t nvmlInit(void) { return nvmlInitWithFlags(0); }
+
+EXPORTED nvmlReturn_t nvmlShutdown(void) {
+    nvmlReturn_t result = nvml_enter(__func__);
+    if (result == NVML_SUCCESS) {
+        (void)pthread_mutex_lock(&nvml_lock);
+        references--;
+        (void)pthread_mutex_unlock(&nvml_lock);
+    }
+    return result;
+}
+
+nvmlReturn_t nvml_enter(const char *function) {
+    int injected = fault_injected(function);
+    if (injected != 0) {
+        return (nvmlReturn_t)injected;
+    }
+    return references > 0 ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+}
+
+static bool is_handle(nvmlDevice_t device) {
+    for (unsigned i = 0; i < handle_count; i++) {
+        if (device == &handles[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, Card *card) {
+    nvmlReturn_t result = nvml_enter(function);
+    if (result != NVML_SUCCESS) {
+        return result;
+    }
+    if (!is_handle(device)) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    return card_find(device->uuid, card) && card->healthy ? NVML_SUCCESS : NVML_ERROR_GPU_IS_LOST;
+}
+
+/* The handle of a card, added when it is new; NULL when there is no room. */
+static nvmlDevice_t handle_of(const char *uuid) {
+    nvmlDevice_t found = NULL;
+    (void)pthread_mutex_lock(&nvml_lock);
+    for (unsigned i = 0; i < handle_count && found == NULL; i++) {
+        found = strcmp(handles[i].uuid, uuid) == 0 ? &handles[i] : NULL;
+    }
+    if (found == NULL && handle_count < MAX_HANDLES) {
+        found = &handles[handle_count];
+        (void)snprintf(found->uuid, UUID_SIZE, "%s", uuid);
+        handle_count++;
+    }
+    (void)pthread_mutex_unlock(&nvml_lock);
+    return found;
+}
+
+/* A card that is lost gets no handle, as nvidia-smi sees on a real one. */
+static nvmlReturn_t get_handle(const Card *card, nvmlDevice_t *device) {
+    if (!card->healthy) {
+        return NVML_ERROR_GPU_IS_LOST;
+    }
+    *device = handle_of(card->uuid);
+    return *device != NULL ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+}
+
+static nvmlReturn_t visible_cards(const char *function, Cards *cards) {
+    nvmlReturn_t result = nvml_enter(function);
+    if (result != NVML_SUCCESS) {
+        return result;
+    }
+    return cards_visible(cards) == 0 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count) {
+    Cards cards;
+    nvmlReturn_t result = visible_cards(__func__, &cards);
+    if (result != NVML_SUCCESS || count == NULL) {
+        return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
+    }
+    *count = cards.count;
+    return NVML_SUCCESS;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device) {
+    Cards cards;
+    nvmlReturn_t result = visible_cards(__func__, &cards);
+    if (result != NVML_SUCCESS) {
+        return result;
+    }
+    return device != NULL && index < cards.count ? get_handle(&cards.card[index], device) : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+static nvmlReturn_t get_handle_matching(const char *function, nvmlDevice_t *device, const char *text,
+                                        bool (*matches)(const Card *, const char *)) {
+    Cards cards;
+    nvmlReturn_t result = visible_cards(function, &cards);
+    if (result != NVML_SUCCESS || device == NULL || text == NULL) {
+        return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
+    }
+    for (unsigned i = 0; i < cards.count; i++) {
+        if (matches(&cards.card[i], text)) {
+            return get_handle(&cards.card[i], device);
+        }
+    }
+    return NVML_ERROR_NOT_FOUND;
+}
+
+static bool has_uuid(const Card *card, const char *uuid) { return strcmp(card->uuid, uuid) == 0; }
+
+EXPORTED nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
+    return get_handle_matching(__func__, device, uuid, has_uuid);
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device) {
+    return get_handle_matching(__func__, device, pciBusId, pci_matches);
+}

@@ -1,0 +1,26 @@
+/* Initialization of the simulated libnvidia-ml, and handles of devices. A handle lives as long as the process. */
+#ifndef NVML_HANDLES_H
+#define NVML_HANDLES_H
+
+#include "hardware/cards.h"
+#include "types.h"
+
+struct nvmlDevice_st {
+    char uuid[UUID_SIZE];
+};
+
+/* Begins a function that programs call. Returns an injected result, or NVML_ERROR_UNINITIALIZED before nvmlInit. */
+nvmlReturn_t nvml_enter(const char *function);
+/* nvml_enter, then describes the card as it is now: NVML_ERROR_GPU_IS_LOST when it is gone or not healthy. */
+nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, Card *card);
+
+/* Returns from a function that programs call unless nvml_enter_card succeeds. */
+#define NVML_ENTER(device, card)                                         \
+    do {                                                                 \
+        nvmlReturn_t entered_ = nvml_enter_card(__func__, device, card); \
+        if (entered_ != NVML_SUCCESS) {                                  \
+            return entered_;                                             \
+        }                                                                \
+    } while (0)
+
+#endif

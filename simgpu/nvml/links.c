@@ -1,0 +1,71 @@
+/* Connections between cards: NVLink, peer-to-peer access, and the topology level of their common ancestor. */
+#include "functions.h"
+#include "handles.h"
+#include "pci_info.h"
+
+#include <string.h>
+
+enum { P2P_OK = 0, P2P_NOT_SUPPORTED = 5, P2P_INDEX_NVLINK = 2 };
+enum { TOPOLOGY_INTERNAL = 0, TOPOLOGY_NODE = 40, TOPOLOGY_SYSTEM = 50 };
+
+static bool has_link(const Card *card, const char *uuid) {
+    for (unsigned i = 0; i < card->nvlink_count; i++) {
+        if (strcmp(card->nvlink[i], uuid) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, unsigned *isActive) {
+    Card card;
+    NVML_ENTER(device, &card);
+    if (card.nvlink_count == 0) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    if (link >= MAX_NVLINKS || isActive == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    *isActive = link < card.nvlink_count;
+    return NVML_SUCCESS;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned link, nvmlPciInfo_t *pci) {
+    Card card;
+    Card peer;
+    NVML_ENTER(device, &card);
+    if (card.nvlink_count == 0) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    if (pci == NULL || link >= card.nvlink_count || !card_find(card.nvlink[link], &peer)) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    *pci = pci_address(&peer);
+    return NVML_SUCCESS;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2, unsigned index,
+                                             unsigned *status) {
+    Card first;
+    Card second;
+    NVML_ENTER(device1, &first);
+    NVML_ENTER(device2, &second);
+    if (status == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    *status = index != P2P_INDEX_NVLINK || has_link(&first, second.uuid) ? P2P_OK : P2P_NOT_SUPPORTED;
+    return NVML_SUCCESS;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2, unsigned *level) {
+    Card first;
+    Card second;
+    NVML_ENTER(device1, &first);
+    NVML_ENTER(device2, &second);
+    if (level == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    *level = first.numa == second.numa ? TOPOLOGY_NODE : TOPOLOGY_SYSTEM;
+    *level = device1 == device2 ? TOPOLOGY_INTERNAL : *level;
+    return NVML_SUCCESS;
+}

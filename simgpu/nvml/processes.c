@@ -1,0 +1,208 @@
+/* The processes of a device: the memory that each holds, and how busy each keeps the device. The lists of MPS and of
+ * graphics processes are empty. */
+#include "functions.h"
+#include "handles.h"
+#include "ledger/accounts.h"
+
+#include <time.h>
+
+#define SAMPLE_FOR_NS UINT64_C(6000000000) /* a sample is this old at most */
+
+/* Lists the processes that hold memory on the card. */
+static unsigned holders_of(const Card *card, LedgerProcess out[MAX_PROCESSES]) {
+    unsigned known = ledger_processes(card->uuid, out, MAX_PROCESSES);
+    unsigned kept = 0;
+    for (unsigned i = 0; i < known; i++) {
+        if (out[i].bytes != 0) {
+            out[kept++] = out[i];
+        }
+    }
+    return kept;
+}
+
+/* Sets `count` to the number of entries. NVML_SUCCESS when the caller's array has room for them. */
+static nvmlReturn_t fit(unsigned known, unsigned *count, const void *array) {
+    unsigned given = *count;
+    *count = known;
+    return known > given || (known > 0 && array == NULL) ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+/* Lists the processes of a device; the result says whether the caller's array has room for them. */
+static nvmlReturn_t find(nvmlDevice_t device, const char *function, unsigned *count, const void *array,
+                         LedgerProcess found[]) {
+    Card card;
+    nvmlReturn_t result = nvml_enter_card(function, device, &card);
+    if (result != NVML_SUCCESS || count == NULL) {
+        return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
+    }
+    return fit(holders_of(&card, found), count, array);
+}
+
+static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_v1_t *infos) {
+    LedgerProcess found[MAX_PROCESSES];
+    nvmlReturn_t result = find(device, function, count, infos, found);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
+        infos[i] = (nvmlProcessInfo_v1_t){found[i].pid, found[i].bytes};
+    }
+    return result;
+}
+
+static nvmlReturn_t list(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_t *infos) {
+    LedgerProcess found[MAX_PROCESSES];
+    nvmlReturn_t result = find(device, function, count, infos, found);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
+        infos[i] = (nvmlProcessInfo_t){found[i].pid, found[i].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE};
+    }
+    return result;
+}
+
+static nvmlReturn_t list_none(nvmlDevice_t device, const char *function, unsigned *count) {
+    Card card;
+    nvmlReturn_t result = nvml_enter_card(function, device, &card);
+    if (result != NVML_SUCCESS || count == NULL) {
+        return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
+    }
+    *count = 0;
+    return NVML_SUCCESS;
+}
+
+/* Defines one list of processes, in one version or in all.
+ * NOLINTBEGIN(bugprone-macro-parentheses): `Info` is a type */
+#define PROCESSES(name, Info, answer)                                               \
+    EXPORTED nvmlReturn_t name(nvmlDevice_t device, unsigned *count, Info *infos) { \
+        (void)infos; /* unused where the list is always empty */                    \
+        return answer;                                                              \
+    }
+#define EVERY_VERSION(name, old_answer, answer)       \
+    PROCESSES(name, nvmlProcessInfo_v1_t, old_answer) \
+    PROCESSES(name##_v2, nvmlProcessInfo_t, answer)   \
+    PROCESSES(name##_v3, nvmlProcessInfo_t, answer)
+
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+EVERY_VERSION(nvmlDeviceGetComputeRunningProcesses, list_old(device, __func__, count, infos),
+              list(device, __func__, count, infos))
+EVERY_VERSION(nvmlDeviceGetMPSComputeRunningProcesses, list_none(device, __func__, count),
+              list_none(device, __func__, count))
+EVERY_VERSION(nvmlDeviceGetGraphicsRunningProcesses, list_none(device, __func__, count),
+              list_none(device, __func__, count))
+
+EXPORTED nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *details) {
+    Card card;
+    LedgerProcess found[MAX_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (details == NULL || details->mode > NVML_PROCESS_MODE_ALL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    if (details->version != NVML_PROCESS_DETAIL_LIST_V1) {
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    }
+    bool computing = details->mode == NVML_PROCESS_MODE_COMPUTE || details->mode == NVML_PROCESS_MODE_ALL;
+    unsigned known = computing ? holders_of(&card, found) : 0;
+    nvmlReturn_t result = fit(known, &details->numProcArrayEntries, details->procArray);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < known; i++) {
+        details->procArray[i] =
+            (nvmlProcessDetail_v1_t){found[i].pid, found[i].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE, 0};
+    }
+    return result;
+}
+
+static uint64_t clock_ns(clockid_t clock) {
+    struct timespec now;
+    (void)clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Takes the last sample of each process that launched work recently. A busy process has a sample of now; all busy
+ * processes have equal utilization. Any other process has a sample of the time when its work ended. Returns the number
+ * of samples younger than `seen_us`. */
+static unsigned sample(const Card *card, uint64_t seen_us, nvmlProcessUtilizationSample_t out[MAX_PROCESSES]) {
+    LedgerProcess found[MAX_PROCESSES];
+    unsigned known = ledger_processes(card->uuid, found, MAX_PROCESSES);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    uint64_t to_wall = clock_ns(CLOCK_REALTIME) - now;
+    unsigned busy = 0;
+    unsigned taken = 0;
+    for (unsigned i = 0; i < known; i++) {
+        busy += found[i].busy_until > now;
+    }
+    for (unsigned i = 0; i < known; i++) {
+        uint64_t at = found[i].busy_until < now ? found[i].busy_until : now;
+        uint64_t stamp_us = (at + to_wall) / 1000;
+        if (at != 0 && at + SAMPLE_FOR_NS > now && stamp_us > seen_us) {
+            unsigned among = at == now && busy > 0 ? busy : 1;
+            out[taken++] =
+                (nvmlProcessUtilizationSample_t){.pid = found[i].pid, .timeStamp = stamp_us, .smUtil = 100 / among};
+        }
+    }
+    return taken;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
+                                                      unsigned *count, unsigned long long lastSeenTimeStamp) {
+    Card card;
+    nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (count == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    unsigned known = sample(&card, lastSeenTimeStamp, taken);
+    nvmlReturn_t result = known == 0 ? NVML_ERROR_NOT_FOUND : fit(known, count, utilization);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < known; i++) {
+        utilization[i] = taken[i];
+    }
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
+                                                            nvmlProcessesUtilizationInfo_v1_t *info) {
+    Card card;
+    nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (info == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    if (info->version != NVML_PROCESSES_UTILIZATION_V1) {
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    }
+    unsigned known = sample(&card, info->lastSeenTimeStamp, taken);
+    nvmlReturn_t result =
+        known == 0 ? NVML_ERROR_NOT_FOUND : fit(known, &info->processSamplesCount, info->procUtilArray);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < known; i++) {
+        info->procUtilArray[i] = (nvmlProcessUtilizationInfo_v1_t){
+            .timeStamp = taken[i].timeStamp, .pid = taken[i].pid, .smUtil = taken[i].smUtil};
+    }
+    return result;
+}
+
+/* Accounting is enabled, and knows the processes that hold memory. */
+EXPORTED nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids) {
+    Card card;
+    LedgerProcess found[MAX_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (count == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    nvmlReturn_t result = fit(holders_of(&card, found), count, pids);
+    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
+        pids[i] = found[i].pid;
+    }
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
+    Card card;
+    LedgerProcess found[MAX_PROCESSES];
+    NVML_ENTER(device, &card);
+    if (stats == NULL) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    unsigned known = holders_of(&card, found);
+    for (unsigned i = 0; i < known; i++) {
+        if (found[i].pid == pid) {
+            *stats = (nvmlAccountingStats_t){.maxMemoryUsage = found[i].bytes, .isRunning = 1};
+            return NVML_SUCCESS;
+        }
+    }
+    return NVML_ERROR_NOT_FOUND;
+}

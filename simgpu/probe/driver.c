@@ -1,0 +1,61 @@
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+Driver cuda;
+
+int failed(const char *what, int result) {
+    printf("{\"error\":\"%s\",\"result\":%d}\n", what, result);
+    return 1;
+}
+
+#ifdef GPUPROBE_LINKED
+#define ASSIGN(name, version, symbol, parameters) cuda.name##_ = symbol;
+static int load_cuda(bool by_proc) {
+    (void)by_proc;
+    FUNCTIONS(ASSIGN)
+    return 0;
+}
+#else
+#define BY_SYMBOL(name, version, symbol, parameters)                   \
+    if ((*(void **)&cuda.name##_ = dlsym(library, #symbol)) == NULL) { \
+        return failed(#symbol, CUDA_ERROR_NOT_FOUND);                  \
+    }
+#define BY_PROC(name, version, symbol, parameters)                                                         \
+    if (get(#name, (void **)&cuda.name##_, version, 0, &status) != CUDA_SUCCESS || cuda.name##_ == NULL) { \
+        return failed(#name, CUDA_ERROR_NOT_FOUND);                                                        \
+    }
+
+static int load_by_proc(void *library) {
+    CUdriverProcAddressQueryResult status;
+    CUresult (*get)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+    *(void **)&get = dlsym(library, "cuGetProcAddress_v2");
+    if (get == NULL) {
+        return failed("cuGetProcAddress_v2", CUDA_ERROR_NOT_FOUND);
+    }
+    FUNCTIONS(BY_PROC)
+    return 0;
+}
+
+static int load_by_symbol(void *library) {
+    FUNCTIONS(BY_SYMBOL)
+    return 0;
+}
+
+static int load_cuda(bool by_proc) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+    if (library == NULL) {
+        return failed("libcuda.so.1", -1);
+    }
+    return by_proc ? load_by_proc(library) : load_by_symbol(library);
+}
+#endif
+
+int start_cuda(bool by_proc) {
+    if (load_cuda(by_proc) != 0) {
+        return 1;
+    }
+    CUresult result = cuda.cuInit_(0);
+    return result == CUDA_SUCCESS ? 0 : failed("cuInit", (int)result);
+}

@@ -1,0 +1,17 @@
+/* The ways to allocate that the probe knows. */
+#ifndef PROBE_KINDS_H
+#define PROBE_KINDS_H
+
+#include <cuda.h>
+#include <stddef.h>
+
+#define MIB   ((size_t)1 << 20)
+#define KINDS "alloc pitch managed async pool graph vmm array array3d mipmap module context"
+
+/* Allocates so many bytes of the device, whose primary context is current, and keeps them. */
+typedef CUresult (*Allocate)(CUdevice device, size_t bytes);
+
+/* NULL when there is no kind of that name. */
+Allocate kind_named(const char *name);
+
+#endif

@@ -1,0 +1,8 @@
+/* The verb `spin`. */
+#ifndef PROBE_SPIN_H
+#define PROBE_SPIN_H
+
+/* Launches kernels of so many microseconds until a launch fails; then prints the error and returns 1. */
+int spin(unsigned us);
+
+#endif

@@ -1,0 +1,126 @@
+"""Writes the files of a state directory that describe cards and inject failures; README.md describes all files.
+
+A process that runs with `SIMGPU_STATE` set to the directory sees the cards:
+
+    state_directory.write_cards(directory, state_directory.make_cards(4, node="node-a"))
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_CARDS = 16
+MODEL = "NVIDIA H100 80GB HBM3"
+
+_NAMESPACE = uuid.UUID("4a3b8a1e-6f0c-4c53-9d0e-2f5d6b1c7a90")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One simulated card.
+
+    Attributes:
+        memory_mib: NVML's total. CUDA's total is `memory_mib - reserved_mib`.
+        reserved_mib: the part of the memory that no program can use.
+        context_mib: charged for each CUDA context.
+        module_kib: charged for each loaded module.
+        minor: the minor number of the device file; the index by default.
+        healthy: a card that is not healthy is lost to NVML, and every CUDA call that needs it fails.
+        recovery: nvmlDeviceGpuRecoveryAction_t, the repair that NVML says the card needs; 0 = none.
+        nvlink: UUIDs of the cards it is linked with.
+    """
+
+    uuid: str
+    index: int
+    model: str = MODEL
+    memory_mib: int = 81559
+    reserved_mib: int = 551
+    context_mib: int = 0
+    module_kib: int = 0
+    numa: int = 0
+    minor: int | None = None
+    healthy: bool = True
+    mig: bool = False
+    recovery: int = 0
+    nvlink: tuple[str, ...] = ()
+
+    def line(self) -> str:
+        """Return the card's line of the file `cards`."""
+        minor = self.index if self.minor is None else self.minor
+        fields = [
+            f'uuid={self.uuid} index={self.index} minor={minor} numa={self.numa} model="{self.model}"',
+            f"memoryMiB={self.memory_mib} reservedMiB={self.reserved_mib}",
+            f"contextMiB={self.context_mib} moduleKiB={self.module_kib}",
+            f"healthy={self.healthy:d} mig={self.mig:d} recovery={self.recovery}",
+        ]
+        if self.nvlink:
+            fields.append(f"nvlink={','.join(self.nvlink)}")
+        return " ".join(fields)
+
+
+def card_uuid(node: str, index: int) -> str:
+    """Return a UUID that depends only on the node's name and the card's index."""
+    return f"GPU-{uuid.uuid5(_NAMESPACE, f'{node}/{index}')}"
+
+
+def make_cards(count: int, *, node: str = "node", memory_mib: int = 81920, reserved_mib: int = 0) -> tuple[Card, ...]:
+    """Return equal cards, all linked by NVLink, the first half on NUMA node 0 and the rest on 1."""
+    uuids = [card_uuid(node, index) for index in range(count)]
+    return tuple(
+        Card(
+            uuid=uuids[index],
+            index=index,
+            memory_mib=memory_mib,
+            reserved_mib=reserved_mib,
+            numa=index * 2 // count,
+            nvlink=tuple(peer for peer in uuids if peer != uuids[index]),
+        )
+        for index in range(count)
+    )
+
+
+def write_cards(directory: Path, cards: Sequence[Card]) -> None:
+    """Write or replace the file `cards`; running processes see the change at their next call.
+
+    Creates the directory, and the ledger's files, which processes of any user may write. Raises ValueError for more
+    than `MAX_CARDS` cards.
+    """
+    if len(cards) > MAX_CARDS:
+        raise ValueError(f"{len(cards)} cards: at most {MAX_CARDS} can be simulated")
+    directory.mkdir(parents=True, exist_ok=True)
+    for ledger in (directory / "state", directory / "shares"):
+        if not ledger.exists():
+            ledger.touch()
+            ledger.chmod(0o666)
+    _replace(directory / "cards", "".join(f"{card.line()}\n" for card in cards))
+
+
+def write_visible(path: Path, uuids: Sequence[str]) -> None:
+    """Write the list of the cards that a container sees.
+
+    `path` is the file `visible` of its state directory, or `/run/simgpu-visible` in its file system.
+    """
+    _replace(path, "".join(f"{each}\n" for each in uuids))
+
+
+def inject_faults(directory: Path, *faults: tuple[str, int] | tuple[str, int, int]) -> None:
+    """Make functions return injected results: each fault is `(function, result[, times])`.
+
+    Replaces all faults injected before, so a call without faults ends them.
+    """
+    _replace(directory / "fail", "".join(f"{' '.join(map(str, fault))}\n" for fault in faults))
+
+
+def inject_xid(directory: Path, card: str, code: int) -> None:
+    """Raise an XID event on the card of that UUID."""
+    with (directory / "events").open("a") as events:
+        events.write(f"xid {card} {code}\n")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file by a rename, so that no reader sees a part of it."""
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_text(text)
+    fresh.chmod(0o644)
+    fresh.rename(path)

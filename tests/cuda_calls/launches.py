@@ -1,0 +1,167 @@
+"""Kernels of a given duration, and the share of the card's time that they get. Handles are numbers."""
+
+import ctypes
+import threading
+import time
+
+from tests.cuda_calls import kernels
+
+NON_BLOCKING = 1
+RING = range(4)
+
+cuda = ctypes.CDLL("libcuda.so.1")
+P = ctypes.c_void_p
+
+
+def _made(function: str, *arguments: object) -> int:
+    out = P()
+    result = cuda[function](ctypes.byref(out), *arguments)
+    if result:
+        raise RuntimeError(f"{function}: {result}")
+    return out.value or 0
+
+
+def kernel(us: int) -> int:
+    """A kernel of that duration."""
+    return kernels.load(f"spin_{us}")
+
+
+def stream() -> int:
+    """A non-blocking stream."""
+    return _made("cuStreamCreate", NON_BLOCKING)
+
+
+def launch(function: int, into: int = 0, twin: str = "") -> int:
+    """Result of a launch."""
+    return int(cuda["cuLaunchKernel" + twin](P(function), 1, 1, 1, 1, 1, 1, 0, P(into), None, None))
+
+
+def recorded() -> int:
+    """An event recorded in the default stream."""
+    event = _made("cuEventCreate", 0)
+    if cuda.cuEventRecord(P(event), None):
+        raise RuntimeError("cuEventRecord")
+    return event
+
+
+def between(first: int, last: int) -> float:
+    """Milliseconds between two events that have passed."""
+    elapsed = ctypes.c_float()
+    result = cuda.cuEventElapsedTime(ctypes.byref(elapsed), P(first), P(last))
+    return -result if result else elapsed.value
+
+
+def timed(us: int) -> float:
+    """Milliseconds between two events around a kernel of that duration."""
+    function = kernel(us)
+    first = recorded()
+    launch(function)
+    last = recorded()
+    cuda.cuEventSynchronize(P(last))
+    return between(first, last)
+
+
+def feed_waited_for(us: int, count: int) -> float:
+    """Share of the time that kernels took when each was waited for."""
+    function, begun = kernel(us), time.monotonic()
+    for _ in range(count):
+        launch(function)
+        cuda.cuCtxSynchronize()
+    return count * us / 1e6 / (time.monotonic() - begun)
+
+
+def end_stream(ended: int) -> int:
+    """Result of cuStreamDestroy."""
+    return int(cuda.cuStreamDestroy_v2(P(ended)))
+
+
+def feed(us: int, seconds: float, into: int = 0, twin: str = "") -> float:
+    """Share of the time that kernels took when they were launched without waits."""
+    function, count, begun = kernel(us), 0, time.monotonic()
+    while time.monotonic() < begun + seconds and launch(function, into, twin) == 0:
+        count += 1
+    cuda.cuCtxSynchronize()
+    return count * us / 1e6 / (time.monotonic() - begun)
+
+
+def feed_ahead(us: int, seconds: float, ahead_us: int = 20_000) -> float:
+    """Share of the time that kernels took with at most `ahead_us` in flight, as of a program that reads results."""
+    function, count, begun = kernel(us), 0, time.monotonic()
+    batch = max(1, ahead_us // (us * len(RING)))
+    events = [_made("cuEventCreate", 0) for _ in RING]
+    while time.monotonic() < begun + seconds:
+        event = P(events[count // batch % len(RING)])
+        cuda.cuEventSynchronize(event)
+        for _ in range(batch):
+            launch(function)
+        cuda.cuEventRecord(event, None)
+        count += batch
+    cuda.cuCtxSynchronize()
+    return count * us / 1e6 / (time.monotonic() - begun)
+
+
+def answers(us: int, seconds: float, every_s: float = 0.01) -> list[float]:
+    """Seconds of each request: two kernels and a wait for them, started every `every_s`."""
+    function, taken, due = kernel(us), list[float](), time.monotonic()
+    until = due + seconds
+    while due < until:
+        time.sleep(max(0, due - time.monotonic()))
+        begun = time.monotonic()
+        launch(function)
+        launch(function)
+        cuda.cuCtxSynchronize()
+        taken.append(time.monotonic() - begun)
+        due = max(due + every_s, begun)
+    return taken
+
+
+def longest(us: int, count: int) -> float:
+    """Seconds of the slowest of `count` launches."""
+    function, worst = kernel(us), 0.0
+    for _ in range(count):
+        begun = time.monotonic()
+        launch(function)
+        worst = max(worst, time.monotonic() - begun)
+    return worst
+
+
+def feed_in_threads(us: int, seconds: float, count: int) -> list[float]:
+    """Shares of threads of the current context, each with its own default stream."""
+    context, shares = P(), list[float]()
+    cuda.cuCtxGetCurrent(ctypes.byref(context))
+
+    def one() -> None:
+        cuda.cuCtxSetCurrent(context)
+        shares.append(feed(us, seconds, 0, "_ptsz"))
+
+    every = [threading.Thread(target=one) for _ in range(count)]
+    for each in every:
+        each.start()
+    for each in every:
+        each.join()
+    return shares
+
+
+def end_context(function: int) -> list[int]:
+    """Results of launches in a new context, of destroying it while they are in flight, and of a launch afterwards."""
+    context, former = P(), P()
+    cuda.cuCtxGetCurrent(ctypes.byref(former))
+    results = [cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)]
+    other = kernel(300)
+    results += [launch(other) for _ in range(5)] + [cuda.cuCtxDestroy_v2(context), cuda.cuCtxSetCurrent(former)]
+    return [*results, launch(function)]
+
+
+def launch_elsewhere(function: int, into: int, count: int) -> list[int]:
+    """The distinct results of launches by another thread with the current context."""
+    context, results = P(), set[int]()
+    cuda.cuCtxGetCurrent(ctypes.byref(context))
+
+    def one() -> None:
+        cuda.cuCtxSetCurrent(context)
+        results.update(launch(function, into) for _ in range(count))
+
+    thread = threading.Thread(target=one)
+    thread.start()
+    thread.join()
+    return sorted(results)

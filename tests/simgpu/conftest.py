@@ -1,0 +1,35 @@
+"""Two simulated cards, and a process that calls CUDA on them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from simgpu import build
+from simgpu.session import Session
+from simgpu.world import World, worlds
+
+SESSION = "tests.cuda_calls.session"
+
+
+@pytest.fixture(scope="session")
+def built_simgpu() -> Path:
+    return build.ensure()
+
+
+@pytest.fixture
+def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
+    with worlds(tmp_path, SESSION) as make:
+        yield make
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World]) -> World:
+    return make_world()
+
+
+@pytest.fixture
+def session(world: World) -> Session:
+    started = world.session()
+    assert started("start()") == 0
+    return started
