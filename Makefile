@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SHIM := limiter/libvgpushare.so
-SHIM_SOURCES := $(shell find limiter/src limiter/arbiter -type f) limiter/build.py limiter/elf.py
+SHIM_SOURCES := $(shell find limiter/src limiter/arbiter -type f) $(wildcard limiter/build/*.py)
 SIMGPU_SOURCES := $(wildcard simgpu/*/*.c simgpu/*/*.h) $(wildcard simgpu/*.py)
 
 .DEFAULT_GOAL := help

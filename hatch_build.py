@@ -23,13 +23,14 @@ class LimiterHook(BuildHookInterface[Any]):
             return
         sys.path.insert(0, self.root)
         from limiter import build  # noqa: PLC0415 - the project is on the path only from here on
+        from limiter.build import toolchain  # noqa: PLC0415 - likewise
 
         architecture = os.environ.get(TARGET_ENV, platform.machine())
         self._scratch = tempfile.TemporaryDirectory()
         folder = Path(self._scratch.name)
         build.build(architecture, folder)
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-manylinux_{build.GLIBC[0]}_{build.GLIBC[1]}_{architecture}"
+        build_data["tag"] = f"py3-none-manylinux_{toolchain.GLIBC[0]}_{toolchain.GLIBC[1]}_{architecture}"
         build_data["force_include"] |= {str(path): f"limiter/{path.name}" for path in build.outputs(folder)}
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -1,7 +1,7 @@
 """Builds the simulated GPU: `python -m simgpu.build build/simgpu`, and checks and formats its C: `check`, `format`.
 
 Makes `libcuda.so.1`, `libnvidia-ml.so.1`, `gpuprobe` and `gpuprobe-linked` for x86-64 and glibc 2.17, with the compiler
-and the headers that build the limiter (`limiter.build`, `limiter.headers`): no gcc and no CUDA toolkit is needed.
+and the headers that build the limiter (`limiter.build`, `limiter.build.headers`): no gcc and no CUDA toolkit is needed.
 """
 
 import subprocess
@@ -10,8 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from limiter import build as limiter_build
-from limiter import include_order, linters
+from limiter.build import declarations, include_order, linters, toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "simgpu"
@@ -39,7 +38,7 @@ def files(*folders: str, suffixes: str = "c") -> list[Path]:
 
 def compile_command(output: Path, sources: Sequence[Path], *options: str) -> list[str]:
     """Return the compiler's command line for one output."""
-    compiler = [*limiter_build.compiler("x86_64"), *limiter_build.flags(), "-O2", "-g0", f"-I{SOURCES}"]
+    compiler = [*toolchain.compiler("x86_64"), *toolchain.flags(), "-O2", "-g0", f"-I{SOURCES}"]
     return [*compiler, *options, "-o", str(output), *map(str, sources)]
 
 
@@ -83,8 +82,9 @@ def ensure(out: Path = OUT) -> Path:
 def check() -> None:
     """Check the include order, the format and clang-tidy's rules, and build everything once."""
     include_order.check(SOURCES, FOLDERS)
+    declarations.check(SOURCES)
     linters.check_format(files(*FOLDERS, suffixes="ch"))
-    linters.tidy(files(*FOLDERS), [*limiter_build.flags(), f"-I{SOURCES}", _ALL_FORMS])
+    linters.tidy(files(*FOLDERS), [*toolchain.flags(), f"-I{SOURCES}", _ALL_FORMS])
     with tempfile.TemporaryDirectory() as scratch:
         build(Path(scratch))
 

@@ -3,7 +3,7 @@
 #ifndef VGPU_ARBITER_CARD_BOARD_H
 #define VGPU_ARBITER_CARD_BOARD_H
 
-#include "region/region.h"
+#include "common/region_layout.h"
 #include "schedule.h"
 
 struct container;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "region/region.h"
+#include "common/gpu_uuid.h"
 
 /* Percent of the card's time that the other tenants use (watermark.h). */
 struct levels {

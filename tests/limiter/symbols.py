@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Final
 
 import limiter
-from limiter import LIBRARY, elf, function_list, interpose
-from limiter.function_list import Status
+from limiter import LIBRARY, interpose
+from limiter.build import elf, function_list
+from limiter.build.function_list import Status
 
 # Every version at which a function of cuda.h changed; cuGetProcAddress is asked for it and for the one before.
 VERSIONS: Final = (

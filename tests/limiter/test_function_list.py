@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from limiter import build, function_list, headers
-from limiter.function_list import Kind, Status
+from limiter import build
+from limiter.build import check, function_list, headers
+from limiter.build.function_list import Kind, Status
 from tests.limiter.conftest import SOURCES
 
 
@@ -15,13 +16,13 @@ def declared(folder: str) -> set[str]:
 
 
 def test_every_function_of_the_headers_is_listed_and_no_other() -> None:
-    build.check_list(function_list.read())
+    check.check_list(function_list.read())
 
 
 def test_a_function_of_either_version_that_is_not_listed_stops_the_build() -> None:
     listed = set(function_list.read()) - {"cuMemAllocPitch", "nvmlDeviceGetSerial"}
     with pytest.raises(SystemExit) as stop:
-        build.check_list(listed)
+        check.check_list(listed)
     for folder in headers.FOLDERS:
         missing = {"cuMemAllocPitch", "nvmlDeviceGetSerial"} & declared(folder)
         assert f"nvidia/{folder} declares what functions.h lacks: {sorted(missing)}" in str(stop.value)
@@ -29,7 +30,7 @@ def test_a_function_of_either_version_that_is_not_listed_stops_the_build() -> No
 
 def test_a_function_that_no_header_has_stops_the_build() -> None:
     with pytest.raises(SystemExit, match=r"functions.h lists what no header declares: \['cuMemAlloc_v9'\]"):
-        build.check_list({*function_list.read(), "cuMemAlloc_v9"})
+        check.check_list({*function_list.read(), "cuMemAlloc_v9"})
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from limiter import include_order
+from limiter.build import include_order
 
 TABLE = include_order.in_order("cards", "ledger", "cuda")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from limiter import LIBRARY, build, function_list
+from limiter import LIBRARY, build
+from limiter.build import function_list
 from simgpu.world import World
 from tests.limiter.conftest import Container
 

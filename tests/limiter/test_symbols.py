@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import limiter
-from limiter import headers
+from limiter.build import headers
 from simgpu.world import World
 from tests.limiter import symbols
 from tests.limiter.conftest import environment_without_limits

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from limiter import headers
+from limiter.build import headers
 from simgpu import build
 from simgpu.world import World
 

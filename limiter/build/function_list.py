@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-_SOURCES = Path(__file__).parent / "src" / "driver" / "functions"
+_SOURCES = Path(__file__).parents[1] / "src" / "driver" / "functions"
 
 
 class Status(StrEnum):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 JOBS = 2
 
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[2]
 _LIBC_HEADERS = ("x86-linux-gnu", "generic-glibc", "x86-linux-any", "any-linux-any")  # as zig cc -v lists them
 _GLIBC_MINOR = 17
 
