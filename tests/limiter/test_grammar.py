@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import zlib
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from limiter import launch
@@ -83,6 +83,7 @@ def test_amounts_read_alike(pure: ctypes.CDLL, text: str) -> None:
 typed = st.characters(codec="ascii", exclude_characters="\0\x1c\x1d\x1e\x1f")
 
 
+@example("0,0")
 @given(st.text(typed, max_size=30) | st.from_regex(r"\A\s*\d{1,3}\s?(Gi)?\s*\Z", alphabet=typed))
 def test_any_text_is_read_like_python_or_refused(pure: ctypes.CDLL, text: str) -> None:
     expected = None
@@ -110,6 +111,8 @@ def test_what_cannot_be_read_is_refused(pure: ctypes.CDLL) -> None:
     assert parse(pure, "GPU-1=8GiB") is None
     assert parse(pure, "") is None
     assert parse(pure, "8GiB,") is None
+    assert parse(pure, "8GiB,8GiB") is None
+    assert parse(pure, f"{GPU}=8GiB,{GPU}=4GiB") is None
 
 
 @given(wanted, uuids.filter(lambda u: u != ANY_GPU))

@@ -69,12 +69,20 @@ static bool parse_entry(struct cursor text, struct card_limit *entry) {
            parse_size(trimmed(equals + 1, text.end), &entry->memory);
 }
 
+/* Whether the last entry names a card that an entry before it names, or is the second for every card. */
+static bool is_last_repeated(const struct limits_slot *limits) {
+    const struct card_limit *last = &limits->cards[limits->count - 1];
+    for (const struct card_limit *each = limits->cards; each < last; each++)
+        if (memcmp(each->uuid, last->uuid, UUID_SIZE) == 0) return true;
+    return false;
+}
+
 static bool parse_memory(const char *at, struct limits_slot *out) {
     const char *end = at + strlen(at);
     for (out->count = 0; out->count < LIMITS_CARDS; at++) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
         struct cursor entry = {at, comma ? comma : end};
-        if (!parse_entry(entry, &out->cards[out->count++])) return false;
+        if (!parse_entry(entry, &out->cards[out->count++]) || is_last_repeated(out)) return false;
         at = entry.end;
         if (at == end) return true;
     }
