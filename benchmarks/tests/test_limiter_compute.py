@@ -16,6 +16,8 @@ from benchmarks.compute.goals import Failure, Goal, Row, Scenario, SkippedError,
 from benchmarks.programs import build
 from simgpu.world import World
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(limiter.__file__).parents[1]
 SHORT_US = 1000
 
