@@ -89,7 +89,8 @@ class HolderLookup:
         listing = (await self._pod_resources.fresh(_LIST_WAIT_S)).listing
         seen = [found for key in listing if (found := find_in(key, listing[key], resource, ids))]
         known = {holder.key for holder, _ in self._remembered(chains)}
-        seen.sort(key=lambda found: (found.listed is None, found.key in known))  # of two, the later one is refused
+        # Two pods may be listed with the IDs. The one that is not recorded is being started; earlier_holder refuses it.
+        seen.sort(key=lambda found: (found.listed is None, found.key in known))
         return next(iter(seen + unlisted), None)
 
     async def _pod(self, key: PodKey, chains: Sequence[Chain]) -> BoundPod | Refusal:

@@ -1,4 +1,4 @@
-"""PreStartContainer: the proof. Before each start of a container the kubelet names its IDs, and nothing is guessed now.
+"""PreStartContainer: the kubelet calls it with device IDs before each start of a container. Proves whose IDs they are.
 
 Pod-resources names the holder of the IDs; the watch or a quorum read gives the pod's UID and assignment. A container
 that is proven gets a fresh region and its limits. Any other is refused; the kubelet shows the reason and tries again.

@@ -27,6 +27,7 @@ _HEADER: Final = struct.Struct("<8sIII44x")
 _SLOT: Final = struct.Struct("<IIQIII36x")
 _CARD: Final = struct.Struct("<16sQI20x")
 _CRC: Final = struct.Struct("<I")
+_ACTIVE: Final = struct.Struct("<I")
 _ACTIVE_OFFSET: Final = 16
 _SLOT_SIZE: Final = _SLOT.size + MAX_CARDS * _CARD.size
 _UNLIMITED: Final = 2**64 - 1
@@ -35,7 +36,7 @@ SIZE: Final = _HEADER.size + 2 * _SLOT_SIZE
 _POLICIES: Final = tuple(ComputePolicy)  # the file holds the index in this order
 _MEMORY_POLICIES: Final = tuple(MemoryPolicy)
 _UUID = re.compile(r"GPU-([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
-_NOBODY: Final = bytes(16)
+_ANY_UUID: Final = bytes(16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +91,23 @@ def rewrite(data: bytes, limits: Limits) -> list[tuple[int, bytes]]:
     """
     active = _good_slot(data)
     slot = _encode_slot(limits, sequence(data) + 1)
-    return [(_offset(1 - active), slot), (_ACTIVE_OFFSET, _CRC.pack(1 - active))]
+    return [(_offset(1 - active), slot), (_ACTIVE_OFFSET, _ACTIVE.pack(1 - active))]
 
 
 def uuid_bytes(gpu: str) -> bytes:
     """Turn `GPU-...` into CUDA's 16 bytes, `ANY_GPU` into zeros. Raises ValueError."""
     if gpu == ANY_GPU:
-        return _NOBODY
+        return _ANY_UUID
     match = _UUID.fullmatch(gpu)
-    raw = bytes.fromhex("".join(match.groups())) if match else _NOBODY
-    if raw == _NOBODY:
+    raw = bytes.fromhex("".join(match.groups())) if match else _ANY_UUID
+    if raw == _ANY_UUID:
         raise ValueError(f"not a GPU's UUID: {gpu!r}")
     return raw
 
 
 def uuid_text(raw: bytes) -> str:
     """Turn CUDA's 16 bytes into `GPU-...`, zeros into `ANY_GPU`."""
-    if raw == _NOBODY:
+    if raw == _ANY_UUID:
         return ANY_GPU
     digits = raw.hex()
     return "GPU-" + "-".join(digits[a:b] for a, b in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32)))

@@ -67,7 +67,7 @@ class CardUse:
         orphaned_bytes: what processes use of pools whose creators have ended, or are in other containers.
         spilled_bytes: total of what was served from managed memory because the card was full.
         spills: number of allocations served from managed memory.
-        leased_until_ns: when the last launch is expected to be done, plus a millisecond; CLOCK_MONOTONIC.
+        busy_until_ns: when the last launch is expected to be done, plus a millisecond; CLOCK_MONOTONIC.
         gpu_ns: GPU time used in turns, which the container takes where its time is limited or others want the card.
         throttled_ns: total time that launches waited.
         delayed_launches: number of launches that waited.
@@ -85,7 +85,7 @@ class CardUse:
     orphaned_bytes: int = 0
     spilled_bytes: int = 0
     spills: int = 0
-    leased_until_ns: int = 0
+    busy_until_ns: int = 0
     gpu_ns: int = 0
     throttled_ns: int = 0
     delayed_launches: int = 0
@@ -170,10 +170,10 @@ def recent_share(card: CardUse, window: Window, now_ns: int) -> float:
 
 
 def _card(row: tuple[Any, ...]) -> CardUse:
-    uuid, used, limit, peak, refusals, _, _, *more = row
-    counters = [*more[:-8], Window(*more[-8:-4]), Window(*more[-4:])]
+    uuid, used, limit, peak, refusals, _, _, *counters = row
+    second, ten_seconds = Window(*counters[-8:-4]), Window(*counters[-4:])
     limit_bytes = None if limit == _UNLIMITED else limit
-    return CardUse(uuid_text(uuid), used, limit_bytes, peak, refusals, *counters)
+    return CardUse(uuid_text(uuid), used, limit_bytes, peak, refusals, *[*counters[:-8], second, ten_seconds])
 
 
 def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:

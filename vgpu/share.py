@@ -44,8 +44,8 @@ class Usage:
             self.wholes - other.wholes,
         )
 
-    def __or__(self, other: "Usage") -> "Usage":
-        """Return the larger of each figure: what two phases need that follow one another."""
+    def larger(self, other: "Usage") -> "Usage":
+        """Return the larger of each figure: what two phases need, if the second begins after the first has ended."""
         return Usage(
             max(self.slices, other.slices),
             max(self.memory_mib, other.memory_mib),

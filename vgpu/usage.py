@@ -58,7 +58,7 @@ def total(usages: Iterable[Usages]) -> dict[str, Usage]:
 def _largest(card: str, phases: Iterable[Usages]) -> Usage:
     largest = NO_USAGE
     for phase in phases:
-        largest |= phase.get(card, NO_USAGE)
+        largest = largest.larger(phase.get(card, NO_USAGE))
     return largest
 
 

@@ -77,8 +77,7 @@ static bool read_row(const struct container *container, unsigned row_index, stru
     return read_at(container->region_fd, row, sizeof *row, offset);
 }
 
-uint64_t container_leased_until(const struct container *container, const uint8_t uuid[UUID_SIZE],
-                                unsigned *cached_row) {
+uint64_t container_busy_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *cached_row) {
     struct region_card card;
     if (read_row(container, *cached_row, &card) && is_row_of_card(&card, uuid)) return card.busy_until;
     for (unsigned row_index = 0; row_index < REGION_CARDS; row_index++) {

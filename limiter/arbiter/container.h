@@ -55,7 +55,7 @@ void container_open_region(struct container *container);
 
 /* `busy_until` of the card's row in the region, CLOCK_MONOTONIC in ns, as untrusted as the region; 0 if there is no
  * such row. `cached_row` is where the row was found last, and is updated. */
-uint64_t container_leased_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *cached_row);
+uint64_t container_busy_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *cached_row);
 
 /* The container's tenancy on a board, created if there is none; NULL if there are too many tenants or the limits do not
  * name the card. */

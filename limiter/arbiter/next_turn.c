@@ -5,11 +5,12 @@
 #include "tenant.h"
 #include "watermark.h"
 
-/* The starvation floor: once in this time, a tenant that has waited for as long gets a turn regardless of its class. */
+/* The starvation floor: once in this time, a burst or best-effort tenant that has waited for as long gets a turn before
+ * those of a better class. */
 #define FLOOR_INTERVAL (300 * NS_PER_MS)
 
-/* Bounds the lag of a tenant that higher-ranked tenants kept waiting, in ns of the whole card: it catches up with its
- * own rank by no more than that. */
+/* The most GPU time, in ns of the whole card, that a tenant regains from tenants of its own rank after higher-ranked
+ * tenants kept it waiting. */
 #define LAG_MAX (1000 * NS_PER_MS)
 
 static bool is_best_effort_allowed(const struct schedule *schedule) {

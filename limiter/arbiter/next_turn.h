@@ -11,7 +11,7 @@ struct next_turn {
 };
 
 /* Chooses among the waiting tenants: one that has starved for 300 ms, at most once in 300 ms; otherwise the best by
- * rank. Best-effort tenants above the watermark are not chosen. */
+ * rank, without best-effort tenants above the watermark. A fixed share that has used its credit does not starve. */
 struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now);
 
 /* Whether the holder has to yield now to the waiting tenant that is chosen: because that one preempts it, or because

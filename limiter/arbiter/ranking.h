@@ -12,7 +12,7 @@ enum class {
     CLASS_BURST,            /* a burst tenant beyond its guarantee */
     CLASS_OVER_FIXED_SHARE, /* a fixed share that has used its credit: has the card only where it would be idle */
     CLASS_BEST_EFFORT,      /* best effort, below the watermark */
-    CLASS_OVER_WATERMARK,   /* best effort above the watermark: gets no turn */
+    CLASS_OVER_WATERMARK,   /* best effort above the watermark: gets turns from the starvation floor only */
 };
 
 /* The class of a tenant, by its policy and its credit. */

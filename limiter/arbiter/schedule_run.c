@@ -114,7 +114,7 @@ static uint64_t next_run_time(const struct schedule *schedule, uint64_t now) {
 
 uint64_t schedule_run(struct schedule *schedule, uint64_t now) {
     current_turn_account(schedule, now);
-    schedule->next_run_at = 0; /* charge_end has compared it with `now` */
+    schedule->next_run_at = 0; /* current_turn_account has compared it with `now` */
     watermark_run(&schedule->watermark, now);
     overrun_budget_refill(&schedule->overrun_budget, now);
     take_census(schedule, now);

@@ -73,7 +73,7 @@ def test_who_is_alone_joins_and_asks_for_nothing(make_container: Make, start: St
     assert session("launches.longest(1000, 200)") < 0.1
     assert other.client().heard == []
     assert container.region().cards[0].delayed_launches == 0
-    assert time.monotonic_ns() - container.region().cards[0].leased_until_ns < 3e9
+    assert time.monotonic_ns() - container.region().cards[0].busy_until_ns < 3e9
 
 
 @pytest.mark.parametrize("cores", [None, 60])

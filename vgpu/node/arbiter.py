@@ -1,6 +1,6 @@
 """Runs the node's arbiter, a program that gives containers turns on a card: restarts it, and ends it with the plugin.
 
-Nothing waits for the arbiter: without it every container goes on under its own limits, and reconnects later.
+No container depends on the arbiter: without it each one goes on under its own limits, and reconnects later.
 """
 
 import asyncio

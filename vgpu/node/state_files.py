@@ -82,7 +82,10 @@ class StateFiles:
             raise OSError(errno.ENOSPC, "no room for one more container's region: raise --regions-mib") from None
 
     def write_limits(self, allocation: str, new: Limits) -> None:
-        """Write the limits in place, so that a running container sees them: its mount would not follow a rename."""
+        """Write the limits in place, so that a running container sees them: its mount would not follow a rename.
+
+        Takes no lock: a container can hold a lock on its read-only mount for ever.
+        """
         path = self.limits(allocation)
         with path.open("r+b") as file:
             try:
@@ -129,7 +132,9 @@ class StateFiles:
             return False
         if not size_mib:
             return is_mounted
-        options = f"{'remount,' * is_mounted}size={size_mib}m,mode=0700,nosuid,nodev,noexec"
+        options = f"size={size_mib}m,mode=0700,nosuid,nodev,noexec"
+        if is_mounted:
+            options = f"remount,{options}"
         command = ["mount", "-t", "tmpfs", "-o", options, "vgpu-regions", str(self.regions)]
         try:
             return subprocess.run(command, check=False, capture_output=True).returncode == 0

@@ -1,6 +1,7 @@
 """Which cards of one node a pod gets, or why the node cannot take the pod.
 
-Cards are chosen container by container in the kubelet's order; init containers use the cards of the pod's anchor.
+Cards are chosen container by container in the kubelet's order; init containers use the cards of the pod's anchor, the
+first app container that asks for a GPU (ADR 3).
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,7 +63,7 @@ def _share(request: PodRequest, container: ContainerRequest, slice_mib: int) -> 
     for other in request.containers:
         if other is container or (container is request.anchor and other.kind is ContainerKind.INIT):
             slices = request.slices(other, slice_mib)
-            need |= Usage(slices, other.memory_mib, request.counted_cores(other), shares=1)
+            need = need.larger(Usage(slices, other.memory_mib, request.counted_cores(other), shares=1))
     return need
 
 

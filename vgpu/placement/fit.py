@@ -1,4 +1,4 @@
-"""Does a share, a whole card or an assignment fit? The one rule of placement, the node's guard and the simulator."""
+"""Whether a share, a whole card or an assignment fits. Placement, the node's guard and the simulator use this rule."""
 
 from vgpu import usage
 from vgpu.assignment import Assignment
@@ -31,7 +31,7 @@ def usage_refusal(state: CardState, need: Usage) -> Reason | None:
     return Reason.CARD_INSUFFICIENT_CORES if need.cores > state.free_cores else None
 
 
-def carries(node: NodeState, assignment: Assignment, request: PodRequest) -> bool:
+def has_room_for(node: NodeState, assignment: Assignment, request: PodRequest) -> bool:
     """Whether a node has room for an assignment that was chosen earlier."""
     states = {state.card.uuid: state for state in node.cards}
     if not assignment.gpus() <= states.keys():

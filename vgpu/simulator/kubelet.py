@@ -76,7 +76,7 @@ class Kubelet:
         if held is None:
             return UNASSIGNED
         asked, chosen = held
-        return "" if fit.carries(card_usage.state(self._node, self._running()), chosen, asked) else UNFIT
+        return "" if fit.has_room_for(card_usage.state(self._node, self._running()), chosen, asked) else UNFIT
 
     async def _forget(self, pod: Json) -> None:
         try:

@@ -39,6 +39,7 @@ static void reserve_or_refuse(struct attempt *attempt, uint64_t bytes) {
     attempt_end(attempt);
 }
 
+/* A piece is charged after the call, in record_piece: only its address tells whether the driver took a new chunk. */
 struct attempt attempt_begin(const char *function_name, uint64_t bytes) {
     struct attempt attempt = begin_on_current(function_name);
     attempt.is_piece = attempt.is_limited && bytes <= PIECE_MAX;

@@ -8,6 +8,9 @@
 #include "container/container.h"
 #include "region/account.h"
 
+/* While it reserves, a thread has opened one call, for its own allocation (`own_calls` in reconcile.h). */
+enum { OWN_CALL = 1 };
+
 bool charge_may_spill(const uint8_t uuid[UUID_SIZE]) {
     return container_memory_policy() == MEMORY_SPILL && container_memory_limit(uuid) != UNLIMITED;
 }
@@ -73,8 +76,8 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
 /* The memory classes come first, because they correct charges without NVML too. */
 static void correct_charges(const uint8_t uuid[UUID_SIZE]) {
     for (const struct memory_class *const *each = memory_classes; *each; each++)
-        if ((*each)->correct) (*each)->correct(uuid, 1);
-    reconcile_all(uuid, 1);
+        if ((*each)->correct) (*each)->correct(uuid, OWN_CALL);
+    reconcile_all(uuid, OWN_CALL);
 }
 
 void charge_trim_idle(const uint8_t uuid[UUID_SIZE]) {
@@ -92,7 +95,7 @@ static bool reserve_with_remedies(struct region *region, const uint8_t uuid[UUID
                                   struct reservation *reservation) {
     static void (*const remedies[])(const uint8_t[UUID_SIZE]) = {correct_charges, charge_trim_and_correct};
     if (try_reserve(region, uuid, reservation, limit)) return true;
-    reservation->has_reaped = reaping_now(region, 1) > 0;
+    reservation->has_reaped = reaping_now(region, OWN_CALL) > 0;
     if (reservation->has_reaped && try_reserve(region, uuid, reservation, limit)) return true;
     for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++) {
         uint64_t used_before = used_on_card(region, uuid);

@@ -18,6 +18,9 @@
 #define POLL_MIN (20 * NS_PER_US)
 #define POLL_MAX (1 * NS_PER_MS)
 
+/* Longest wait for a thread that opens or closes the turn, before the state is looked at again. */
+#define TRANSITION_POLL (10 * NS_PER_MS)
+
 /* A card that has been idle for this long at the end of a turn belongs to a host-bound program: one that launches
  * little and often waits. */
 #define HOST_BOUND_GAP (100 * NS_PER_US)
@@ -32,7 +35,7 @@ static void sleep_until_next_poll(uint64_t drained) {
 static bool await_drain(const struct gate *gate, uint64_t until) {
     while (!turn_events_are_done(&gate->events)) {
         if (clock_now() > until) return false;
-        sleep_until_next_poll(gate->turn.drained_at);
+        sleep_until_next_poll(gate->turn.drains_at);
     }
     return true;
 }
@@ -66,7 +69,7 @@ static uint64_t measure_cost(struct gate *gate, uint64_t ends_recorded_at) {
 static bool is_host_bound_now(const struct gate *gate) {
     uint64_t now = clock_now();
     return gate->request.arbiter_turn.number != 0 && !gate->turn.is_unknown &&
-           now > gate->turn.drained_at + HOST_BOUND_GAP;
+           now > gate->turn.drains_at + HOST_BOUND_GAP;
 }
 
 /* Whether the turn is charged by its estimates, without end events: the program is host-bound, so the work of its turn
@@ -81,7 +84,7 @@ static bool is_known_drained(const struct gate *gate) {
  * would grow from turn to turn. So the start is waited for, and the drain time corrected. */
 static void await_start(struct gate *gate) {
     bool has_waited = false;
-    while (clock_now() < gate->turn.drained_at && !turn_events_have_begun(&gate->events)) {
+    while (clock_now() < gate->turn.drains_at && !turn_events_have_begun(&gate->events)) {
         struct timespec interval = clock_timespec(POLL_MIN);
         has_waited = true;
         nanosleep(&interval, NULL);
@@ -154,7 +157,7 @@ static bool learn_from_probe(struct gate *gate) {
     if (!probe || gate->phase != OPEN || turn_events_probe(&gate->events) != probe) return is_passed;
     if (is_passed) turn_events_drop_probe(&gate->events);
     turn_apply_probe(&gate->turn, is_passed, clock_now());
-    turn_request_extend(&gate->request, gate->turn.drained_at + ARBITRATION_BUSY_GRACE_NS);
+    turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
     return is_passed;
 }
 
@@ -177,7 +180,7 @@ static void await_room(struct gate *gate) {
 
 void gate_turns_step(struct gate *gate, enum verdict verdict) {
     if (gate->phase == OPENING || gate->phase == CLOSING) {
-        gate_await_change(gate, NS_PER_MS * 10);
+        gate_await_change(gate, TRANSITION_POLL);
         return;
     }
     if (gate->phase == OPEN && verdict == VERDICT_TOO_DEEP) {

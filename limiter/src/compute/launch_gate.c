@@ -40,7 +40,7 @@ static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CU
     slot->records_end_at_once = gate->is_host_bound;
     slot->probe_out = slot->context_events && turn_is_to_be_probed(&gate->turn) ? &gate->events.probe : NULL;
     if (slot->probe_out) turn_note_probe(&gate->turn);
-    turn_request_extend(&gate->request, gate->turn.drained_at + ARBITRATION_BUSY_GRACE_NS);
+    turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
     gate->launches_in_driver++;
     return VERDICT_FITS;
 }

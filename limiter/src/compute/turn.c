@@ -19,14 +19,14 @@ struct turn turn_open(uint64_t now, struct turn_limits limits) {
     return (struct turn){.begun_at = now, .limits = limits};
 }
 
-void turn_set_free_at(struct turn *turn, uint64_t free_at) { turn->drained_at = free_at; }
+void turn_set_free_at(struct turn *turn, uint64_t free_at) { turn->drains_at = free_at; }
 
 void turn_note_start(struct turn *turn, uint64_t now) {
-    if (turn->drained_at < now + turn->expected) turn->drained_at = now + turn->expected;
+    if (turn->drains_at < now + turn->expected) turn->drains_at = now + turn->expected;
 }
 
 uint64_t turn_remaining(const struct turn *turn, uint64_t now) {
-    return turn->drained_at > now ? turn->drained_at - now : 0;
+    return turn->drains_at > now ? turn->drains_at - now : 0;
 }
 
 static uint64_t since_probe(const struct turn *turn) {
@@ -39,23 +39,23 @@ static uint64_t in_flight(const struct turn *turn, uint64_t now) {
     return rest > least ? rest : least;
 }
 
-/* Rounding to the nearest kernel boundary would let a kernel delay half of the expected arrivals. A last kernel is
- * launched only if at most a fifth of it, or all but 0.4 ms, lies after the end time: then four fifths of the arrivals
- * find the card free (ADR 19). */
-static bool is_near_end(const struct turn *turn, uint64_t expected, uint64_t now) {
-    uint64_t start = max_u64(turn->drained_at, now),
-             least = min_u64(expected * 4 / 5, ARBITRATION_IDLE_BEFORE_ARRIVAL_MAX_NS);
+/* Whether a kernel would start too late before the turn's end time, at which an arrival is expected: fewer than four
+ * fifths of its time, and less than 0.4 ms, would pass before that. At most one arrival in five then finds the last
+ * kernel still on the card (ADR 19). */
+static bool is_near_end(const struct turn *turn, uint64_t estimate, uint64_t now) {
+    uint64_t start = max_u64(turn->drains_at, now),
+             least = min_u64(estimate * 4 / 5, ARBITRATION_IDLE_BEFORE_ARRIVAL_MAX_NS);
     return turn->limits.end_by && start + least > turn->limits.end_by;
 }
 
-enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now) {
+enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t estimate, uint64_t now) {
     uint64_t budget = turn->limits.budget;
     if (turn->launches == 0) return VERDICT_FITS;
     if (now > turn->begun_at + turn->limits.age) return VERDICT_FULL;
     if (budget == UINT64_MAX) return VERDICT_FITS;
     if (turn->is_unknown || !is_known) return VERDICT_UNMEASURED;
-    if (expected > budget || turn->expected > budget - expected) return VERDICT_FULL;
-    if (is_near_end(turn, expected, now)) return VERDICT_FULL;
+    if (estimate > budget || turn->expected > budget - estimate) return VERDICT_FULL;
+    if (is_near_end(turn, estimate, now)) return VERDICT_FULL;
     return in_flight(turn, now) > turn->limits.depth ? VERDICT_TOO_DEEP : VERDICT_FITS;
 }
 
@@ -67,17 +67,17 @@ void turn_extend(struct turn *turn, uint64_t now) {
 /* How long the card is expected to have been idle before a launch at `now`. A gap shorter than LAUNCH_LATENCY cannot
  * be told from a launch that is on its way, so that much is not counted. */
 static uint64_t idle_before(const struct turn *turn, uint64_t now) {
-    if (turn->launches == 0 || turn->is_unknown || now < turn->drained_at + LAUNCH_LATENCY) return 0;
-    return now - turn->drained_at - LAUNCH_LATENCY;
+    if (turn->launches == 0 || turn->is_unknown || now < turn->drains_at + LAUNCH_LATENCY) return 0;
+    return now - turn->drains_at - LAUNCH_LATENCY;
 }
 
-void turn_add(struct turn *turn, bool is_known, uint64_t expected, uint64_t now) {
+void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now) {
     uint64_t idle = idle_before(turn, now);
     turn->idle_ns += idle;
     turn->idle_gaps += idle != 0;
-    if (turn->drained_at < now) turn->drained_at = now;
-    turn->drained_at += is_known ? expected : UNKNOWN_ESTIMATE;
-    turn->expected += is_known ? expected : 0;
+    if (turn->drains_at < now) turn->drains_at = now;
+    turn->drains_at += is_known ? estimate : UNKNOWN_ESTIMATE;
+    turn->expected += is_known ? estimate : 0;
     turn->is_unknown |= !is_known;
     turn->launches++;
 }
@@ -93,8 +93,8 @@ void turn_note_probe(struct turn *turn) {
 
 void turn_apply_probe(struct turn *turn, bool is_passed, uint64_t now) {
     uint64_t drained = now + since_probe(turn);
-    bool is_wrong = is_passed ? turn->drained_at > drained : turn->drained_at < drained;
-    if (is_wrong) turn->drained_at = drained;
+    bool is_wrong = is_passed ? turn->drains_at > drained : turn->drains_at < drained;
+    if (is_wrong) turn->drains_at = drained;
     if (is_passed) turn->is_probe_pending = false;
 }
 

@@ -11,8 +11,8 @@
 struct turn {
     uint64_t begun_at;
     struct turn_limits limits;
-    uint64_t expected;          /* GPU time of all launches so far, by their estimates */
-    uint64_t drained_at;        /* when these launches are expected to be done */
+    uint64_t expected;          /* GPU time of all launches so far: the sum of their estimates */
+    uint64_t drains_at;         /* when these launches, and what was on the card before, are expected to be done */
     uint64_t idle_ns;           /* how long the card is expected to have been idle since the first launch */
     unsigned launches;          /* so far */
     unsigned idle_gaps;         /* launches before which the card was expected to be idle */
@@ -37,9 +37,9 @@ void turn_set_free_at(struct turn *turn, uint64_t free_at);
 /* The card has begun with the first launch only now: the work drains no sooner than after the sum of the estimates. */
 void turn_note_start(struct turn *turn, uint64_t now);
 
-/* Whether a launch fits into the turn. `is_known`: it has an estimate, `expected`. The first launch always fits; time
+/* Whether a launch fits into the turn. `is_known`: it has an estimate, `estimate`. The first launch always fits; time
  * beyond the budget is repaid before the next turn. */
-enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t expected, uint64_t now);
+enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t estimate, uint64_t now);
 
 /* How long the launches so far are expected to need from now on; 0 = they have drained. */
 uint64_t turn_remaining(const struct turn *turn, uint64_t now);
@@ -47,8 +47,8 @@ uint64_t turn_remaining(const struct turn *turn, uint64_t now);
 /* Admits every launch for the next 20 ms. */
 void turn_extend(struct turn *turn, uint64_t now);
 
-/* Adds an admitted launch; `is_known` and `expected` as for turn_judge. */
-void turn_add(struct turn *turn, bool is_known, uint64_t expected, uint64_t now);
+/* Adds an admitted launch; `is_known` and `estimate` as for turn_judge. */
+void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now);
 
 /* Whether the launch that was just added is to be followed by a probe: the depth is limited, and no probe is pending.
  */
@@ -57,7 +57,7 @@ bool turn_is_to_be_probed(const struct turn *turn);
 /* The launch that was just added is followed by a probe, which is now pending. */
 void turn_note_probe(struct turn *turn);
 
-/* Corrects `drained_at` by a query of the pending probe. If the card has passed it, only the launches after the probe
+/* Corrects `drains_at` by a query of the pending probe. If the card has passed it, only the launches after the probe
  * are left; if not, at least those are. */
 void turn_apply_probe(struct turn *turn, bool is_passed, uint64_t now);
 

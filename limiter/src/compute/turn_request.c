@@ -21,7 +21,12 @@
 /* An arbiter that has a heartbeat but gives no turn for this long is ignored, and the process launches without one. */
 #define ARBITER_TIMEOUT (5000 * NS_PER_MS)
 
-static uint32_t holder_id_of(int slot) { return slot < 0 ? 1 : (uint32_t)slot + 2; }
+/* Id of this process as holder of the container's turn. 0 means that nobody holds it. */
+enum { HOLDER_WITHOUT_SLOT = 1, HOLDER_OF_FIRST_SLOT = 2 };
+
+static uint32_t holder_id_of(int slot) {
+    return slot < 0 ? HOLDER_WITHOUT_SLOT : HOLDER_OF_FIRST_SLOT + (uint32_t)slot;
+}
 
 static bool lock_region(void) { return container_region() && region_lock(container_region(), REGION_LOCK_MS) == 0; }
 
@@ -37,8 +42,8 @@ bool turn_request_is_needed(const struct turn_request *request, bool has_share) 
     return has_share || arbiter_link_is_contended(&request->link);
 }
 
-/* A process that needs no turns writes no `busy_until`, from which the arbiter sees that the card is used; so this
- * does. */
+/* Tells the arbiter, by `busy_until` in the region, that this process uses the card. Turns write it otherwise, but this
+ * process may need none. */
 static void show_use(const struct turn_request *request) {
     struct region *region = container_region();
     container_join(request->uuid);

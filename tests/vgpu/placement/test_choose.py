@@ -143,7 +143,7 @@ def test_no_card_is_ever_over_its_capacity_by_a_count_by_hand(pods: list[dict[st
         chosen = choose.place(wanted, node, wanted.options.gpu_policy or BINPACK)
         if isinstance(chosen, Assignment):
             assert chosen.answers(wanted)
-            assert fit.carries(node, chosen, wanted)
+            assert fit.has_room_for(node, chosen, wanted)
             node = put(node, chosen, wanted)
             held.append((wanted, chosen))
     for state in node.cards:
