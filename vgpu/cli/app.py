@@ -60,6 +60,13 @@ def build(environment: Mapping[str, str], host: Host) -> typer.Typer:
         """Show the version."""
         typer.echo(f"vgpushare {vgpu.__version__}")
 
+    _add_run(app, environment, host)
+    _add_top(app, environment, host)
+    _add_set(app, environment)
+    return app
+
+
+def _add_run(app: typer.Typer, environment: Mapping[str, str], host: Host) -> None:
     @app.command(context_settings={"allow_interspersed_args": False})
     def run(
         command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="what to run, with its arguments")],
@@ -86,6 +93,8 @@ def build(environment: Mapping[str, str], host: Host) -> typer.Typer:
 
         raise typer.Exit(_or_fail("run", run_limited))
 
+
+def _add_top(app: typer.Typer, environment: Mapping[str, str], host: Host) -> None:
     @app.command("top")
     def top_(
         state_dir: State = None,
@@ -104,6 +113,8 @@ def build(environment: Mapping[str, str], host: Host) -> typer.Typer:
         directories = _or_fail("top", lambda: allocations.state_directories(environment, state_dir))
         top.run(directories, output, 1 if once else samples, refresh, _console(environment), host)
 
+
+def _add_set(app: typer.Typer, environment: Mapping[str, str]) -> None:
     @app.command("set")
     def set_(
         allocation: Annotated[str, typer.Argument(metavar="ID", help="as `vgpu top` shows it, or its beginning")],
@@ -120,8 +131,6 @@ def build(environment: Mapping[str, str], host: Host) -> typer.Typer:
         _or_fail(
             "set", lambda: set_limits.set_limits(set_limits.find_allocation(directories, allocation), Change(*given))
         )
-
-    return app
 
 
 def _console(environment: Mapping[str, str]) -> Console:
