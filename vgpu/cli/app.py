@@ -39,7 +39,9 @@ Policy = Annotated[
 ]
 Priority = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, max=MAX_PRIORITY, help="the highest goes first where several wait for a card"),
+    typer.Option(
+        metavar="N", min=0, max=MAX_PRIORITY, help="the highest goes first if several programs wait for a card"
+    ),
 ]
 State = Annotated[
     Path | None,
@@ -53,7 +55,7 @@ def build(environment: Mapping[str, str], host: Host) -> typer.Typer:
 
     @app.callback()
     def vgpu_() -> None:
-        """Shares of GPUs."""
+        """Run programs with a part of a GPU: limits of memory and time, and what they use."""
 
     @app.command()
     def version() -> None:
@@ -69,12 +71,15 @@ def build(environment: Mapping[str, str], host: Host) -> typer.Typer:
 def _add_run(app: typer.Typer, environment: Mapping[str, str], host: Host) -> None:
     @app.command(context_settings={"allow_interspersed_args": False})
     def run(
-        command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="what to run, with its arguments")],
+        command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="the command and its arguments")],
         gpu_mem: Memory = None,
         gpu_cores: Cores = None,
         compute_policy: Policy = None,
         memory_policy: Annotated[
-            MemoryPolicy, typer.Option(help="what to do where the card is full but the limit is not reached")
+            MemoryPolicy,
+            typer.Option(
+                help="if the card is full and the limit is not reached: refuse an allocation, or spill it to the host"
+            ),
         ] = MemoryPolicy.REFUSE,
         priority: Priority = None,
     ) -> None:
@@ -98,17 +103,17 @@ def _add_top(app: typer.Typer, environment: Mapping[str, str], host: Host) -> No
     @app.command("top")
     def top_(
         state_dir: State = None,
-        output: Annotated[top.Output, typer.Option("--output", "-o", help="how rows are written")] = top.Output.TABLE,
-        once: Annotated[bool, typer.Option("--once", help="show one sample: the same as -n 1")] = False,
+        output: Annotated[top.Output, typer.Option("--output", "-o", help="output format")] = top.Output.TABLE,
+        once: Annotated[bool, typer.Option("--once", help="show one sample and end, as -n 1")] = False,
         samples: Annotated[
             int | None, typer.Option("-n", metavar="COUNT", min=1, help="end after COUNT samples")
         ] = None,
-        refresh: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="from sample to sample")] = 1.0,
+        refresh: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="time between samples")] = 1.0,
     ) -> None:
-        """Show what runs under limits on this machine: memory, share of each card's time, waits.
+        """Show the programs that run under limits on this machine: memory, GPU time, waits.
 
-        These are your allocations, and the node's where you may read them. A dash is a share that was not measured:
-        nothing is measured for an allocation without cores that is alone on its card.
+        Lists your own programs, and the node's containers where you may read them. A dash means that GPU time is not
+        measured, as for a program without --gpu-cores that is alone on its card.
         """
         directories = _or_fail("top", lambda: allocations.state_directories(environment, state_dir))
         top.run(directories, output, 1 if once else samples, refresh, _console(environment), host)
@@ -117,14 +122,14 @@ def _add_top(app: typer.Typer, environment: Mapping[str, str], host: Host) -> No
 def _add_set(app: typer.Typer, environment: Mapping[str, str]) -> None:
     @app.command("set")
     def set_(
-        allocation: Annotated[str, typer.Argument(metavar="ID", help="as `vgpu top` shows it, or its beginning")],
+        allocation: Annotated[str, typer.Argument(metavar="ID", help="the ID that `vgpu top` shows, or its beginning")],
         gpu_mem: Memory = None,
         gpu_cores: Cores = None,
         compute_policy: Policy = None,
         priority: Priority = None,
         state_dir: State = None,
     ) -> None:
-        """Change the limits of a running allocation, within two seconds; what is not given stays as it is."""
+        """Change the limits of a running program within two seconds. Options that are not given stay as they are."""
         given = (gpu_mem, gpu_cores, compute_policy, priority)
         _require(given, "set: nothing to change; give --gpu-mem, --gpu-cores, --compute-policy or --priority")
         directories = _or_fail("set", lambda: allocations.state_directories(environment, state_dir))
