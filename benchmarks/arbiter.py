@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import limiter
-from benchmarks import provenance
+from benchmarks.record import provenance
 from limiter import build
 from vgpu import limits
 from vgpu.limits import ANY_GPU, CardLimit, Limits

@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TextIO
 
-from benchmarks import provenance
 from benchmarks.gpu_steps import LISTS, Step
+from benchmarks.record import provenance
 
 LEAST_S = 10  # a step is not started with less time
 END_S = 20  # a killed process on a GPU needs time to end; after that it is ignored

@@ -19,20 +19,20 @@ from pathlib import Path
 from typing import Any
 
 import limiter
-from benchmarks import provenance
 from benchmarks.compute import (
     arbiter_faults,
     latency,
     launch_cost,
-    plot,
     reproducibility,
     several_containers,
     single_container,
     torch_shapes,
 )
-from benchmarks.compute.goals import Failure, Row, Scenario, table
 from benchmarks.compute.load import Feeder
+from benchmarks.compute.scenario import Failure, Row, Scenario, table
 from benchmarks.container import native_env
+from benchmarks.record import provenance
+from benchmarks.report import plot
 
 PARTS: dict[str, Callable[[float, bool], list[Scenario]]] = {
     "tenants": lambda seconds, quick: several_containers.tenants(seconds, quick=quick),

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import provenance
 from benchmarks.comparison import Cost
 from benchmarks.memory import costs, leaks, native_costs, pairs
 from benchmarks.memory.native_costs import NativeCost
 from benchmarks.memory.nvml_watcher import Watcher
 from benchmarks.memory.trial import Row
 from benchmarks.memory.worker import MIB
+from benchmarks.record import provenance
 
 Document = dict[str, Any]
 PARTS = ("leaks", "pairs", "costs", "twins", "crowds")

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import provenance
 from benchmarks.memory import kills, process_ends, races
 from benchmarks.memory.kills import Plan
 from benchmarks.memory.nvml_watcher import Watcher
 from benchmarks.memory.outcome import Outcome
+from benchmarks.record import provenance
 
 RACES = {2: (6000, 110), 8: (3500, 110), 64: (500, 180)}  # processes: rounds, and the seconds after which they stop
 QUICK_RACES = {2: (100, 20), 8: (50, 20), 64: (2, 20)}

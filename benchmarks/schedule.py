@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import provenance
+from benchmarks.record import provenance
 from cluster import progress, wait
 from cluster.cluster import Cluster
 from vgpu import names

@@ -7,9 +7,9 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.compute.goals import SHOWN, Figures, Goal, Scenario, at_least, at_most, near
 from benchmarks.compute.load import Feeder, Load, feed, feed_together
 from benchmarks.compute.node import Place
+from benchmarks.compute.scenario import SHOWN, Figures, Goal, Scenario, at_least, at_most, near
 from benchmarks.container import native_env
 
 WORK = Load("work", 500)

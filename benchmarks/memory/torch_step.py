@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import provenance
 from benchmarks.comparison import Cost, Pair, cost_of, interleave
 from benchmarks.container import Container, native_env
 from benchmarks.memory.worker import MIB
 from benchmarks.programs.process import LineProcess
+from benchmarks.record import provenance
 
 LIMIT_MIB = 16 << 10
 REPEATABLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}

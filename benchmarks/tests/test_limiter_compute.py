@@ -11,9 +11,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import limiter
-from benchmarks.compute import goals, latency, plot
-from benchmarks.compute.goals import Failure, Goal, Row, Scenario, SkippedError, at_least, at_most, near
+from benchmarks.compute import latency, scenario
+from benchmarks.compute.scenario import Failure, Goal, Row, Scenario, SkippedError, at_least, at_most, near
 from benchmarks.programs import build
+from benchmarks.report import plot
 from simgpu.world import World
 
 ROOT = Path(limiter.__file__).parents[1]
@@ -31,7 +32,7 @@ def row(goal: Goal, *rounds: float, part: str = "tenants") -> Row:
         (near(30, 1.5), (28, 32, 27), 28, 27, "0.50 off"),
         (at_most(20), (5, 30, 10), 10, 30, ""),
         (at_least(98), (99, 97, 96), 97, 96, "1.00 off"),
-        (goals.SHOWN, (1, 3, 2), 2, 3, ""),
+        (scenario.SHOWN, (1, 3, 2), 2, 3, ""),
     ],
 )
 def test_the_median_is_compared_with_the_goal_and_the_worst_round_is_shown(
@@ -39,7 +40,7 @@ def test_the_median_is_compared_with_the_goal_and_the_worst_round_is_shown(
 ) -> None:
     found = row(goal, *rounds)
     assert (found.median, found.worst, found.fault) == (median, worst, fault)
-    assert found.line().count("|") == goals.HEAD.splitlines()[0].count("|")
+    assert found.line().count("|") == scenario.HEAD.splitlines()[0].count("|")
 
 
 def test_a_skipped_or_failed_scenario_does_not_end_the_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +51,7 @@ def test_a_skipped_or_failed_scenario_does_not_end_the_table(capsys: pytest.Capt
         raise RuntimeError("cuInit: 100")
 
     scenarios = [Scenario("same", name, {}, each) for name, each in (("one", skips), ("other", fails))]
-    assert list(goals.table(scenarios, 1)) == [Failure("same", "other", "cuInit: 100")]
+    assert list(scenario.table(scenarios, 1)) == [Failure("same", "other", "cuInit: 100")]
     assert "skipped: needs two cards" in capsys.readouterr().out
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from benchmarks.compute.goals import Row
+from benchmarks.compute.scenario import Row
 
 SIDE, EDGE = 480, 56  # pixels of the plotted square, and of the margin around it
 STEP = 20
