@@ -6,8 +6,10 @@ SHIM := limiter/libvgpushare.so
 SHIM_SOURCES := $(shell find limiter/src limiter/arbiter -type f) $(wildcard limiter/build/*.py)
 SIMGPU_SOURCES := $(wildcard simgpu/*/*.c simgpu/*/*.h) $(wildcard simgpu/*.py)
 
+TEST_PROCESSES ?= 2
+
 .DEFAULT_GOAL := help
-.PHONY: help run test check format cluster e2e gpu wheel lock clean
+.PHONY: help run test test-slow check format cluster e2e gpu wheel lock clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -16,7 +18,10 @@ run: $(VENV)/.run ## The whole control plane on this machine with simulated GPUs
 	@$(BIN)/python -m vgpu.simulator
 
 test: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The fast tests: no root, no cluster, no GPU
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
+
+test-slow: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that depend on real time or run under sanitizers
+	$(BIN)/python -m pytest -m slow --timeout 300
 
 check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, import rules, C build
 	$(BIN)/ruff check .

@@ -17,6 +17,8 @@ from benchmarks.programs import build
 from simgpu import state_directory
 from simgpu.world import World
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(limiter.__file__).parents[1]
 SHORT = 20.0
 

@@ -17,6 +17,8 @@ from benchmarks.programs import build
 from benchmarks.report import plot
 from simgpu.world import World
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(limiter.__file__).parents[1]
 SHORT_US = 1000
 

@@ -15,6 +15,8 @@ from benchmarks.programs import build
 from simgpu import state_directory
 from simgpu.world import World
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 ROOT = Path(limiter.__file__).parents[1]
 PROGRAMS = ("worker", "race", "kills", "lock_holder")

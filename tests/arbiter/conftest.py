@@ -15,6 +15,7 @@ import pytest
 
 import limiter
 from limiter import build
+from limiter.build import toolchain
 from tests.arbiter import virtual
 from tests.arbiter.client import Client
 from tests.arbiter.virtual import World
@@ -142,7 +143,7 @@ def node(idle_node: Node) -> Node:
 def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The arbiter's modules with every function exported."""
     library = tmp_path_factory.mktemp("pure") / "libarbiter.so"
-    command = [*build.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *map(str, UNSTARTED)]
+    command = [*toolchain.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *map(str, UNSTARTED)]
     subprocess.run([*command, "-o", str(library)], check=True)
     return virtual.declare(ctypes.CDLL(str(library)))
 

@@ -13,6 +13,8 @@ from limiter.arbitration import ACCEPTED
 from tests.arbiter.client import connected
 from tests.arbiter.conftest import GPU, Node, asked, until
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([arbiter_path(), *arguments], capture_output=True, text=True, check=False, timeout=10)

@@ -16,6 +16,8 @@ from tests.arbiter.client import connected
 from tests.arbiter.conftest import CARD, UNSTARTED, Node, asked, until
 from tests.limiter.test_sanitized import compiled
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 
 

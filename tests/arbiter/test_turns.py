@@ -2,8 +2,12 @@
 
 import time
 
+import pytest
+
 from limiter.arbitration import ACCEPTED, ANY
 from tests.arbiter.conftest import Node, asked, until
+
+pytestmark = pytest.mark.slow
 
 MS = 1_000_000
 

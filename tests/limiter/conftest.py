@@ -15,6 +15,7 @@ import pytest
 
 import limiter
 from limiter import build, launch
+from limiter.build import toolchain
 from simgpu.session import Session
 from simgpu.world import World, worlds
 from vgpu import limits, region
@@ -108,7 +109,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     def compiled(source: str, *options: str, target: str | None = None) -> Path:
         program = tmp_path_factory.mktemp("built") / Path(source).stem
         compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target] if target else None
-        command = [*(compiler or build.compiler(platform.machine())), "-std=gnu11", "-D_GNU_SOURCE", *options]
+        command = [*(compiler or toolchain.compiler(platform.machine())), "-std=gnu11", "-D_GNU_SOURCE", *options]
         subprocess.run(
             [*command, str(Path(__file__).with_name(source)), "-ldl", "-o", str(program)],
             check=True,
@@ -123,7 +124,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
 def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The limiter's modules with every function exported, and without what makes it a preloaded library."""
     library = tmp_path_factory.mktemp("pure") / "libpure.so"
-    command = [*build.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *map(str, UNHOOKED)]
+    command = [*toolchain.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *map(str, UNHOOKED)]
     subprocess.run([*command, "-ldl", "-lpthread", "-o", str(library)], check=True)
     loaded = ctypes.CDLL(str(library))
     for name in ("region_anonymous", "region_open"):

@@ -16,6 +16,8 @@ from tests.limiter.conftest import Build, Container, environment_without_limits
 from tests.limiter.test_side_effects import EXIT_CODE
 from vgpu import region
 
+pytestmark = pytest.mark.slow
+
 NOBODY = 65534
 MUSL = f"{platform.machine()}-linux-musl"
 

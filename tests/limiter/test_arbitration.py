@@ -16,6 +16,8 @@ from tests.limiter.conftest import Container
 from vgpu.limits import ANY_GPU, CardLimit, Limits, uuid_bytes
 from vgpu.policy import ComputePolicy
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Container]
 MakeArbiter = Callable[..., Arbiter]
 LIMIT = "4GiB"

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import limiter
-from limiter import arbitration, build
+from limiter import arbitration
+from limiter.build import toolchain
 
 HEADER = next(Path(limiter.__file__).parent.rglob("arbitration.h"))
 PROGRAM = """
@@ -32,7 +33,7 @@ def header(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int | str]:
     numbers = "".join(f"NUMBER({expression});" for expression in expected())
     (folder / "layout.c").write_text(PROGRAM.format(header=HEADER, numbers=numbers))
     command = [
-        *build.compiler(platform.machine()),
+        *toolchain.compiler(platform.machine()),
         "-std=gnu11",
         str(folder / "layout.c"),
         "-o",

@@ -13,6 +13,8 @@ import limiter
 from simgpu import state_directory
 from simgpu.world import World
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(limiter.__file__).parents[1]
 
 

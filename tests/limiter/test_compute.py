@@ -15,6 +15,8 @@ from tests.limiter.conftest import Container
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import ComputePolicy
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Container]
 SECONDS = 0.5
 ALLOWANCE = 0.010 / SECONDS + 0.02  # 10 ms, and a kernel, as the share is defined

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from limiter import build
-from limiter.build import check, function_list, headers
+from limiter.build import check, function_list, headers, toolchain
 from limiter.build.function_list import Kind, Status
 from tests.limiter.conftest import SOURCES
 
 
 def declared(folder: str) -> set[str]:
-    return headers.declared(folder, build.compiler(platform.machine()))
+    return headers.declared(folder, toolchain.compiler(platform.machine()))
 
 
 def test_every_function_of_the_headers_is_listed_and_no_other() -> None:

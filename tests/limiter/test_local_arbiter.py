@@ -20,7 +20,7 @@ WANTED = launch.parse("64MiB", 30, None)
 HOST = limiter.this_host()
 SAYS = "test -S $VGPU_ARBITER_SOCKET && echo there; exec sleep ${1:-0}"
 
-pytestmark = pytest.mark.usefixtures("shim")  # which builds the arbiter too
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shim")]  # which builds the arbiter too
 
 
 def arbiters(home: Path) -> list[int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from limiter import build
+from limiter.build import toolchain
 from tests.limiter.conftest import MIB
 
 PROGRAM = """
@@ -45,7 +46,7 @@ print(json.dumps(seen))
 def old_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("old")
     source = Path(__file__).with_name("old_driver.c")
-    command = [*build.compiler(platform.machine()), *build.flags(), "-O1", "-shared", str(source)]
+    command = [*toolchain.compiler(platform.machine()), *build.flags(), "-O1", "-shared", str(source)]
     subprocess.run([*command, "-o", str(folder / "libcuda.so.1")], check=True)
     return folder
 

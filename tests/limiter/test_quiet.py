@@ -12,6 +12,8 @@ from simgpu.session import Session
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
+pytestmark = pytest.mark.slow
+
 OUT_OF_MEMORY = 2
 LIMIT = 512
 QUIET_S = 0.1  # longer than the pause between two measurements that nobody waits for

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from limiter import LIBRARY, build
-from limiter.build import function_list
+from limiter import LIBRARY
+from limiter.build import elf_rules, function_list, toolchain
 from simgpu.world import World
 from tests.limiter.conftest import Container
 
@@ -17,7 +17,16 @@ ALL_SYMBOLS = ("cuMemAlloc", "cuMemFree", "cuMemGetInfo", "cuDeviceTotalMem", "c
 
 
 def compile_c(output: Path, source: Path, *options: str) -> Path:
-    command = [*build.compiler(platform.machine()), "-O1", "-fPIC", *options, str(source), "-ldl", "-o", str(output)]
+    command = [
+        *toolchain.compiler(platform.machine()),
+        "-O1",
+        "-fPIC",
+        *options,
+        str(source),
+        "-ldl",
+        "-o",
+        str(output),
+    ]
     subprocess.run(command, check=True)
     return output
 
@@ -103,6 +112,6 @@ def test_cu_get_proc_address_answers_as_the_driver_does(container: Container, ve
 
 
 def test_every_export_of_the_library_is_in_the_table(shim: Path) -> None:
-    build.check_library(shim)
+    elf_rules.check_library(shim)
     loaded = ctypes.CDLL(str(shim))
     assert all(hasattr(loaded, name) for name in function_list.hooked())

@@ -15,6 +15,8 @@ from simgpu.world import World
 from tests.limiter.arbiters import MS, Arbiter
 from tests.limiter.conftest import CHECK_LOCKS, UNHOOKED, Container
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 MIX = (HERE / "mix.c", HERE / "mix_steps.c")
 

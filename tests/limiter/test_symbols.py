@@ -13,6 +13,8 @@ from simgpu.world import World
 from tests.limiter import symbols
 from tests.limiter.conftest import environment_without_limits
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(limiter.__file__).parents[1]
 PRELOADED = {"LD_PRELOAD": str(ROOT / "limiter" / limiter.LIBRARY), "VGPU_MEMORY_LIMIT": "1GiB"}
 

@@ -20,6 +20,8 @@ from tests.arbiter.conftest import Node, built_arbiter, idle_node, until
 from vgpu.limits import CardLimit, Limits
 from vgpu.policy import ComputePolicy
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["built_arbiter", "idle_node"]  # fixtures
 
 SECONDS = 1.5

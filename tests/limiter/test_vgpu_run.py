@@ -19,6 +19,8 @@ import pytest
 import limiter
 from simgpu.world import World
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(limiter.__file__).parents[1]
 SEEN_S = 2.0  # after which changed limits hold
 

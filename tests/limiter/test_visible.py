@@ -4,8 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import limiter
 from simgpu.world import World
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(limiter.__file__).parents[1]
 

@@ -9,6 +9,8 @@ from simgpu import timeline
 from simgpu.session import Session
 from simgpu.world import World
 
+pytestmark = pytest.mark.slow
+
 LONG_US = 10_000_000
 NOT_READY = 600
 

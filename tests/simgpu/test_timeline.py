@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from simgpu import build
 
+pytestmark = pytest.mark.slow
+
 US = 1000
 MS = 1000 * US
 SLICE, SWITCH, HANDOVER, GRACE = 2 * MS, 530 * US, 200 * US, 20 * US
