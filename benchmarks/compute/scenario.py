@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.compute.host_lateness import Lateness
 from benchmarks.compute.node import Native, Node, Place
+from benchmarks.record import result
 
 Figures = Mapping[str, float]
 
@@ -108,6 +109,23 @@ class Row:
             f"{what}| {self.median:.2f} | {self.worst:.2f} | {fault} | {self.host_late_ms:.0f} | {self.seconds:.0f} |"
         )
 
+    def as_row(self) -> result.Row:
+        """Return the row of a result: the median of the rounds."""
+        return result.Row(
+            id=result.slug(self.part, self.name, self.figure),
+            value=self.median,
+            unit=UNITS.get(self.figure.rpartition(" ")[2].rstrip(","), "ratio"),
+            native=self.native,
+            worst=self.worst,
+            rounds=tuple(self.rounds),
+            goal=str(self.goal),
+            fault=self.fault,
+            details={"host_late_ms": self.host_late_ms, "seconds": self.seconds},
+        )
+
+
+UNITS = {"%": "%", "ms": "ms", "ns": "ns", "s": "s"}  # the last word of a figure: its unit
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -116,6 +134,11 @@ class Failure:
     part: str
     name: str
     fault: str
+
+    def as_row(self) -> result.Row:
+        """Return the row of a result, without a value."""
+        words = self.fault.replace("\n", " ")[:1000]
+        return result.Row(id=result.slug(self.part, self.name), value=None, unit="", fault=words)
 
 
 HEAD = "| part | what | figure | goal | native | median | worst | fault | host late ms | s |\n" + "|---" * 10 + "|"

@@ -10,6 +10,7 @@ from importlib import util
 from pathlib import Path
 
 from limiter import build as limiter_build
+from limiter.build import toolchain
 
 HERE = Path(__file__).parent
 OUT = HERE.parents[1] / "build" / "bench"
@@ -73,7 +74,7 @@ def _is_stale(path: Path, *folders: Path) -> bool:
 
 
 def _compile(*arguments: str) -> None:
-    command = [*limiter_build.compiler("x86_64"), *limiter_build.flags(), "-O2", "-g0", f"-I{HERE}"]
+    command = [*toolchain.compiler("x86_64"), *limiter_build.flags(), "-O2", "-g0", f"-I{HERE}"]
     subprocess.run([*command, *arguments], check=True)
 
 

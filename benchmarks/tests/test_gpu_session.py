@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import limiter
-from benchmarks.gpu_session import Result, Session, choose
+from benchmarks.gpu_session import Session, StepOutcome, choose
 from benchmarks.gpu_steps import LISTS, Step
 from benchmarks.programs import build
 from simgpu import state_directory
@@ -37,8 +37,8 @@ def step(name: str, code: str, limit_s: float = SHORT, *arguments: str, has_figu
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[..., list[Result]]:
-    def started(*steps: Step, seconds: float = 60) -> list[Result]:
+def run(tmp_path: Path) -> Callable[..., list[StepOutcome]]:
+    def started(*steps: Step, seconds: float = 60) -> list[StepOutcome]:
         with Session(tmp_path / "out", seconds, lambda: None) as session:
             return session.run(steps)
 
@@ -46,7 +46,7 @@ def run(tmp_path: Path) -> Callable[..., list[Result]]:
 
 
 def test_a_step_that_hangs_is_killed_with_its_children_and_the_next_runs(
-    run: Callable[..., list[Result]], tmp_path: Path
+    run: Callable[..., list[StepOutcome]], tmp_path: Path
 ) -> None:
     hung, after = run(step("hangs", HANGS, 4), step("says", "print('all is well')"))
     assert (hung.verdict, after.verdict, after.last) == ("KILLED at its limit", "good", "all is well")
@@ -66,19 +66,19 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_a_fault_a_crash_and_a_missing_program_have_different_verdicts(run: Callable[..., list[Result]]) -> None:
+def test_a_fault_a_crash_and_a_missing_program_have_different_verdicts(run: Callable[..., list[StepOutcome]]) -> None:
     steps = [step("wrong", "raise SystemExit(1)"), step("dies", "import os; os.abort()")]
     found = run(*steps, Step("missing", SHORT, ("no such program",)))
     assert [result.verdict for result in found] == ["WRONG", "ENDED with -6", "cannot be run"]
 
 
-def test_steps_without_time_left_are_not_started(run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_steps_without_time_left_are_not_started(run: Callable[..., list[StepOutcome]], tmp_path: Path) -> None:
     found = run(step("long", "import time; time.sleep(60)", 1), step("late", "print(1)"), seconds=5)
     assert [result.verdict for result in found] == ["KILLED at its limit", "not begun"]
     assert "late             not begun" in (tmp_path / "out" / "session.txt").read_text()
 
 
-def test_each_step_has_its_own_figures_or_none(run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_each_step_has_its_own_figures_or_none(run: Callable[..., list[StepOutcome]], tmp_path: Path) -> None:
     writes = "import pathlib, sys; pathlib.Path(sys.argv[2]).write_text('{\"share\": 30}')"
     found = run(step("writes", writes, has_figures=True), step("writes none", "", has_figures=True))
     assert [result.figures for result in found] == [{"share": 30}, None]
