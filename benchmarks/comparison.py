@@ -44,7 +44,6 @@ class Cost:
             id=result.slug(part, self.name),
             value=self.ratio,
             unit="ratio",
-            native=1.0,
             goal="" if self.goal is None else f"<= {self.goal:g}",
             fault=f"{self.ratio - (self.goal or 0):.3f} over" if missed else "",
             details={

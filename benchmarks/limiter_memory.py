@@ -54,17 +54,17 @@ def hold(watcher: Watcher, parts: Sequence[str], limit: int, record: Recorder, *
     start, natives = native_costs.measure(watcher)
     if "leaks" in parts:
         rows = leak_table(watcher, natives, limit, start)
-        details = {"classes": len(rows), "limit_mib": limit // MIB, "start_mib": start // MIB}
+        details = {"of": len(rows), "limit_mib": limit // MIB, "start_mib": start // MIB}
         record.add(*(row.as_row() for row in rows), faulty("leaks", [row.name for row in rows if row.faults], details))
     if "pairs" in parts:
         found = pair_table(watcher, natives, limit, start, quick=quick)
-        wrong = [f"{a}, then {b}: {fault}" for a, second in found.items() for b, fault in second.items() if fault]
-        record.add(faulty("pairs", wrong, {"classes": len(found), "limit_mib": limit // MIB}))
+        wrong = [(a, b, fault) for a, second in found.items() for b, fault in second.items() if fault]
+        record.add(faulty("pairs", wrong, {"of": len(found) ** 2, "limit_mib": limit // MIB}))
 
 
-def faulty(row_id: str, wrong: Sequence[str], details: Mapping[str, Any]) -> result.Row:
+def faulty(row_id: str, wrong: Sequence[Any], details: Mapping[str, Any]) -> result.Row:
     """Return the row that counts what has a fault, and names it."""
-    words = "; ".join(wrong)[:1000]
+    words = "; ".join(map(str, wrong))[:1000]
     faults = {"faulty": list(wrong)}
     return result.Row(
         id=row_id, value=len(wrong), unit="faults", goal="<= 0", fault=words, details={**details, **faults}

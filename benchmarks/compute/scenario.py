@@ -114,7 +114,7 @@ class Row:
         return result.Row(
             id=result.slug(self.part, self.name, self.figure),
             value=self.median,
-            unit=UNITS.get(self.figure.rpartition(" ")[2].rstrip(","), "ratio"),
+            unit=UNITS.get(self.figure.rpartition(" ")[2].rstrip(","), ""),
             native=self.native,
             worst=self.worst,
             rounds=tuple(self.rounds),

@@ -72,7 +72,7 @@ def halves(seconds: float) -> list[Scenario]:
 
 def eight(seconds: float) -> list[Scenario]:
     """The longest launch among eight containers."""
-    return [scenario("stall", "eight of 12", EIGHT, seconds, at_most(EIGHT_MS))]
+    return [scenario("tenants", "eight of 12", EIGHT, seconds, at_most(EIGHT_MS))]
 
 
 def scenario(part: str, name: str, each: Sequence[Tenant], seconds: float, longest: Goal = SHOWN) -> Scenario:

@@ -40,6 +40,8 @@ class Recorder:
             fingerprints=fingerprint.of_folders(machine.ROOT, sources),
         )
         self._path = path or (RESULTS / file_name(self.result, parts) if self.result.is_publishable else None)
+        if path:  # also when every part is skipped
+            self._keep()
 
     def add(self, *rows: Row) -> None:
         """Append rows."""

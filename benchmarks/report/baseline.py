@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchmarks.comparison import Cost
 from benchmarks.record import result
 from benchmarks.record.result import ResultError, Row
 
@@ -33,9 +34,7 @@ def _faulty(row_id: str, faults: list[str]) -> Row:
 def _costs(document: Mapping[str, Any]) -> Iterator[Row]:
     for part in ("costs", "twins", "crowds"):
         for each in document.get(part, []):
-            row_id = result.slug(part, each["name"])
-            details = {"native_ns": each["native_ns"], "limited_ns": each["limited_ns"], "quartiles": each["middle"]}
-            yield Row(id=row_id, value=float(each["ratio"]), unit="ratio", native=1.0, details=details)
+            yield Cost(**each).as_row(part)
 
 
 def _compute(each: Mapping[str, Any]) -> Row:

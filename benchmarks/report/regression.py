@@ -21,11 +21,15 @@ HEAD = "| figure | native | baseline | now | now / baseline | goal | fault now |
 
 
 def main() -> int:
-    """Print the table; return 1 when a figure has a fault that its baseline does not have."""
+    """Read the command line and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sessions", nargs="+", metavar="SESSION.json", type=Path)
-    asked = parser.parse_args()
-    figures = [each for path in asked.sessions for each in _steps(path)]
+    return compare(parser.parse_args().sessions)
+
+
+def compare(sessions: Sequence[Path]) -> int:
+    """Print the table of all sessions together; return 1 when a figure has a fault that its baseline does not have."""
+    figures = [each for path in sessions for each in _steps(path)]
     before, now = (_side(figures, is_baseline=is_baseline) for is_baseline in (True, False))
     print("\n".join(table(before, now)))
     for name, document in figures:
@@ -67,7 +71,7 @@ def _line(row_id: str, before: Row | None, now: Row | None) -> str:
     cells = [_number(now.native if now else None), _number(_value(before)), _number(_value(now)), _ratio(before, now)]
     mark = "!" if now and is_worse(before, now) else ""
     words = f"{mark} {now.fault}".strip() if now else ""
-    return f"| {row_id} | {' | '.join(cells)} | {now.goal if now else ''} | {words} |"
+    return "|" + "".join(f" {cell} |" if cell else " |" for cell in (row_id, *cells, now.goal if now else "", words))
 
 
 def _value(row: Row | None) -> float | None:

@@ -1,6 +1,5 @@
 """The campaigns of `benchmarks.limiter_races`, with small numbers, on the simulated GPU."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import pytest
 
 import limiter
 from benchmarks.programs import build
+from benchmarks.record import result
 from simgpu import state_directory
 from simgpu.world import World
 
@@ -34,8 +34,7 @@ def outcomes(world: World, tmp_path: Path, campaign: str) -> list[dict[str, Any]
     command = [sys.executable, "-m", "benchmarks.limiter_races", campaign, "--quick", "--json", str(path)]
     done = subprocess.run(command, env=world.environment(), cwd=ROOT, capture_output=True, text=True, check=False)
     assert path.exists(), done.stderr
-    found: list[dict[str, Any]] = json.loads(path.read_text())["outcomes"]
-    return found
+    return [dict(row.details) for row in result.decode(path.read_text()).rows]
 
 
 def test_races_for_the_last_bytes_fill_the_room_and_never_pass_it(world: World, tmp_path: Path) -> None:
