@@ -45,7 +45,7 @@ def main() -> None:
         program = compiled(Path(scratch))
         turns = [take_turns(program, *shape, asked.seconds) for shape in SHAPES]
         idle = [stand_idle(clients, asked.seconds) for clients in IDLE]
-    record = Recorder(asked.json, "arbiter", (), recorder.ARBITER_SOURCES)
+    record = Recorder(asked.json, "arbiter", recorder.ARBITER_SOURCES)
     record.add(*turn_rows(turns), *idle_rows(idle))
     print(f"{table(turns, idle)}\n\n{record}")
 

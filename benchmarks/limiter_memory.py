@@ -17,7 +17,7 @@ from benchmarks.comparison import Cost
 from benchmarks.memory import costs, leaks, native_costs, pairs
 from benchmarks.memory.native_costs import NativeCost
 from benchmarks.memory.nvml_watcher import Watcher
-from benchmarks.memory.trial import Row
+from benchmarks.memory.trial import Findings
 from benchmarks.memory.worker import MIB
 from benchmarks.record import recorder, result
 from benchmarks.record.recorder import Recorder
@@ -38,7 +38,7 @@ def main() -> int:
     if set(asked.parts) - set(PARTS):
         parser.error(f"parts are {', '.join(PARTS)}")
     parts = asked.parts or PARTS
-    record = Recorder(asked.json, "limiter_memory", asked.parts, recorder.MEMORY_SOURCES)
+    record = Recorder(asked.json, "limiter_memory", recorder.MEMORY_SOURCES)
     print(record, flush=True)
     if not set(parts) <= set(COSTS):
         with Watcher() as watcher:
@@ -71,7 +71,7 @@ def faulty(row_id: str, wrong: Sequence[Any], details: Mapping[str, Any]) -> res
     )
 
 
-def leak_table(watcher: Watcher, natives: Sequence[NativeCost], limit: int, start: int) -> list[Row]:
+def leak_table(watcher: Watcher, natives: Sequence[NativeCost], limit: int, start: int) -> list[Findings]:
     """Print a row for each class as soon as it is measured."""
     print(f"limit {limit // MIB} MiB; a started process costs {start // MIB} MiB natively; sizes in MiB")
     print("| class | a step costs | free at start | fits | left | stopped by | NVML peak | faults |\n|" + "---|" * 8)
@@ -86,7 +86,7 @@ def leak_table(watcher: Watcher, natives: Sequence[NativeCost], limit: int, star
     return rows
 
 
-def _line(of: NativeCost, row: Row) -> str:
+def _line(of: NativeCost, row: Findings) -> str:
     sizes = [size // MIB for size in (of.cost, row.start_free, row.fitted, row.left)]
     cells = [row.name, *sizes, row.refusal, row.peak // MIB, "; ".join(row.faults) or "none"]
     return f"| {' | '.join(map(str, cells))} |"

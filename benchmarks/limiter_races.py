@@ -44,7 +44,7 @@ def main() -> int:
     asked = parser.parse_args()
     if set(asked.campaigns) - set(CAMPAIGNS):
         parser.error(f"campaigns are {', '.join(CAMPAIGNS)}")
-    record = Recorder(asked.json, "limiter_races", asked.campaigns, recorder.MEMORY_SOURCES)
+    record = Recorder(asked.json, "limiter_races", recorder.MEMORY_SOURCES)
     print(record, flush=True)
     with Watcher() as watcher:
         for name in asked.campaigns or CAMPAIGNS:

@@ -40,7 +40,7 @@ def main() -> None:
     asked = parser.parse_args()
     with Cluster(count=0) as cluster:
         found = run(cluster, asked.nodes, asked.cards, asked.pods)
-    record = Recorder(asked.json, "schedule", (), recorder.SCHEDULE_SOURCES)
+    record = Recorder(asked.json, "schedule", recorder.SCHEDULE_SOURCES)
     record.add(*rows(found))
     print(f"{table(found)}\n\n{record}")
 

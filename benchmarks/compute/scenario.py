@@ -73,7 +73,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Measurement:
     """One figure: natively, in each round with the limiter, and how late the host was meanwhile."""
 
     part: str
@@ -144,7 +144,7 @@ class Failure:
 HEAD = "| part | what | figure | goal | native | median | worst | fault | host late ms | s |\n" + "|---" * 10 + "|"
 
 
-def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Row | Failure]:
+def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Measurement | Failure]:
     """Print and yield each row as soon as it is measured. A skipped scenario is printed with its reason."""
     print(HEAD, flush=True)
     for scenario in scenarios:
@@ -159,7 +159,7 @@ def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Row | Failure]
             yield Failure(scenario.part, scenario.name, str(error))
 
 
-def rows(scenario: Scenario, rounds: int) -> list[Row]:
+def rows(scenario: Scenario, rounds: int) -> list[Measurement]:
     """Measure a scenario natively and in each round; `seconds` of a row are those of all rounds."""
     begun = time.monotonic()
     with Native() as place:
@@ -171,7 +171,7 @@ def rows(scenario: Scenario, rounds: int) -> list[Row]:
                 ours.append(scenario.measure(place))
     seconds = time.monotonic() - begun
     return [
-        Row(
+        Measurement(
             scenario.part,
             scenario.name,
             name,

@@ -74,7 +74,7 @@ def main() -> int:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-PROCESSORS:])
     cases = [replace(case, starts=1, pairs=4) for case in CASES] if asked.quick else CASES
     losses: dict[Work, set[float]] = {work: set() for work in (SMALL, LARGE)}
-    record = Recorder(asked.json, "memory.torch_step", (), recorder.MEMORY_SOURCES)
+    record = Recorder(asked.json, "memory.torch_step", recorder.MEMORY_SOURCES)
     with Container(str(LIMIT_MIB)) as container:
         for case in cases:
             record.add(compare(case, container.env, losses[case.work]).as_row("torch-step"))

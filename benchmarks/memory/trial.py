@@ -11,7 +11,7 @@ QUIET_S = 0.2  # memory of a kernel's first launch is charged after a delay
 
 
 @dataclass(slots=True)
-class Row:
+class Findings:
     """A class under the limit. Sizes in bytes.
 
     Attributes:
@@ -46,7 +46,7 @@ class Row:
 class Trial:
     """Fill up to the limit, exceed it, go on, fill the rest, free everything, fill again."""
 
-    def __init__(self, worker: Worker, row: Row, native: NativeCost) -> None:
+    def __init__(self, worker: Worker, row: Findings, native: NativeCost) -> None:
         self.worker, self.row, self.native = worker, row, native
         self.held: list[int] = []
         self.lost = 0  # bytes of freed memory that the driver keeps, natively too

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,21 +25,20 @@ class Recorder:
     Args:
         path: the file; None = a file in benchmarks/results, or no file when the run is not publishable.
         script: module below `benchmarks`.
-        parts: of the script that run, for the file's name.
         sources: folders on which the figures depend.
     """
 
-    def __init__(self, path: Path | None, script: str, parts: Iterable[str], sources: Iterable[str]) -> None:
+    def __init__(self, path: Path | None, script: str, sources: Iterable[str]) -> None:
         self.result = Result(
             script=script,
-            arguments=tuple(sys.argv[1:]),
+            arguments=without_json(sys.argv[1:]),
             machine=machine.read(),
             commit=machine.commit(),
             date=machine.now(),
             simulated=machine.is_simulated(),
             fingerprints=fingerprint.of_folders(machine.ROOT, sources),
         )
-        self._path = path or (RESULTS / file_name(self.result, parts) if self.result.is_publishable else None)
+        self._path = path or (RESULTS / file_name(self.result) if self.result.is_publishable else None)
         if path:  # also when every part is skipped
             self._keep()
 
@@ -65,6 +64,15 @@ def write(path: Path, found: Result) -> None:
     fresh.rename(path)
 
 
-def file_name(found: Result, parts: Iterable[str]) -> str:
-    """Return the name of a result's file: date, script, parts, commit."""
-    return "-".join([found.date[:10], found.script.replace(".", "_"), *parts, found.commit]) + ".json"
+def file_name(found: Result) -> str:
+    """Return the name of a result's file: date, script, arguments, commit."""
+    names = [found.script.replace(".", "_"), *(result.slug(each) for each in found.arguments)]
+    return "-".join([found.date[:10], *names, found.commit]) + ".json"
+
+
+def without_json(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments without `--json FILE`."""
+    if "--json" not in arguments:
+        return tuple(arguments)
+    place = arguments.index("--json")
+    return (*arguments[:place], *arguments[place + 2 :])

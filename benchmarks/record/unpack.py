@@ -54,8 +54,7 @@ def steps(session: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _write(folder: Path, found: Result) -> Path:
-    parts = [each for each in found.arguments if not each.startswith("-") and "/" not in each]
-    path = folder / recorder.file_name(found, parts)
+    path = folder / recorder.file_name(found)
     recorder.write(path, found)
     return path
 

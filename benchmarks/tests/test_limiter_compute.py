@@ -10,7 +10,7 @@ import pytest
 
 import limiter
 from benchmarks.compute import latency, scenario
-from benchmarks.compute.scenario import Failure, Goal, Row, Scenario, SkippedError, at_least, at_most, near
+from benchmarks.compute.scenario import Failure, Goal, Measurement, Scenario, SkippedError, at_least, at_most, near
 from benchmarks.programs import build
 from benchmarks.record import result
 from benchmarks.report import plot
@@ -22,8 +22,8 @@ ROOT = Path(limiter.__file__).parents[1]
 SHORT_US = 1000
 
 
-def row(goal: Goal, *rounds: float, part: str = "tenants") -> Row:
-    return Row(part, "a load", "share %", goal, None, rounds, 1.0, 0.0)
+def row(goal: Goal, *rounds: float, part: str = "tenants") -> Measurement:
+    return Measurement(part, "a load", "share %", goal, None, rounds, 1.0, 0.0)
 
 
 @pytest.mark.parametrize(

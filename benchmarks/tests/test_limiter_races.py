@@ -12,6 +12,7 @@ import pytest
 import limiter
 from benchmarks.programs import build
 from benchmarks.record import result
+from benchmarks.report import tables
 from simgpu import state_directory
 from simgpu.world import World
 
@@ -19,6 +20,8 @@ pytestmark = pytest.mark.slow
 
 MIB = 1 << 20
 ROOT = Path(limiter.__file__).parents[1]
+TABLE = [row_id for line in tables.LEAKS.lines for row_id in line.ids]
+SAME_WHEN_QUICK = ("locks", "shared", "exec")  # the row ids of the others contain their numbers
 PROGRAMS = ("worker", "race", "kills", "lock_holder")
 
 
@@ -34,7 +37,10 @@ def outcomes(world: World, tmp_path: Path, campaign: str) -> list[dict[str, Any]
     command = [sys.executable, "-m", "benchmarks.limiter_races", campaign, "--quick", "--json", str(path)]
     done = subprocess.run(command, env=world.environment(), cwd=ROOT, capture_output=True, text=True, check=False)
     assert path.exists(), done.stderr
-    return [dict(row.details) for row in result.decode(path.read_text()).rows]
+    rows = result.decode(path.read_text()).rows
+    if campaign in SAME_WHEN_QUICK:
+        assert {row.id for row in rows} == {row_id for row_id in TABLE if row_id.startswith(f"races.{campaign}.")}
+    return [dict(row.details) for row in rows]
 
 
 def test_races_for_the_last_bytes_fill_the_room_and_never_pass_it(world: World, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_simulated_and_shortened_runs_are_not_published() -> None:
 
 def test_a_killed_run_leaves_the_rows_measured_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(machine.COMMIT_ENV, "feed123")
-    record = Recorder(tmp_path / "new" / "figures.json", "limiter_memory", (), ("limiter/src",))
+    record = Recorder(tmp_path / "new" / "figures.json", "limiter_memory", ("limiter/src",))
     record.add(made_up.cost(1.5))
     record.add(made_up.cost(1.6, "init"))
     found = result.decode((tmp_path / "new" / "figures.json").read_text())
@@ -100,9 +100,10 @@ def test_a_killed_run_leaves_the_rows_measured_before(tmp_path: Path, monkeypatc
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["figures.json"]
 
 
-def test_a_file_is_named_by_date_script_parts_and_commit() -> None:
-    name = recorder.file_name(made_up.run(script="memory.torch_step"), ("leaks", "costs"))
-    assert name == "2026-11-22-memory_torch_step-leaks-costs-abc1234.json"
+def test_a_file_is_named_by_date_script_arguments_and_commit() -> None:
+    arguments = recorder.without_json(["race", "--processes", "64", "--json", "/tmp/a.json", "--quick"])
+    name = recorder.file_name(made_up.run(script="memory.torch_step", arguments=arguments))
+    assert name == "2026-11-22-memory_torch_step-race-processes-64-quick-abc1234.json"
 
 
 def test_row_ids_have_no_blanks_and_no_capitals() -> None:
