@@ -11,6 +11,8 @@ from benchmarks.record.machine import Machine
 VERSION = 1
 MOST_BYTES = 4 << 20
 _TEXT = re.compile(r"[^\x00-\x1f\x7f]{0,1000}")
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # may stand in a file's name
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 class ResultError(Exception):
@@ -140,6 +142,18 @@ def _text(value: Any, where: str) -> str:
     return value
 
 
+def _word(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not _WORD.fullmatch(value):
+        raise ResultError(f"{where}: must be letters, digits and '._+-', is {value!r:.50}")
+    return value
+
+
+def _date(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        raise ResultError(f"{where}: must be a time such as 2026-11-22T14:05:00Z, is {value!r:.50}")
+    return value
+
+
 def _number(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ResultError(f"{where}: must be a number, is {value!r:.50}")
@@ -190,13 +204,16 @@ def _no_constant(name: str) -> float:
 
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "arguments": _texts,
+    "commit": _word,
     "cores": _number,
+    "date": _date,
     "details": _object,
     "fingerprints": _text_by_text,
     "machine": _as_is,  # is built already
     "native": _number_or_none,
     "rounds": _numbers,
     "rows": _as_is,  # are built already
+    "script": _word,
     "simulated": _boolean,
     "value": _number_or_none,
     "worst": _number_or_none,

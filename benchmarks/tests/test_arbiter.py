@@ -10,7 +10,7 @@ import limiter
 from benchmarks.record import result
 from benchmarks.report import tables
 
-pytestmark = pytest.mark.slow  # it measures for seconds, and builds a program
+pytestmark = pytest.mark.slow  # measures for some seconds
 
 ROOT = Path(limiter.__file__).parents[1]
 

@@ -38,7 +38,7 @@ def test_the_order_and_a_drift_do_not_change_the_ratio() -> None:
 
 
 def ratios(world: World, tmp_path: Path, part: str) -> dict[str, Row]:
-    """The rows of a part of limiter_memory by id."""
+    """Run a part of limiter_memory in a new process on the simulated GPU; return its rows by id."""
     build.program("cost")
     path = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks.limiter_memory", part, "--quick", "--json", str(path)]
@@ -55,7 +55,7 @@ def test_each_call_has_a_cost_and_no_program_fails(world: World, tmp_path: Path)
 
 @pytest.mark.slow
 def test_native_beside_itself_costs_the_same(world: World, tmp_path: Path) -> None:
-    """The median over the calls: other programs of the machine disturb single calls, and both sides alike."""
+    """The median over all calls is bounded, because other programs of the machine disturb single calls."""
     found = ratios(world, tmp_path, "twins")
     assert set(found) == {result.slug("twins", name) for name in costs.CALLS}
     assert 0.5 < statistics.median(row.value or 0 for row in found.values()) < 2

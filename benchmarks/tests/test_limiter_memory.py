@@ -19,7 +19,7 @@ ROOT = Path(limiter.__file__).parents[1]
 
 
 def figures(world: World, tmp_path: Path, part: str) -> dict[str, Row]:
-    """The rows of a part by id, which runs in a new process with the simulated driver."""
+    """Run a part in a new process on the simulated GPU; return its rows by id."""
     build.program("worker")
     path = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks.limiter_memory", part, "--json", str(path)]
@@ -34,7 +34,7 @@ def any_world(make_world: Callable[..., World], request: pytest.FixtureRequest) 
 
 
 def is_undone(fault: str, *names: str) -> bool:
-    """Whether NVML saw a graph's memory that the limiter frees again: its size is known only after the launch."""
+    """Whether NVML saw memory of a refused graph: the limiter knows its size only after the launch, and frees it."""
     return fault.startswith("NVML over") and any(name.startswith("graph") for name in names)
 
 

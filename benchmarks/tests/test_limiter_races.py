@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 MIB = 1 << 20
 ROOT = Path(limiter.__file__).parents[1]
 TABLE = [row_id for line in tables.LEAKS.lines for row_id in line.ids]
-SAME_WHEN_QUICK = ("locks", "shared", "exec")  # the row ids of the others contain their numbers
+SAME_WHEN_QUICK = ("locks", "shared", "exec")  # --quick has other numbers in the row ids of race and kills
 PROGRAMS = ("worker", "race", "kills", "lock_holder")
 
 
@@ -32,7 +32,7 @@ def programs() -> None:
 
 
 def outcomes(world: World, tmp_path: Path, campaign: str) -> list[dict[str, Any]]:
-    """The outcomes of a campaign, which runs in a new process with the simulated driver."""
+    """Run a campaign in a new process on the simulated GPU; return the details of its rows."""
     path = tmp_path / "outcomes.json"
     command = [sys.executable, "-m", "benchmarks.limiter_races", campaign, "--quick", "--json", str(path)]
     done = subprocess.run(command, env=world.environment(), cwd=ROOT, capture_output=True, text=True, check=False)
@@ -51,7 +51,7 @@ def test_races_for_the_last_bytes_fill_the_room_and_never_pass_it(world: World, 
 
 
 def without_waits(faults: list[str]) -> list[str]:
-    """The faults but slow calls, which depend on other programs of the machine; a GPU run compares those."""
+    """Return the faults without those of slow calls, because other programs of the machine delay calls too."""
     return [fault for fault in faults if not fault.startswith("waited")]
 
 
@@ -65,7 +65,7 @@ def test_after_kills_living_processes_are_charged_what_they_hold(world: World, t
 def test_a_lock_holder_that_dies_or_stops_at_any_instruction_delays_no_other_process(
     world: World, tmp_path: Path
 ) -> None:
-    """A survivor waits for the lock once (50 ms), and not once in each function that takes the lock."""
+    """A survivor waits at most once for the lock: 50 ms. A wait in each function that takes the lock takes longer."""
     for found in outcomes(world, tmp_path, "locks"):
         assert without_waits(found["faults"]) == []
         assert found["figures"]["instants"] > 1

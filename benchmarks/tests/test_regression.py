@@ -1,4 +1,4 @@
-"""Regression sessions: two checkouts measured by turns, compared in one table; and unpacking a session's results."""
+"""Regression sessions compare two checkouts in one table; unpacking writes the results of a session."""
 
 import json
 import subprocess
