@@ -28,6 +28,7 @@ check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, i
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m benchmarks.report --check
 	$(BIN)/python -m pytest -q tests/packaging
 	$(BIN)/python -m limiter.build check
 	$(BIN)/python -m simgpu.build check

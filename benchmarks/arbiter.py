@@ -1,26 +1,27 @@
 """The cost of the arbiter itself: time to the next client's wakeup, turns per second, processor time. Needs no GPU.
 
-    python -m benchmarks.arbiter [--seconds S] [--json]
+    python -m benchmarks.arbiter [--seconds S] [--json FILE]
 
 Clients hold a turn for the given time and end it with no work in flight. The time from there to the wakeup of the next
 client is one message, two wakeups and the arbiter's decision.
 """
 
 import argparse
-import json
 import platform
 import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import limiter
-from benchmarks import provenance
+from benchmarks.record import recorder, result
+from benchmarks.record.recorder import Recorder
 from limiter import build
+from limiter.build import toolchain
 from vgpu import limits
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import ComputePolicy
@@ -31,27 +32,28 @@ PROGRAM = Path(__file__).parent / "programs" / "arbiter_clients.c"
 # turn, and long enough for the arbiter's limit on messages.
 SHAPES = ((2, 800), (8, 400), (300, 0))
 IDLE = (0, 2, 300)
+UNITS = {"median_us": "us", "p99_us": "us", "turns_per_s": "1/s", "processor_us_per_turn": "us"}
 
 
 def main() -> None:
-    """Measure and print one table, or with --json one object."""
+    """Measure, print and record two tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=3.0, help="that each row is measured")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         program = compiled(Path(scratch))
-        result = provenance.of_this_machine() | {
-            "turns": [take_turns(program, *shape, asked.seconds) for shape in SHAPES],
-            "idle": [stand_idle(clients, asked.seconds) for clients in IDLE],
-        }
-    print(json.dumps(result) if asked.json else table(result))
+        turns = [take_turns(program, *shape, asked.seconds) for shape in SHAPES]
+        idle = [stand_idle(clients, asked.seconds) for clients in IDLE]
+    record = Recorder(asked.json, "arbiter", recorder.ARBITER_SOURCES)
+    record.add(*turn_rows(turns), *idle_rows(idle))
+    print(f"{table(turns, idle)}\n\n{record}")
 
 
 def compiled(folder: Path) -> Path:
     """Build the program of the clients."""
     program = folder / "arbiter_clients"
-    command = [*build.compiler(platform.machine()), *build.flags(), "-O2", str(PROGRAM), "-lpthread"]
+    command = [*toolchain.compiler(platform.machine()), *build.flags(), "-O2", str(PROGRAM), "-lpthread"]
     subprocess.run([*command, "-o", str(program)], check=True)
     return program
 
@@ -112,18 +114,33 @@ def stand_idle(clients: int, seconds: float) -> Document:
         return {"containers": clients, "processor_percent": (processor_ns(pid) - before) / seconds / 1e7}
 
 
-def table(result: Document) -> str:
-    """Write the result as a table in Markdown."""
+def turn_rows(turns: Sequence[Document]) -> Iterator[result.Row]:
+    """Yield a row for each figure of each number of clients."""
+    for each in turns:
+        for figure, unit in UNITS.items():
+            row_id = result.slug("arbiter", f"{each['clients']} clients", figure)
+            yield result.Row(id=row_id, value=each[figure], unit=unit, details={"hold_us": each["hold_us"]})
+
+
+def idle_rows(idle: Sequence[Document]) -> Iterator[result.Row]:
+    """Yield a row for each number of idle containers."""
+    for each in idle:
+        row_id = result.slug("arbiter", f"{each['containers']} idle")
+        yield result.Row(id=row_id, value=each["processor_percent"], unit="%")
+
+
+def table(turns: Sequence[Document], idle: Sequence[Document]) -> str:
+    """Return the figures as two tables in Markdown."""
     lines = [
         "| clients | held us | end to next wakeup us: median | p99 | turns/s | arbiter's processor us a turn |",
         "|---|---|---|---|---|---|",
     ]
-    for row in result["turns"]:
+    for row in turns:
         times = f"{row['median_us']:.0f} | {row['p99_us']:.0f} | {row['turns_per_s']:.0f}"
         lines.append(f"| {row['clients']} | {row['hold_us']} | {times} | {row['processor_us_per_turn']:.1f} |")
     lines += ["", "| idle containers | arbiter's processor % |", "|---|---|"]
-    lines += [f"| {row['containers']} | {row['processor_percent']:.3f} |" for row in result["idle"]]
-    return "\n".join([*lines, "", f"{result['machine']}; commit {result['commit']}; {result['date']}"])
+    lines += [f"| {row['containers']} | {row['processor_percent']:.3f} |" for row in idle]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@ limited, native.
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
+
+from benchmarks.record import result
 
 Pair = tuple[float, float]  # native, limited
 Answer = TypeVar("Answer")
@@ -35,9 +37,23 @@ class Cost:
     goal: float | None = None
     failed: tuple[int, int] = (0, 0)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields for a JSON file."""
-        return asdict(self)
+    def as_row(self, part: str) -> result.Row:
+        """Return the row of a result: the ratio, with the medians as details. A ratio over its goal is a fault."""
+        missed = self.goal is not None and self.ratio > self.goal
+        return result.Row(
+            id=result.slug(part, self.name),
+            value=self.ratio,
+            unit="ratio",
+            goal="" if self.goal is None else f"<= {self.goal:g}",
+            fault=f"{self.ratio - (self.goal or 0):.3f} over" if missed else "",
+            details={
+                "name": self.name,
+                "native_ns": self.native_ns,
+                "limited_ns": self.limited_ns,
+                "quartiles": list(self.middle),
+                "failed": list(self.failed),
+            },
+        )
 
 
 def interleave(measure: Callable[[int], Answer], pairs: int) -> list[tuple[Answer, Answer]]:

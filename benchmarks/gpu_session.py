@@ -1,10 +1,13 @@
 """Runs a list of steps on a GPU machine, each with a time limit, and prints a table of their outcomes.
 
     python3 -m benchmarks.gpu_session LIST --out DIR [--seconds N] [--quick] [STEP ...]
+    python3 -m benchmarks.gpu_session regression --out DIR --baseline DIR [--baseline-commit HASH] [STEP ...]
 
 LIST is one of `benchmarks.gpu_steps.LISTS`. Without STEP, all steps of the list run but those on demand. In DIR,
 `session.txt` has the output of all steps and the table, and `session.json` the table and the steps' own figures; it is
-written after each step. Exits with 1 when a step found a fault or did not end.
+written after each step. `benchmarks.record.unpack` turns it into files of benchmarks/results, and
+`benchmarks.report.regression` compares the two checkouts of the list `regression`. VGPU_COMMIT names the commit when
+the folder has no git. Exits with 1 when a step found a fault or did not end.
 
 A step is a process group, which is killed as a whole at its limit. Before a step the card's memory of the steps before
 must be free, or a timeout is over. When the seconds are over, no more steps are started.
@@ -22,8 +25,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TextIO
 
-from benchmarks import provenance
-from benchmarks.gpu_steps import LISTS, Step
+from benchmarks.gpu_steps import LISTS, Step, in_baseline
+from benchmarks.record import machine
 
 LEAST_S = 10  # a step is not started with less time
 END_S = 20  # a killed process on a GPU needs time to end; after that it is ignored
@@ -32,7 +35,7 @@ NOT_BEGUN = "not begun"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class StepOutcome:
     """The outcome of a step: a word, its seconds, the last line of its output, and its figures, if it wrote any."""
 
     name: str
@@ -63,9 +66,9 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._log.close()
 
-    def run(self, steps: Sequence[Step]) -> list[Result]:
+    def run(self, steps: Sequence[Step]) -> list[StepOutcome]:
         """Run the steps and return the outcome of each."""
-        results = [Result(step.name, NOT_BEGUN) for step in steps]
+        results = [StepOutcome(step.name, NOT_BEGUN) for step in steps]
         for place, step in enumerate(steps):
             left = self._ends - time.monotonic()
             if left < min(LEAST_S, step.limit_s):
@@ -83,7 +86,7 @@ class Session:
         self._log.write(f"{text}\n")
         self._log.flush()
 
-    def _step(self, step: Step) -> Result:
+    def _step(self, step: Step) -> StepOutcome:
         figures = self._out / "figures.json"
         figures.unlink(missing_ok=True)
         self.say(f"\n=== {step.name}, {step.limit_s:.0f} s at most ===")
@@ -91,16 +94,20 @@ class Session:
         code = execute([*step.command, *(("--json", str(figures)) if step.has_figures else ())], step, self._log)
         output = _read(self._out / "session.txt", start)
         sys.stdout.write(output)
-        result = Result(
-            step.name, _verdict(code), round(time.monotonic() - begun, 1), _last_line(output), _load(figures)
+        result = StepOutcome(
+            step.name,
+            _verdict(code),
+            round(time.monotonic() - begun, 1),
+            _last_line(output),
+            _load(figures, step.commit),
         )
         figures.unlink(missing_ok=True)
         self.say(f"=== {result.name}: {result.verdict}, {result.seconds} s ===")
         return result
 
-    def _keep(self, results: Sequence[Result]) -> None:
+    def _keep(self, results: Sequence[StepOutcome]) -> None:
         fresh = self._out / "session.new"
-        outcomes = provenance.of_this_machine() | {"steps": [asdict(result) for result in results]}
+        outcomes = {"commit": machine.commit(), "date": machine.now(), "steps": [asdict(result) for result in results]}
         fresh.write_text(json.dumps(outcomes, indent=1))
         fresh.rename(self._out / "session.json")
 
@@ -108,12 +115,18 @@ class Session:
 def execute(command: Sequence[str], step: Step, log: TextIO) -> int | None:
     """Run a command in a new process group and return its exit code; None when there is no such program.
 
-    The group is killed at the limit, and after the command's end.
+    It runs in the folder of the step. The group is killed at the limit, and after the command's end.
     """
     env = {**os.environ, **step.env, "PYTHONUNBUFFERED": "1"}
     try:
         process = subprocess.Popen(
-            command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command,
+            cwd=step.folder or machine.ROOT,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
     except OSError as error:
         log.write(f"{error}\n")
@@ -152,14 +165,16 @@ def _last_line(output: str) -> str:
     return (output.strip().splitlines() or [""])[-1][:100]
 
 
-def _load(path: Path) -> Any:
+def _load(path: Path, commit: str) -> Any:
+    """Return the figures. A commit replaces theirs, because an older benchmark without git does not know its commit."""
     try:
-        return json.loads(path.read_text())
+        figures = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
+    return figures | {"commit": commit} if commit and isinstance(figures, dict) else figures
 
 
-def table(results: Sequence[Result]) -> str:
+def table(results: Sequence[StepOutcome]) -> str:
     """Return a line for each step, and how many are good."""
     rows = [f"{each.name:16} {each.verdict:20} {each.seconds:6.1f} s  {each.last}".rstrip() for each in results]
     return "\n".join([*rows, f"{sum(each.is_good for each in results)} of {len(results)} steps are good"])
@@ -190,12 +205,19 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=570, help="after which no more steps are started")
     parser.add_argument("--quick", action="store_true", help="smaller numbers, to see whether the steps run")
+    parser.add_argument("--baseline", type=Path, help="the other checkout of the list regression, with its own limiter")
+    parser.add_argument("--baseline-commit", default="", help="its commit, when it has no git")
     asked = parser.parse_args()
     steps = {step.name: step for step in LISTS[asked.list]}
+    if asked.baseline:
+        steps = {name: in_baseline(step, asked.baseline, asked.baseline_commit) for name, step in steps.items()}
     if unknown := set(asked.steps) - set(steps):
         parser.error(f"no such step: {', '.join(sorted(unknown))}; {asked.list} has {', '.join(steps)}")
-    with Session(asked.out, asked.seconds, settling()) as session:
-        results = session.run(choose(steps, asked.steps, quick=asked.quick))
+    chosen = choose(steps, asked.steps, quick=asked.quick)
+    if any(step.is_baseline and not step.folder for step in chosen):
+        parser.error("steps of a baseline need --baseline DIR")
+    with Session(asked.out.resolve(), asked.seconds, settling()) as session:
+        results = session.run(chosen)
     return 0 if all(result.is_good for result in results) else 1
 
 

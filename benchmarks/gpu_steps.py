@@ -2,8 +2,13 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
+
+from benchmarks.record import machine
+
+BASELINE = "-baseline"  # the end of the name of a step that runs in the other checkout
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +18,13 @@ class Step:
     Attributes:
         name: in the table, and on the command line.
         limit_s: seconds after which it is killed.
-        command: run in the root of the tree.
+        command: run in the folder.
         quick: arguments added to see only whether it runs.
         has_figures: whether it takes `--json FILE`.
         on_demand: whether it runs only when it is named.
         env: added to the environment.
+        folder: in which it runs; None = this checkout.
+        commit: of the folder, when it is not this checkout.
     """
 
     name: str
@@ -27,6 +34,13 @@ class Step:
     has_figures: bool = False
     on_demand: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+    commit: str = ""
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it measures the other checkout of a regression session."""
+        return self.name.endswith(BASELINE)
 
 
 def _benchmark(name: str, limit_s: float, module: str, *arguments: str, on_demand: bool = False) -> Step:
@@ -75,4 +89,19 @@ COMPUTE: Final = (
     _benchmark("alone", 180, "limiter_compute", "stall", "curve", "shapes", "costs"),
 )
 
-LISTS: Final = {"compute": COMPUTE, "memory": MEMORY, "two-cards": TWO_CARDS}
+SHARES = ("tenants", "burst", "inference", "stall", "arbiter", "curve", "shapes", "costs")
+NOW: Final = (
+    _benchmark("memory", 280, "limiter_memory", "leaks", "costs"),
+    _benchmark("shares", 420, "limiter_compute", *SHARES),
+    _benchmark("torch", 280, "limiter_compute", "torch", "same"),
+)
+REGRESSION: Final = tuple(replace(step, name=step.name + end) for step in NOW for end in ("", BASELINE))
+
+LISTS: Final = {"compute": COMPUTE, "memory": MEMORY, "two-cards": TWO_CARDS, "regression": REGRESSION}
+
+
+def in_baseline(step: Step, folder: Path, commit: str) -> Step:
+    """Return the step, in the other checkout when it is a baseline's."""
+    if not step.is_baseline:
+        return step
+    return replace(step, folder=folder.resolve(), commit=commit, env={**step.env, machine.COMMIT_ENV: commit})

@@ -10,29 +10,24 @@ arbiter. With SIMGPU_STATE set it runs on the simulated GPU. Exits with 1 when a
 """
 
 import argparse
-import json
-import os
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import limiter
-from benchmarks import provenance
 from benchmarks.compute import (
     arbiter_faults,
     latency,
     launch_cost,
-    plot,
     reproducibility,
     several_containers,
     single_container,
     torch_shapes,
 )
-from benchmarks.compute.goals import Failure, Row, Scenario, table
-from benchmarks.compute.load import Feeder
-from benchmarks.container import native_env
+from benchmarks.compute.scenario import Measurement, Scenario, table
+from benchmarks.record import recorder
+from benchmarks.record.recorder import Recorder
+from benchmarks.report import plot
 
 PARTS: dict[str, Callable[[float, bool], list[Scenario]]] = {
     "tenants": lambda seconds, quick: several_containers.tenants(seconds, quick=quick),
@@ -55,46 +50,30 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only scenarios whose name contains this text")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement, after one second of warm-up")
     parser.add_argument("--rounds", type=int, default=1, help="with the limiter; published figures have 3")
-    parser.add_argument("--json", type=Path, help="write every figure into this file")
+    parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     parser.add_argument("--plot", type=Path, help="write a plot of the shares into this SVG file")
     parser.add_argument("--quick", action="store_true", help="shorter and fewer measurements, to see whether it runs")
-    parser.add_argument("--commit", help="the commit, when the folder is not a git checkout")
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     limiter.arbiter_path()  # raises at once when it is not built
-    rows = measure(asked)
-    result = provenance.of_this_machine() | {"gpu": gpu(), "rows": [asdict(row) for row in rows]}
-    result["commit"] = asked.commit or result["commit"]
-    result["faults"] = sum(bool(row.fault) for row in rows)
-    words = f"{result['gpu']}; {result['machine']}; commit {result['commit']}"
-    print(f"{words}; {result['faults']} goals missed")
-    write(asked, rows, result, words)
-    return 1 if result["faults"] else 0
-
-
-def measure(asked: argparse.Namespace) -> list[Row | Failure]:
-    """Print and return the rows of the chosen scenarios."""
-    seconds = 1.0 if asked.quick else asked.seconds
-    every = [scenario for part in asked.parts or PARTS for scenario in PARTS[part](seconds, asked.quick)]
-    chosen = {scenario.name: scenario for scenario in reversed(every) if asked.only in scenario.name}  # once each
-    return list(table(list(reversed(chosen.values())), asked.rounds))
-
-
-def write(asked: argparse.Namespace, rows: list[Row | Failure], result: dict[str, Any], words: str) -> None:
-    """Write the files named on the command line."""
-    if asked.json:
-        asked.json.write_text(json.dumps(result, indent=1))
+    record = Recorder(asked.json, "limiter_compute", recorder.COMPUTE_SOURCES)
+    rows = []
+    for row in table(scenarios(asked.parts, asked.seconds, asked.only, quick=asked.quick), asked.rounds):
+        rows.append(row)
+        record.add(row.as_row())
+    print(f"{record}; {record.result.faults} goals missed")
     if asked.plot:
-        asked.plot.write_text(plot.picture([row for row in rows if isinstance(row, Row)], words))
+        asked.plot.write_text(plot.picture([row for row in rows if isinstance(row, Measurement)], str(record)))
+    return 1 if record.result.faults else 0
 
 
-def gpu() -> str:
-    """Return the card's name, and "simulated" behind it when it is."""
-    feeder = Feeder(single_container.HALF_MS, 1, native_env())
-    name = str(feeder.await_start()["gpu"])
-    feeder.end()
-    return f"{name}, simulated" if "SIMGPU_STATE" in os.environ else name
+def scenarios(parts: Sequence[str], seconds: float, only: str = "", *, quick: bool = False) -> list[Scenario]:
+    """Return the scenarios of the parts, or of all parts, whose name contains `only`; each name once."""
+    seconds = 1.0 if quick else seconds
+    every = [scenario for part in parts or PARTS for scenario in PARTS[part](seconds, quick)]
+    chosen = {scenario.name: scenario for scenario in reversed(every) if only in scenario.name}
+    return list(reversed(chosen.values()))
 
 
 if __name__ == "__main__":

@@ -8,21 +8,20 @@ that start at the same time. Exits with 1 when a class exceeds the limit, is ref
 """
 
 import argparse
-import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import provenance
 from benchmarks.comparison import Cost
 from benchmarks.memory import costs, leaks, native_costs, pairs
 from benchmarks.memory.native_costs import NativeCost
 from benchmarks.memory.nvml_watcher import Watcher
-from benchmarks.memory.trial import Row
+from benchmarks.memory.trial import Findings
 from benchmarks.memory.worker import MIB
+from benchmarks.record import recorder, result
+from benchmarks.record.recorder import Recorder
 
-Document = dict[str, Any]
 PARTS = ("leaks", "pairs", "costs", "twins", "crowds")
 COSTS = {"costs": costs.measure, "twins": costs.measure_twins, "crowds": costs.measure_crowds}
 QUICK_PAIRS = 4
@@ -33,41 +32,46 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="part", help=f"one of {', '.join(PARTS)}; all by default")
     parser.add_argument("--limit-mib", type=int, default=2048, help="the memory limit of leaks and pairs")
-    parser.add_argument("--json", type=Path, help="write every figure into this file")
+    parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     parser.add_argument("--quick", action="store_true", help="fewer rounds and a few pairs, to see whether it runs")
-    parser.add_argument("--commit", help="the commit, when the folder is not a git checkout")
     asked = parser.parse_args()
     if set(asked.parts) - set(PARTS):
         parser.error(f"parts are {', '.join(PARTS)}")
     parts = asked.parts or PARTS
-    with Watcher() as watcher:
-        result = provenance.of_this_machine() | watcher.describe() | {"limit_mib": asked.limit_mib, "faults": 0}
-        result["commit"] = asked.commit or result["commit"]
-        print(f"{result['gpu']}, driver {result['driver']}; {result['machine']}; commit {result['commit']}", flush=True)
-        if not set(parts) <= set(COSTS):
-            result |= run(watcher, parts, asked.limit_mib * MIB, quick=asked.quick)
+    record = Recorder(asked.json, "limiter_memory", recorder.MEMORY_SOURCES)
+    print(record, flush=True)
+    if not set(parts) <= set(COSTS):
+        with Watcher() as watcher:
+            hold(watcher, parts, asked.limit_mib * MIB, record, quick=asked.quick)
+    faults = record.result.faults
     for part in [part for part in COSTS if part in parts]:  # without the watcher, whose queries take the driver's locks
-        result[part] = cost_table(COSTS[part](quick=asked.quick))
-    if asked.json:
-        asked.json.write_text(json.dumps(result, indent=1))
-    return 1 if result["faults"] else 0
+        cost_table(part, COSTS[part](quick=asked.quick), record)
+    return 1 if faults else 0
 
 
-def run(watcher: Watcher, parts: Sequence[str], limit: int, *, quick: bool) -> Document:
-    """Measure and print leaks and pairs; return every figure and the number of faults."""
+def hold(watcher: Watcher, parts: Sequence[str], limit: int, record: Recorder, *, quick: bool) -> None:
+    """Measure, print and record leaks and pairs."""
     start, natives = native_costs.measure(watcher)
-    result: Document = {"start_mib": start // MIB, "faults": 0}
     if "leaks" in parts:
         rows = leak_table(watcher, natives, limit, start)
-        result["leaks"] = [row.as_json() for row in rows]
-        result["faults"] += sum(1 for row in rows if row.faults)
+        details = {"of": len(rows), "limit_mib": limit // MIB, "start_mib": start // MIB}
+        record.add(*(row.as_row() for row in rows), faulty("leaks", [row.name for row in rows if row.faults], details))
     if "pairs" in parts:
-        result["pairs"] = pair_table(watcher, natives, limit, start, quick=quick)
-        result["faults"] += sum(1 for found in result["pairs"].values() for fault in found.values() if fault)
-    return result
+        found = pair_table(watcher, natives, limit, start, quick=quick)
+        wrong = [(a, b, fault) for a, second in found.items() for b, fault in second.items() if fault]
+        record.add(faulty("pairs", wrong, {"of": len(found) ** 2, "limit_mib": limit // MIB}))
 
 
-def leak_table(watcher: Watcher, natives: Sequence[NativeCost], limit: int, start: int) -> list[Row]:
+def faulty(row_id: str, wrong: Sequence[Any], details: Mapping[str, Any]) -> result.Row:
+    """Return the row that counts what has a fault, and names it."""
+    words = "; ".join(map(str, wrong))[:1000]
+    faults = {"faulty": list(wrong)}
+    return result.Row(
+        id=row_id, value=len(wrong), unit="faults", goal="<= 0", fault=words, details={**details, **faults}
+    )
+
+
+def leak_table(watcher: Watcher, natives: Sequence[NativeCost], limit: int, start: int) -> list[Findings]:
     """Print a row for each class as soon as it is measured."""
     print(f"limit {limit // MIB} MiB; a started process costs {start // MIB} MiB natively; sizes in MiB")
     print("| class | a step costs | free at start | fits | left | stopped by | NVML peak | faults |\n|" + "---|" * 8)
@@ -82,7 +86,7 @@ def leak_table(watcher: Watcher, natives: Sequence[NativeCost], limit: int, star
     return rows
 
 
-def _line(of: NativeCost, row: Row) -> str:
+def _line(of: NativeCost, row: Findings) -> str:
     sizes = [size // MIB for size in (of.cost, row.start_free, row.fitted, row.left)]
     cells = [row.name, *sizes, row.refusal, row.peak // MIB, "; ".join(row.faults) or "none"]
     return f"| {' | '.join(map(str, cells))} |"
@@ -102,18 +106,16 @@ def pair_table(
     return found
 
 
-def cost_table(found: Iterable[Cost]) -> list[Document]:
-    """Print each figure as soon as it is measured, with the quartiles of its rounds."""
+def cost_table(part: str, found: Iterable[Cost], record: Recorder) -> None:
+    """Print and record each figure as soon as it is measured, with the quartiles of its rounds."""
     print("| call | native us | limited us | more us | ratio | rounds' middle half | goal | failed |\n|" + "---|" * 8)
-    rows = []
     for cost in found:
         native, limited = cost.native_ns / 1000, cost.limited_ns / 1000
         times = f"{native:.2f} | {limited:.2f} | {limited - native:.2f} | {cost.ratio:.3f}"
         spread = f"{cost.middle[0]:.3f} to {cost.middle[1]:.3f}"
         failed = cost.failed if any(cost.failed) else ""
         print(f"| {cost.name} | {times} | {spread} | {cost.goal or ''} | {failed} |", flush=True)
-        rows.append(cost.as_json())
-    return rows
+        record.add(cost.as_row(part))
 
 
 if __name__ == "__main__":

@@ -8,18 +8,18 @@ that becomes another program. Exits with 1 when there was a fault.
 """
 
 import argparse
-import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import provenance
 from benchmarks.memory import kills, process_ends, races
 from benchmarks.memory.kills import Plan
 from benchmarks.memory.nvml_watcher import Watcher
 from benchmarks.memory.outcome import Outcome
+from benchmarks.record import recorder
+from benchmarks.record.recorder import Recorder
 
 RACES = {2: (6000, 110), 8: (3500, 110), 64: (500, 180)}  # processes: rounds, and the seconds after which they stop
 QUICK_RACES = {2: (100, 20), 8: (50, 20), 64: (2, 20)}
@@ -37,21 +37,20 @@ def main() -> int:
     """Run the campaigns, print a line of each outcome, and return 1 when there was a fault."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("campaigns", nargs="*", metavar="campaign", help=f"of {', '.join(CAMPAIGNS)}; all by default")
-    parser.add_argument("--json", type=Path, help="write every figure into this file")
+    parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, to see whether it runs")
     parser.add_argument("--seconds", type=int, help="after which kills, or one race, stop")
     parser.add_argument("--processes", type=int, choices=RACES, help="of the race; each of these by default")
     asked = parser.parse_args()
     if set(asked.campaigns) - set(CAMPAIGNS):
         parser.error(f"campaigns are {', '.join(CAMPAIGNS)}")
+    record = Recorder(asked.json, "limiter_races", recorder.MEMORY_SOURCES)
+    print(record, flush=True)
     with Watcher() as watcher:
-        result = provenance.of_this_machine() | watcher.describe()
-        print(f"{result['gpu']}, driver {result['driver']}; {result['machine']}; commit {result['commit']}", flush=True)
-        outcomes = [report(each) for name in asked.campaigns or CAMPAIGNS for each in CAMPAIGNS[name](watcher, asked)]
-    result["outcomes"] = [each.as_json() for each in outcomes]
-    if asked.json:
-        asked.json.write_text(json.dumps(result, indent=1))
-    return 1 if any(each.faults for each in outcomes) else 0
+        for name in asked.campaigns or CAMPAIGNS:
+            for outcome in CAMPAIGNS[name](watcher, asked):
+                record.add(report(outcome).as_row(name))
+    return 1 if record.result.faults else 0
 
 
 def report(outcome: Outcome) -> Outcome:

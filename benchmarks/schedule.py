@@ -7,7 +7,6 @@ start with all pods waiting, created while the scheduler was stopped, so that cr
 """
 
 import argparse
-import json
 import re
 import statistics
 import time
@@ -17,7 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import provenance
+from benchmarks.record import recorder, result
+from benchmarks.record.recorder import Recorder
 from cluster import progress, wait
 from cluster.cluster import Cluster
 from vgpu import names
@@ -31,16 +31,18 @@ _TOOK = re.compile(r"(filter|prioritize|bind) took ([\d.]+) ms")
 
 
 def main() -> None:
-    """Measure plain pods and pods with shares, and print one table, or with --json one object."""
+    """Measure plain pods and pods with shares, print one table, and record the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=200, help="number of nodes")
     parser.add_argument("--cards", type=int, default=8, help="number of cards of each node")
     parser.add_argument("--pods", type=int, default=1000, help="number of pods of each kind")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     asked = parser.parse_args()
     with Cluster(count=0) as cluster:
-        result = run(cluster, asked.nodes, asked.cards, asked.pods)
-    print(json.dumps(result) if asked.json else table(result))
+        found = run(cluster, asked.nodes, asked.cards, asked.pods)
+    record = Recorder(asked.json, "schedule", recorder.SCHEDULE_SOURCES)
+    record.add(*rows(found))
+    print(f"{table(found)}\n\n{record}")
 
 
 def run(cluster: Cluster, nodes: int, cards: int, pods: int) -> Document:
@@ -55,7 +57,7 @@ def run(cluster: Cluster, nodes: int, cards: int, pods: int) -> Document:
     shares_s = timed(cluster, "shares", pods, cluster.scheduler.process, share)
     verbs = verb_times(cluster.extender.log, read)
     serial_s = sum(verbs["filter"]) + sum(verbs["prioritize"])
-    return provenance.of_this_machine() | {
+    return {
         "nodes": nodes,
         "cards": cards,
         "pods": pods,
@@ -154,19 +156,33 @@ def stamp() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def table(result: Document) -> str:
+def rows(found: Document) -> list[result.Row]:
+    """Return the rows of a result; each has the load as details."""
+    load = {name: found[name] for name in ("nodes", "cards", "pods")}
+    figures = {
+        "pods-per-s": (found["gpu_pods_per_s"], "pods/s", found["plain_pods_per_s"]),
+        "ratio": (found["ratio"], "ratio", None),
+        "in-filter-and-prioritize": (100 * found["share_of_time_in_filter_and_prioritize"], "%", None),
+        **{f"median-{verb}": (value, "ms", None) for verb, value in found["median_ms"].items()},
+    }
+    return [
+        result.Row(id=f"schedule.{name}", value=value, unit=unit, native=native, details=load)
+        for name, (value, unit, native) in figures.items()
+    ]
+
+
+def table(found: Document) -> str:
     """Return the figures as a Markdown table."""
-    median, calls = result["median_ms"], result["calls"]
-    rows = [
-        ("machine", f"{result['machine']}; commit {result['commit']}; {result['date']}"),
-        ("load", f"{result['pods']} pods, {result['nodes']} nodes x {result['cards']} cards"),
-        ("plain pods, default scheduler", f"{result['plain_pods_per_s']:.1f} pods/s"),
-        ("pods with a share, through us", f"{result['gpu_pods_per_s']:.1f} pods/s"),
-        ("ratio to plain", f"{result['ratio']:.2f}"),
-        ("time in filter and prioritize", f"{result['share_of_time_in_filter_and_prioritize']:.1%}"),
+    median, calls = found["median_ms"], found["calls"]
+    lines = [
+        ("load", f"{found['pods']} pods, {found['nodes']} nodes x {found['cards']} cards"),
+        ("plain pods, default scheduler", f"{found['plain_pods_per_s']:.1f} pods/s"),
+        ("pods with a share, through us", f"{found['gpu_pods_per_s']:.1f} pods/s"),
+        ("ratio to plain", f"{found['ratio']:.2f}"),
+        ("time in filter and prioritize", f"{found['share_of_time_in_filter_and_prioritize']:.1%}"),
         *((f"median {verb}", f"{median[verb]:.2f} ms of {calls[verb]} calls") for verb in median),
     ]
-    return "\n".join(f"| {name} | {value} |" for name, value in rows)
+    return "\n".join(f"| {name} | {value} |" for name, value in lines)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.compute.goals import SHOWN, Figures, Scenario, near
 from benchmarks.compute.load import feed_together
 from benchmarks.compute.node import Node, Place
+from benchmarks.compute.scenario import SHOWN, Figures, Scenario, near
 from benchmarks.compute.several_containers import LONGEST, WORK
 from limiter import local_state
 

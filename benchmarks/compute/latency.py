@@ -5,9 +5,9 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.compute.goals import SHOWN, Figures, Scenario, at_least, at_most
 from benchmarks.compute.load import Load, Timed, run_together
 from benchmarks.compute.node import Place
+from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_least, at_most
 from benchmarks.compute.several_containers import WORK
 from benchmarks.container import native_env
 

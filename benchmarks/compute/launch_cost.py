@@ -3,9 +3,9 @@
 import os
 
 from benchmarks.comparison import Cost, cost_of, interleave
-from benchmarks.compute.goals import SHOWN, Figures, Scenario, at_most
 from benchmarks.compute.load import Feeder, Load
 from benchmarks.compute.node import Env, Place
+from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_most
 from benchmarks.container import native_env
 
 GOAL = 1.03

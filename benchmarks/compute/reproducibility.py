@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.compute.goals import SHOWN, Figures, Scenario, SkippedError, at_least
 from benchmarks.compute.node import Place
+from benchmarks.compute.scenario import SHOWN, Figures, Scenario, SkippedError, at_least
 from benchmarks.container import native_env
 
 TRAINING = ("benchmarks.compute.torch_train",)

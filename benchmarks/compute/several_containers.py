@@ -7,9 +7,9 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.compute.goals import SHOWN, Figures, Goal, Scenario, at_least, at_most, near
 from benchmarks.compute.load import Feeder, Load, feed, feed_together
 from benchmarks.compute.node import Place
+from benchmarks.compute.scenario import SHOWN, Figures, Goal, Scenario, at_least, at_most, near
 from benchmarks.container import native_env
 
 WORK = Load("work", 500)
@@ -72,7 +72,7 @@ def halves(seconds: float) -> list[Scenario]:
 
 def eight(seconds: float) -> list[Scenario]:
     """The longest launch among eight containers."""
-    return [scenario("stall", "eight of 12", EIGHT, seconds, at_most(EIGHT_MS))]
+    return [scenario("tenants", "eight of 12", EIGHT, seconds, at_most(EIGHT_MS))]
 
 
 def scenario(part: str, name: str, each: Sequence[Tenant], seconds: float, longest: Goal = SHOWN) -> Scenario:

@@ -6,9 +6,9 @@ Kernels spin for a fixed time of the card's own clock, so the share is measured 
 import functools
 from dataclasses import dataclass
 
-from benchmarks.compute.goals import SHOWN, Figures, Goal, Scenario, at_least, at_most, near
 from benchmarks.compute.load import Fed, Load, feed
 from benchmarks.compute.node import Place, gpu_seconds
+from benchmarks.compute.scenario import SHOWN, Figures, Goal, Scenario, at_least, at_most, near
 from benchmarks.container import native_env
 
 HALF_MS = Load("kernel", 500)

@@ -6,12 +6,14 @@ gloo: both ranks on the first card; nccl: each rank on a card of its own.
 """
 
 import datetime as dt
+import importlib
 import json
 import os
 import sys
+from typing import Any
 
-import torch
-from torch import distributed
+torch: Any = importlib.import_module("torch")  # not installed where types are checked
+distributed: Any = importlib.import_module("torch.distributed")
 
 ROUNDS = 100
 WIDTH = 2048

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from benchmarks.compute.goals import SHOWN, Figures, Scenario, near
 from benchmarks.compute.node import Place, gpu_seconds
 from benchmarks.compute.reproducibility import last_lines
+from benchmarks.compute.scenario import SHOWN, Figures, Scenario, near
 
 KINDS = ("eager", "graph", "compile")
 CORES = 30

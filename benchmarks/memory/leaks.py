@@ -3,14 +3,14 @@
 from benchmarks.container import Container
 from benchmarks.memory.native_costs import NEVER_CHARGED, SLACK, STEP, TRIED, NativeCost
 from benchmarks.memory.nvml_watcher import Watcher
-from benchmarks.memory.trial import Row, Trial
+from benchmarks.memory.trial import Findings, Trial
 from benchmarks.memory.worker import MIB, Worker
 
 
-def measure(watcher: Watcher, native: NativeCost, limit: int, start_cost: int) -> Row:
+def measure(watcher: Watcher, native: NativeCost, limit: int, start_cost: int) -> Findings:
     """Test one class in a new process of a new container."""
     watcher.settle()
-    row = Row(native.name)
+    row = Findings(native.name)
     with Container(str(limit // MIB)) as container, Worker(container.env) as worker:
         assert_limited(worker, limit)
         row.start_free = worker.free()
@@ -37,7 +37,7 @@ def uncharged(start_free: int, limit: int, start_cost: int) -> int:
     return max(0, start_cost - (limit - start_free)) + SLACK
 
 
-def _check_host_memory(worker: Worker, row: Row, limit: int) -> None:
+def _check_host_memory(worker: Worker, row: Findings, limit: int) -> None:
     answer = worker.take(limit + STEP, row.name)
     row.refusal = str(answer)
     if answer.result or worker.free() < row.start_free:

@@ -35,13 +35,6 @@ class Watcher:
         """Return the card's UUID."""
         return str(pynvml.nvmlDeviceGetUUID(self._card))
 
-    def describe(self) -> dict[str, str]:
-        """Return the card's model and its driver."""
-        return {
-            "gpu": str(pynvml.nvmlDeviceGetName(self._card)),
-            "driver": str(pynvml.nvmlSystemGetDriverVersion()),
-        }
-
     def used(self) -> int:
         """Return the bytes in use now."""
         return self._read() - self._before

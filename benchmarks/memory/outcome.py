@@ -1,10 +1,10 @@
 """The outcome of a campaign with many processes, and the check that all campaigns share."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from benchmarks.container import Container
 from benchmarks.memory.worker import MIB, Worker
+from benchmarks.record import result
 
 START_MIB = 1 << 20  # a limit that is never reached, until the memory of the contexts is known
 LONGEST_NS = 100_000_000  # the goal for the longest call of a survivor
@@ -24,9 +24,13 @@ class Outcome:
         if not holds:
             self.faults.append(otherwise)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields for a JSON file."""
-        return asdict(self)
+    def as_row(self, campaign: str) -> result.Row:
+        """Return the row of a result: the number of faults, with the figures as details."""
+        words = "; ".join(self.faults)[:1000]
+        row_id = result.slug("races", campaign, self.name)
+        return result.Row(
+            id=row_id, value=len(self.faults), unit="faults", goal="<= 0", fault=words, details=asdict(self)
+        )
 
 
 def charged_to_living(container: Container, outcome: Outcome) -> int:

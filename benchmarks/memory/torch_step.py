@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import provenance
 from benchmarks.comparison import Cost, Pair, cost_of, interleave
 from benchmarks.container import Container, native_env
 from benchmarks.memory.worker import MIB
 from benchmarks.programs.process import LineProcess
+from benchmarks.record import recorder
+from benchmarks.record.recorder import Recorder
 
 LIMIT_MIB = 16 << 10
 REPEATABLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
@@ -67,19 +68,18 @@ CASES = (
 def main() -> int:
     """Measure, print a line for each comparison, and return 1 where a result differs from native."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write every figure into this file")
+    parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     asked = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-PROCESSORS:])
     cases = [replace(case, starts=1, pairs=4) for case in CASES] if asked.quick else CASES
     losses: dict[Work, set[float]] = {work: set() for work in (SMALL, LARGE)}
+    record = Recorder(asked.json, "memory.torch_step", recorder.MEMORY_SOURCES)
     with Container(str(LIMIT_MIB)) as container:
-        found = [compare(case, container.env, losses[case.work]) for case in cases]
+        for case in cases:
+            record.add(compare(case, container.env, losses[case.work]).as_row("torch-step"))
     is_same = all(len(each) == 1 for each in losses.values())
     print("all losses are equal" if is_same else f"losses differ: {losses}")
-    if asked.json:
-        figures = {"steps": [cost.as_json() for cost in found]}
-        asked.json.write_text(json.dumps(provenance.of_this_machine() | figures, indent=1))
     return 0 if is_same else 1
 
 

@@ -2,16 +2,16 @@
 
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from benchmarks.memory.native_costs import KEEPING, SLACK, SMALL, STEP, NativeCost
 from benchmarks.memory.worker import MIB, OUT_OF_MEMORY, Answer, Worker
+from benchmarks.record import result
 
 QUIET_S = 0.2  # memory of a kernel's first launch is charged after a delay
 
 
 @dataclass(slots=True)
-class Row:
+class Findings:
     """A class under the limit. Sizes in bytes.
 
     Attributes:
@@ -34,15 +34,19 @@ class Row:
     peak: int = 0
     faults: list[str] = field(default_factory=list)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields for a JSON file."""
-        return asdict(self)
+    def as_row(self) -> result.Row:
+        """Return the row of a result: the number of faults, with the sizes as details."""
+        words = "; ".join(self.faults)[:1000]
+        row_id = result.slug("leaks", self.name)
+        return result.Row(
+            id=row_id, value=len(self.faults), unit="faults", goal="<= 0", fault=words, details=asdict(self)
+        )
 
 
 class Trial:
     """Fill up to the limit, exceed it, go on, fill the rest, free everything, fill again."""
 
-    def __init__(self, worker: Worker, row: Row, native: NativeCost) -> None:
+    def __init__(self, worker: Worker, row: Findings, native: NativeCost) -> None:
         self.worker, self.row, self.native = worker, row, native
         self.held: list[int] = []
         self.lost = 0  # bytes of freed memory that the driver keeps, natively too

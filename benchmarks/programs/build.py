@@ -4,12 +4,14 @@ They are built for x86-64 and glibc 2.17 by the compiler that builds the limiter
 GPU, which may have no compiler.
 """
 
+import os
 import subprocess
 import tempfile
 from importlib import util
 from pathlib import Path
 
 from limiter import build as limiter_build
+from limiter.build import toolchain
 
 HERE = Path(__file__).parent
 OUT = HERE.parents[1] / "build" / "bench"
@@ -50,7 +52,9 @@ def build(name: str) -> None:
     """Compile one program. Raises CalledProcessError; the compiler writes its messages to standard error."""
     OUT.mkdir(parents=True, exist_ok=True)
     sources = [str(HERE / source) for source in PROGRAMS[name]]
-    _compile("-fPIE", "-pie", "-o", str(OUT / name), *sources, "-ldl", "-lpthread")
+    fresh = OUT / f"{name}.{os.getpid()}"  # another process may build or run the program at the same time
+    _compile("-fPIE", "-pie", "-o", str(fresh), *sources, "-ldl", "-lpthread")
+    fresh.rename(OUT / name)
 
 
 def build_library() -> None:
@@ -64,7 +68,9 @@ def build_library() -> None:
         _compile(*named, f"-Wl,-soname,{REAL_DRIVER}", "-o", stand_in, str(empty))
         sources = str(HERE / "driver_time.c"), str(LIMITER / "driver" / "elf.c")
         options = (f'-DREAL_DRIVER="{REAL_DRIVER}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
-        _compile(*named, *options, "-o", str(OUT / LIBRARY), *sources, stand_in, "-ldl")
+        fresh = OUT / f"{LIBRARY}.{os.getpid()}"
+        _compile(*named, *options, "-o", str(fresh), *sources, stand_in, "-ldl")
+        fresh.rename(OUT / LIBRARY)
 
 
 def _is_stale(path: Path, *folders: Path) -> bool:
@@ -73,7 +79,7 @@ def _is_stale(path: Path, *folders: Path) -> bool:
 
 
 def _compile(*arguments: str) -> None:
-    command = [*limiter_build.compiler("x86_64"), *limiter_build.flags(), "-O2", "-g0", f"-I{HERE}"]
+    command = [*toolchain.compiler("x86_64"), *limiter_build.flags(), "-O2", "-g0", f"-I{HERE}"]
     subprocess.run([*command, *arguments], check=True)
 
 

@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 import limiter
-from benchmarks.gpu_session import Result, Session, choose
+from benchmarks.gpu_session import Session, StepOutcome, choose
 from benchmarks.gpu_steps import LISTS, Step
 from benchmarks.programs import build
+from benchmarks.record import result
 from simgpu import state_directory
 from simgpu.world import World
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(limiter.__file__).parents[1]
-SHORT = 20.0
+SHORT = 60.0  # limit of a step that ends by itself: far more than it needs on a loaded machine
 
 HANGS = """
 import os, signal, sys, time
@@ -37,8 +38,8 @@ def step(name: str, code: str, limit_s: float = SHORT, *arguments: str, has_figu
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[..., list[Result]]:
-    def started(*steps: Step, seconds: float = 60) -> list[Result]:
+def run(tmp_path: Path) -> Callable[..., list[StepOutcome]]:
+    def started(*steps: Step, seconds: float = 240) -> list[StepOutcome]:
         with Session(tmp_path / "out", seconds, lambda: None) as session:
             return session.run(steps)
 
@@ -46,9 +47,9 @@ def run(tmp_path: Path) -> Callable[..., list[Result]]:
 
 
 def test_a_step_that_hangs_is_killed_with_its_children_and_the_next_runs(
-    run: Callable[..., list[Result]], tmp_path: Path
+    run: Callable[..., list[StepOutcome]], tmp_path: Path
 ) -> None:
-    hung, after = run(step("hangs", HANGS, 4), step("says", "print('all is well')"))
+    hung, after = run(step("hangs", HANGS, 10), step("says", "print('all is well')"))
     assert (hung.verdict, after.verdict, after.last) == ("KILLED at its limit", "good", "all is well")
     said = (tmp_path / "out" / "session.txt").read_text()
     pids = [int(line) for line in said.splitlines() if line.isdigit()]
@@ -66,19 +67,19 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_a_fault_a_crash_and_a_missing_program_have_different_verdicts(run: Callable[..., list[Result]]) -> None:
+def test_a_fault_a_crash_and_a_missing_program_have_different_verdicts(run: Callable[..., list[StepOutcome]]) -> None:
     steps = [step("wrong", "raise SystemExit(1)"), step("dies", "import os; os.abort()")]
     found = run(*steps, Step("missing", SHORT, ("no such program",)))
     assert [result.verdict for result in found] == ["WRONG", "ENDED with -6", "cannot be run"]
 
 
-def test_steps_without_time_left_are_not_started(run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_steps_without_time_left_are_not_started(run: Callable[..., list[StepOutcome]], tmp_path: Path) -> None:
     found = run(step("long", "import time; time.sleep(60)", 1), step("late", "print(1)"), seconds=5)
     assert [result.verdict for result in found] == ["KILLED at its limit", "not begun"]
     assert "late             not begun" in (tmp_path / "out" / "session.txt").read_text()
 
 
-def test_each_step_has_its_own_figures_or_none(run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_each_step_has_its_own_figures_or_none(run: Callable[..., list[StepOutcome]], tmp_path: Path) -> None:
     writes = "import pathlib, sys; pathlib.Path(sys.argv[2]).write_text('{\"share\": 30}')"
     found = run(step("writes", writes, has_figures=True), step("writes none", "", has_figures=True))
     assert [result.figures for result in found] == [{"share": 30}, None]
@@ -113,5 +114,6 @@ def test_steps_of_the_memory_list_run_on_the_simulated_driver(make_world: Callab
     env = {**world.environment(), "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
     results = json.loads((tmp_path / "o" / "session.json").read_text())["steps"]
-    assert [(each["name"], bool(each["figures"])) for each in results] == [(name, True) for name in names]
-    assert {each["verdict"] for each in results} <= {"good", "WRONG"}  # how long calls take is no matter here
+    assert [each["name"] for each in results] == list(names)
+    assert all(result.of_document(each["figures"]).rows for each in results)
+    assert {each["verdict"] for each in results} <= {"good", "WRONG"}  # a goal for times may be missed here

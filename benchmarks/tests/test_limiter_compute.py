@@ -1,19 +1,19 @@
 """`benchmarks.limiter_compute`: goals, table and plot, and parts of it on the simulated GPU."""
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 import limiter
-from benchmarks.compute import goals, latency, plot
-from benchmarks.compute.goals import Failure, Goal, Row, Scenario, SkippedError, at_least, at_most, near
+from benchmarks.compute import latency, scenario
+from benchmarks.compute.scenario import Failure, Goal, Measurement, Scenario, SkippedError, at_least, at_most, near
 from benchmarks.programs import build
+from benchmarks.record import result
+from benchmarks.report import plot
 from simgpu.world import World
 
 pytestmark = pytest.mark.slow
@@ -22,8 +22,8 @@ ROOT = Path(limiter.__file__).parents[1]
 SHORT_US = 1000
 
 
-def row(goal: Goal, *rounds: float, part: str = "tenants") -> Row:
-    return Row(part, "a load", "share %", goal, None, rounds, 1.0, 0.0)
+def row(goal: Goal, *rounds: float, part: str = "tenants") -> Measurement:
+    return Measurement(part, "a load", "share %", goal, None, rounds, 1.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def row(goal: Goal, *rounds: float, part: str = "tenants") -> Row:
         (near(30, 1.5), (28, 32, 27), 28, 27, "0.50 off"),
         (at_most(20), (5, 30, 10), 10, 30, ""),
         (at_least(98), (99, 97, 96), 97, 96, "1.00 off"),
-        (goals.SHOWN, (1, 3, 2), 2, 3, ""),
+        (scenario.SHOWN, (1, 3, 2), 2, 3, ""),
     ],
 )
 def test_the_median_is_compared_with_the_goal_and_the_worst_round_is_shown(
@@ -41,7 +41,7 @@ def test_the_median_is_compared_with_the_goal_and_the_worst_round_is_shown(
 ) -> None:
     found = row(goal, *rounds)
     assert (found.median, found.worst, found.fault) == (median, worst, fault)
-    assert found.line().count("|") == goals.HEAD.splitlines()[0].count("|")
+    assert found.line().count("|") == scenario.HEAD.splitlines()[0].count("|")
 
 
 def test_a_skipped_or_failed_scenario_does_not_end_the_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,7 +52,7 @@ def test_a_skipped_or_failed_scenario_does_not_end_the_table(capsys: pytest.Capt
         raise RuntimeError("cuInit: 100")
 
     scenarios = [Scenario("same", name, {}, each) for name, each in (("one", skips), ("other", fails))]
-    assert list(goals.table(scenarios, 1)) == [Failure("same", "other", "cuInit: 100")]
+    assert list(scenario.table(scenarios, 1)) == [Failure("same", "other", "cuInit: 100")]
     assert "skipped: needs two cards" in capsys.readouterr().out
 
 
@@ -75,7 +75,7 @@ def test_latencies_follow_from_the_times_when_kernels_ended() -> None:
     assert latency.behind_ms(returns, SHORT_US) == pytest.approx(4)
 
 
-def figures(world: World, tmp_path: Path, *arguments: str) -> dict[tuple[str, str], dict[str, Any]]:
+def figures(world: World, tmp_path: Path, *arguments: str) -> dict[str, result.Row]:
     for name in ("feed", "timed"):
         build.program(name)
     path = tmp_path / "figures.json"
@@ -83,26 +83,29 @@ def figures(world: World, tmp_path: Path, *arguments: str) -> dict[tuple[str, st
     env = world.environment() | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
     assert path.exists(), done.stdout + done.stderr
-    return {(each["name"], each["figure"]): each for each in json.loads(path.read_text())["rows"]}
+    return {row.id: row for row in result.decode(path.read_text()).rows}
 
 
 def test_two_containers_get_about_what_they_ask_and_natively_the_same(world: World, tmp_path: Path) -> None:
     """The bounds are wide, because other programs use the machine."""
     found = figures(world, tmp_path, "tenants", "--only", "30 and 60")
-    small, large = (found["30 and 60", f"{place}: fixed {cores} %"] for place, cores in ((1, 30), (2, 60)))
-    assert abs(small["native"] - large["native"]) < 5
-    assert 20 < small["rounds"][0] < 40 < large["rounds"][0] < 70
+    small, large = (found[f"tenants.30-and-60.{place}-fixed-{cores}"] for place, cores in ((1, 30), (2, 60)))
+    assert abs((small.native or 0) - (large.native or 0)) < 5
+    assert 20 < small.rounds[0] < 40 < large.rounds[0] < 70
 
 
 def test_a_flood_of_messages_leaves_shares_alone(world: World, tmp_path: Path) -> None:
     found = figures(world, tmp_path, "arbiter", "--only", "300 clients")
     for cores in (30, 50):
-        assert cores - 12 < found["300 clients ask all the time", f"fixed {cores} %"]["rounds"][0] < cores + 8
+        assert cores - 12 < found[f"arbiter.300-clients-ask-all-the-time.fixed-{cores}"].rounds[0] < cores + 8
 
 
-def test_the_name_of_a_simulated_card_says_so(world: World, tmp_path: Path) -> None:
+def test_a_result_of_a_simulated_card_says_so(world: World, tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks.limiter_compute", "same", "--json", str(path)]
     done = subprocess.run(command, env=world.environment() | {"PATH": os.environ["PATH"]}, cwd=ROOT, check=False)
     assert done.returncode == 0
-    assert json.loads(path.read_text())["gpu"].endswith("simulated")
+    found = result.decode(path.read_text())
+    assert found.simulated
+    assert found.machine.gpu
+    assert not found.is_publishable

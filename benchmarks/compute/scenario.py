@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.compute.host_lateness import Lateness
 from benchmarks.compute.node import Native, Node, Place
+from benchmarks.record import result
 
 Figures = Mapping[str, float]
 
@@ -72,7 +73,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Measurement:
     """One figure: natively, in each round with the limiter, and how late the host was meanwhile."""
 
     part: str
@@ -108,6 +109,23 @@ class Row:
             f"{what}| {self.median:.2f} | {self.worst:.2f} | {fault} | {self.host_late_ms:.0f} | {self.seconds:.0f} |"
         )
 
+    def as_row(self) -> result.Row:
+        """Return the row of a result: the median of the rounds."""
+        return result.Row(
+            id=result.slug(self.part, self.name, self.figure),
+            value=self.median,
+            unit=UNITS.get(self.figure.rpartition(" ")[2].rstrip(","), ""),
+            native=self.native,
+            worst=self.worst,
+            rounds=tuple(self.rounds),
+            goal=str(self.goal),
+            fault=self.fault,
+            details={"host_late_ms": self.host_late_ms, "seconds": self.seconds},
+        )
+
+
+UNITS = {"%": "%", "ms": "ms", "ns": "ns", "s": "s"}  # the last word of a figure: its unit
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -117,11 +135,16 @@ class Failure:
     name: str
     fault: str
 
+    def as_row(self) -> result.Row:
+        """Return the row of a result, without a value."""
+        words = self.fault.replace("\n", " ")[:1000]
+        return result.Row(id=result.slug(self.part, self.name), value=None, unit="", fault=words)
+
 
 HEAD = "| part | what | figure | goal | native | median | worst | fault | host late ms | s |\n" + "|---" * 10 + "|"
 
 
-def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Row | Failure]:
+def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Measurement | Failure]:
     """Print and yield each row as soon as it is measured. A skipped scenario is printed with its reason."""
     print(HEAD, flush=True)
     for scenario in scenarios:
@@ -136,7 +159,7 @@ def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Row | Failure]
             yield Failure(scenario.part, scenario.name, str(error))
 
 
-def rows(scenario: Scenario, rounds: int) -> list[Row]:
+def rows(scenario: Scenario, rounds: int) -> list[Measurement]:
     """Measure a scenario natively and in each round; `seconds` of a row are those of all rounds."""
     begun = time.monotonic()
     with Native() as place:
@@ -148,7 +171,7 @@ def rows(scenario: Scenario, rounds: int) -> list[Row]:
                 ours.append(scenario.measure(place))
     seconds = time.monotonic() - begun
     return [
-        Row(
+        Measurement(
             scenario.part,
             scenario.name,
             name,

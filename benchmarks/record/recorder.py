@@ -1,0 +1,78 @@
+"""Writes the result of a run while it goes on: a run that is killed leaves the rows measured before."""
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.record import fingerprint, machine, result
+from benchmarks.record.result import Result, Row
+
+RESULTS = machine.ROOT / "benchmarks" / "results"
+MEMORY_SOURCES = ("limiter/src", "benchmarks/memory", "benchmarks/programs")
+COMPUTE_SOURCES = ("limiter/src", "limiter/arbiter", "benchmarks/compute", "benchmarks/programs")
+ARBITER_SOURCES = ("limiter/arbiter", "limiter/src/common", "benchmarks/programs")
+SCHEDULE_SOURCES = ("extender", "vgpu/placement")
+
+
+JSON_HELP = "write the figures into this file; by default into benchmarks/results, if measured in full on a real card"
+
+
+class Recorder:
+    """Collects the rows of one run and rewrites the file after each addition.
+
+    Args:
+        path: the file; None = a file in benchmarks/results, or no file when the run is not publishable.
+        script: module below `benchmarks`.
+        sources: folders on which the figures depend.
+    """
+
+    def __init__(self, path: Path | None, script: str, sources: Iterable[str]) -> None:
+        self.result = Result(
+            script=script,
+            arguments=without_json(sys.argv[1:]),
+            machine=machine.read(),
+            commit=machine.commit(),
+            date=machine.now(),
+            simulated=machine.is_simulated(),
+            fingerprints=fingerprint.of_folders(machine.ROOT, sources),
+        )
+        self._path = path or (RESULTS / file_name(self.result) if self.result.is_publishable else None)
+        if path:  # also when every part is skipped
+            self._keep()
+
+    def add(self, *rows: Row) -> None:
+        """Append rows."""
+        self.result = replace(self.result, rows=(*self.result.rows, *rows))
+        self._keep()
+
+    def __str__(self) -> str:
+        found = self.result
+        return f"{found.machine}{', simulated' * found.simulated}; commit {found.commit}; {found.date}"
+
+    def _keep(self) -> None:
+        if self._path:
+            write(self._path, self.result)
+
+
+def write(path: Path, found: Result) -> None:
+    """Replace a file by a result, in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".new{os.getpid()}")
+    fresh.write_text(result.encode(found), encoding="utf-8")
+    fresh.rename(path)
+
+
+def file_name(found: Result) -> str:
+    """Return the name of a result's file: date, script, arguments, commit."""
+    names = [found.script.replace(".", "_"), *(result.slug(each) for each in found.arguments)]
+    return "-".join([found.date[:10], *names, found.commit]) + ".json"
+
+
+def without_json(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments without `--json FILE`."""
+    if "--json" not in arguments:
+        return tuple(arguments)
+    place = arguments.index("--json")
+    return (*arguments[:place], *arguments[place + 2 :])

@@ -1,0 +1,45 @@
+"""Reads the JSON that benchmarks wrote before results had a version: the baseline of a regression session.
+
+`benchmarks.limiter_memory` wrote lists `leaks` and `costs`, and `benchmarks.limiter_compute` a list `rows`.
+"""
+
+import statistics
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchmarks.comparison import Cost
+from benchmarks.record import result
+from benchmarks.record.result import ResultError, Row
+
+
+def rows(document: Any) -> list[Row]:
+    """Return the rows of such a document, with the ids of today. Raises ResultError."""
+    try:
+        return [*_leaks(document), *_costs(document), *map(_compute, document.get("rows", []))]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ResultError(f"it is neither a result nor the JSON of an older benchmark: {error!r}") from error
+
+
+def _leaks(document: Mapping[str, Any]) -> Iterator[Row]:
+    for each in document.get("leaks", []):
+        yield _faulty(result.slug("leaks", each["name"]), each["faults"])
+    if "leaks" in document:
+        yield _faulty("leaks", [each["name"] for each in document["leaks"] if each["faults"]])
+
+
+def _faulty(row_id: str, faults: list[str]) -> Row:
+    return Row(id=row_id, value=len(faults), unit="faults", fault="; ".join(faults))
+
+
+def _costs(document: Mapping[str, Any]) -> Iterator[Row]:
+    for part in ("costs", "twins", "crowds"):
+        for each in document.get(part, []):
+            yield Cost(**each).as_row(part)
+
+
+def _compute(each: Mapping[str, Any]) -> Row:
+    if "figure" not in each:  # the scenario failed
+        return Row(id=result.slug(each["part"], each["name"]), value=None, unit="", fault=each["fault"])
+    value = statistics.median(each["rounds"])
+    row_id = result.slug(each["part"], each["name"], each["figure"])
+    return Row(id=row_id, value=value, unit="", native=each["native"], fault=each["fault"])

@@ -1,0 +1,231 @@
+"""The generated tables as data: which row ids stand in which line, and how a cell is written."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks import arbiter, limiter_compute, limiter_races
+from benchmarks.compute.scenario import SHOWN, Scenario
+from benchmarks.memory import costs, process_ends, torch_step
+from benchmarks.record.result import Row, slug
+
+HEADLINES, DETAILS = "README.md", "benchmarks/README.md"
+SECONDS = 2.0  # the default of limiter_compute; scenarios do not depend on it
+
+Cell = Callable[[Row], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a table: a label, and the figures that stand together in each of its cells."""
+
+    label: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        name: in the markers.
+        document: the file that has the markers.
+        head: the head of the first column.
+        columns: the head of each further column, and what it shows of a row.
+        lines: its lines.
+    """
+
+    name: str
+    document: str
+    head: str
+    columns: dict[str, Cell]
+    lines: tuple[Line, ...]
+
+
+def number(value: float | None, digits: int) -> str:
+    """Return a figure with that many digits behind the point; empty for None."""
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def median(digits: int) -> Cell:
+    """Return the cell of the median: bold when its goal is missed, "failed" without a value, "3 of 32" for counts."""
+
+    def cell(row: Row) -> str:
+        if row.value is None:
+            return "**failed**"
+        of = f" of {row.details['of']}" if "of" in row.details else ""
+        text = number(row.value, digits if row.unit != "faults" else 0) + of
+        return f"**{text}**" if row.fault else text
+
+    return cell
+
+
+def native(digits: int) -> Cell:
+    """Return the cell of the native figure."""
+    return lambda row: number(row.native, digits)
+
+
+def worst(digits: int) -> Cell:
+    """Return the cell of the worst round."""
+    return lambda row: number(row.worst, digits)
+
+
+def goal(row: Row) -> str:
+    """Return the goal."""
+    return row.goal
+
+
+def microseconds(name: str) -> Cell:
+    """Return the cell of a time in the details, given in ns."""
+    return lambda row: number(row.details[name] / 1000, 2)
+
+
+def quartiles(row: Row) -> str:
+    """Return the quartiles of the rounds' ratios."""
+    low, high = row.details["quartiles"]
+    return f"{low:.3f} to {high:.3f}"
+
+
+def _compute_lines(scenarios: Sequence[Scenario]) -> Iterator[Line]:
+    """Yield a line for the shares of each scenario together, and a line for each other figure with a goal."""
+    for scenario in scenarios:
+        name = f"{scenario.part}: {scenario.name}"
+        bounded = {figure: goal for figure, goal in scenario.goals.items() if goal != SHOWN}
+        shares = [figure for figure, goal in bounded.items() if goal.asked is not None]
+        if shares:
+            yield Line(name, tuple(slug(scenario.part, scenario.name, figure) for figure in shares))
+        for figure in (figure for figure in bounded if figure not in shares):
+            yield Line(f"{name}, {figure}", (slug(scenario.part, scenario.name, figure),))
+
+
+def _lines(part: str, names: Sequence[str]) -> tuple[Line, ...]:
+    return tuple(Line(name, (slug(part, name),)) for name in names)
+
+
+_CURVE: Final = tuple(slug("curve", f"0.5 ms kernels at {cores} %", "share %") for cores in (5, 10, 20, 30, 50, 80, 95))
+_FOUR: Final = tuple(
+    slug("tenants", "10, 20, 30 and 35", f"{place}: fixed {cores} %") for place, cores in enumerate((10, 20, 30, 35), 1)
+)
+_INFERENCE: Final = ("inference", "two kernels each 10 ms beside a burner, burst 50 and 50")
+_CALLS: Final = ("launch", "alloc+free 4 KiB", "async 20 MiB", "cuMemGetInfo")
+
+HEADLINE: Final = Table(
+    "headline",
+    HEADLINES,
+    "figure",
+    {"native": native(1), "with vgpushare": median(1)},
+    (
+        Line("classes of allocation that exceed a limit, or are refused below it", ("leaks",)),
+        Line("ordered pairs of classes that exceed a limit, or are refused below it", ("pairs",)),
+        Line("% of the time, asked for 5, 10, 20, 30, 50, 80, 95, alone on the card", _CURVE),
+        Line("% of the time, asked for 10, 20, 30 and 35, on one card", _FOUR),
+        Line(
+            "work of two compute-bound containers, % of one alone",
+            (slug("burst", "two compute-bound, 50 and 50", "sum over alone %"),),
+        ),
+        Line(
+            "two kernels each 10 ms beside a compute-bound container, time over alone: p50, p99",
+            tuple(slug(*_INFERENCE, figure) for figure in ("p50 over alone", "p99 over alone")),
+        ),
+    ),
+)
+
+HEADLINE_COSTS: Final = Table(
+    "headline-costs",
+    HEADLINES,
+    "time of a call",
+    {"native us": microseconds("native_ns"), "limited / native": median(3)},
+    _lines("costs", _CALLS),
+)
+
+LEAKS: Final = Table(
+    "leaks",
+    DETAILS,
+    "campaign",
+    {"faults": median(0)},
+    (
+        Line("leaks: each class of allocation", ("leaks",)),
+        Line("pairs: each ordered pair of classes", ("pairs",)),
+        *(
+            Line(f"race: {count} processes", (slug("races", "race", f"{count} racing, {rounds} rounds"),))
+            for count, (rounds, _) in limiter_races.RACES.items()
+        ),
+        Line(
+            f"kills: {limiter_races.KILLS.kills}",
+            (slug("races", "kills", f"{limiter_races.KILLS.kills} kills among {limiter_races.KILLS.workers}"),),
+        ),
+        *(Line(f"locks: {end}", (slug("races", "locks", f"{end} inside the lock"),)) for end in ("kill", "stop")),
+        *(
+            Line(f"shared: exporter killed, {how}", (slug("races", "shared", f"exporter killed, {how}"),))
+            for how in process_ends.WAYS
+        ),
+        Line("shared: exporter frees, pool", ("races.shared.exporter-frees-pool",)),
+        Line("exec", ("races.exec.exec",)),
+    ),
+)
+
+_COST_COLUMNS: Final[dict[str, Cell]] = {
+    "native us": microseconds("native_ns"),
+    "limited us": microseconds("limited_ns"),
+    "ratio": median(3),
+    "quartiles of the rounds": quartiles,
+    "goal": goal,
+}
+_STARTS: Final = ("cuInit", "primary context", "/bin/true", *(f"{count} starting together" for count in costs.TOGETHER))
+
+COSTS: Final = Table(
+    "costs",
+    DETAILS,
+    "call",
+    _COST_COLUMNS,
+    (
+        *_lines("costs", (*costs.CALLS, *_STARTS)),
+        *_lines("crowds", [f"{count} starting together" for count in costs.CROWDS]),
+    ),
+)
+
+TORCH_STEP: Final = Table(
+    "torch-step",
+    DETAILS,
+    "training step",
+    _COST_COLUMNS,
+    _lines("torch-step", [each.name for each in torch_step.CASES]),
+)
+
+COMPUTE: Final = Table(
+    "compute",
+    DETAILS,
+    "part and scenario",
+    {"goal": goal, "native": native(2), "median": median(2), "worst": worst(2)},
+    tuple(_compute_lines(limiter_compute.scenarios((), SECONDS))),
+)
+
+ARBITER: Final = Table(
+    "arbiter",
+    DETAILS,
+    "clients",
+    {"value": median(1), "unit": lambda row: row.unit},
+    (
+        *(
+            Line(f"{clients} clients: {figure}", (slug("arbiter", f"{clients} clients", figure),))
+            for clients, _ in arbiter.SHAPES
+            for figure in arbiter.UNITS
+        ),
+        *(Line(f"{count} idle: processor", (slug("arbiter", f"{count} idle"),)) for count in arbiter.IDLE),
+    ),
+)
+
+SCHEDULE: Final = Table(
+    "schedule",
+    DETAILS,
+    "figure",
+    {"plain pods": native(1), "pods with a share": median(2), "unit": lambda row: row.unit},
+    (
+        Line("scheduled", ("schedule.pods-per-s",)),
+        Line("pods with a share, divided by plain pods", ("schedule.ratio",)),
+        Line("time in filter and prioritize", ("schedule.in-filter-and-prioritize",)),
+        *(Line(f"median {verb}", (f"schedule.median-{verb}",)) for verb in ("filter", "prioritize", "bind")),
+    ),
+)
+
+TABLES: Final = (HEADLINE, HEADLINE_COSTS, LEAKS, COSTS, TORCH_STEP, COMPUTE, ARBITER, SCHEDULE)

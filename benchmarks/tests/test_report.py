@@ -1,0 +1,122 @@
+"""Tables made from results: the newest figure of each row, its origin, and a mark at figures of changed code."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import limiter
+from benchmarks.record import recorder, result
+from benchmarks.record.result import Result, ResultError, Row
+from benchmarks.report import __main__ as report
+from benchmarks.report import render, tables
+from benchmarks.report.tables import Line, Table
+from benchmarks.tests import made_up
+
+ROOT = Path(limiter.__file__).parents[1]
+LINES = (Line("launch", ("costs.launch",)), Line("both", ("costs.launch", "costs.init")))
+TABLE = Table("costs", "README.md", "call", {"native": tables.native(1), "ratio": tables.median(2)}, LINES)
+
+
+def lines(*results: Result, **today: str) -> list[str]:
+    """The table and its notes, without empty lines and the rule below the head."""
+    text = render.render(TABLE, render.newest(results, today))
+    return [line for line in text.splitlines() if line and not line.startswith("|---")]
+
+
+def test_a_row_without_a_result_is_not_measured() -> None:
+    assert lines() == ["| call | native | ratio |", "| launch | not measured | |", "| both | not measured | |"]
+
+
+def test_the_newest_result_of_each_row_is_used_and_named() -> None:
+    old = made_up.run(made_up.cost(1.1), made_up.cost(1.2, "init"), date="2026-11-20T00:00:00Z", commit="0ld")
+    new = made_up.run(made_up.cost(1.5))
+    head, launch, both, *runs = lines(new, old)
+    assert head == "| call | native | ratio | run |"
+    assert (launch, both) == ("| launch | | 1.50 | 1 |", "| both | | 1.50, 1.20 | 1, 2 |")
+    assert runs[0].startswith("Run 1: 2026-11-22, commit abc1234, NVIDIA H200, driver 580.1, CUDA 13.0; 16 x AMD EPYC")
+    assert runs[1].startswith("Run 2: 2026-11-20, commit 0ld")
+
+
+def test_one_origin_is_named_below_the_table() -> None:
+    *_, note = lines(made_up.run(made_up.cost(1.5), made_up.cost(1.5, "init")))
+    assert note.startswith("Measured 2026-11-22, commit abc1234, NVIDIA H200")
+
+
+def test_a_missed_goal_is_bold_and_a_failure_says_so() -> None:
+    failed = replace(made_up.cost(1, "init"), value=None, fault="cuInit: 100")
+    _, launch, both, _ = lines(made_up.run(made_up.cost(1.5, fault="0.47 over"), failed))
+    assert launch == "| launch | | **1.50** |"
+    assert both == "| both | | **1.50**, **failed** |"
+
+
+def test_counts_say_of_how_many() -> None:
+    row = Row(id="leaks", value=0, unit="faults", details={"of": 32})
+    assert tables.median(1)(row) == "0 of 32"
+
+
+def test_figures_of_changed_code_are_marked() -> None:
+    run = made_up.run(made_up.cost(1.5), fingerprints={"limiter/src": "0a", "benchmarks/memory": "0b"})
+    _, launch, *_, note = lines(run, **{"limiter/src": "0c", "benchmarks/memory": "0b"})
+    assert launch == "| launch † | | 1.50 |"
+    assert note == "† Code on which the figure depends has changed since the measurement: limiter/src."
+    assert "†" not in "".join(lines(run, **{"limiter/src": "0a", "benchmarks/memory": "0b"}))
+
+
+def test_tables_have_unique_names_and_every_row_id_is_valid() -> None:
+    assert len({table.name for table in tables.TABLES}) == len(tables.TABLES)
+    every = [row_id for table in tables.TABLES for line in table.lines for row_id in line.ids]
+    assert "costs.launch" in every
+    assert "tenants.30-and-60.1-fixed-30" in every
+    result.decode(result.encode(made_up.run(*(Row(id=each, value=1, unit="") for each in every))))
+
+
+def test_a_document_without_markers_is_refused() -> None:
+    with pytest.raises(ResultError, match=r"README.md: must have `<!-- table costs -->` and .* once, has them 0 times"):
+        report.fill("no table", [TABLE], {})
+
+
+def run_report(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    folders = ("--results", str(tmp_path / "results"), "--documents", str(tmp_path))
+    command = [sys.executable, "-m", "benchmarks.report", *folders, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    """A folder with copies of both documents, whose tables are up to date without results."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "benchmarks").mkdir()
+    for name in (tables.HEADLINES, tables.DETAILS):
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    assert run_report(tmp_path).returncode == 0
+    return tmp_path
+
+
+def test_check_fails_until_the_tables_are_made_again(documents: Path) -> None:
+    assert run_report(documents, "--check").returncode == 0
+    recorder.write(documents / "results" / "a.json", made_up.run(made_up.cost(1.987)))
+    before = (documents / tables.DETAILS).read_text()
+    done = run_report(documents, "--check")
+    assert done.returncode == 1
+    assert "benchmarks/README.md: its tables are not up to date" in done.stderr
+    assert "run `python -m benchmarks.report`" in done.stderr
+    assert (documents / tables.DETAILS).read_text() == before
+    assert run_report(documents).returncode == 0
+    assert "| launch | 3.00 | 5.96 | 1.987 | 1.987 to 1.987 | <= 1.03 |" in (documents / tables.DETAILS).read_text()
+    assert run_report(documents, "--check").returncode == 0
+
+
+def test_simulated_results_are_used_only_when_asked(documents: Path) -> None:
+    recorder.write(documents / "results" / "a.json", made_up.run(made_up.cost(1.987), simulated=True))
+    assert run_report(documents, "--check").returncode == 0
+    assert run_report(documents, "--check", "--simulated").returncode == 1
+
+
+def test_a_file_that_is_no_result_is_named(documents: Path) -> None:
+    (documents / "results" / "old.json").write_text('{"leaks": []}')
+    done = run_report(documents, "--check")
+    assert done.returncode == 1
+    assert "old.json: version: must be 1, is None" in done.stderr
