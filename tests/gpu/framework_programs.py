@@ -1,4 +1,4 @@
-"""Programs of many frameworks, each run by `gpu_frameworks` with and without a limit: `gpu_cases NAME [PAST]`.
+"""Programs of many frameworks, each run by `frameworks` with and without a limit: `framework_programs NAME [PAST]`.
 
 Each computes something with fixed seeds, then, where PAST is given, asks for so many bytes, which are more than the
 limit, and goes on. The last line of its output is JSON: the values, and the error that stopped it.
