@@ -6,6 +6,7 @@ limiter does: it asks, launches within the turn's budget and depth, says when it
 """
 
 import ctypes
+import functools
 import heapq
 import itertools
 import random
@@ -130,7 +131,7 @@ class World:
         while (client := self.library.clients_next_changed(self.schedule)) >= 0:
             page = Page.from_buffer_copy(self.library.schedule_page(self.schedule, client).contents)
             process = self.processes[client]
-            self.at(self.now + WAKE, lambda p=process, page=page: p.see(page))
+            self.at(self.now + WAKE, functools.partial(process.see, page))
 
     def run(self, ns: int) -> None:
         end = self.now + ns

@@ -177,4 +177,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(program() if "program" in sys.argv else main())
+    program() if "program" in sys.argv else sys.exit(main())

@@ -93,7 +93,7 @@ def watched() -> dict[str, int]:
     quiet()
     base = charged()
     for threshold in THRESHOLDS:
-        pool, chance, held = Pool(threshold), random.Random(threshold), []
+        pool, chance, held = Pool(threshold), random.Random(threshold), list[int]()
         for _ in range(OPERATIONS):
             before = pool.reserved()
             if held and chance.random() < 0.5:

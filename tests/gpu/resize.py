@@ -73,7 +73,8 @@ def judge(job: Job, container: Container) -> list[str]:
             wrong.append(name)
 
     def is_full(seen: dict[str, Any], limit: int) -> bool:
-        return limit - CONTEXT - BLOCK <= seen["held"] <= limit and seen["total"] == limit and seen["free"] < BLOCK
+        is_filled = limit - CONTEXT - BLOCK <= seen["held"] <= limit and seen["free"] < BLOCK
+        return bool(is_filled and seen["total"] == limit)
 
     seen = job("fill")
     check("2 GiB", seen, is_full(seen, 2 * GIB))
@@ -101,4 +102,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(serve() if "serve" in sys.argv else main())
+    serve() if "serve" in sys.argv else sys.exit(main())
