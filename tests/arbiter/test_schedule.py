@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from limiter.arbitration import ANY
-from tests.arbiter.virtual import MS, SECOND, Ask, Inference, Liar, Process, Sometimes, World, ask
+from tests.arbiter.simulation import MS, SECOND, Ask, Inference, Liar, Process, Sometimes, World, ask
 
 MakeWorld = Callable[..., World]
 Lie = tuple[int | None, int, int]

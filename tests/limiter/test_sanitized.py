@@ -12,8 +12,8 @@ import pytest
 from limiter import build
 from simgpu import state_directory, usage
 from simgpu.world import World
-from tests.limiter.arbiters import MS, Arbiter
 from tests.limiter.conftest import CHECK_LOCKS, UNHOOKED, Container
+from tests.limiter.fake_arbiter import MS, Arbiter
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from tests.arbiter.simulation import MS, SECOND, START, U64, US, Ask, Inference, Liar, Process, Tenant, World, ask
 from tests.arbiter.test_schedule import burners
-from tests.arbiter.virtual import MS, SECOND, START, U64, US, Ask, Inference, Liar, Process, Tenant, World, ask
 
 MakeWorld = Callable[..., World]
 HALF = ask(50, "burst")
