@@ -50,9 +50,7 @@ def _benchmark(name: str, limit_s: float, module: str, *arguments: str, on_deman
 
 def _test(name: str, limit_s: float, *arguments: str, on_demand: bool = False) -> Step:
     module = arguments[0] if arguments else name
-    return Step(
-        name, limit_s, (sys.executable, "-m", f"tests.limiter.gpu_{module}", *arguments[1:]), on_demand=on_demand
-    )
+    return Step(name, limit_s, (sys.executable, "-m", f"tests.gpu.{module}", *arguments[1:]), on_demand=on_demand)
 
 
 MEMORY: Final = (
@@ -62,23 +60,23 @@ MEMORY: Final = (
     _benchmark("races of 64", 150, "limiter_races", "race", "--processes", "64"),
     _benchmark("torch step", 150, "memory.torch_step"),
     _test("overhead", 120),
-    _test("classes", 60),
-    _test("pools", 60),
+    _test("classes", 60, "memory_classes"),
+    _test("pools", 60, "pool_growth"),
     _benchmark("exporters", 60, "limiter_races", "shared", "exec"),
     _benchmark("locks", 150, "limiter_races", "locks"),
-    _test("view", 30),
-    _test("doors", 180),
+    _test("view", 30, "process_view"),
+    _test("load paths", 180, "load_paths"),
     _benchmark("pairs", 240, "limiter_memory", "pairs"),
     _benchmark("crowds", 200, "limiter_memory", "crowds"),
     _test("resize", 60),
-    _test("visible", 120),
+    _test("visible cards", 120, "visible_cards"),
     _test("frameworks", 400, on_demand=True),
     _benchmark("races", 260, "limiter_races", "race", on_demand=True),
     _test("spill", 60, on_demand=True),  # asks for more managed memory than the card has free, which may hang a card
 )
 
 TWO_CARDS: Final = (
-    _test("visible", 240),
+    _test("visible cards", 240, "visible_cards"),
     _test("NCCL", 200, "frameworks", "torch DDP, NCCL"),
 )
 

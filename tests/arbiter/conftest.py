@@ -16,9 +16,9 @@ import pytest
 import limiter
 from limiter import build
 from limiter.build import toolchain
-from tests.arbiter import virtual
+from tests.arbiter import simulation
 from tests.arbiter.client import Client
-from tests.arbiter.virtual import World
+from tests.arbiter.simulation import World
 from vgpu import limits, region
 from vgpu.limits import CardLimit, Limits
 from vgpu.policy import ComputePolicy
@@ -145,7 +145,7 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     library = tmp_path_factory.mktemp("pure") / "libarbiter.so"
     command = [*toolchain.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *map(str, UNSTARTED)]
     subprocess.run([*command, "-o", str(library)], check=True)
-    return virtual.declare(ctypes.CDLL(str(library)))
+    return simulation.declare(ctypes.CDLL(str(library)))
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from tests.arbiter.simulation import MS, SECOND, Ask, Inference, Liar, Process, World, ask
 from tests.arbiter.test_schedule import LIES
-from tests.arbiter.virtual import MS, SECOND, Ask, Inference, Liar, Process, World, ask
 
 KERNELS = (MS // 2, 2 * MS)
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # a simulated history is slow to shrink

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.arbiter.virtual import ANY, MS, SECOND, Ask, Inference, Liar, Process, Sometimes, World, ask
+from limiter.arbitration import ANY
+from tests.arbiter.simulation import MS, SECOND, Ask, Inference, Liar, Process, Sometimes, World, ask
 
 MakeWorld = Callable[..., World]
 Lie = tuple[int | None, int, int]

@@ -11,8 +11,8 @@ import pytest
 
 from limiter.arbitration import ANY, NO_SUCH_CARD, OTHER_VERSION
 from simgpu.session import Session
-from tests.limiter.arbiters import MS, Arbiter
 from tests.limiter.conftest import Container
+from tests.limiter.fake_arbiter import MS, Arbiter
 from vgpu.limits import ANY_GPU, CardLimit, Limits, uuid_bytes
 from vgpu.policy import ComputePolicy
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.limiter.arbiters import Arbiter
 from tests.limiter.conftest import Container
+from tests.limiter.fake_arbiter import Arbiter
 
 MOUNT = 'mount -t tmpfs none /run && mkdir /run/vgpu && mount --bind "$FOLDER" /run/vgpu && '
 # An /etc with nothing but what the loader reads in it.

@@ -56,8 +56,13 @@ def home() -> Iterator[Path]:
 def vgpu_run(home: Path, seconds: float = 0) -> "subprocess.Popen[str]":
     command = ["-m", "vgpu.cli", "run", "--gpu-mem", "1Gi", "--", "/bin/sh", "-c", SAYS, "sh", str(seconds)]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "VGPU_STATE_DIR": str(home)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, *command], env=env, text=True, **pipes)
+    return subprocess.Popen(
+        [sys.executable, *command], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def until_replaced(home: Path, former: int) -> None:
+    until(lambda: arbiters(home) not in ([], [former]))
 
 
 def session_of(pid: int) -> int:
@@ -87,7 +92,7 @@ def test_vgpu_run_has_it_started_again(home: Path, ending: signal.Signals) -> No
     for _ in range(2):
         (former,) = arbiters(home)
         os.kill(former, ending)
-        until(lambda former=former: arbiters(home) not in ([], [former]))
+        until_replaced(home, former)
         until(lambda: all(local_state.socket_of(folder).exists() for folder in (home / "allocations").iterdir()))
     process.terminate()
     process.communicate(timeout=30)

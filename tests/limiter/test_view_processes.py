@@ -8,7 +8,7 @@ import pytest
 import limiter
 from simgpu.session import Session
 from simgpu.world import World
-from tests.limiter import gpu_view
+from tests.gpu import process_view
 from tests.limiter.conftest import MIB, Container
 
 INVALID_ARGUMENT, NOT_FOUND, INSUFFICIENT_SIZE, VERSION_MISMATCH = 2, 6, 7, 25
@@ -137,4 +137,4 @@ def test_accounting_is_of_the_container_s_processes(stranger: Session, ours: Ses
 @pytest.mark.gpu
 def test_on_a_real_card_a_container_sees_itself_only() -> None:
     with limiter.environment("4GiB", None, "fixed", os.environ) as limited:
-        assert gpu_view.wrong(gpu_view.look(os.environ, limited)) == []
+        assert process_view.wrong(process_view.look(os.environ, limited)) == []

@@ -1,6 +1,6 @@
 """What a PyTorch process is charged beside what NVML says, outside the limiter, that it holds, step by step.
 
-`python -m tests.limiter.gpu_overhead` needs an NVIDIA GPU, PyTorch and nvidia-ml-py. It prints a line for each step of
+`python -m tests.gpu.overhead` needs an NVIDIA GPU, PyTorch and nvidia-ml-py. It prints a line for each step of
 each of PyTorch's allocators and exits 1 where the two are apart by more than 2 % and 16 MiB.
 """
 
@@ -60,7 +60,7 @@ def watch(allocator: str) -> Iterator[Step]:
     card = pynvml.nvmlDeviceGetHandleByIndex(0)
     with limiter.environment(LIMIT, None, "fixed", {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": allocator}) as env:
         folder = Path(env["VGPU_REGION_FILE"])
-        command = [sys.executable, "-m", "tests.limiter.gpu_overhead", "program"]
+        command = [sys.executable, "-m", "tests.gpu.overhead", "program"]
         process = subprocess.Popen(
             command, env={**env, "PYTHONPATH": str(ROOT)}, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -153,4 +153,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(program() if "program" in sys.argv else main())
+    program() if "program" in sys.argv else sys.exit(main())

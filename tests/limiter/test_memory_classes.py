@@ -1,4 +1,4 @@
-"""`gpu_classes` and `gpu_pools`: on a real GPU, and on the simulated card with contexts as large as there."""
+"""`memory_classes` and `pool_growth`: on a real GPU, and on the simulated card with contexts as large as there."""
 
 import os
 import subprocess
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.slow
 ROOT = Path(limiter.__file__).parents[1]
 
 
-def steps(env: Mapping[str, str], module: str = "gpu_classes") -> str:
+def steps(env: Mapping[str, str], module: str = "memory_classes") -> str:
     """What it printed, all of which was good."""
     done = subprocess.run(
-        [sys.executable, "-m", f"tests.limiter.{module}"],
+        [sys.executable, "-m", f"tests.gpu.{module}"],
         env={**env, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -44,10 +44,10 @@ def test_each_class_is_charged_what_the_simulated_card_says(make_world: Callable
 
 @pytest.mark.gpu
 def test_pools_that_grow_in_pieces_are_charged_at_once() -> None:
-    assert "grown" in steps(os.environ, "gpu_pools")
+    assert "grown" in steps(os.environ, "pool_growth")
 
 
 def test_simulated_pools_are_charged_at_once(make_world: Callable[..., World], shim: Path) -> None:
     assert shim.is_file()
     world = make_world(tuple(replace(card, context_mib=518) for card in state_directory.make_cards(1)))
-    assert "grown" in steps(world.environment(), "gpu_pools")
+    assert "grown" in steps(world.environment(), "pool_growth")

@@ -1,6 +1,6 @@
 """On a real GPU: a PyTorch job whose limit is changed while it runs, 2 -> 4 -> 1 GiB (and back to what it holds).
 
-    python3 -m tests.limiter.gpu_resize
+    python3 -m tests.gpu.resize
 
 Prints what the job could hold after each change; ends with 1 where that is not as it must be.
 """
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import Any
 
-from tests.limiter.gpu_container import Container
+from tests.gpu.container import Container
 
 MIB = 1 << 20
 BLOCK = 64 * MIB
@@ -23,7 +23,7 @@ class Job:
     """The other end of `serve`."""
 
     def __init__(self, env: dict[str, str]) -> None:
-        command = [sys.executable, "-m", "tests.limiter.gpu_resize", "serve"]
+        command = [sys.executable, "-m", "tests.gpu.resize", "serve"]
         self._process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __call__(self, verb: str) -> dict[str, Any]:
@@ -73,7 +73,8 @@ def judge(job: Job, container: Container) -> list[str]:
             wrong.append(name)
 
     def is_full(seen: dict[str, Any], limit: int) -> bool:
-        return limit - CONTEXT - BLOCK <= seen["held"] <= limit and seen["total"] == limit and seen["free"] < BLOCK
+        is_filled = limit - CONTEXT - BLOCK <= seen["held"] <= limit and seen["free"] < BLOCK
+        return bool(is_filled and seen["total"] == limit)
 
     seen = job("fill")
     check("2 GiB", seen, is_full(seen, 2 * GIB))
@@ -101,4 +102,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(serve() if "serve" in sys.argv else main())
+    serve() if "serve" in sys.argv else sys.exit(main())

@@ -1,4 +1,4 @@
-"""What the program of gpu_classes.py does, in calls of the CUDA driver. Sizes are MiB, answers the driver's."""
+"""What the program of memory_classes.py does, in calls of the CUDA driver. Sizes are MiB, answers the driver's."""
 
 import ctypes
 import os

@@ -6,6 +6,7 @@ limiter does: it asks, launches within the turn's budget and depth, says when it
 """
 
 import ctypes
+import functools
 import heapq
 import itertools
 import random
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Self
 
+from limiter.arbitration import ANY, Page
 from vgpu.policy import ComputePolicy
 
 US: Final = 1_000
@@ -24,7 +26,6 @@ WAKE: Final = 50 * US
 LAUNCH: Final = 5 * US
 GRACE: Final = MS
 KEPT: Final = 400 * US
-ANY: Final = 2**64 - 1
 TOKENS_MOST: Final = 10 * MS
 U64 = ctypes.c_uint64
 
@@ -35,21 +36,6 @@ class Ask(ctypes.Structure):
         ("guarantee", ctypes.c_uint32),
         ("weight", ctypes.c_uint32),
         ("priority", ctypes.c_uint32),
-    )
-
-
-class Page(ctypes.Structure):
-    _fields_ = (
-        ("turn", ctypes.c_uint32),
-        ("yields", ctypes.c_uint32),
-        ("budget", U64),
-        ("depth", U64),
-        ("beat", U64),
-        ("contended", ctypes.c_uint32),
-        ("fallback", ctypes.c_uint32),
-        ("free_at", U64),
-        ("until", U64),
-        ("reserved", ctypes.c_uint8 * 8),
     )
 
 
@@ -134,13 +120,18 @@ class World:
         self.show()
         if due != ANY:
             self.due = due
-            self.at(due, lambda: self.settle() if self.due == due else None)
+            self.at(due, lambda: self.settle_if_due(due))
+
+    def settle_if_due(self, due: int) -> None:
+        """Does nothing if a later call of `settle` has replaced this one."""
+        if self.due == due:
+            self.settle()
 
     def show(self) -> None:
         while (client := self.library.clients_next_changed(self.schedule)) >= 0:
             page = Page.from_buffer_copy(self.library.schedule_page(self.schedule, client).contents)
             process = self.processes[client]
-            self.at(self.now + WAKE, lambda p=process, page=page: p.see(page))
+            self.at(self.now + WAKE, functools.partial(process.see, page))
 
     def run(self, ns: int) -> None:
         end = self.now + ns
@@ -226,7 +217,7 @@ class Process:
 
     def budget(self) -> int:
         own = 50 * MS * self.tenant.asked.guarantee // 100 if self.tenant.asked.policy == 0 else ANY
-        page = self.page.budget if self.page.contended else ANY
+        page = self.page.budget_ns if self.page.contended else ANY
         most = 10 * MS if self.tenant.asked.policy == 0 else ANY
         return min(own, page, most)
 
@@ -245,17 +236,17 @@ class Process:
             return True
         if not self.page.turn or self.page.turn == self.ended:
             return False
-        if self.page.turn == self.page.yields:
+        if self.page.turn == self.page.yield_turn:
             self.say_done(self.page.turn, 0)
             self.want()
             return False
         self.turn, self.spent, self.begun_at = self.page.turn, 0, 0
-        self.until = self.page.until if self.page.until > self.world.now else 0
+        self.until = self.page.end_by if self.page.end_by > self.world.now else 0
         self.drained = max(self.drained, self.page.free_at)
         return True
 
     def is_over(self) -> bool:
-        is_taken = self.turn and (self.page.turn != self.turn or self.page.yields == self.turn)
+        is_taken = self.turn and (self.page.turn != self.turn or self.page.yield_turn == self.turn)
         near = max(self.drained, self.world.now) + min(self.kernel * 4 // 5, KEPT)
         return bool(is_taken) or 0 < self.until < near or (self.spent > 0 and self.spent + self.kernel > self.budget())
 
@@ -303,8 +294,8 @@ class Process:
     def launch(self) -> None:
         self.look()
         in_flight = max(0, self.drained - self.world.now)
-        depth = self.page.depth if self.page.contended else 5 * MS
-        if self.turn and (self.page.turn != self.turn or self.page.yields == self.turn):
+        depth = self.page.depth_ns if self.page.contended else 5 * MS
+        if self.turn and (self.page.turn != self.turn or self.page.yield_turn == self.turn):
             self.end_turn()
             return
         if self.spent == 0 and self.done_at > self.world.now:  # what it had launched is measured first

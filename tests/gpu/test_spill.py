@@ -15,6 +15,6 @@ ROOT = Path(limiter.__file__).parents[1]
 
 
 def test_what_a_full_card_refuses_is_spilled_where_that_is_the_policy() -> None:
-    command = [sys.executable, "-m", "tests.limiter.gpu_spill"]
+    command = [sys.executable, "-m", "tests.gpu.spill"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert json.loads(done.stdout)["wrong"] == [], done.stdout

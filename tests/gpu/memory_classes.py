@@ -1,6 +1,6 @@
 """Arrays, graphs, kernels and shared memory: what is charged beside what the card itself says is taken, step by step.
 
-`python -m tests.limiter.gpu_classes` needs an NVIDIA GPU that nobody else uses meanwhile. It prints a line for each
+`python -m tests.gpu.memory_classes` needs an NVIDIA GPU that nobody else uses meanwhile. It prints a line for each
 step and exits 1 where an answer is not the expected one, or where what is charged and what the card says are apart by
 more than 2 % and 16 MiB. On the simulated driver it runs too.
 """
@@ -132,7 +132,7 @@ def watch() -> Iterator[Step]:
     """Run the program under the limiter; its steps."""
     nvml, base = Nvml(), (0, 0, 0, 0)
     with limiter.environment(LIMIT, None, "fixed", dict(os.environ)) as env:
-        command = [sys.executable, "-m", "tests.limiter.gpu_classes", "program"]
+        command = [sys.executable, "-m", "tests.gpu.memory_classes", "program"]
         process = subprocess.Popen(
             command, env={**env, "PYTHONPATH": str(ROOT)}, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -152,15 +152,15 @@ def watch() -> Iterator[Step]:
 
 
 def program() -> None:
-    """Evaluate each line over the functions of `gpu_calls`, and say its value when all is quiet."""
-    from tests.limiter import gpu_calls  # noqa: PLC0415 - opens the driver
+    """Evaluate each line over the functions of `driver_calls`, and say its value when all is quiet."""
+    from tests.gpu import driver_calls  # noqa: PLC0415 - opens the driver
 
-    names: dict[str, Any] = vars(gpu_calls)
+    names: dict[str, Any] = vars(driver_calls)
     for line in sys.stdin:
         value = eval(line, names)  # the only writer is `watch`
-        gpu_calls.quiet()
+        driver_calls.quiet()
         time.sleep(QUIET_S)
-        gpu_calls.quiet()
+        driver_calls.quiet()
         sys.stdout.write(f"{json.dumps(value)}\n")
         sys.stdout.flush()
 
@@ -177,4 +177,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(program() if "program" in sys.argv else main())
+    program() if "program" in sys.argv else sys.exit(main())

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from tests.arbiter.simulation import MS, SECOND, START, U64, US, Ask, Inference, Liar, Process, Tenant, World, ask
 from tests.arbiter.test_schedule import burners
-from tests.arbiter.virtual import MS, SECOND, START, U64, US, Ask, Inference, Liar, Process, Tenant, World, ask
 
 MakeWorld = Callable[..., World]
 HALF = ask(50, "burst")
@@ -23,7 +23,7 @@ def foretold(pure: ctypes.CDLL, moments: Iterable[int]) -> int:
     for moment in moments:
         pure.arrival_predictor_note_arrival(ctypes.byref(rhythm), U64(START + moment))
     pure.arrival_predictor_next.restype = U64
-    return max(0, pure.arrival_predictor_next(ctypes.byref(rhythm)) - START)
+    return max(0, int(pure.arrival_predictor_next(ctypes.byref(rhythm))) - START)
 
 
 def beats(count: int, interval: int = 10 * MS) -> list[int]:

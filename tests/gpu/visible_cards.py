@@ -1,6 +1,6 @@
 """On one real GPU or several: each card has its own limit, in whatever order and by whatever name CUDA sees the cards.
 
-    python3 -m tests.limiter.gpu_visible
+    python3 -m tests.gpu.visible_cards
 
 Prints a line for each choice of cards; ends with 1 where a limit is not on its own card.
 """
@@ -63,7 +63,7 @@ def choices(uuids: list[str]) -> Iterator[dict[str, str]]:
 
 def judge(env: dict[str, str], limits: dict[str, int]) -> str:
     """What is wrong under this choice; empty where nothing is."""
-    command = [sys.executable, "-m", "tests.limiter.gpu_visible", "look"]
+    command = [sys.executable, "-m", "tests.gpu.visible_cards", "look"]
     try:
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:

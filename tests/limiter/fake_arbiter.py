@@ -48,6 +48,13 @@ class Client:
         ctypes.CDLL(None).syscall(_FUTEX, ctypes.byref(self.page), _FUTEX_WAKE, 1)
 
 
+def shut_down(*sockets: socket.socket) -> None:
+    """Ends the sockets' traffic; whoever waits in them returns. Their owners close them."""
+    for each in sockets:
+        with contextlib.suppress(OSError):  # the other side has ended it
+            each.shutdown(socket.SHUT_RDWR)
+
+
 class Arbiter:
     """Listens on a container's socket until it is closed.
 
@@ -73,7 +80,7 @@ class Arbiter:
         self.gives, self.beats = gives, beats
         self._terms = (budget_ns, depth_ns, int(contended), fallback)
         self._result, self._seals = result, seals
-        self._connections: list[socket.socket] = []
+        self._connections: list[socket.socket] = []  # each is closed by the thread that serves it
         self._last, self._given_at, self._queue = 0, 0.0, list[Client]()
         self._holder: Client | None = None
         self._open = True
@@ -87,12 +94,12 @@ class Arbiter:
             thread.start()
 
     def close(self) -> None:
-        """Goes, as when it is killed. Once more does nothing."""
-        self._open = False
-        for each in (self._listener, *self._connections):
-            with contextlib.suppress(OSError):  # closed already
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+        """Ends all connections, as when the arbiter is killed, and waits for its threads. May be called again."""
+        with self._lock:
+            self._open = False
+            shut_down(self._listener, *self._connections)
+        for thread in self._threads:  # the first is the one that adds others
+            thread.join()
 
     def client(self, number: int = 0) -> Client:
         """Waits for the connection of that number."""
@@ -103,15 +110,27 @@ class Arbiter:
         return self.clients[number]
 
     def _accept(self) -> None:
-        while self._open:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
+        with self._listener, contextlib.suppress(OSError):  # shut down
+            while self._open:
+                self._start_serving(self._listener.accept()[0])
+
+    def _start_serving(self, connection: socket.socket) -> None:
+        thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+        with self._lock:
             self._connections.append(connection)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            self._threads.append(thread)
+            if not self._open:
+                shut_down(connection)
+            thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # ended by the other side, or by `close`
+                self._welcome(connection)
+            with self._lock:
+                self._connections.remove(connection)
+
+    def _welcome(self, connection: socket.socket) -> None:
         hello = connection.recv(64)
         if not hello:
             return
@@ -126,8 +145,10 @@ class Arbiter:
         page.heartbeat_at = time.monotonic_ns()
         accepted = self._result == ACCEPTED
         welcome = arbitration.WELCOME.pack(arbitration.MAGIC, arbitration.VERSION, self._result)
-        socket.send_fds(connection, [welcome], [file] if accepted else [])
-        os.close(file)
+        try:
+            socket.send_fds(connection, [welcome], [file] if accepted else [])
+        finally:
+            os.close(file)
         if accepted:
             self.clients.append(client)
         self._listen(client)

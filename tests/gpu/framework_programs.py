@@ -1,4 +1,4 @@
-"""Programs of many frameworks, each run by `gpu_frameworks` with and without a limit: `gpu_cases NAME [PAST]`.
+"""Programs of many frameworks, each run by `frameworks` with and without a limit: `framework_programs NAME [PAST]`.
 
 Each computes something with fixed seeds, then, where PAST is given, asks for so many bytes, which are more than the
 limit, and goes on. The last line of its output is JSON: the values, and the error that stopped it.
@@ -162,15 +162,16 @@ def use_numba(past: int) -> dict[str, Any]:
         numpy.row_stack = numpy.vstack  # gone from NumPy, and looked for by Numba
     numba: Any = importlib.import_module("numba.cuda")
 
-    @numba.jit
     def triple(out: Any, given: Any) -> None:
         at = numba.grid(1)
         if at < given.size:
             out[at] = 3 * given[at] + at
 
+    kernel = numba.jit(triple)
+
     def compute() -> Any:
         out = numba.device_array(1000, numpy.float64)
-        triple[8, 128](out, numba.to_device(numpy.arange(1000.0)))
+        kernel[8, 128](out, numba.to_device(numpy.arange(1000.0)))
         return out.copy_to_host()
 
     taken = lambda: numba.device_array(past, numpy.uint8)  # noqa: E731

@@ -1,6 +1,6 @@
 """Spilling on a real card that another process has filled: 4 GiB written and read back, and what is refused without it.
 
-`python -m tests.limiter.gpu_spill` prints what it saw as JSON and exits 1 where the limiter did not do as it says. It
+`python -m tests.gpu.spill` prints what it saw as JSON and exits 1 where the limiter did not do as it says. It
 needs a card, NVIDIA's driver and Python. Beside it, natively, managed memory under each advice: why `spill.c` gives the
 one it gives.
 """

@@ -1,6 +1,6 @@
 """On a real GPU: each framework computes the same under a limit, and is stopped there by its own kind of error.
 
-    python3 -m tests.limiter.gpu_frameworks [CASE ...]
+    python3 -m tests.gpu.frameworks [CASE ...]
 
 Prints a line for each case; ends with 1 where one is not as it must be. What cannot run natively is left out, with the
 reason. Needs `limiter/libvgpushare.so` and, for each case, its framework.
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.limiter.gpu_container import Container, native_env
+from tests.gpu.container import Container, native_env
 
 MIB = 1 << 20
 LIMIT_MIB = 6144
@@ -25,7 +25,7 @@ AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Trial:
-    """One of `gpu_cases.CASES`, the error by which its framework says that memory is out, and its environment.
+    """One of `framework_programs.CASES`, the error by which its framework says that memory is out, and its environment.
 
     `is_own` where the framework takes a part of what it sees there is, and asks the driver for no more.
     """
@@ -63,7 +63,7 @@ TRIALS = {
 
 def run(trial: Trial, env: Mapping[str, str], *past: str) -> dict[str, Any] | str:
     """What the case printed, or why it printed nothing."""
-    command = [sys.executable, "-m", "tests.limiter.gpu_cases", trial.case, *past]
+    command = [sys.executable, "-m", "tests.gpu.framework_programs", trial.case, *past]
     full = {**env, **trial.env, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
     try:
         done = subprocess.run(command, env=full, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import limiter
-from tests.limiter import gpu_doors
+from tests.gpu import load_paths
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
@@ -31,15 +31,15 @@ def python() -> str:
 
 def run(python: str, module: str, *arguments: str) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [python, "-m", f"tests.limiter.{module}", *arguments]
+    command = [python, "-m", f"tests.gpu.{module}", *arguments]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("case", gpu_doors.CASES)
+@pytest.mark.parametrize("case", load_paths.CASES)
 def test_a_program_is_held_to_its_limit_and_goes_on(python: str, case: str) -> None:
-    run(python, "gpu_doors", case)
+    run(python, "load_paths", case)
 
 
 def test_what_is_charged_is_what_the_process_holds_at_every_quiet_moment(python: str) -> None:
-    run(python, "gpu_overhead")
+    run(python, "overhead")

@@ -1,6 +1,6 @@
 """Who is seen on a real card under limits: one process without limits and one with, listed natively and by the limited.
 
-`python -m tests.limiter.gpu_view` prints what it saw as JSON and exits 1 where a limited process sees another one. It
+`python -m tests.gpu.process_view` prints what it saw as JSON and exits 1 where a limited process sees another one. It
 needs a card, NVIDIA's driver and Python.
 
 NVML's lists are asked in the pid namespace of both. nvidia-smi does not ask by them, but by a table of NVML's own
@@ -99,7 +99,7 @@ def contained(limited: Mapping[str, str]) -> dict[str, Any] | None:
     """What is seen in a pid namespace of its own; None where none may be made."""
     if subprocess.run([*_CONTAINED, "true"], check=False, capture_output=True).returncode:
         return None
-    command = [*_CONTAINED, sys.executable, "-m", "tests.limiter.gpu_view", "contained"]
+    command = [*_CONTAINED, sys.executable, "-m", "tests.gpu.process_view", "contained"]
     env = {**limited, "PYTHONPATH": str(ROOT)}
     seen: dict[str, Any] = json.loads(subprocess.run(command, env=env, check=True, capture_output=True).stdout)
     return seen

@@ -1,4 +1,4 @@
-"""A PyTorch program for test_gpu.py: allocates up to a limit of 4 GiB and past it, and prints what it saw as JSON.
+"""A PyTorch program for test_load_paths.py: allocates up to a limit of 4 GiB and past it, and prints results as JSON.
 
 With the argument `preload` it limits itself first.
 """

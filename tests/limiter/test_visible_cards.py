@@ -1,4 +1,4 @@
-"""`gpu_visible`, on two simulated cards."""
+"""`visible_cards`, on two simulated cards."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ ROOT = Path(limiter.__file__).parents[1]
 
 
 def test_each_limit_is_on_its_own_card_under_any_choice_of_cards(world: World) -> None:
-    command = [sys.executable, "-m", "tests.limiter.gpu_visible"]
+    command = [sys.executable, "-m", "tests.gpu.visible_cards"]
     done = subprocess.run(command, env=world.environment(), cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("own card") == 26

@@ -1,6 +1,6 @@
 """On a real GPU: PyTorch and the driver's own programs under a limit, through every door.
 
-    python3 -m tests.limiter.gpu_doors [CASE ...]
+    python3 -m tests.gpu.load_paths [CASE ...]
 
 Prints a line for each case; ends with 1 where one is not as it must be. Needs `limiter/libvgpushare.so`, and PyTorch
 but for the cases of the driver and of nvidia-smi; those of the driver need `build/simgpu/gpuprobe`.
@@ -23,7 +23,7 @@ from vgpu import region
 GIB = 1 << 30
 MIB = 1 << 20
 ROOT = Path(limiter.__file__).parents[1]
-PROGRAM = Path(__file__).with_name("gpu_program.py")
+PROGRAM = Path(__file__).with_name("torch_program.py")
 CHUNK = 2 << 20
 TIMEOUT_S = 120
 ALLOCATORS = ("", "expandable_segments:True", "backend:cudaMallocAsync")
@@ -48,7 +48,7 @@ def differences(seen: dict[str, Any], **expected: object) -> list[Fault]:
 
 
 def torch_program(*command: str, allocator: str = "") -> Fault:
-    """`gpu_program` under a limit of 4 GiB."""
+    """`torch_program` under a limit of 4 GiB."""
     seen = json.loads(run(*command, PYTORCH_CUDA_ALLOC_CONF=allocator))
     seen["total"], seen["begins with"] = seen["info"][1], seen["info"][0] <= 4 * GIB
     seen["left"] = 0 < seen["free after 3 GiB"] <= GIB
@@ -118,7 +118,7 @@ def small_sizes() -> Fault:
 
     They are charged to the first pieces in them until the next measurement, which may be after the look before them.
     """
-    command = (sys.executable, "-m", "tests.limiter.gpu_doors", "use_small_sizes")
+    command = (sys.executable, "-m", "tests.gpu.load_paths", "use_small_sizes")
     native = json.loads(run(*command))
     with limiter.environment("8GiB", None, "fixed", os.environ) as env:
         ours = json.loads(run(*command, **env))
@@ -137,7 +137,7 @@ def use_resets() -> None:
 
 def resets() -> Fault:
     with limiter.environment("4GiB", None, "fixed", os.environ) as env:
-        run(sys.executable, "-m", "tests.limiter.gpu_doors", "use_resets", **env)
+        run(sys.executable, "-m", "tests.gpu.load_paths", "use_resets", **env)
     return ""
 
 

@@ -1,6 +1,6 @@
 """Pools that grow without a word, as they do where their free memory is in pieces: charged at once, and seen to shrink.
 
-`python -m tests.limiter.gpu_pools` needs an NVIDIA GPU. It says natively how long an allocation takes that lets a pool
+`python -m tests.gpu.pool_growth` needs an NVIDIA GPU. It says natively how long an allocation takes that lets a pool
 grow, and one that does not, which is what tells them apart (ADR 14). Then a program under a limit allocates and frees
 at random, and compares what is charged with what its pool has reserved. 1 where a pool grew in less than 10 us, or
 where the two are apart. On the simulated driver it runs too.
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import limiter
 from tests.cuda_calls import pools
-from tests.limiter.gpu_calls import cuda, quiet, start
+from tests.gpu.driver_calls import cuda, quiet, start
 from vgpu import region
 
 MIB: Final = 1 << 20
@@ -93,7 +93,7 @@ def watched() -> dict[str, int]:
     quiet()
     base = charged()
     for threshold in THRESHOLDS:
-        pool, chance, held = Pool(threshold), random.Random(threshold), []
+        pool, chance, held = Pool(threshold), random.Random(threshold), list[int]()
         for _ in range(OPERATIONS):
             before = pool.reserved()
             if held and chance.random() < 0.5:
@@ -115,7 +115,7 @@ def answers() -> Iterator[dict[str, Any]]:
     """Run both, the second under a limit."""
     with limiter.environment("4GiB", None, "fixed", dict(os.environ)) as limited:
         for name, env in (("timed", dict(os.environ)), ("watched", limited)):
-            command = [sys.executable, "-m", "tests.limiter.gpu_pools", name]
+            command = [sys.executable, "-m", "tests.gpu.pool_growth", name]
             done = subprocess.run(command, env={**env, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, check=True)
             yield json.loads(done.stdout)
 
