@@ -28,7 +28,7 @@ check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, i
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q tests/packaging
+	$(BIN)/python -m pytest -q tests/contract
 	$(BIN)/python -m limiter.build check
 	$(BIN)/python -m simgpu.build check
 
