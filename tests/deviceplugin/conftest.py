@@ -174,13 +174,18 @@ async def running(world: World) -> World:
     return world
 
 
+def settings_of(**flags: Any) -> Settings:
+    """Settings by field name; the keywords are untyped because mypy takes a field with a default for required."""
+    return Settings(**flags)
+
+
 def _world(folder: Path, client: Client) -> World:
     library = folder / "libvgpushare.so"
     library.write_bytes(b"library")
     arbiter = folder / "vgpu-arbiter"  # a stand-in; the real one is tried in tests/arbiter and on the cluster
     arbiter.write_text(f"#!/bin/sh\necho $$ >> {folder}/arbiter-pids\nexec sleep 1000\n")
     arbiter.chmod(0o755)
-    settings = Settings(
+    settings = settings_of(
         node_name=NODE,
         kubelet_dir=folder / "kubelet",
         state_dir=folder / "state",
@@ -189,7 +194,6 @@ def _world(folder: Path, client: Client) -> World:
         regions_mib=0,
         health_period=0.05,
         xid_quarantine=0.3,
-        _cli_parse_args=False,
     )
     return World(folder, client, Kubelet(folder / "kubelet"), Driver(), settings)
 

@@ -7,6 +7,7 @@ is registered by then, init containers are never listed.
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -234,7 +235,7 @@ class Kubelet:
         self._servers.append(server)
 
 
-def _asked(container: dict[str, Any]) -> list[tuple[str, int]]:
+def _asked(container: Mapping[str, Any]) -> list[tuple[str, int]]:
     amounts = request.amounts(container)
     found = ((name, quantity.whole_number(amounts.get(name, "0"))) for name in names.KUBELET_RESOURCES)
     return [(name, amount) for name, amount in found if amount]

@@ -28,7 +28,9 @@ def choose(pods: list[BoundPod], listed: dict[Any, Any], size: int = 4, given: A
 
 
 def who(choice: Candidate | None) -> tuple[str, str, bool] | None:
-    return choice and (choice.pod.name, choice.device_request.container, choice.is_doubtful)
+    if choice is None:
+        return None
+    return choice.pod.name, choice.device_request.container, choice.is_doubtful
 
 
 def test_the_one_listed_pod_that_holds_nothing_is_being_admitted() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from deviceplugin import garbage_collection
+from deviceplugin.kubelet.messages import Listing
 from tests.vgpu.node.builders import allocation, bound, slices
 from vgpu import names
 
@@ -24,7 +25,7 @@ LISTED = {POD.key: {"main": {names.SLICE: slices(0, 2)}}}
         ([], [{("default", "another"): LISTED[POD.key]}] * 2, 601, True),
     ],
 )
-def test_only_what_is_surely_over_is_removed(uids: list[str], listings: list[dict], age: float, gone: bool) -> None:  # type: ignore[type-arg]
+def test_only_what_is_surely_over_is_removed(uids: list[str], listings: list[Listing], age: float, gone: bool) -> None:
     assert garbage_collection.expired([ANY], uids, listings, 1000.0 + age) == ([ANY] if gone else [])
 
 

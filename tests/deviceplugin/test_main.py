@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from deviceplugin.settings import Settings
 from simgpu import build, state_directory
-from tests.deviceplugin.conftest import World
+from tests.deviceplugin.conftest import World, settings_of
 from tests.vgpu.node.builders import NODE
 
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
@@ -99,5 +98,5 @@ async def test_what_cannot_be_started_says_why(start: Start, flag: str, status: 
 
 
 def test_the_packaged_library_is_the_default() -> None:
-    settings = Settings(node_name="n", _cli_parse_args=False)
+    settings = settings_of(node_name="n")
     assert settings.library_path().parts[-2:] == ("limiter", "libvgpushare.so")

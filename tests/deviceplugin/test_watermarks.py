@@ -3,8 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from deviceplugin.settings import Settings
-from tests.deviceplugin.conftest import World
+from tests.deviceplugin.conftest import World, settings_of
 from tests.vgpu.node.builders import NODE, uuid
 from vgpu import names
 
@@ -12,7 +11,7 @@ from vgpu import names
 @pytest.mark.parametrize("flags", [{"watermark_high": 70}, {"watermark_low": 90}, {"watermark_high": 101}])
 def test_defaults_that_make_no_sense_are_refused(flags: dict[str, int]) -> None:
     with pytest.raises(ValidationError, match="0 <= low < high <= 100"):
-        Settings(node_name="n", _cli_parse_args=False, **flags)  # type: ignore[arg-type]
+        settings_of(node_name="n", **flags)
 
 
 async def test_an_admin_changes_them_while_the_plugin_runs(running: World) -> None:

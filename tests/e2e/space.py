@@ -7,7 +7,7 @@ space.run("a", "gpuprobe", "info")
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from cluster import api, images, wait
 from cluster.cluster import Cluster
@@ -15,18 +15,35 @@ from vgpu import assignment, names
 from vgpu.assignment import Assignment
 
 Document = dict[str, Any]
+T = TypeVar("T")
 
 _STARTED_S = 60
 _GONE_S = 180  # three hundred containers take their time
-_RESOURCES = {"gpu_mem": names.GPU_MEM, "gpu_cores": names.GPU_CORES, "gpu": names.GPU}
+_RESOURCES: Final[Mapping[Literal["gpu_mem", "gpu_cores", "gpu"], str]] = {
+    "gpu_mem": names.GPU_MEM,
+    "gpu_cores": names.GPU_CORES,
+    "gpu": names.GPU,
+}
 FOREVER = ("sleep", "1000000")
 
 
+class Share(TypedDict, total=False):
+    """A container's share of GPUs, by short names."""
+
+    gpu_mem: int | str
+    gpu_cores: int | str
+    gpu: int | str
+
+
 def container(
-    name: str = "main", command: Sequence[str] = FOREVER, limits: Mapping[str, Any] | None = None, **share: int | str
+    name: str = "main",
+    command: Sequence[str] = FOREVER,
+    limits: Mapping[str, Any] | None = None,
+    **share: Unpack[Share],
 ) -> Document:
     """A container of the base image; its share by short names (gpu_mem, gpu_cores, gpu), anything else in `limits`."""
-    amounts = {_RESOURCES[short]: str(amount) for short, amount in share.items()} | dict(limits or {})
+    amounts = {resource: str(share[short]) for short, resource in _RESOURCES.items() if short in share}
+    amounts |= dict(limits or {})
     return {"name": name, "image": images.BASE, "command": list(command), "resources": {"limits": amounts}}
 
 
@@ -35,7 +52,7 @@ def pod(
     *containers: Document,
     init: Sequence[Document] = (),
     annotations: Mapping[str, str] | None = None,
-    **share: int | str,
+    **share: Unpack[Share],
 ) -> Document:
     """A pod that ends at once when it is told to; without containers, one called main with the share."""
     return {
@@ -97,7 +114,7 @@ class Space:
 
         return self.until(check, f"{', '.join(wanted)} Running", within_s)
 
-    def until(self, check: Callable[[], Any], what: str, within_s: float = _STARTED_S) -> Any:
+    def until(self, check: Callable[[], T | None], what: str, within_s: float = _STARTED_S) -> T:
         """Wait for anything; when it does not come, say how the pods stand."""
         try:
             return wait.until(check, what, within_s)

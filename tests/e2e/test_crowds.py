@@ -1,10 +1,11 @@
 """Many pods at once: rows 6, 7, and what is refused by name: row 8."""
 
 import time
+from typing import Unpack
 
 import pytest
 
-from tests.e2e.space import Document, Space, container, pod
+from tests.e2e.space import Document, Share, Space, container, pod
 from vgpu import names
 from vgpu.assignment import Grant
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.e2e
 PAUSE = {"image": "docker.io/local/pause:1", "command": ["/pause"]}
 
 
-def small(name: str = "main", **share: int | str) -> Document:
+def small(name: str = "main", **share: Unpack[Share]) -> Document:
     """A container that only holds its share."""
     return container(name, **share) | PAUSE
 

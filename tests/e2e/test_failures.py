@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Unpack
 
 import pytest
 
 from cluster import nodes, parts, progress
 from cluster.cluster import Cluster
 from tests.e2e import audit
-from tests.e2e.space import Document, Space, container, pod
+from tests.e2e.space import Document, Share, Space, container, pod
 from vgpu import names, quantity
 
 pytestmark = pytest.mark.e2e
@@ -25,7 +26,7 @@ WINDOW_S = 3.5  # the plugin's Lease lasts 3 s; the rest is the watch
 PAUSE = {"image": "docker.io/local/pause:1", "command": ["/pause"]}
 
 
-def small(name: str, **share: int | str) -> Document:
+def small(name: str, **share: Unpack[Share]) -> Document:
     """A pod that only holds its share, and ends as soon as it is told."""
     return pod(name, container(**share) | PAUSE)
 
@@ -33,6 +34,10 @@ def small(name: str, **share: int | str) -> Document:
 def offered(cluster: Cluster, node: nodes.Node) -> int:
     status = cluster.api.get(f"/api/v1/nodes/{node.name}")["status"]
     return quantity.whole_number(status["allocatable"].get(names.SLICE, "0")) or 0
+
+
+def until_slices_are_offered(space: Space, node: nodes.Node) -> None:
+    space.until(lambda: offered(space.cluster, node) > 0, f"{node.name} has allocatable slices", 30)
 
 
 def told(space: Space, name: str, *words: str) -> bool:
@@ -186,7 +191,7 @@ def test_10_kubelet_restarts_in_a_churn_fail_no_pod_and_give_no_slice_twice(spac
         for node in cluster.nodes:
             space.until(lambda: len(made) > 5, "the churn is on")
             node.restart_kubelet()
-            space.until(lambda node=node: offered(cluster, node) > 0, "allocatable is back", 30)
+            until_slices_are_offered(space, node)
         seen = len(made)
         space.until(lambda: len(made) > seen + 12, "the churn goes on")
         for node in cluster.nodes:
@@ -205,7 +210,7 @@ def test_10_a_killed_plugin_fails_only_pods_bound_before_the_node_was_known_away
             time.sleep(WINDOW_S + 2)
             plugin.start()
             node.restart_kubelet()
-            space.until(lambda node=node: offered(cluster, node) > 0, "allocatable is back", 30)
+            until_slices_are_offered(space, node)
         seen = len(made)
         space.until(lambda: len(made) > seen + 12, "the churn goes on")
         for node in cluster.nodes:
@@ -288,7 +293,7 @@ def test_11_an_extender_killed_ten_times_during_a_churn_loses_and_doubles_nothin
 def create_slowly(space: Space, wanted: list[str], chance: random.Random) -> None:
     """Half of the pods end by themselves; together they are more than the cards hold at one time."""
     for name in wanted:
-        share = {"gpu_mem": 1024 * chance.randint(2, 10), "gpu_cores": chance.randint(1, 12)}
+        share: Share = {"gpu_mem": 1024 * chance.randint(2, 10), "gpu_cores": chance.randint(1, 12)}
         life = ("sleep", str(chance.randint(1, 5)))
         manifest = pod(name, container(command=life, **share))
         manifest["spec"]["restartPolicy"] = "Never"

@@ -7,7 +7,7 @@ from vgpu import assignment, assignment_trust, names, request
 from vgpu.assignment import Assignment, Grant
 from vgpu.assignment_trust import Distrust, DistrustReason
 
-SHARE = {"gpu_mem": 256}
+SHARE: dict[str, int | str] = {"gpu_mem": 256}
 GRANTED = Assignment({"main": (Grant("GPU-0", 256),)})
 RIGHT = assignment.encode(GRANTED)
 OTHER = assignment.encode(Assignment({"main": (Grant("GPU-0", 2048),)}))

@@ -74,7 +74,7 @@ def sidecar(name: str, **amounts: int) -> dict[str, Any]:
 def allocation(
     ids: frozenset[str], pod: BoundPod | None = None, container: str = "main", sequence: int = 1, **more: Any
 ) -> Allocation:
-    made = {
+    fields: dict[str, Any] = {
         "id": f"a{sequence}",
         "resource": names.SLICE,
         "chain": f"c{sequence}",
@@ -82,7 +82,7 @@ def allocation(
         "library": "l",
         "holder": Holder.of(pod, container) if pod else None,
     }
-    return Allocation(ids=ids, sequence=sequence, **(made | more))
+    return Allocation(ids=ids, sequence=sequence, **(fields | more))
 
 
 def _grant(container: request.ContainerRequest, number: int) -> Grant:
