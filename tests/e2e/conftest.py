@@ -9,7 +9,7 @@ import pytest
 
 from cluster import binaries, missing
 from cluster.cluster import Cluster
-from tests.e2e.space import Space
+from tests.e2e.pod_namespace import Space
 
 LOGS = binaries.REPOSITORY / "build" / "e2e-logs"
 

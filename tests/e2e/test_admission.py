@@ -10,7 +10,7 @@ import yaml
 
 from cluster import accounts, api, binaries
 from cluster.cluster import Cluster
-from tests.e2e.space import Document, Space, container, pod
+from tests.e2e.pod_namespace import Document, Space, container, pod
 from vgpu import names
 
 pytestmark = pytest.mark.e2e

@@ -17,7 +17,7 @@ import pytest
 from cluster import nodes, parts, progress
 from cluster.cluster import Cluster
 from tests.e2e import audit
-from tests.e2e.space import Document, Share, Space, container, pod
+from tests.e2e.pod_namespace import Document, Share, Space, container, pod
 from vgpu import names, quantity
 
 pytestmark = pytest.mark.e2e

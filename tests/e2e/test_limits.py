@@ -3,7 +3,7 @@
 import pytest
 
 from simgpu import usage
-from tests.e2e.space import Document, Space, container, pod
+from tests.e2e.pod_namespace import Document, Space, container, pod
 from vgpu import names, quantity
 
 pytestmark = pytest.mark.e2e

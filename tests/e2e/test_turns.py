@@ -8,7 +8,7 @@ import pytest
 
 from cluster import nodes, wait
 from cluster.cluster import Cluster
-from tests.e2e.space import Space, container, pod
+from tests.e2e.pod_namespace import Space, container, pod
 from vgpu import names
 from vgpu.cli.local import allocations
 

@@ -5,7 +5,7 @@ from typing import Unpack
 
 import pytest
 
-from tests.e2e.space import Document, Share, Space, container, pod
+from tests.e2e.pod_namespace import Document, Share, Space, container, pod
 from vgpu import names
 from vgpu.assignment import Grant
 
