@@ -29,7 +29,7 @@ check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, i
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m benchmarks.report --check
-	$(BIN)/python -m pytest -q tests/packaging
+	$(BIN)/python -m pytest -q tests/contract
 	$(BIN)/python -m limiter.build check
 	$(BIN)/python -m simgpu.build check
 

@@ -1,4 +1,4 @@
-"""Kubernetes' own programs, built from the Go module proxy at the version tests/e2e/kube/go.mod pins.
+"""Kubernetes' own programs, built from the Go module proxy at the version cluster/kube/go.mod pins.
 
 They are kept outside the checkout, in a folder named by the hash of go.mod; `KUBEBUILDER_ASSETS` is used instead where
 it holds all of them. `python -m cluster.binaries` builds them ahead of time.

@@ -5,19 +5,26 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Callable
+from types import FrameType
 
 from hypothesis import HealthCheck, settings
 
-# How long an example takes depends on what else the machine does; speed is measured in benchmarks/, not here.
+# How long an example takes depends on the machine's other work; speed is measured in benchmarks/, not here.
 settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ours")
 
-# A shell that starts us in the background, or nohup, has these ignored, and every program we start would inherit that.
-_INHERITED = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL, signal.SIGQUIT: signal.SIG_DFL}
-for number, usual in _INHERITED.items():
+# nohup, or a shell that starts pytest in the background, makes pytest ignore these signals, and so every program that
+# pytest starts.
+_HANDLERS: dict[signal.Signals, Callable[[int, FrameType | None], object] | signal.Handlers] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGHUP: signal.SIG_DFL,
+    signal.SIGQUIT: signal.SIG_DFL,
+}
+for number, handler in _HANDLERS.items():
     if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, usual)
+        signal.signal(number, handler)
 
-# A state directory of the suite's own (limiter/local_state.py): in the user's there may be programs of his.
+# The suite's own state directory (limiter/local_state.py): the user's may list programs that run outside the tests.
 os.environ["VGPU_STATE_DIR"] = tempfile.mkdtemp(prefix="vgpu-")
 atexit.register(shutil.rmtree, os.environ["VGPU_STATE_DIR"], ignore_errors=True)

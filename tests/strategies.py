@@ -24,7 +24,7 @@ def resources(**amounts: int | str) -> dict[str, Any]:
     return {"limits": {keys[name]: str(value) for name, value in amounts.items()}}
 
 
-def container(name: str = "main", **amounts: int | str) -> dict[str, Any]:
+def container(name: str = "main", /, **amounts: int | str) -> dict[str, Any]:
     return {"name": name, "resources": resources(**amounts)}
 
 

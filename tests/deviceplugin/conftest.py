@@ -21,6 +21,7 @@ from deviceplugin import app
 from deviceplugin.app import Clocks
 from deviceplugin.settings import Settings
 from tests.deviceplugin.kubelet import Kubelet
+from tests.deviceplugin.plugin_parts import PluginParts
 from tests.vgpu.node.builders import NODE, gpu, manifest
 from vgpu import limits, names
 from vgpu.adapters.kubernetes import lease
@@ -35,17 +36,17 @@ PODS = "/api/v1/namespaces/default/pods"
 
 @dataclass
 class Driver:
-    """Cards that answer as the test says."""
+    """A driver with cards and faults that a test sets."""
 
     cards: list[Gpu] = field(default_factory=lambda: [gpu(0), gpu(1)])
-    ill: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
     xids: list[Xid] = field(default_factory=list)
 
     def gpus(self) -> tuple[Gpu, ...]:
         return tuple(self.cards)
 
     def fault(self, uuid: str) -> str:
-        return self.ill.get(uuid, "")
+        return self.faults.get(uuid, "")
 
     def subscribe(self, uuid: str) -> bool:
         return bool(uuid)
@@ -57,7 +58,7 @@ class Driver:
 
 @dataclass
 class World:
-    """Everything a test touches."""
+    """One device plugin, with the kubelet, the driver and the API server that it talks to."""
 
     directory: Path
     client: Client
@@ -89,16 +90,16 @@ class World:
         await self.until(lambda: not self.kubelet.clients)
 
     async def create(self, name: str, *containers: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """Put a pod into the API, bound here."""
+        """Create a pod in the API that is bound to this node."""
         made = manifest(name, *containers, **more)
         created: dict[str, Any] = msgspec.json.decode(await self.client.post(PODS, made))
         return created
 
     async def run(self, name: str, *containers: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """Create a pod, have it admitted and its containers started."""
+        """Create a pod, admit it and start its containers."""
         pod = await self.create(name, *containers, **more)
         await self.kubelet.admit(pod)
-        for container in self.kubelet.given[pod["metadata"]["uid"]]:
+        for container in self.kubelet.allocations[pod["metadata"]["uid"]]:
             await self.kubelet.start_container(pod, container)
         await self.set_status(pod, {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"})
         return pod
@@ -107,7 +108,7 @@ class World:
         await self.client.patch(f"{PODS}/{pod['metadata']['name']}/status", {"status": status})
 
     async def end(self, pod: dict[str, Any]) -> None:
-        """The kubelet forgets the pod, then the API server does."""
+        """Remove an ended pod from the kubelet, then from the API."""
         self.kubelet.end(pod["metadata"]["uid"])
         body = {"gracePeriodSeconds": 0}
         await self.client.delete(f"{PODS}/{pod['metadata']['name']}", body)
@@ -138,11 +139,11 @@ class World:
         return [(each["involvedObject"]["name"], each["reason"]) for each in listed["items"]]
 
     async def until(self, condition: Callable[[], Any], within_s: float = 10) -> None:
-        """Wait for a condition, or for one that must be awaited."""
+        """Wait until a function, or a coroutine function, returns something true."""
         async with asyncio.timeout(within_s):
             while True:
-                said = condition()
-                if await said if asyncio.iscoroutine(said) else said:
+                result = condition()
+                if await result if asyncio.iscoroutine(result) else result:
                     return
                 await asyncio.sleep(0.005)
 
@@ -152,10 +153,11 @@ class World:
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
+async def idle_world() -> AsyncIterator[World]:
+    """A world whose plugin is not started yet."""
     numbers = itertools.count(1)
     api = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
-    with tempfile.TemporaryDirectory(prefix="vgpu-") as folder:  # a socket's path has 107 characters at most
+    with tempfile.TemporaryDirectory(prefix="vgpu-") as folder:  # short: a socket's path has 107 characters at most
         async with server.serving(api) as url, _client(Path(folder), url) as client:
             await client.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
             made = _world(Path(folder), client)
@@ -167,20 +169,30 @@ async def world() -> AsyncIterator[World]:
 
 
 @pytest.fixture
-async def running(world: World) -> World:
-    """A world whose plugin is registered."""
-    world.start_plugin()
-    await world.until_registered()
-    return world
+async def world(idle_world: World) -> World:
+    """A world whose plugin runs and is registered."""
+    idle_world.start_plugin()
+    await idle_world.until_registered()
+    return idle_world
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> PluginParts:
+    return PluginParts(tmp_path)
+
+
+def settings_of(**flags: Any) -> Settings:
+    """Settings by field name; the keywords are untyped because mypy takes a field with a default for required."""
+    return Settings(**flags)
 
 
 def _world(folder: Path, client: Client) -> World:
     library = folder / "libvgpushare.so"
     library.write_bytes(b"library")
-    arbiter = folder / "vgpu-arbiter"  # a stand-in; the real one is tried in tests/arbiter and on the cluster
+    arbiter = folder / "vgpu-arbiter"  # a script; tests/arbiter and tests/e2e run the real arbiter
     arbiter.write_text(f"#!/bin/sh\necho $$ >> {folder}/arbiter-pids\nexec sleep 1000\n")
     arbiter.chmod(0o755)
-    settings = Settings(
+    settings = settings_of(
         node_name=NODE,
         kubelet_dir=folder / "kubelet",
         state_dir=folder / "state",
@@ -189,7 +201,6 @@ def _world(folder: Path, client: Client) -> World:
         regions_mib=0,
         health_period=0.05,
         xid_quarantine=0.3,
-        _cli_parse_args=False,
     )
     return World(folder, client, Kubelet(folder / "kubelet"), Driver(), settings)
 

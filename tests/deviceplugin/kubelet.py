@@ -1,12 +1,16 @@
-"""A kubelet's device manager and pod-resources, over real sockets: what the plugin's answers lead to.
+"""A fake of the kubelet's device manager and pod-resources service, over real sockets.
 
-It follows pkg/kubelet/cm/devicemanager of Kubernetes 1.36, its traps included: the plugin is not asked for a preference
-where all free devices are needed, init containers' devices are handed on, the end of an old stream disconnects whoever
-is registered by then, init containers are never listed.
+The fake follows pkg/kubelet/cm/devicemanager of Kubernetes 1.36, with its unexpected behaviour:
+
+- GetPreferredAllocation is not called where a container needs all free devices.
+- Later containers get the devices of an init container that has ended.
+- The end of an old stream disconnects the plugin that is registered by then.
+- Init containers are never listed.
 """
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,22 +24,22 @@ from vgpu.request import ContainerKind
 
 
 class Rejected(Exception):
-    """The pod is Failed: UnexpectedAdmissionError."""
+    """The kubelet refused the pod: it is Failed with the reason UnexpectedAdmissionError."""
 
 
 @dataclass
 class Client:
-    """A registered plugin, and its devices as last sent."""
+    """A registered plugin, and its last list of devices: whether each ID is healthy."""
 
     channel: grpc.aio.Channel
     devices: dict[str, bool] = field(default_factory=dict)
     lists: int = 0
 
-    async def call(self, method: str, message: Any, answer: Any) -> Any:
+    async def call(self, method: str, message: Any, response: Any) -> Any:
         call = self.channel.unary_unary(
             f"/v1beta1.DevicePlugin/{method}",
             request_serializer=type(message).SerializeToString,
-            response_deserializer=answer.FromString,
+            response_deserializer=response.FromString,
         )
         return await call(message)
 
@@ -45,26 +49,26 @@ class Client:
 
 
 class Kubelet:
-    """One node's kubelet; `start` and `stop` are its life, what it has given out survives."""
+    """One node's kubelet; its allocations survive `stop` and `start`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.clients: dict[str, Client] = {}
         self.registrations: list[str] = []
-        self.given: dict[str, dict[str, dict[str, frozenset[str]]]] = defaultdict(lambda: defaultdict(dict))
-        self.answers: dict[tuple[str, str], api.ContainerAllocateResponse] = {}
+        self.allocations: dict[str, dict[str, dict[str, frozenset[str]]]] = defaultdict(lambda: defaultdict(dict))
+        self.responses: dict[tuple[str, str], api.ContainerAllocateResponse] = {}
         self.pods: dict[str, dict[str, Any]] = {}
         self.preferences: list[list[str]] = []
         self.allocating = 0
         self.lists_in_flight = 0
         self.lists = 0
-        self.is_silent = False
+        self.lists_fail = False
         self.gets_fail = False
         self._servers: list[grpc.aio.Server] = []
         self._streams: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Empty the directory of sockets, as the real one does, and listen."""
+        """Remove the sockets in the directory, as the real kubelet does, and listen."""
         registration = {"Register": _unary(self._register, api.RegisterRequest)}
         listing = {
             "List": _unary(self._list, resources.ListPodResourcesRequest),
@@ -75,7 +79,7 @@ class Kubelet:
         await self._serve(self.directory / "pod-resources" / "kubelet.sock", "v1.PodResourcesLister", listing)
 
     async def stop(self) -> None:
-        """Die: every connection ends, the sockets stay as files."""
+        """End every connection; the sockets stay as files."""
         for server in self._servers:
             await server.stop(None)
         for client in self.clients.values():
@@ -84,52 +88,53 @@ class Kubelet:
         self._servers, self.clients = [], {}
 
     async def end_stream(self, resource: str) -> None:
-        """Let go of a plugin, as the end of an older stream makes the real one do."""
+        """Disconnect a plugin, as the real kubelet does when an older stream of the plugin ends."""
         await self.clients[resource].channel.close()
 
     async def admit(self, pod: dict[str, Any]) -> None:
-        """Admit a pod: devices for each of its containers. Raises Rejected."""
+        """Allocate devices to each container of a pod. Raises Rejected."""
         uid = pod["metadata"]["uid"]
         self.pods[uid] = pod
         reusable: dict[str, set[str]] = defaultdict(set)
         try:
             for _, kind, container in request.containers_of(pod):
-                for resource, amount in _asked(container):
+                for resource, amount in _requested(container):
                     await self._allocate(uid, container["name"], resource, amount, reusable[resource])
-                    mine = self.given[uid][container["name"]].get(resource, frozenset())
+                    ids = self.allocations[uid][container["name"]].get(resource, frozenset())
                     if kind is ContainerKind.INIT:
-                        reusable[resource] |= mine
+                        reusable[resource] |= ids
                     else:
-                        reusable[resource] -= mine
+                        reusable[resource] -= ids
         except (grpc.aio.AioRpcError, Rejected) as error:
             self.end(uid)
             raise Rejected(str(error)) from error
 
     async def start_container(self, pod: dict[str, Any], name: str = "main") -> None:
-        """PreStartContainer, before each start of a container. Raises grpc's error with the plugin's text."""
-        for resource, ids in self.given[pod["metadata"]["uid"]][name].items():
+        """Call PreStartContainer, as before each start of a container. Raises AioRpcError with the plugin's text."""
+        for resource, ids in self.allocations[pod["metadata"]["uid"]][name].items():
             message = api.PreStartContainerRequest(devices_ids=sorted(ids))
             await self.clients[resource].call("PreStartContainer", message, api.PreStartContainerResponse)
 
     def end(self, uid: str) -> None:
-        """Forget a pod that has ended."""
+        """Remove a pod that has ended, and free its devices."""
         self.pods.pop(uid, None)
-        self.given.pop(uid, None)
+        self.allocations.pop(uid, None)
 
     def mount(self, pod: dict[str, Any], path: str, container: str = "main") -> Path:
-        """Where on the host a container's file is."""
-        answer = self.answers[pod["metadata"]["uid"], container]
-        return next(Path(mount.host_path) for mount in answer.mounts if mount.container_path == path)
+        """Path on the host of a file that is mounted into a container."""
+        response = self.responses[pod["metadata"]["uid"], container]
+        return next(Path(mount.host_path) for mount in response.mounts if mount.container_path == path)
 
     def allocated(self, resource: str) -> set[str]:
-        each = (held.get(resource, frozenset()) for pod in self.given.values() for held in pod.values())
-        return set().union(*each)
+        """IDs of a resource that belong to containers."""
+        containers = (container for pod in self.allocations.values() for container in pod.values())
+        return set().union(*(container.get(resource, frozenset()) for container in containers))
 
     def _wipe(self) -> None:
         for name in ("device-plugins", "pod-resources"):
-            place = self.directory / name
-            place.mkdir(parents=True, exist_ok=True)
-            for path in place.iterdir():
+            folder = self.directory / name
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in folder.iterdir():
                 if path.is_socket():
                     path.unlink()
 
@@ -148,11 +153,11 @@ class Kubelet:
         self.allocating += 1
         try:
             message = api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=sorted(chosen))])
-            answer = await client.call("Allocate", message, api.AllocateResponse)
+            response = await client.call("Allocate", message, api.AllocateResponse)
         finally:
             self.allocating -= 1
-        self.given[uid][container][resource] = frozenset(chosen)
-        self.answers[uid, container] = answer.container_responses[0]
+        self.allocations[uid][container][resource] = frozenset(chosen)
+        self.responses[uid, container] = response.container_responses[0]
 
     async def _prefer(self, client: Client, available: set[str], must: set[str], size: int) -> set[str]:
         message = api.PreferredAllocationRequest(
@@ -189,7 +194,7 @@ class Kubelet:
                 client.devices = {each.ID: each.health == "Healthy" for each in message.devices}
                 client.lists += 1
         except (grpc.aio.AioRpcError, asyncio.CancelledError, grpc.aio.UsageError):
-            await asyncio.sleep(0.02)  # whoever registers before this is over is disconnected by it
+            await asyncio.sleep(0.02)  # a plugin that registers meanwhile is disconnected, as by the real kubelet
             current = self.clients.pop(resource, None)
             if current is not None:
                 await current.channel.close()
@@ -197,7 +202,7 @@ class Kubelet:
     async def _list(self, _: Any, context: Any) -> resources.ListPodResourcesResponse:
         self.lists += 1
         self.lists_in_flight += self.allocating > 0
-        if self.is_silent:
+        if self.lists_fail:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
         return resources.ListPodResourcesResponse(pod_resources=[self._listed(pod) for pod in self.pods.values()])
 
@@ -218,7 +223,7 @@ class Kubelet:
                 name=container["name"],
                 devices=[
                     resources.ContainerDevices(resource_name=resource, device_ids=sorted(ids))
-                    for resource, ids in self.given[meta["uid"]][container["name"]].items()
+                    for resource, ids in self.allocations[meta["uid"]][container["name"]].items()
                 ],
             )
             for _, kind, container in request.containers_of(pod)
@@ -234,13 +239,15 @@ class Kubelet:
         self._servers.append(server)
 
 
-def _asked(container: dict[str, Any]) -> list[tuple[str, int]]:
+def _requested(container: Mapping[str, Any]) -> list[tuple[str, int]]:
     amounts = request.amounts(container)
-    found = ((name, quantity.whole_number(amounts.get(name, "0"))) for name in names.KUBELET_RESOURCES)
-    return [(name, amount) for name, amount in found if amount]
+    requested = ((name, quantity.whole_number(amounts.get(name, "0"))) for name in names.KUBELET_RESOURCES)
+    return [(name, amount) for name, amount in requested if amount]
 
 
 def _unary(method: Any, message: Any) -> Any:
     return grpc.unary_unary_rpc_method_handler(
-        method, request_deserializer=message.FromString, response_serializer=lambda answer: answer.SerializeToString()
+        method,
+        request_deserializer=message.FromString,
+        response_serializer=lambda response: response.SerializeToString(),
     )

@@ -1,4 +1,4 @@
-"""The arbiter in the plugin's care: the plugin serves without it, and ends it. The program here is a stand-in."""
+"""The plugin starts and stops the arbiter, and serves without it. The arbiter here is a script."""
 
 import pytest
 
@@ -7,24 +7,26 @@ from tests.vgpu.node.pids import is_running, lives
 
 
 @pytest.mark.parametrize("program", ["none", "state"])
-async def test_without_it_the_plugin_serves(world: World, program: str, caplog: pytest.LogCaptureFixture) -> None:
-    world.settings.arbiter = world.directory / program
-    world.start_plugin()
-    await world.until_registered()
-    await world.run("p", gpus=1)
+async def test_the_plugin_serves_without_an_arbiter(
+    idle_world: World, program: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    idle_world.settings.arbiter = idle_world.directory / program
+    idle_world.start_plugin()
+    await idle_world.until_registered()
+    await idle_world.run("p", gpus=1)
     assert caplog.text.count("containers of one card take no turns") == 1
 
 
-async def test_the_plugin_s_end_is_the_arbiter_s(world: World) -> None:
-    world.start_plugin()
-    await world.until_registered()
-    (pid,) = await lives(world.directory / "arbiter-pids")
-    await world.stop_plugin()
+async def test_the_plugin_ends_the_arbiter(idle_world: World) -> None:
+    idle_world.start_plugin()
+    await idle_world.until_registered()
+    (pid,) = await lives(idle_world.directory / "arbiter-pids")
+    await idle_world.stop_plugin()
     assert not is_running(pid)
 
 
-async def test_it_can_be_switched_off(world: World) -> None:
-    world.settings.turns = False
-    world.start_plugin()
-    await world.until_registered()
-    assert not (world.directory / "arbiter-pids").exists()
+async def test_the_arbiter_can_be_switched_off(idle_world: World) -> None:
+    idle_world.settings.turns = False
+    idle_world.start_plugin()
+    await idle_world.until_registered()
+    assert not (idle_world.directory / "arbiter-pids").exists()

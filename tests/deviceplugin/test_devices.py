@@ -24,15 +24,15 @@ def test_ids_sort_by_number() -> None:
     assert device_ids.order("x::y") == ("x", -1)
 
 
-@given(sick=st.sets(st.integers(0, 2)))
-def test_health_is_the_cards(sick: set[int]) -> None:
-    ill = {uuid(n) for n in sick}
+@given(unhealthy=st.sets(st.integers(0, 2)))
+def test_devices_have_the_health_of_their_card(unhealthy: set[int]) -> None:
+    ill = {uuid(n) for n in unhealthy}
     listed = [each for name in names.KUBELET_RESOURCES for each in devices.advertised(name, GPUS, SLICE_MIB, ill)]
     assert len(listed) == 3 * 8 + 3
     assert all(each.healthy == (device_ids.gpu_of(each.id) not in ill) for each in listed)
 
 
-def test_lists_follow_cards_and_health_and_stay_while_only_holders_change() -> None:
+def test_device_lists_change_with_cards_and_health_but_not_with_holders() -> None:
     inventory = Inventory(SLICE_MIB)
     lists = DeviceLists(inventory)
     assert lists.of(names.SLICE) == ()

@@ -1,10 +1,15 @@
-"""What may be cleaned away of the state directory."""
+"""Which allocations expire, and what is removed with them."""
 
+import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from deviceplugin import garbage_collection
+from deviceplugin.garbage_collection import GarbageCollector
+from deviceplugin.kubelet.messages import Listing
+from tests.deviceplugin.plugin_parts import IDS, PluginParts, share
 from tests.vgpu.node.builders import allocation, bound, slices
 from vgpu import names
 
@@ -14,7 +19,7 @@ LISTED = {POD.key: {"main": {names.SLICE: slices(0, 2)}}}
 
 
 @pytest.mark.parametrize(
-    ("uids", "listings", "age", "gone"),
+    ("uids", "listings", "age_s", "is_expired"),
     [
         ([], [{}, {}], 601, True),
         ([], [{}, {}], 599, False),
@@ -24,12 +29,50 @@ LISTED = {POD.key: {"main": {names.SLICE: slices(0, 2)}}}
         ([], [{("default", "another"): LISTED[POD.key]}] * 2, 601, True),
     ],
 )
-def test_only_what_is_surely_over_is_removed(uids: list[str], listings: list[dict], age: float, gone: bool) -> None:  # type: ignore[type-arg]
-    assert garbage_collection.expired([ANY], uids, listings, 1000.0 + age) == ([ANY] if gone else [])
+def test_an_allocation_expires_when_its_pod_is_unknown_unlisted_and_old(
+    uids: list[str], listings: list[Listing], age_s: float, is_expired: bool
+) -> None:
+    assert garbage_collection.expired([ANY], uids, listings, 1000.0 + age_s) == ([ANY] if is_expired else [])
 
 
-def test_what_nobody_is_known_for_goes_when_nobody_holds_it() -> None:
+def test_an_allocation_without_a_known_holder_expires_when_its_ids_are_unlisted() -> None:
     unknown = replace(ANY, holder=None)
     other = {("default", "another"): LISTED[POD.key]}
     assert garbage_collection.expired([unknown], [], [{}, {}], 1700.0) == [unknown]
     assert garbage_collection.expired([unknown], [], [other, {}], 1700.0) == []
+
+
+async def test_garbage_collection_needs_two_lists_and_a_synced_watch(parts: PluginParts) -> None:
+    gone, here = share("gone", 10), share("here", 20)
+    parts.pods.upsert(here)
+    library = parts.files.install_library(Path(__file__))
+    old = parts.allocate(IDS, gone, library="old")
+    kept = parts.allocate(slices(1, 0), here, library=library)
+    parts.files.libraries.joinpath("old").mkdir()
+    parts.files.regions.joinpath(".crashed.x").touch()
+    synced = asyncio.Event()
+    parts.now = 1000.0 + 601
+    collector = GarbageCollector(
+        parts.pods,
+        parts.pod_resources,
+        parts.allocations,
+        parts.files,
+        library,
+        synced=synced,
+        wall_clock=lambda: parts.now,
+    )
+
+    await parts.list_once()
+    collector.collect()
+    await parts.list_once()
+    collector.collect()
+    assert parts.allocations.all() == (old, kept)
+    synced.set()
+    collector.collect()
+    assert parts.allocations.all() == (old, kept), "two runs with one list count once"
+    await parts.list_once()
+    collector.collect()
+    assert parts.allocations.all() == (kept,)
+    assert [path.name for path in parts.files.allocations.iterdir()] == [kept.id]
+    assert [path.name for path in parts.files.regions.iterdir()] == [kept.id]
+    assert [path.name for path in parts.files.libraries.iterdir()] == [library]

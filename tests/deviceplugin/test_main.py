@@ -9,26 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from deviceplugin.settings import Settings
 from simgpu import build, state_directory
-from tests.deviceplugin.conftest import World
+from tests.deviceplugin.conftest import World, settings_of
 from tests.vgpu.node.builders import NODE
 
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
 
 
 @pytest.fixture
-async def start(world: World) -> AsyncIterator[Start]:
-    driver, cards = build.ensure(), world.directory / "simgpu"
+async def start(idle_world: World) -> AsyncIterator[Start]:
+    driver, cards = build.ensure(), idle_world.directory / "simgpu"
     state_directory.write_cards(cards, state_directory.make_cards(2, memory_mib=2048))
     started = []
 
     async def start(*flags: str) -> asyncio.subprocess.Process:
         known = {
-            "kubeconfig": world.directory / "kubeconfig",
-            "kubelet-dir": world.settings.kubelet_dir,
-            "state-dir": world.state,
-            "library": world.directory / "libvgpushare.so",
+            "kubeconfig": idle_world.directory / "kubeconfig",
+            "kubelet-dir": idle_world.settings.kubelet_dir,
+            "state-dir": idle_world.state,
+            "library": idle_world.directory / "libvgpushare.so",
             "regions-mib": 0,
         }
         environment = {
@@ -59,45 +58,45 @@ async def start(world: World) -> AsyncIterator[Start]:
         await process.communicate()
 
 
-async def test_a_second_copy_waits_and_takes_over(world: World, start: Start) -> None:
+async def test_a_second_copy_waits_and_takes_over(idle_world: World, start: Start) -> None:
     first = await start()
-    await world.until_registered(within_s=20)
+    await idle_world.until_registered(within_s=20)
     second = await start()
     await asyncio.sleep(1.5)
-    assert len(world.kubelet.registrations) == 2
+    assert len(idle_world.kubelet.registrations) == 2
     first.send_signal(signal.SIGTERM)
     assert await asyncio.wait_for(first.wait(), 10) == 0
-    await world.until(lambda: len(world.kubelet.registrations) == 4, within_s=20)
-    await world.until_registered()
+    await idle_world.until(lambda: len(idle_world.kubelet.registrations) == 4, within_s=20)
+    await idle_world.until_registered()
     assert second.returncode is None
 
 
-async def test_told_to_stop_it_gives_its_lease_up(world: World, start: Start) -> None:
+async def test_a_stopped_plugin_releases_its_lease(idle_world: World, start: Start) -> None:
     async def holder_is(name: str) -> bool:
-        record = await world.lease()
+        record = await idle_world.lease()
         return record is not None and record.holder == name
 
     process = await start()
-    await world.until(lambda: holder_is(NODE), within_s=20)
+    await idle_world.until(lambda: holder_is(NODE), within_s=20)
     process.send_signal(signal.SIGTERM)
     assert await asyncio.wait_for(process.wait(), 10) == 0
     assert await holder_is("")
-    _, said = await process.communicate()
-    assert b"Traceback" not in said
+    _, stderr = await process.communicate()
+    assert b"Traceback" not in stderr
 
 
 @pytest.mark.parametrize(
     ("flag", "status", "words"),
     [("--slice-mib=x", 2, b"slice_mib"), ("--library=/none", 1, b"/none"), ("--kubeconfig=/none", 1, b"/none")],
 )
-async def test_what_cannot_be_started_says_why(start: Start, flag: str, status: int, words: bytes) -> None:
+async def test_a_failed_start_names_its_cause(start: Start, flag: str, status: int, words: bytes) -> None:
     process = await start(flag)
-    _, said = await asyncio.wait_for(process.communicate(), 20)
+    _, stderr = await asyncio.wait_for(process.communicate(), 20)
     assert process.returncode == status
-    assert words in said
-    assert b"Traceback" not in said
+    assert words in stderr
+    assert b"Traceback" not in stderr
 
 
 def test_the_packaged_library_is_the_default() -> None:
-    settings = Settings(node_name="n", _cli_parse_args=False)
+    settings = settings_of(node_name="n")
     assert settings.library_path().parts[-2:] == ("limiter", "libvgpushare.so")

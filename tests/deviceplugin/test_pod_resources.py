@@ -1,4 +1,4 @@
-"""No list while an Allocate may be in flight; and a look that was asked for comes."""
+"""When pod-resources are listed: never while an Allocate may be in flight, and soon after a request for a list."""
 
 import asyncio
 import contextlib
@@ -14,36 +14,36 @@ from vgpu.node.pods import PodKey
 IDS = frozenset({"a", "b"})
 
 
-class Source:
-    """Counts the lists."""
+class FakePodResources:
+    """A pod-resources service that counts its calls."""
 
     def __init__(self) -> None:
         self.lists = 0
-        self.at_once = 0
-        self.written: Holdings = {}
+        self.concurrent_lists = 0
+        self.holdings: Holdings = {}
         self.gets = 0
 
     async def list(self) -> Listing:
         self.lists += 1
-        self.at_once += 1
-        assert self.at_once == 1
+        self.concurrent_lists += 1
+        assert self.concurrent_lists == 1
         await asyncio.sleep(0.001)
-        self.at_once -= 1
+        self.concurrent_lists -= 1
         return {("ns", str(self.lists)): {}}
 
     async def get(self, key: PodKey) -> Holdings:
         assert key == ("ns", "p")
         self.gets += 1
-        return self.written
+        return self.holdings
 
 
 @pytest.fixture
-async def source() -> Source:
-    return Source()
+async def source() -> FakePodResources:
+    return FakePodResources()
 
 
 @pytest.fixture
-async def pod_resources(source: Source) -> AsyncIterator[PodResources]:
+async def pod_resources(source: FakePodResources) -> AsyncIterator[PodResources]:
     made = PodResources(source, asyncio.get_running_loop().time)
     task = asyncio.create_task(made.run(lambda: None))
     await made.fresh(1)
@@ -53,7 +53,7 @@ async def pod_resources(source: Source) -> AsyncIterator[PodResources]:
         await task
 
 
-async def test_fresh_is_from_after_the_question(pod_resources: PodResources) -> None:
+async def test_a_fresh_list_starts_after_the_request(pod_resources: PodResources) -> None:
     before = pod_resources.snapshot
     after = await pod_resources.fresh(1)
     assert after.number > before.number
@@ -61,10 +61,10 @@ async def test_fresh_is_from_after_the_question(pod_resources: PodResources) -> 
 
 
 async def test_no_list_between_the_preference_and_the_end_of_allocate(
-    pod_resources: PodResources, source: Source
+    pod_resources: PodResources, source: FakePodResources
 ) -> None:
-    async with pod_resources.admitting() as look:
-        await look()
+    async with pod_resources.admitting() as list_now:
+        await list_now()
         pod_resources.refresh_soon()
     listed = source.lists
     assert (await pod_resources.fresh(0.1)).number == pod_resources.snapshot.number
@@ -75,28 +75,28 @@ async def test_no_list_between_the_preference_and_the_end_of_allocate(
     assert source.lists > listed
 
 
-async def test_a_list_follows_as_soon_as_the_kubelet_shows_what_it_was_given(
-    pod_resources: PodResources, source: Source
+async def test_a_list_follows_as_soon_as_get_shows_the_allocated_ids(
+    pod_resources: PodResources, source: FakePodResources
 ) -> None:
     async with pod_resources.admitting():
         pod_resources.refresh_soon()
     pod_resources.allocated(("ns", "p"), IDS)
     listed = source.lists
     await asyncio.sleep(0.05)
-    source.written = {"main": {names.SLICE: frozenset({"another"})}}
+    source.holdings = {"main": {names.SLICE: frozenset({"another"})}}
     await asyncio.sleep(0.05)
     assert source.lists == listed
-    source.written = {"main": {names.SLICE: IDS}}
+    source.holdings = {"main": {names.SLICE: IDS}}
     await asyncio.sleep(0.08)
     assert source.lists > listed
-    assert source.gets <= 5, "pod-resources has a limit on calls, and GetPreferredAllocation lives by it"
+    assert source.gets <= 5, "pod-resources limits the calls a second, and GetPreferredAllocation needs them"
 
 
-async def test_a_look_while_admitting_serves_those_who_wait(pod_resources: PodResources) -> None:
-    async with pod_resources.admitting() as look:
+async def test_a_list_during_an_admission_serves_waiting_requests(pod_resources: PodResources) -> None:
+    async with pod_resources.admitting() as list_now:
         waiting = asyncio.create_task(pod_resources.fresh(1))
         await asyncio.sleep(0)
-        await look()
+        await list_now()
     assert (await waiting).listing == pod_resources.snapshot.listing
 
 

@@ -1,4 +1,4 @@
-"""Which IDs are preferred, and what a container is given with them."""
+"""Which IDs are preferred, and the response to Allocate."""
 
 from collections import Counter
 from pathlib import Path
@@ -23,7 +23,7 @@ numbers = st.sets(st.integers(0, 7))
     each=st.integers(1, 6),
     cards=st.sampled_from([(0,), (1,), (0, 1)]),
 )
-def test_preferred_ids_are_offered_unheld_and_on_the_cards(
+def test_preferred_ids_are_offered_not_held_and_on_the_assigned_cards(
     free: tuple[set[int], set[int]], must: set[int], held: set[int], each: int, cards: tuple[int, ...]
 ) -> None:
     taken = slices(cards[0], *held)
@@ -40,12 +40,12 @@ def test_preferred_ids_are_offered_unheld_and_on_the_cards(
     assert {device_ids.gpu_of(one) for one in chosen} <= {uuid(n) for n in cards}
 
 
-def test_lowest_numbers_come_first() -> None:
+def test_the_lowest_ids_are_preferred() -> None:
     chosen = responses.preferred_ids(slices(0, 7, 10, 9, 2), [], 3, [uuid(0)], [])
     assert chosen == [f"{uuid(0)}::{n}" for n in (2, 7, 9)]
 
 
-def test_without_an_assignment_anything_free_is_answered() -> None:
+def test_without_an_assignment_any_free_ids_are_preferred() -> None:
     assert responses.preferred_ids(slices(0, 1, 2, 3), [], 2, [], slices(0, 1)) == [f"{uuid(0)}::{n}" for n in (2, 3)]
 
 
@@ -58,17 +58,17 @@ def injection(tmp_path: Path) -> Injection:
     return Injection(StateFiles(tmp_path / "state"), "abc", dev=dev)
 
 
-def test_cards_are_named_by_index_and_nodes_that_exist_are_handed_over(injection: Injection) -> None:
+def test_the_environment_lists_the_cards_by_index_and_existing_device_nodes_are_passed(injection: Injection) -> None:
     gpus = [gpu(0), gpu(1), gpu(2)]
-    answer = responses.container_response(slices(2, 0) | slices(1, 5), gpus, "id", injection)
-    assert answer.envs == {"NVIDIA_VISIBLE_DEVICES": f"{uuid(1)},{uuid(2)}"}
-    assert [Path(node).name for node in answer.device_nodes] == ["nvidia1", "nvidiactl", "nvidia-uvm"]
-    assert answer.cdi_devices == ()
+    response = responses.container_response(slices(2, 0) | slices(1, 5), gpus, "id", injection)
+    assert response.envs == {"NVIDIA_VISIBLE_DEVICES": f"{uuid(1)},{uuid(2)}"}
+    assert [Path(node).name for node in response.device_nodes] == ["nvidia1", "nvidiactl", "nvidia-uvm"]
+    assert response.cdi_devices == ()
 
 
-def test_every_container_gets_the_limiter_and_only_the_region_to_write(injection: Injection) -> None:
-    answer = responses.container_response(slices(0, 0), [gpu(0)], "id", injection)
-    assert {mount.container_path: mount.read_only for mount in answer.mounts} == {
+def test_only_the_region_is_mounted_writable(injection: Injection) -> None:
+    response = responses.container_response(slices(0, 0), [gpu(0)], "id", injection)
+    assert {mount.container_path: mount.read_only for mount in response.mounts} == {
         "/run/vgpu/limits": True,
         "/run/vgpu/region": False,
         "/run/vgpu/arbiter": True,
@@ -77,9 +77,9 @@ def test_every_container_gets_the_limiter_and_only_the_region_to_write(injection
     }
 
 
-def test_cdi_names_the_cards_and_keeps_the_old_hook_off(injection: Injection) -> None:
+def test_with_cdi_the_environment_variable_is_void(injection: Injection) -> None:
     by_name = Injection(injection.files, "abc", DeviceList.CDI, "nvidia.com/gpu", injection.dev)
-    answer = responses.container_response({uuid(1)}, [gpu(1)], "id", by_name)
-    assert answer.cdi_devices == (f"nvidia.com/gpu={uuid(1)}",)
-    assert answer.envs == {"NVIDIA_VISIBLE_DEVICES": "void"}
-    assert answer.device_nodes == ()
+    response = responses.container_response({uuid(1)}, [gpu(1)], "id", by_name)
+    assert response.cdi_devices == (f"nvidia.com/gpu={uuid(1)}",)
+    assert response.envs == {"NVIDIA_VISIBLE_DEVICES": "void"}
+    assert response.device_nodes == ()

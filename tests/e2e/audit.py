@@ -1,4 +1,4 @@
-"""The API server's audit log, replayed: who wrote what, and what every card held at every moment."""
+"""The API server's audit log, replayed: the writes of a client, and the load of every card over time."""
 
 import datetime as dt
 import json
@@ -11,7 +11,7 @@ from vgpu import assignment, names
 
 Event = dict[str, Any]
 
-_APART = {"events", "leases"}
+_IGNORED = {"events", "leases"}
 _TERMINAL = {"Succeeded", "Failed"}
 
 
@@ -34,49 +34,49 @@ _NOTHING = Load(0, 0)
 
 
 def read(log: Path, since: int = 0) -> Iterator[Event]:
-    """Events from this byte on; the size of the log now is where the next one begins."""
+    """The log's events from the byte offset `since`; take the log's present size as the offset of later events."""
     with log.open("rb") as lines:
         lines.seek(since)
         yield from (json.loads(line) for line in lines if line.endswith(b"\n"))
 
 
 def writes(log: Path, since: int, agent: str) -> list[str]:
-    """`verb resource/subresource` of every successful write by an agent, Events and Leases apart."""
-    mine = (event for event in read(log, since) if event["userAgent"].startswith(agent) and _succeeded(event))
-    return [_label(event) for event in mine if event["objectRef"]["resource"] not in _APART]
+    """`verb resource/subresource` of every successful write by a user agent, without Events and Leases."""
+    successful = (event for event in read(log, since) if event["userAgent"].startswith(agent) and _succeeded(event))
+    return [_label(event) for event in successful if event["objectRef"]["resource"] not in _IGNORED]
 
 
-def peaks(log: Path, since: int, space: str) -> dict[str, Load]:
-    """The most that a Kubernetes namespace's bound pods ever held together on each card, by the card's UUID.
+def peaks(log: Path, since: int, namespace: str) -> dict[str, Load]:
+    """Peak load of each card by the bound pods of a Kubernetes namespace, by card UUID.
 
-    A pod holds from the answer to its Binding until the request that ended it: a moment less than it truly held, so two
-    pods never seem to meet that did not.
+    A pod counts from the response to its Binding until the request that ended the pod. That is slightly less than the
+    pod really held, so two pods that did not overlap never seem to overlap.
     """
-    pods, ends = _pods(event for event in read(log, since) if event["objectRef"].get("namespace") == space)
+    pods, ends = _pods(event for event in read(log, since) if event["objectRef"].get("namespace") == namespace)
     changes: dict[str, list[tuple[dt.datetime, Load]]] = {}
     for uid, pod in pods.items():
         for gpu, load in pod.held.items():
-            given_back = [(ends[uid], Load(-load.memory_mib, -load.cores))] if uid in ends else []
-            changes.setdefault(gpu, []).extend([(pod.bound, load), *given_back])
+            released = [(ends[uid], Load(-load.memory_mib, -load.cores))] if uid in ends else []
+            changes.setdefault(gpu, []).extend([(pod.bound, load), *released])
     return {gpu: _peak(each) for gpu, each in changes.items()}
 
 
-def bound_at(log: Path, since: int, space: str) -> dict[str, float]:
-    """When each pod of a Kubernetes namespace was bound, by its name, in seconds since 1970."""
-    ours = (event for event in read(log, since) if event["objectRef"].get("namespace") == space)
-    bindings = (event for event in ours if _label(event) == "create pods/binding" and _succeeded(event))
+def bound_at(log: Path, since: int, namespace: str) -> dict[str, float]:
+    """When each pod of a Kubernetes namespace was bound, by pod name, in seconds since 1970."""
+    events = (event for event in read(log, since) if event["objectRef"].get("namespace") == namespace)
+    bindings = (event for event in events if _label(event) == "create pods/binding" and _succeeded(event))
     return {event["objectRef"]["name"]: _moment(event, "stageTimestamp").timestamp() for event in bindings}
 
 
-def failed(log: Path, since: int, space: str) -> dict[str, str]:
-    """Why, for each pod of a Kubernetes namespace that the kubelet ever rejected, by its name; deleted ones too.
+def failed(log: Path, since: int, namespace: str) -> dict[str, str]:
+    """The message of each pod of a Kubernetes namespace that the kubelet rejected, by pod name; includes deleted pods.
 
-    A pod that is deleted before its containers ran ends as Failed as well, but for no reason.
+    A pod that is deleted before its containers ran is Failed too, but its status has no reason.
     """
-    answers = (event.get("responseObject") or {} for event in read(log, since) if _succeeded(event))
-    pods = (each for each in answers if each.get("kind") == "Pod" and each["metadata"].get("namespace") == space)
-    gone = (each for each in pods if each["status"].get("phase") == "Failed" and each["status"].get("reason"))
-    return {each["metadata"]["name"]: each["status"].get("message", "") for each in gone}
+    responses = (event.get("responseObject") or {} for event in read(log, since) if _succeeded(event))
+    pods = (each for each in responses if each.get("kind") == "Pod" and each["metadata"].get("namespace") == namespace)
+    rejected = (each for each in pods if each["status"].get("phase") == "Failed" and each["status"].get("reason"))
+    return {each["metadata"]["name"]: each["status"].get("message", "") for each in rejected}
 
 
 def _peak(changes: list[tuple[dt.datetime, Load]]) -> Load:
@@ -85,7 +85,7 @@ def _peak(changes: list[tuple[dt.datetime, Load]]) -> Load:
 
 
 def _pods(events: Iterable[Event]) -> tuple[dict[str, _Pod], dict[str, dt.datetime]]:
-    """By pod UID: when it was bound with what on which card, and when it ended."""
+    """By pod UID: when the pod was bound and its load of each card; and when the pod ended."""
     pods: dict[str, _Pod] = {}
     ends: dict[str, dt.datetime] = {}
     for event in filter(_succeeded, events):
@@ -111,13 +111,13 @@ def _held(binding: Event) -> dict[str, Load]:
 
 
 def _ended(event: Event) -> str | None:
-    """UID of the pod that this write made terminal or removed."""
-    answer = event.get("responseObject") or {}
-    if answer.get("kind") != "Pod":
+    """UID of the pod that this write made terminal or removed; None for other writes."""
+    response = event.get("responseObject") or {}
+    if response.get("kind") != "Pod":
         return None
-    removed = event["verb"] == "delete" and answer["metadata"].get("deletionGracePeriodSeconds", 0) == 0
-    uid: str = answer["metadata"]["uid"]
-    return uid if removed or answer["status"].get("phase") in _TERMINAL else None
+    removed = event["verb"] == "delete" and response["metadata"].get("deletionGracePeriodSeconds", 0) == 0
+    uid: str = response["metadata"]["uid"]
+    return uid if removed or response["status"].get("phase") in _TERMINAL else None
 
 
 def _succeeded(event: Event) -> bool:
@@ -125,6 +125,6 @@ def _succeeded(event: Event) -> bool:
 
 
 def _label(event: Event) -> str:
-    about = event["objectRef"]
-    resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
+    target = event["objectRef"]
+    resource = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
     return f"{event['verb']} {resource}"

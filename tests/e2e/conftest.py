@@ -1,4 +1,4 @@
-"""One cluster for the whole session, and what becomes of the suite where none can be had."""
+"""One cluster for the whole session; where no cluster can run, the tests are skipped, or fail under CI."""
 
 import os
 import uuid
@@ -9,16 +9,16 @@ import pytest
 
 from cluster import binaries, missing
 from cluster.cluster import Cluster
-from tests.e2e.space import Space
+from tests.e2e.pod_namespace import PodNamespace
 
 LOGS = binaries.REPOSITORY / "build" / "e2e-logs"
 
-_TIMEOUT_S = 300  # a test here waits for pods; the first one also for the cluster
+_TIMEOUT_S = 300  # a test waits for pods, the first test also for the cluster
 _HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every test that needs the cluster the time it needs."""
+    """Give every test that needs the cluster a longer timeout."""
     for item in items:
         ours = _HERE in item.path.parents and item.get_closest_marker("e2e")
         if ours and not item.get_closest_marker("timeout"):
@@ -27,19 +27,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
-    """A cluster with vgpushare: two nodes of four cards. Tests leave it as they found it."""
+    """A cluster with vgpushare: two nodes of four cards. Tests leave the cluster as they found it."""
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         made = _made()
     with made:
         yield made
-        made.save_logs(LOGS)  # for whoever reads about a failure after the cluster is gone
+        made.save_logs(LOGS)  # the cluster's folder is removed with the cluster
 
 
 @pytest.fixture
-def space(cluster: Cluster) -> Iterator[Space]:
+def namespace(cluster: Cluster) -> Iterator[PodNamespace]:
     """A Kubernetes namespace for one test."""
-    made = Space(cluster, f"test-{uuid.uuid4().hex[:8]}")
+    made = PodNamespace(cluster, f"test-{uuid.uuid4().hex[:8]}")
     yield made
     made.close()
 

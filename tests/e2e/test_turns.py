@@ -1,4 +1,4 @@
-"""Two containers at work on one card, and the arbiter that gives them turns."""
+"""Two busy containers on one card, and the arbiter that gives them turns."""
 
 import os
 import signal
@@ -8,13 +8,13 @@ import pytest
 
 from cluster import nodes, wait
 from cluster.cluster import Cluster
-from tests.e2e.space import Space, container, pod
+from tests.e2e.pod_namespace import PodNamespace, container, pod
 from vgpu import names
 from vgpu.cli.local import allocations
 
 pytestmark = pytest.mark.e2e
 
-BACK_S = 2.0
+RESTART_S = 2.0
 MS = 1_000_000
 
 
@@ -23,19 +23,19 @@ def busy(name: str, cores: int) -> dict[str, object]:
 
 
 def root(node: nodes.Node) -> Path:
-    """The node's files as its processes see them, the regions' own mount among them."""
+    """The node's root folder as the node's processes see it, with the mount of the regions."""
     return Path(f"/proc/{node.mounts.pid}/root")
 
 
-def gpu_ns(node: nodes.Node, space: Space) -> dict[str, int]:
+def gpu_ns(node: nodes.Node, namespace: PodNamespace) -> dict[str, int]:
     """The GPU time that each pod of the namespace has used, as `vgpu top` reads it."""
-    seen = allocations.read_all(root(node) / "var/lib/vgpu")
-    parts = {each.name: sum(card.gpu_ns for card in each.cards) for each in seen}
-    return {name.split("/")[1]: used for name, used in parts.items() if name.startswith(f"{space.name}/")}
+    found = allocations.read_all(root(node) / "var/lib/vgpu")
+    parts = {each.name: sum(card.gpu_ns for card in each.cards) for each in found}
+    return {name.split("/")[1]: used for name, used in parts.items() if name.startswith(f"{namespace.name}/")}
 
 
-def arbiter(node: nodes.Node) -> int:
-    """Its process on this node; 0 while there is none."""
+def arbiter_pid(node: nodes.Node) -> int:
+    """Process ID of the node's arbiter; 0 while none runs."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             program = (folder / "cmdline").read_bytes().split(b"\0")[0]
@@ -47,28 +47,28 @@ def arbiter(node: nodes.Node) -> int:
     return 0
 
 
-def both_go_on(node: nodes.Node, space: Space) -> None:
-    before = gpu_ns(node, space)
+def assert_both_use_the_gpu(node: nodes.Node, namespace: PodNamespace) -> None:
+    before = gpu_ns(node, namespace)
     assert before.keys() == {"first", "second"}
-    space.until(
-        lambda: all(used > before[name] + 100 * MS for name, used in gpu_ns(node, space).items()),
+    namespace.until(
+        lambda: all(used > before[name] + 100 * MS for name, used in gpu_ns(node, namespace).items()),
         "both have used 100 ms more",
         within_s=20,
     )
 
 
-def test_two_pods_at_work_on_one_card_go_on_when_the_arbiter_is_killed(space: Space) -> None:
-    space.create(busy("first", 30))
-    space.create(busy("second", 60))
-    first, _ = space.running("first", "second")
-    assert space.assignment("first").gpus() == space.assignment("second").gpus()
-    (node,) = [each for each in space.cluster.nodes if each.name == first["spec"]["nodeName"]]
-    both_go_on(node, space)
-    killed = arbiter(node)
+def test_two_busy_pods_continue_when_the_arbiter_is_killed(namespace: PodNamespace) -> None:
+    namespace.create(busy("first", 30))
+    namespace.create(busy("second", 60))
+    first, _ = namespace.running("first", "second")
+    assert namespace.assignment("first").gpus() == namespace.assignment("second").gpus()
+    (node,) = [each for each in namespace.cluster.nodes if each.name == first["spec"]["nodeName"]]
+    assert_both_use_the_gpu(node, namespace)
+    killed = arbiter_pid(node)
     assert killed
     os.kill(killed, signal.SIGKILL)
-    wait.until(lambda: arbiter(node) not in (0, killed), "the arbiter is back", BACK_S)
-    both_go_on(node, space)
+    wait.until(lambda: arbiter_pid(node) not in (0, killed), "another arbiter runs", RESTART_S)
+    assert_both_use_the_gpu(node, namespace)
 
 
 def test_an_admin_s_watermark_reaches_the_node_at_once(cluster: Cluster) -> None:

@@ -8,6 +8,7 @@ from extender.leadership import Leadership
 from tests.extender.conftest import World
 from vgpu import names
 from vgpu.adapters.kubernetes import lease
+from vgpu.errors import KubernetesError
 
 
 class Relists:
@@ -119,7 +120,7 @@ async def test_a_holder_that_cannot_renew_stops_when_its_time_is_over(
     await first.renew()
 
     async def unreachable(*_: object, **__: object) -> None:
-        raise lease.KubernetesError(0, "ClientConnectorError", "")
+        raise KubernetesError(0, "ClientConnectorError", "")
 
     monkeypatch.setattr(lease, "renew", unreachable)
     world.clock.seconds += leadership.DURATION_S - 1

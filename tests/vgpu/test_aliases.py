@@ -8,7 +8,7 @@ PATH = "spec.containers[main].resources.limits"
 
 
 @pytest.mark.parametrize(
-    ("asked", "ours"),
+    ("resources", "ours"),
     [
         ({"aliyun.com/gpu-mem": "3"}, {names.GPU_MEM: "3072"}),
         ({"nvidia.com/gpumem": "3000"}, {names.GPU_MEM: "3000"}),
@@ -36,34 +36,34 @@ PATH = "spec.containers[main].resources.limits"
         ),
     ],
 )
-def test_each_language_keeps_its_meaning(asked: dict[str, str], ours: dict[str, str]) -> None:
-    translation = aliases.translate(PATH, asked)
+def test_each_projects_names_are_translated(resources: dict[str, str], ours: dict[str, str]) -> None:
+    translation = aliases.translate(PATH, resources)
     assert translation.ours == ours
-    assert translation.removed == asked.keys()
+    assert translation.removed == resources.keys()
     assert translation.problems == ()
 
 
-@pytest.mark.parametrize("asked", [{}, {"cpu": "2"}, {"nvidia.com/gpu": "1"}, {names.GPU_MEM: "8192", "cpu": "1"}])
-def test_what_is_not_foreign_is_left_alone(asked: dict[str, str]) -> None:
+@pytest.mark.parametrize("resources", [{}, {"cpu": "2"}, {"nvidia.com/gpu": "1"}, {names.GPU_MEM: "8192", "cpu": "1"}])
+def test_other_resources_are_not_translated(resources: dict[str, str]) -> None:
     """`nvidia.com/gpu` by itself belongs to NVIDIA's own device plugin."""
-    assert aliases.translate(PATH, asked) == aliases.NOT_TRANSLATED
+    assert aliases.translate(PATH, resources) == aliases.NOT_TRANSLATED
 
 
-def test_gpushare_may_count_in_mib() -> None:
+def test_gpushares_unit_may_be_mib() -> None:
     translation = aliases.translate(PATH, {"aliyun.com/gpu-mem": "3000"}, gpushare_unit_mib=1)
     assert translation.ours == {names.GPU_MEM: "3000"}
 
 
 @pytest.mark.parametrize("text", ["16Gi", "-1", "1500m", "1e9", "0", "", "x"])
 @pytest.mark.parametrize("name", ["aliyun.com/gpu-mem", "nvidia.com/gpumem", "volcano.sh/vgpu-memory"])
-def test_an_amount_that_makes_no_sense_is_refused_by_the_name_the_user_wrote(name: str, text: str) -> None:
+def test_an_invalid_amount_is_refused_by_the_name_that_the_user_wrote(name: str, text: str) -> None:
     translation = aliases.translate(PATH, {name: text})
     assert [problem.field for problem in translation.problems] == [f"{PATH}[{name}]"]
     assert (translation.ours, translation.removed) == ({}, frozenset())
 
 
 @pytest.mark.parametrize("other", [names.GPU_MEM, names.GPU, "nvidia.com/gpumem"])
-def test_two_languages_in_one_container_are_refused(other: str) -> None:
+def test_names_of_two_projects_in_one_container_are_refused(other: str) -> None:
     translation = aliases.translate(PATH, {"volcano.sh/vgpu-memory": "1000", other: "1"})
     assert translation.problems
     assert translation.ours == {}
@@ -74,19 +74,20 @@ NAMES = sorted(aliases.MARKER_NAMES | {"nvidia.com/gpu", "cpu"})
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), AMOUNTS))
-def test_a_translation_is_whole_or_refused_and_nothing_is_left_to_translate(asked: dict[str, str]) -> None:
-    translation = aliases.translate(PATH, asked)
+def test_resources_are_translated_completely_or_refused(resources: dict[str, str]) -> None:
+    translation = aliases.translate(PATH, resources)
     assert not (translation.ours and translation.problems)
     if not translation.problems:
-        rest = {name: text for name, text in asked.items() if name not in translation.removed} | dict(translation.ours)
+        rest = {name: text for name, text in resources.items() if name not in translation.removed}
+        rest |= dict(translation.ours)
         assert aliases.translate(PATH, rest) == aliases.NOT_TRANSLATED
-        assert bool(translation.ours) == bool(asked.keys() & aliases.MARKER_NAMES)
+        assert bool(translation.ours) == bool(resources.keys() & aliases.MARKER_NAMES)
 
 
 @given(st.integers(1, request.MAX_GPUS), st.integers(1, quantity.MAX_MIB // request.MAX_GPUS), st.integers(1, 100))
-def test_each_card_gets_what_was_asked_per_card(cards: int, memory: int, cores: int) -> None:
-    asked = {"nvidia.com/gpu": str(cards), "nvidia.com/gpumem": str(memory), "nvidia.com/gpucores": str(cores)}
-    ours = aliases.translate(PATH, asked).ours
+def test_amounts_per_card_become_totals(cards: int, memory: int, cores: int) -> None:
+    resources = {"nvidia.com/gpu": str(cards), "nvidia.com/gpumem": str(memory), "nvidia.com/gpucores": str(cores)}
+    ours = aliases.translate(PATH, resources).ours
     pod = {"metadata": {}, "spec": {"containers": [{"name": "main", "resources": {"limits": ours}}]}}
     parsed = request.parse(pod)
     assert parsed.problems == ()

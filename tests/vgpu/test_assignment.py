@@ -23,7 +23,7 @@ assignments = st.builds(
 
 
 @given(assignments)
-def test_what_is_written_reads_back(chosen: Assignment) -> None:
+def test_an_encoded_assignment_decodes_to_itself(chosen: Assignment) -> None:
     assert assignment.decode(assignment.encode(chosen)) == chosen
 
 
@@ -49,19 +49,19 @@ GOOD = {"gpu": "GPU-1", "mem": 8192}
         {"v": 1, "containers": {"a": [GOOD | {"whole": 1}]}},
     ],
 )  # fmt: skip
-def test_anything_else_is_malformed(value: object) -> None:
+def test_other_texts_are_malformed(value: object) -> None:
     with pytest.raises(MalformedAssignment):
         assignment.decode(json.dumps(value))
 
 
 @given(st.text() | st.just("[" * 100_000))
-def test_no_text_does_worse_than_malformed(text: str) -> None:
+def test_any_text_is_decoded_or_malformed(text: str) -> None:
     with contextlib.suppress(MalformedAssignment):
         assignment.decode(text)
 
 
 @pytest.mark.parametrize(
-    ("given_grants", "answers"),
+    ("grants", "answers"),
     [
         ((Grant("a", 512, 20),), True),
         ((Grant("a", 513, 20),), False),
@@ -71,8 +71,8 @@ def test_no_text_does_worse_than_malformed(text: str) -> None:
         ((), False),
     ],
 )
-def test_an_assignment_answers_only_what_is_asked(given_grants: tuple[Grant, ...], answers: bool) -> None:
-    asked = request.parse(pod(container("app", gpu_mem=512, gpu_cores=20))).request
-    assert asked is not None
-    assert Assignment({"app": given_grants}).answers(asked) is answers
-    assert not Assignment({"other": given_grants}).answers(asked)
+def test_an_assignment_answers_exactly_its_request(grants: tuple[Grant, ...], answers: bool) -> None:
+    pod_request = request.parse(pod(container("app", gpu_mem=512, gpu_cores=20))).request
+    assert pod_request is not None
+    assert Assignment({"app": grants}).answers(pod_request) is answers
+    assert not Assignment({"other": grants}).answers(pod_request)

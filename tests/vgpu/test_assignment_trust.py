@@ -7,26 +7,26 @@ from vgpu import assignment, assignment_trust, names, request
 from vgpu.assignment import Assignment, Grant
 from vgpu.assignment_trust import Distrust, DistrustReason
 
-SHARE = {"gpu_mem": 256}
+SHARE: dict[str, int | str] = {"gpu_mem": 256}
 GRANTED = Assignment({"main": (Grant("GPU-0", 256),)})
 RIGHT = assignment.encode(GRANTED)
 OTHER = assignment.encode(Assignment({"main": (Grant("GPU-0", 2048),)}))
 
 
-def judged(asked: dict[str, int | str], annotation: str) -> Assignment | Distrust:
-    return assignment_trust.judge(request.parse(pod(container(**asked))), annotation)
+def judge(amounts: dict[str, int | str], annotation: str) -> Assignment | Distrust:
+    return assignment_trust.judge(request.parse(pod(container(**amounts))), annotation)
 
 
-def test_an_assignment_is_trusted_for_exactly_what_the_pod_asks() -> None:
-    assert judged(SHARE, RIGHT) == GRANTED
+def test_an_assignment_is_trusted_for_exactly_the_pods_request() -> None:
+    assert judge(SHARE, RIGHT) == GRANTED
 
 
-def test_a_pod_that_asks_for_nothing_is_assigned_nothing() -> None:
-    assert judged({}, "") == assignment_trust.NOTHING_ASSIGNED
+def test_a_pod_without_a_request_is_assigned_nothing() -> None:
+    assert judge({}, "") == assignment_trust.NOTHING_ASSIGNED
 
 
 @pytest.mark.parametrize(
-    ("asked", "annotation", "reason", "detail"),
+    ("amounts", "annotation", "reason", "detail"),
     [
         (SHARE, "", DistrustReason.NO_ASSIGNMENT, "has no assignment"),
         (SHARE, "{", DistrustReason.MALFORMED_ASSIGNMENT, "cannot be read"),
@@ -35,10 +35,10 @@ def test_a_pod_that_asks_for_nothing_is_assigned_nothing() -> None:
         ({"gpu_mem": "2Gi"}, RIGHT, DistrustReason.INVALID_REQUEST, names.GPU_MEM),
     ],
 )
-def test_anything_else_is_refused_by_name(
-    asked: dict[str, int | str], annotation: str, reason: DistrustReason, detail: str
+def test_each_distrusted_assignment_has_its_reason(
+    amounts: dict[str, int | str], annotation: str, reason: DistrustReason, detail: str
 ) -> None:
-    found = judged(asked, annotation)
-    assert isinstance(found, Distrust)
-    assert found.reason is reason
-    assert detail in found.detail
+    judgement = judge(amounts, annotation)
+    assert isinstance(judgement, Distrust)
+    assert judgement.reason is reason
+    assert detail in judgement.detail

@@ -1,4 +1,4 @@
-"""The limits file: what is written is read, and a torn or foreign file is never believed."""
+"""The limits file: encoding, rewriting in place, and damaged files, which are refused."""
 
 import contextlib
 
@@ -40,7 +40,7 @@ def test_what_is_encoded_is_decoded(wanted: Limits) -> None:
 
 
 @given(anything, anything, anything)
-def test_rewrites_follow_each_other(first: Limits, second: Limits, third: Limits) -> None:
+def test_each_rewrite_replaces_the_one_before(first: Limits, second: Limits, third: Limits) -> None:
     data = limits.encode(first)
     for number, wanted in enumerate((second, third), start=2):
         data = apply(data, limits.rewrite(data, wanted))
@@ -49,16 +49,16 @@ def test_rewrites_follow_each_other(first: Limits, second: Limits, third: Limits
 
 
 @given(anything, anything, st.data())
-def test_a_writer_that_dies_leaves_the_old_limits_or_the_new(old: Limits, new: Limits, data: st.DataObject) -> None:
+def test_an_interrupted_rewrite_leaves_the_old_limits_or_the_new(old: Limits, new: Limits, data: st.DataObject) -> None:
     whole = limits.encode(old)
     stream = [(offset + i, bytes([b])) for offset, piece in limits.rewrite(whole, new) for i, b in enumerate(piece)]
     done = data.draw(st.integers(0, len(stream)))
-    seen = limits.decode(apply(whole, stream[:done]))
-    assert seen == old or (seen == new and done >= len(stream) - 4)
+    read = limits.decode(apply(whole, stream[:done]))
+    assert read == old or (read == new and done >= len(stream) - 4)
 
 
 @given(anything, st.integers(0, limits.SIZE - 1), st.integers(1, 255))
-def test_a_flipped_byte_is_never_believed(wanted: Limits, place: int, flip: int) -> None:
+def test_a_flipped_byte_is_detected(wanted: Limits, place: int, flip: int) -> None:
     data = bytearray(limits.encode(wanted))
     data[place] ^= flip
     with contextlib.suppress(MalformedLimits):
@@ -66,7 +66,7 @@ def test_a_flipped_byte_is_never_believed(wanted: Limits, place: int, flip: int)
 
 
 @given(st.binary(max_size=2 * limits.SIZE))
-def test_foreign_bytes_are_refused_by_our_own_error(data: bytes) -> None:
+def test_any_bytes_are_decoded_or_malformed(data: bytes) -> None:
     with pytest.raises(MalformedLimits):
         limits.decode(data)
 
@@ -83,12 +83,12 @@ def test_foreign_bytes_are_refused_by_our_own_error(data: bytes) -> None:
         Limits(tuple(CardLimit(limits.uuid_text(n.to_bytes(16, "big")), 1) for n in range(1, 34))),
     ],
 )
-def test_what_does_not_fit_is_refused(wrong: Limits) -> None:
+def test_limits_that_do_not_fit_the_format_are_refused(wrong: Limits) -> None:
     with pytest.raises(ValueError, match=r"UUID|cards|range"):
         limits.encode(wrong)
 
 
-def test_the_first_version_stays_readable() -> None:
+def test_version_1_stays_readable() -> None:
     """These bytes were written by version 1; a later version must go on reading them."""
     wanted = Limits((CardLimit(GPU, 8 << 30, 30), CardLimit(OTHER, None)), ComputePolicy.BURST, 7)
     data = bytes.fromhex(

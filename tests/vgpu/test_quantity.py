@@ -29,12 +29,12 @@ def test_size_bytes(text: str, size: int | None) -> None:
 
 
 @given(st.integers(0, 10**17))
-def test_every_plain_number_reads_as_itself(number: int) -> None:
+def test_a_plain_number_is_itself(number: int) -> None:
     assert quantity.whole_number(str(number)) == number
 
 
 @given(st.text())
-def test_no_text_crashes(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     quantity.whole_number(text)
     quantity.size_bytes(text)
 

@@ -1,4 +1,4 @@
-"""The region as the node agent reads it: bytes that a container may have filled with anything."""
+"""The region as read from outside: untrusted bytes, which a container can overwrite."""
 
 import struct
 
@@ -20,8 +20,8 @@ def fresh() -> bytearray:
 
 
 def test_a_fresh_region_is_empty() -> None:
-    seen = region.decode(bytes(fresh()))
-    assert (seen.cards, seen.processes, seen.recoveries) == ((), (), 0)
+    read = region.decode(bytes(fresh()))
+    assert (read.cards, read.processes, read.recoveries) == ((), (), 0)
 
 
 def test_cards_and_processes_are_read() -> None:
@@ -33,10 +33,10 @@ def test_cards_and_processes_are_read() -> None:
     struct.pack_into("<IIQQ", data, 8448 + 5 * 704, 42, 0, 7, 4026531836)
     struct.pack_into("<QQ", data, 8448 + 5 * 704 + 64, 999, 100)
     struct.pack_into("<QQ", data, 8448 + 5 * 704 + 320, 0, 30)
-    seen = region.decode(bytes(data))
+    read = region.decode(bytes(data))
     windows = Window(5, 100, 300, 1000), Window(6, 101, 301, 10_000)
-    assert seen.cards == (CardUse(GPU, 100, 200, 150, 3, 518, 64, 0, 0, 77, 9000, 70000, 12, 40, *windows),)
-    assert seen.processes == (ProcessUse(42, 7, 4026531836, ((GPU, 100),), ((GPU, 30),)),)
+    assert read.cards == (CardUse(GPU, 100, 200, 150, 3, 518, 64, 0, 0, 77, 9000, 70000, 12, 40, *windows),)
+    assert read.processes == (ProcessUse(42, 7, 4026531836, ((GPU, 100),), ((GPU, 30),)),)
 
 
 def test_no_limit_reads_as_none() -> None:
@@ -46,20 +46,20 @@ def test_no_limit_reads_as_none() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, region.SIZE - 8), st.binary(min_size=8, max_size=8)), max_size=40))
-def test_a_hostile_region_is_read_or_refused_by_our_own_error(edits: list[tuple[int, bytes]]) -> None:
+def test_a_damaged_region_is_read_or_malformed(edits: list[tuple[int, bytes]]) -> None:
     data = fresh()
     for offset, piece in edits:
         data[offset : offset + 8] = piece
     try:
-        seen = region.decode(bytes(data))
+        read = region.decode(bytes(data))
     except MalformedRegion:
         return
-    assert len(seen.cards) <= region.MAX_CARDS
-    assert len(seen.processes) <= region.MAX_PROCESSES
+    assert len(read.cards) <= region.MAX_CARDS
+    assert len(read.processes) <= region.MAX_PROCESSES
 
 
 @given(st.binary(max_size=4096))
-def test_foreign_bytes_are_refused(data: bytes) -> None:
+def test_other_bytes_are_malformed(data: bytes) -> None:
     with pytest.raises(MalformedRegion):
         region.decode(data)
     with pytest.raises(MalformedRegion):
@@ -70,15 +70,15 @@ def test_foreign_bytes_are_refused(data: bytes) -> None:
     ("window", "gpu_ns", "after_ms", "share"),
     [
         (Window(), 0, 0, 0.0),
-        (Window(1, 0, 300, 1000), 100 * MS, 500, 0.3),  # the last full one
-        (Window(1, 0, 300, 1000), 100 * MS, 2000, 0.05),  # which is over, and nobody has charged anything since
+        (Window(1, 0, 300, 1000), 100 * MS, 500, 0.3),  # the last full window
+        (Window(1, 0, 300, 1000), 100 * MS, 2000, 0.05),  # the last full window is over; nothing was charged since
         (Window(1, 0, 300, 4000), 300 * MS, 3000, 0.3),
-        (Window(1, 0), 250 * MS, 500, 0.5),  # none was ever full
-        (Window(1, 2**64 - 1, 2**32 - 1, 2**32 - 1), 0, 1, 1.0),  # whatever stands there
+        (Window(1, 0), 250 * MS, 500, 0.5),  # no window was full yet
+        (Window(1, 2**64 - 1, 2**32 - 1, 2**32 - 1), 0, 1, 1.0),  # damaged figures
         (Window(2**64 - 1, 0, 300, 1000), 0, 1, 0.3),
     ],
 )
-def test_the_share_lately_is_the_last_full_window_s_while_that_is_fresh(
+def test_the_recent_share_is_that_of_the_last_full_window_while_it_is_fresh(
     window: Window, gpu_ns: int, after_ms: int, share: float
 ) -> None:
     card = CardUse(GPU, 0, None, 0, 0, 0, gpu_ns=gpu_ns)

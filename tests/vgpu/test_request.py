@@ -14,7 +14,7 @@ def problems(obj: dict[str, Any]) -> list[str]:
     return [str(problem) for problem in request.parse(obj).problems]
 
 
-def test_a_share() -> None:
+def test_memory_and_cores_on_one_card() -> None:
     parsed = request.parse(pod(container(gpu_mem=8192, gpu_cores=30)))
     assert parsed.problems == ()
     assert parsed.request is not None
@@ -23,7 +23,7 @@ def test_a_share() -> None:
     assert parsed.request.kubelet_resource(main, 256) == (names.SLICE, 32)
 
 
-def test_a_total_is_spread_over_its_cards() -> None:
+def test_totals_are_divided_over_the_cards() -> None:
     parsed = request.parse(pod(container(gpu_mem=18432, gpu_cores=240, gpu=3)))
     assert parsed.request is not None
     (main,) = parsed.request.containers
@@ -39,7 +39,7 @@ def test_gpu_alone_is_whole_cards() -> None:
     assert parsed.request.kubelet_resource(main, 256) == (names.CARD, 2)
 
 
-def test_a_pod_without_ours_asks_for_nothing() -> None:
+def test_a_pod_without_our_resources_has_no_request() -> None:
     assert request.parse(pod({"name": "main"})) == request.Parsed(None)
 
 
@@ -64,7 +64,7 @@ def test_a_pod_without_ours_asks_for_nothing() -> None:
         ({"card": "1"}, "is added by the webhook"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_field(amounts: dict[str, str], words: str) -> None:
+def test_an_invalid_amount_is_refused_by_its_field(amounts: dict[str, str], words: str) -> None:
     found = problems(pod(container(**amounts)))
     assert any(text.startswith("spec.containers[main].resources.limits[vgpu.io/") and words in text for text in found)
 
@@ -82,13 +82,13 @@ def test_an_unknown_resource_of_the_domain_is_refused() -> None:
         {names.PRIORITY: "101"}, {names.PRIORITY: "1" * 5000}, {names.USE_GPU_MODEL: "a,,b"}, {names.USE_GPU_UUID: ""},
     ],
 )  # fmt: skip
-def test_unknown_wishes_are_refused_by_name(annotations: dict[str, str]) -> None:
+def test_unknown_annotation_values_are_refused(annotations: dict[str, str]) -> None:
     (key,) = annotations
     (problem,) = problems(pod(container(gpu_mem=1), annotations=annotations))
     assert problem.startswith(f"metadata.annotations[{key}]")
 
 
-def test_wishes() -> None:
+def test_annotations_become_options() -> None:
     annotations = {names.NODE_POLICY: "spread", names.COMPUTE_POLICY: "best-effort", names.USE_GPU_MODEL: "H100, a100"}
     annotations |= {names.MEMORY_POLICY: "spill"}
     parsed = request.parse(pod(container(gpu_mem=1, gpu_cores=10), annotations=annotations))
@@ -110,7 +110,7 @@ def test_init_containers_share_the_slices_of_the_first_app_container() -> None:
     assert slices == {"init": 4, "app": 4, "other": 1}
 
 
-def test_a_sidecar_shares_with_nobody() -> None:
+def test_a_sidecar_has_slices_of_its_own() -> None:
     obj = pod(container("app", gpu_mem=512), init=(container("side", gpu_mem=1024) | {"restartPolicy": "Always"},))
     parsed = request.parse(obj)
     assert parsed.request is not None
@@ -123,7 +123,7 @@ def test_a_sidecar_shares_with_nobody() -> None:
     [{"gpu": 1}, {"gpu_mem": 2048, "gpu": 2}],
     ids=["whole before a share", "two cards before one"],
 )
-def test_an_init_container_in_another_form_is_refused(init: dict[str, int]) -> None:
+def test_an_init_container_with_another_kind_of_request_is_refused(init: dict[str, int]) -> None:
     obj = pod(container("app", gpu_mem=1024), init=(container("init", **init),))
     assert "spec.initContainers[init]" in problems(obj)[0]
 
@@ -133,7 +133,7 @@ def test_an_init_container_of_another_size_over_several_cards_is_refused() -> No
     assert "same memory" in problems(obj)[0]
 
 
-def test_devices_are_counted_as_the_kubelet_counts_them() -> None:
+def test_device_totals_count_the_slices_that_init_and_app_containers_share_once() -> None:
     side = container("side", gpu_mem=256) | {"restartPolicy": "Always"}
     apps = (container("app", gpu_mem=512), container("two", gpu_mem=256), container("whole", gpu=2))
     parsed = request.parse(pod(*apps, init=(side, container("init", gpu_mem=1024))))
@@ -142,7 +142,7 @@ def test_devices_are_counted_as_the_kubelet_counts_them() -> None:
 
 
 def test_a_sidecar_after_an_init_container_is_refused() -> None:
-    """The kubelet hands an ordinary init container's devices to whoever comes next, a sidecar too."""
+    """The kubelet would give the init container's devices to the sidecar."""
     side = container("side", gpu_mem=256) | {"restartPolicy": "Always"}
     app, init = container("app", gpu_mem=1024), container("init", gpu_mem=1024)
     assert "must be placed before init container init" in problems(pod(app, init=(init, side)))[0]
@@ -159,12 +159,12 @@ JSON = st.recursive(
 @given(
     st.dictionaries(st.sampled_from([*names.USER_RESOURCES, names.SLICE, "cpu"]), st.text(max_size=6) | st.integers())
 )
-def test_an_amount_is_counted_or_reported_never_dropped(limits: dict[str, Any]) -> None:
+def test_each_amount_is_parsed_or_reported(limits: dict[str, Any]) -> None:
     parsed = request.parse(pod({"name": "main", "resources": {"limits": limits}}))
     ours = [name for name in limits if name != "cpu"]
     if ours:
         assert parsed.request is not None or parsed.problems
-    for name in set(ours) - {names.SLICE}:  # ours to add: held against the request when the pod is judged
+    for name in set(ours) - {names.SLICE}:  # added by the webhook, and checked there against the request
         value = str(limits[name])
         understood = value.isascii() and value.isdigit() and int(value) > 0
         assert understood or parsed.problems or value.rstrip("kMGeE0123456789").lstrip("+") == ""

@@ -6,7 +6,7 @@ from vgpu.device import Card
 CARD = Card("GPU-a", 0, "NVIDIA H100", 81559)
 
 
-def test_a_node_in_a_few_words() -> None:
+def test_the_summary_of_a_node() -> None:
     cards = [
         replace(CARD, held_slices=32),
         replace(CARD, uuid="GPU-b", healthy=False),
@@ -21,8 +21,8 @@ def test_a_node_in_a_few_words() -> None:
     }
 
 
-def test_a_full_card_holds_no_more_than_it_has() -> None:
-    """319 slices of 256 MiB are 81664: the last one is a partial one."""
+def test_a_full_card_shows_no_more_memory_than_it_has() -> None:
+    """319 slices of 256 MiB would be 81664 MiB; the last slice is a partial slice."""
     assert summary.summary_of([replace(CARD, held_slices=319)], 256)["held"] == "79.6 GiB"
 
 

@@ -1,4 +1,4 @@
-"""What pods take of a node's cards."""
+"""How much of a node's cards pods use."""
 
 from tests.strategies import SLICE_MIB, card, container, pod
 from vgpu import request, usage
@@ -7,7 +7,7 @@ from vgpu.device import Node
 from vgpu.share import Usage
 
 
-def test_usage_is_the_larger_of_the_phases_and_sidecars_last_through_all() -> None:
+def test_usage_is_the_larger_of_init_and_app_phase_and_sidecars_count_in_both() -> None:
     obj = pod(
         container("app", gpu_mem=512, gpu_cores=20),
         container("other", gpu_mem=256, gpu_cores=10),
@@ -16,14 +16,14 @@ def test_usage_is_the_larger_of_the_phases_and_sidecars_last_through_all() -> No
             container("init", gpu_mem=512, gpu_cores=80),
         ),
     )
-    asked = request.parse(obj).request
-    assert asked is not None
-    chosen = Assignment({c.name: (Grant("GPU-1", c.memory_mib, c.cores),) for c in asked.containers})
-    used = usage.of_pod(chosen, asked, SLICE_MIB, {})
+    pod_request = request.parse(obj).request
+    assert pod_request is not None
+    chosen = Assignment({c.name: (Grant("GPU-1", c.memory_mib, c.cores),) for c in pod_request.containers})
+    used = usage.of_pod(chosen, pod_request, SLICE_MIB, {})
     assert used == {"GPU-1": Usage(slices=4, memory_mib=1024, cores=85, shares=3)}
 
 
-def test_a_node_s_usage_is_the_sum_over_its_pods_and_a_whole_card_counts_all_its_slices() -> None:
+def test_a_nodes_usage_is_the_sum_over_its_pods_and_a_whole_card_counts_all_its_slices() -> None:
     node = Node("n1", SLICE_MIB, (card(0), card(1)))
     share, whole = (request.parse(pod(container(**each))).request for each in ({"gpu_mem": 300}, {"gpu": 1}))
     assert share is not None

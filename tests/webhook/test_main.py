@@ -63,7 +63,7 @@ async def believed(api: FakeApi) -> ssl.SSLContext:
         await asyncio.sleep(0.05)
 
 
-async def test_an_idle_connection_outlives_the_clients_patience(
+async def test_an_idle_connection_stays_open_for_longer_than_the_servers_default_timeout(
     api: FakeApi, port: int, program: asyncio.subprocess.Process
 ) -> None:
     """The API server reuses a connection for 90 s; a POST that meets its end is not tried again."""

@@ -18,7 +18,7 @@ static struct entry table[FUNCTIONS] = {
 #include "driver/functions.h"
 };
 
-/* NVIDIA's libraries. limiter/doors.py loads a library of its own under the soname `name`; NVIDIA's library is then
+/* NVIDIA's libraries. limiter/interpose.py loads a library of its own under the soname `name`; NVIDIA's library is then
  * loaded as `preloaded_name`. */
 static struct {
     const char *preloaded_name;

@@ -1,4 +1,4 @@
-"""Programs whose extra is not installed say what to install."""
+"""A program whose extra is not installed names the extra."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
         ("vgpu.simulator", "simulator", "aiohttp"),
     ],
 )
-def test_a_program_says_what_to_install(module: str, program: str, missing: str) -> None:
+def test_a_program_names_the_extra_to_install(module: str, program: str, missing: str) -> None:
     start = f"import runpy, sys; sys.modules[{missing!r}] = None; runpy.run_module({module!r}, run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", start], cwd=ROOT, capture_output=True, text=True, check=False)
     hint = "install it with: pip install 'vgpushare[cluster]'"
@@ -28,6 +28,6 @@ def test_a_program_says_what_to_install(module: str, program: str, missing: str)
     assert done.returncode == 1
 
 
-def test_a_missing_module_of_our_own_is_a_failure() -> None:
+def test_a_missing_module_of_vgpushare_is_an_ordinary_error() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"vgpu\.nothing"), extras.needed("cluster", by="extender"):
         import vgpu.nothing  # type: ignore[import-not-found] # noqa: F401, PLC0415

@@ -1,4 +1,4 @@
-"""NVML as the simulated driver speaks it, in a process of its own: a library is loaded once for good."""
+"""The NVML adapter over the simulated driver, in a process of its own, because a loaded library stays loaded."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from simgpu import build, state_directory
 
 CARDS = state_directory.make_cards(3, memory_mib=81559, reserved_mib=551)
 
-# Evaluates one expression a line; NvmlError becomes its code.
+# Evaluates one expression a line, and prints the code of an NvmlError.
 SESSION = """
 import json, sys
 from dataclasses import asdict
@@ -86,7 +86,7 @@ def nvml(start: Callable[..., Session], tmp_path: Path) -> Session:
     return session
 
 
-def test_a_card_is_what_the_driver_tells(nvml: Session) -> None:
+def test_the_fields_of_a_card(nvml: Session) -> None:
     gpus = nvml.gpus()
     assert [gpu["card"]["uuid"] for gpu in gpus] == [card.uuid for card in CARDS]
     first = gpus[0]
@@ -101,12 +101,12 @@ def test_a_card_is_what_the_driver_tells(nvml: Session) -> None:
     assert nvml("nvml.driver_version()")
 
 
-def test_mig_is_seen(nvml: Session) -> None:
+def test_mig_mode_is_reported(nvml: Session) -> None:
     nvml.change(mig=True)
     assert [gpu["mig_enabled"] for gpu in nvml.gpus()] == [False, True, False]
 
 
-def test_a_lost_card_says_so_and_recovers(nvml: Session) -> None:
+def test_a_lost_card_has_a_fault_and_recovers(nvml: Session) -> None:
     ask = f"nvml.fault({CARDS[1].uuid!r})"
     assert nvml(ask) == ""
     nvml.change(healthy=False)
@@ -116,7 +116,7 @@ def test_a_lost_card_says_so_and_recovers(nvml: Session) -> None:
     assert nvml(ask) == ""
 
 
-def test_a_card_that_is_not_there_is_not_found(nvml: Session) -> None:
+def test_an_unknown_uuid_is_not_found(nvml: Session) -> None:
     assert nvml("nvml.fault('GPU-00000000-0000-0000-0000-000000000000')") == "NotFound"
     assert nvml("nvml.subscribe('GPU-00000000-0000-0000-0000-000000000000')") is False
 
@@ -129,13 +129,13 @@ def test_xids_arrive(nvml: Session) -> None:
     assert nvml("nvml.wait_for_xid(20)") is None
 
 
-def test_an_old_driver_without_the_reserve_gives_the_total(nvml: Session) -> None:
+def test_without_reserved_memory_in_the_driver_memory_is_the_total(nvml: Session) -> None:
     state_directory.inject_faults(nvml.directory, ("nvmlDeviceGetMemoryInfo_v2", 13))
     assert nvml.gpus()[0]["card"]["memory_mib"] == 81559
 
 
 @pytest.mark.parametrize("function", ["nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetCount_v2"])
-def test_failures_are_ours(nvml: Session, function: str) -> None:
+def test_failures_are_nvml_errors(nvml: Session, function: str) -> None:
     state_directory.inject_faults(nvml.directory, (function, 999))
     assert nvml("[gpu.minor for gpu in nvml.gpus()]") == {"error": 999}
 
@@ -144,12 +144,12 @@ def test_without_a_driver_there_is_an_error(start: Callable[..., Session]) -> No
     assert start()("Nvml()") == {"error": 9}
 
 
-def test_closing_ends_it(nvml: Session) -> None:
+def test_after_closing_every_call_fails(nvml: Session) -> None:
     assert nvml("nvml.__exit__(None, None, None)") is None
     assert nvml("[gpu.minor for gpu in nvml.gpus()]") == {"error": 1}
 
 
-def test_closing_waits_for_a_wait_in_another_thread(nvml: Session) -> None:
+def test_closing_waits_for_the_event_wait_of_another_thread(nvml: Session) -> None:
     nvml("globals().update(thread=__import__('threading').Thread(target=nvml.wait_for_xid, args=(300,)))")
     nvml("thread.start()")
     nvml("__import__('time').sleep(0.05)")

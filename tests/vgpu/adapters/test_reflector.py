@@ -1,4 +1,4 @@
-"""The reflector over an in-memory API server that is cut off, restarted and made to forget."""
+"""The reflector over an in-memory API server whose connections end, which restarts, and which forgets old versions."""
 
 import asyncio
 import itertools
@@ -21,8 +21,8 @@ from vgpu.simulator.api.cluster import Cluster
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-class Picture:
-    """A handler that keeps names, and counts how often it was given everything."""
+class NameStore:
+    """A handler that keeps names, and counts complete lists."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -70,8 +70,8 @@ async def brief(_: float) -> None:
 
 
 @pytest.fixture
-async def picture() -> Picture:
-    return Picture()
+async def store() -> NameStore:
+    return NameStore()
 
 
 @pytest.fixture
@@ -83,56 +83,54 @@ async def running() -> AsyncIterator[list[asyncio.Task[None]]]:
     assert all(isinstance(end, asyncio.CancelledError) for end in await asyncio.gather(*tasks, return_exceptions=True))
 
 
-async def test_it_lists_in_pages_and_follows(tmp_path: Path, picture: Picture, running: list[Any]) -> None:
+async def test_it_lists_in_pages_and_watches(tmp_path: Path, store: NameStore, running: list[Any]) -> None:
     async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
         await add(client, *(f"m{n}" for n in range(1100)))
-        reflector = Reflector(client, MAPS, picture, jitter=random.random, sleep=brief)
+        reflector = Reflector(client, MAPS, store, jitter=random.random, sleep=brief)
         running.append(asyncio.create_task(reflector.run()))
         await reflector.synced.wait()
-        assert len(picture.names) == 1100
+        assert len(store.names) == 1100
         await client.delete(f"{MAPS}/m0")
         await add(client, "new")
-        await picture.until({f"m{n}" for n in range(1, 1100)} | {"new"})
-        assert picture.lists == 1
+        await store.until({f"m{n}" for n in range(1, 1100)} | {"new"})
+        assert store.lists == 1
 
 
-async def test_it_survives_a_server_that_comes_back_with_another_history(
-    tmp_path: Path, picture: Picture, running: list[Any]
+async def test_it_lists_again_when_a_server_restarts_with_other_versions(
+    tmp_path: Path, store: NameStore, running: list[Any]
 ) -> None:
     async with server.serving(fresh()) as url:
         client = await connect(url, tmp_path)
         await add(client, "old")
-        running.append(asyncio.create_task(Reflector(client, MAPS, picture, jitter=random.random, sleep=brief).run()))
-        await picture.until({"old"})
+        running.append(asyncio.create_task(Reflector(client, MAPS, store, jitter=random.random, sleep=brief).run()))
+        await store.until({"old"})
     await asyncio.sleep(0.1)
-    assert picture.names == {"old"}  # the last picture stands while nobody answers
+    assert store.names == {"old"}  # kept while the server does not answer
     async with server.serving(fresh(), int(url.rpartition(":")[2])):
         async with asyncio.timeout(5):
-            while picture.lists < 2:
+            while store.lists < 2:
                 await asyncio.sleep(0.01)
         await add(client, "new")
-        await picture.until({"new"})
+        await store.until({"new"})
     running[0].cancel()
     await asyncio.wait(running)
     await client.close()
 
 
-async def test_relist_returns_with_all_that_was_written_before(
-    tmp_path: Path, picture: Picture, running: list[Any]
-) -> None:
+async def test_relist_returns_after_all_earlier_writes(tmp_path: Path, store: NameStore, running: list[Any]) -> None:
     async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
-        reflector = Reflector(client, MAPS, picture, jitter=random.random, sleep=brief)
+        reflector = Reflector(client, MAPS, store, jitter=random.random, sleep=brief)
         running.append(asyncio.create_task(reflector.run()))
         await reflector.synced.wait()
         for n in range(20):
             await add(client, f"m{n}")
             await reflector.relist()
-            assert f"m{n}" in picture.names
+            assert f"m{n}" in store.names
         await add(client, "after")
-        await picture.until({*(f"m{n}" for n in range(20)), "after"})
+        await store.until({*(f"m{n}" for n in range(20)), "after"})
 
 
-async def test_errors_carry_the_servers_words(tmp_path: Path) -> None:
+async def test_errors_carry_the_servers_message(tmp_path: Path) -> None:
     async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
         with pytest.raises(KubernetesError) as refused:
             await client.get(f"{MAPS}/none")

@@ -1,4 +1,4 @@
-"""A state directory with allocations that say what a test wants."""
+"""A state directory with allocations of a test's choice."""
 
 import fcntl
 import json
@@ -59,7 +59,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def make(home: Path) -> Iterator[Make]:
-    """Makes an allocation as `vgpu run` does, or as the device plugin with a pod's name."""
+    """Create an allocation as `vgpu run` does, or, with a pod's name, as the device plugin does."""
     owners = []
 
     def make(

@@ -25,7 +25,7 @@ def test_version() -> None:
     assert run("version") == (0, f"vgpushare {vgpu.__version__}\n")
 
 
-def test_the_command_finds_its_limits_and_they_are_gone_after_it(
+def test_the_command_has_limits_and_its_allocation_is_removed_afterwards(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     with_all = ["--gpu-mem", "4Gi", "--gpu-cores", "30", "--compute-policy", "burst", "--memory-policy", "spill"]
@@ -38,7 +38,7 @@ def test_the_command_finds_its_limits_and_they_are_gone_after_it(
     assert not Path(capfdbinary.readouterr().out.decode().strip()).exists()
 
 
-def test_what_follows_the_command_belongs_to_it(capfd: pytest.CaptureFixture[str]) -> None:
+def test_options_after_the_command_belong_to_the_command(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("run", "--gpu-mem", "4Gi", "/bin/echo", "--gpu-mem", "x", "--help")[0] == 0
     assert capfd.readouterr().out == "--gpu-mem x --help\n"
 
@@ -56,16 +56,16 @@ def test_what_follows_the_command_belongs_to_it(capfd: pytest.CaptureFixture[str
         (["--gpu-mem", "4Gi"], 2, "Missing argument"),
     ],
 )
-def test_how_it_ends(arguments: list[str], code: int, says: str) -> None:
+def test_exit_status_and_message(arguments: list[str], code: int, says: str) -> None:
     ended, output = run("run", *arguments)
     assert (ended, says in output) == (code, True), output
 
 
-def test_limits_cannot_be_put_into_limits() -> None:
+def test_vgpu_run_inside_vgpu_run_is_refused() -> None:
     code, output = run("run", "--gpu-mem", "80Gi", "true", VGPU_LIMITS_FILE="/dev/null")
     assert (code, "limited already" in output) == (125, True)
 
 
-def test_without_a_command_it_says_what_there_is() -> None:
+def test_without_a_command_help_is_shown() -> None:
     code, output = run()
     assert (code, "run" in output) == (2, True)

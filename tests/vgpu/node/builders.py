@@ -1,4 +1,4 @@
-"""Cards, pods and listings for the tests: small, so that boundaries are met often."""
+"""Cards, pods and allocations for the tests: small, so that random examples often reach the limits."""
 
 import json
 from dataclasses import replace
@@ -26,8 +26,8 @@ def gpu(number: int, memory_mib: int = 2048, *, mig: bool = False) -> Gpu:
     return Gpu(Card(uuid(number), number, "NVIDIA H100", memory_mib), number, mig_enabled=mig)
 
 
-def slices(number: int, *places: int) -> frozenset[str]:
-    return frozenset(device_ids.slice_id(uuid(number), place) for place in places)
+def slices(number: int, *indexes: int) -> frozenset[str]:
+    return frozenset(device_ids.slice_id(uuid(number), index) for index in indexes)
 
 
 def manifest(
@@ -39,19 +39,19 @@ def manifest(
     uid: str = "",
     owner: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A pod as the webhook and the extender leave it: `gpus` are the cards' numbers, for all or for each container."""
+    """A pod after admission and binding; `gpus`: the cards' numbers, one for all containers or several for each."""
     made = strategies.pod(*(containers or (strategies.container(gpu_mem=1024),)), init=init, uid=uid or f"uid-{name}")
     made["metadata"] |= {"name": name, "annotations": dict(annotations or {})}
     made["spec"]["nodeName"] = NODE
     if owner is not None:
         made["metadata"]["ownerReferences"] = [owner]
     strategies.admit(made)
-    asked = request.parse(made).request
-    assert asked is not None
+    pod_request = request.parse(made).request
+    assert pod_request is not None
     if gpus is not None:
-        numbers = gpus if isinstance(gpus, dict) else {c.name: (gpus,) for c in asked.containers}
+        numbers = gpus if isinstance(gpus, dict) else {c.name: (gpus,) for c in pod_request.containers}
         made["metadata"]["annotations"][names.ASSIGNMENT] = assignment.encode(
-            Assignment({c.name: tuple(_grant(c, number) for number in numbers[c.name]) for c in asked.containers})
+            Assignment({c.name: tuple(_grant(c, number) for number in numbers[c.name]) for c in pod_request.containers})
         )
     return made
 
@@ -61,7 +61,7 @@ def bound(name: str, *containers: dict[str, Any], order: int = 0, **more: Any) -
 
 
 def plain(name: str) -> BoundPod:
-    """A pod that wants no GPU."""
+    """A pod without a share."""
     made = strategies.pod({"name": "main"}, uid=f"uid-{name}")
     made["metadata"]["name"] = name
     return pods.decode(json.dumps(made).encode())
@@ -74,7 +74,7 @@ def sidecar(name: str, **amounts: int) -> dict[str, Any]:
 def allocation(
     ids: frozenset[str], pod: BoundPod | None = None, container: str = "main", sequence: int = 1, **more: Any
 ) -> Allocation:
-    made = {
+    fields: dict[str, Any] = {
         "id": f"a{sequence}",
         "resource": names.SLICE,
         "chain": f"c{sequence}",
@@ -82,7 +82,7 @@ def allocation(
         "library": "l",
         "holder": Holder.of(pod, container) if pod else None,
     }
-    return Allocation(ids=ids, sequence=sequence, **(made | more))
+    return Allocation(ids=ids, sequence=sequence, **(fields | more))
 
 
 def _grant(container: request.ContainerRequest, number: int) -> Grant:

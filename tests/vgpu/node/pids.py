@@ -1,18 +1,18 @@
-"""Stand-in programs that write their process IDs into a file, one line for each start."""
+"""The file into which a script in place of a program writes its process ID at each start, one a line."""
 
 import asyncio
 from pathlib import Path
 
 
-def told(pids: Path) -> list[int]:
+def read_pids(pids: Path) -> list[int]:
     return [int(line) for line in pids.read_text().splitlines()] if pids.exists() else []
 
 
 async def lives(pids: Path, count: int = 1) -> list[int]:
-    """Waits for so many starts."""
+    """Wait until `count` starts are recorded, and return their process IDs."""
     async with asyncio.timeout(10):
         while True:
-            if len(found := told(pids)) >= count:
+            if len(found := read_pids(pids)) >= count:
                 return found
             await asyncio.sleep(0.005)
 

@@ -1,4 +1,4 @@
-"""Records that survive the plugin."""
+"""Allocation records, which a restarted plugin reads again."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def kept(tmp_path: Path) -> Allocations:
     return Allocations(tmp_path)
 
 
-def test_records_survive(kept: Allocations) -> None:
+def test_records_are_read_again(kept: Allocations) -> None:
     kept.add(ANY)
     kept.add(allocation(frozenset({uuid(1)}), sequence=2, resource=names.CARD))
     kept.set_holder(ANY, Holder.of(POD, "other"), proven=True)
@@ -32,14 +32,14 @@ def test_records_survive(kept: Allocations) -> None:
     assert again.next_sequence() == 3
 
 
-def test_a_record_that_cannot_be_read_is_left_alone(kept: Allocations) -> None:
+def test_an_unreadable_record_is_not_changed(kept: Allocations) -> None:
     kept.add(ANY)
     kept.root.joinpath("broken").mkdir()
     kept.root.joinpath("broken", "record.json").write_text("{")
     assert Allocations(kept.root).all() == (ANY,)
 
 
-def test_chains_are_of_exactly_these_ids_newest_first(kept: Allocations) -> None:
+def test_a_chain_has_the_allocations_of_exactly_these_ids_newest_first(kept: Allocations) -> None:
     ids = slices(0, 1, 2)
     for sequence, chain, wanted in ((1, "old", ids), (2, "new", ids), (3, "new", ids), (4, "part", slices(0, 1))):
         kept.add(allocation(wanted, sequence=sequence, chain=chain))
@@ -49,7 +49,7 @@ def test_chains_are_of_exactly_these_ids_newest_first(kept: Allocations) -> None
     assert kept.chains(names.SLICE, slices(0, 7)) == ()
 
 
-def test_init_containers_are_remembered_by_the_pods_uid(kept: Allocations) -> None:
+def test_init_containers_are_found_by_pod_uid(kept: Allocations) -> None:
     kept.add(ANY)
     assert kept.was_allocated(POD.uid, "main")
     assert not kept.was_allocated("another", "main")
@@ -61,7 +61,7 @@ def test_init_containers_are_remembered_by_the_pods_uid(kept: Allocations) -> No
         st.binary(max_size=60), st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr).map(str.encode)
     )
 )
-def test_foreign_bytes_are_malformed_and_nothing_worse(data: bytes) -> None:
+def test_any_bytes_are_decoded_or_malformed(data: bytes) -> None:
     with pytest.raises(MalformedError):
         allocations.decode(data)
 

@@ -1,4 +1,4 @@
-"""The arbiter in the plugin's care: kept running, heard, ended, and not needed. The program here is a stand-in."""
+"""The arbiter as a child process: started again, logged, and ended. The arbiter here is a script."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ Start = Callable[[str], Path]
 
 @pytest.fixture
 async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    """Runs a script as the arbiter; its process's number stands in the file that comes back."""
+    """Run a script as the arbiter; the returned file has the process IDs of its starts."""
     tasks = []
 
     def start(script: str) -> Path:
@@ -41,13 +41,13 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
             await task
 
 
-def test_each_failed_start_is_waited_for_longer_and_a_steady_life_begins_anew() -> None:
+def test_the_pause_doubles_after_each_failed_start_and_a_long_run_resets_it() -> None:
     backoff = Backoff()
     assert [backoff.after(0.01) for _ in range(9)] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10]
     assert [backoff.after(60), backoff.after(59), backoff.after(1)] == [0.1, 0.2, 0.4]
 
 
-async def test_it_is_told_where_to_look_and_its_words_are_in_our_log(
+async def test_the_arbiter_gets_its_folder_and_its_output_is_logged(
     start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -58,7 +58,7 @@ async def test_it_is_told_where_to_look_and_its_words_are_in_our_log(
     assert f"got --parent {os.getpid()} --config {tmp_path}/config {tmp_path}/allocations" in caplog.text
 
 
-async def test_it_is_started_again_when_it_ends(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_ended_arbiter_is_started_again(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     pids = start("exec sleep 60")
     (first,) = await lives(pids)
     os.kill(first, signal.SIGKILL)
@@ -71,7 +71,7 @@ async def test_it_is_started_again_when_it_ends(start: Start, caplog: pytest.Log
 
 
 @pytest.mark.parametrize("script", ["exec sleep 60", "trap '' TERM; while :; do sleep 0.1; done"])
-async def test_it_ends_with_us(start: Start, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+async def test_the_arbiter_is_ended_on_cancellation(start: Start, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setattr(arbiter, "_END_S", 0.2)
     (pid,) = await lives(start(script))
     (task,) = [each for each in asyncio.all_tasks() if "Arbiter.run" in repr(each)]
@@ -81,18 +81,18 @@ async def test_it_ends_with_us(start: Start, monkeypatch: pytest.MonkeyPatch, sc
     assert not is_running(pid)
 
 
-async def test_words_of_any_length_and_kind_are_told() -> None:
+async def test_output_lines_of_any_length_and_bytes_are_logged() -> None:
     stream = asyncio.StreamReader()
     stream.feed_data(b"one\n\xff\xfe\n" + b"x" * 10000 + b"\nlast")
     stream.feed_eof()
-    told = [line async for line in arbiter.lines(stream)]
-    assert told[:2] == ["one", "\ufffd\ufffd"]
-    assert "".join(told[2:-1]) == "x" * 10000
-    assert told[-1] == "last"
+    lines = [line async for line in arbiter.lines(stream)]
+    assert lines[:2] == ["one", "\ufffd\ufffd"]
+    assert "".join(lines[2:-1]) == "x" * 10000
+    assert lines[-1] == "last"
 
 
-async def test_killed_we_take_it_with_us(tmp_path: Path) -> None:
-    """The real one, which asks the kernel for that."""
+async def test_the_real_arbiter_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    """The arbiter asks the kernel for a signal at its parent's death."""
     program = (
         "import asyncio, sys, time; from pathlib import Path; from vgpu.node.arbiter import Arbiter\n"
         "folder = Path(sys.argv[1])\n"
@@ -101,12 +101,14 @@ async def test_killed_we_take_it_with_us(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("* 90 70\n")
     (tmp_path / "program").write_text(f'#!/bin/sh\necho $$ >> {tmp_path}/pids\nexec {limiter.arbiter_path()} "$@"\n')
     (tmp_path / "program").chmod(0o755)
-    us = await asyncio.create_subprocess_exec(sys.executable, "-c", program, tmp_path, env={"PYTHONPATH": str(ROOT)})
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, tmp_path, env={"PYTHONPATH": str(ROOT)}
+    )
     (pid,) = await lives(tmp_path / "pids")
     await asyncio.sleep(0.3)
     assert is_running(pid)
-    us.kill()
-    await us.wait()
+    parent.kill()
+    await parent.wait()
     async with asyncio.timeout(5):
         while is_running(pid):
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""What is really on the cards never passes them, whatever the annotations say."""
+"""The guard: containers that run on a card never exceed its slices and cores, whatever the annotations say."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ GPUS = [gpu(0), gpu(1)]
 
 
 def share(mib: int, cores: int = 0, spare: int = 0) -> Usage:
-    """A share; `spare` slices are an init container's, which asks for more."""
+    """A share; `spare` slices are held beyond its memory, as after a larger init container."""
     return Usage(slices=-(-mib // SLICE_MIB) + spare, memory_mib=mib, cores=cores, shares=1)
 
 
@@ -31,7 +31,7 @@ pods = st.dictionaries(st.sampled_from([uuid(0), uuid(1)]), usages, min_size=1)
 
 
 @given(st.lists(pods, max_size=12))
-def test_whatever_comes_what_runs_fits(arrivals: list[Usages]) -> None:
+def test_accepted_shares_always_fit_the_cards(arrivals: list[Usages]) -> None:
     running: list[Usages] = []
     for wanted in arrivals:
         if guard.check(GPUS, SLICE_MIB, running, wanted) is None:
@@ -44,7 +44,7 @@ def test_whatever_comes_what_runs_fits(arrivals: list[Usages]) -> None:
 
 
 @given(st.lists(pods, max_size=6), pods)
-def test_nothing_that_fits_is_refused(arrivals: list[Usages], wanted: Usages) -> None:
+def test_a_share_that_fits_is_never_refused(arrivals: list[Usages], wanted: Usages) -> None:
     running = [each for each in arrivals if all(not need.wholes for need in each.values())]
     after = usage.total([*running, wanted])
     fits = all(
@@ -62,7 +62,7 @@ def reason(running: list[Usages], wanted: Usages) -> str:
     return refusal.reason if refusal else ""
 
 
-def test_each_refusal_has_its_name() -> None:
+def test_each_refusal_has_its_reason() -> None:
     a = uuid(0)
     assert reason([{a: share(1792)}], {a: share(512)}) == Reason.CARD_INSUFFICIENT_MEMORY
     assert reason([{a: share(256, 60)}], {a: share(256, 41)}) == Reason.CARD_INSUFFICIENT_CORES

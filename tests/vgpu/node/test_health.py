@@ -1,4 +1,4 @@
-"""Cards fall ill and recover."""
+"""Health of the cards: XID errors, NVML's faults, and recovery."""
 
 import asyncio
 import contextlib
@@ -14,34 +14,34 @@ from vgpu.node.inventory import Inventory
 A, B = uuid(0), uuid(1)
 
 
-def test_an_xid_takes_a_card_out_until_its_quarantine_is_over() -> None:
+def test_after_an_xid_a_card_is_unhealthy_until_its_quarantine_ends() -> None:
     diagnosis = Diagnosis(60)
     diagnosis.xid(Xid(A, 79), [A, B], now=100)
     assert diagnosis.faults(159) == {A: "Xid79"}
     assert diagnosis.faults(160) == {}
 
 
-def test_another_xid_begins_the_quarantine_again() -> None:
+def test_another_xid_starts_the_quarantine_again() -> None:
     diagnosis = Diagnosis(60)
     diagnosis.xid(Xid(A, 48), [A, B], now=100)
     diagnosis.xid(Xid(A, 79), [A, B], now=150)
     assert diagnosis.faults(205) == {A: "Xid79"}
 
 
-def test_errors_of_the_application_are_not_the_cards() -> None:
+def test_xids_of_application_errors_are_ignored() -> None:
     diagnosis = Diagnosis(60)
     for code in (13, 31, 43, 45, 68, 109):
         diagnosis.xid(Xid(A, code), [A, B], now=100)
     assert diagnosis.faults(101) == {}
 
 
-def test_an_xid_of_no_card_is_every_cards() -> None:
+def test_an_xid_without_a_card_counts_for_every_card() -> None:
     diagnosis = Diagnosis(60)
     diagnosis.xid(Xid(None, 79), [A, B], now=100)
     assert diagnosis.faults(101) == {A: "Xid79", B: "Xid79"}
 
 
-def test_what_nvml_says_counts_while_it_says_it() -> None:
+def test_a_fault_of_nvml_lasts_while_nvml_reports_it() -> None:
     diagnosis = Diagnosis(60)
     diagnosis.polled({A: "GpuIsLost", B: ""})
     assert diagnosis.faults(0) == {A: "GpuIsLost"}
@@ -50,7 +50,7 @@ def test_what_nvml_says_counts_while_it_says_it() -> None:
 
 
 class Driver:
-    """Two cards, which answer as the test says."""
+    """A driver of two cards, whose faults a test sets."""
 
     def __init__(self) -> None:
         self.cards: list[Gpu] = [gpu(0), gpu(1)]
@@ -100,7 +100,7 @@ async def test_mig_is_a_fault() -> None:
     assert dict(inventory.state.faults) == {A: "MIGEnabled"}
 
 
-async def test_polling_and_listening_keep_on_while_the_driver_fails() -> None:
+async def test_polling_and_listening_continue_while_the_driver_fails() -> None:
     driver, inventory = Driver(), Inventory(SLICE_MIB)
     health = Health(driver, inventory, Diagnosis(0.05), poll_s=0.01, clock=asyncio.get_running_loop().time)
     await health.check()

@@ -1,11 +1,11 @@
-"""The Lease is renewed each second, given up at once, and not forgotten when the API server fails."""
+"""The node's Lease: renewed each second, released at once, and retried while the API server fails."""
 
 from vgpu.errors import KubernetesError
 from vgpu.node.heartbeat import Heartbeat
 
 
 class Lease:
-    """What was written, in order."""
+    """Records the writes of a Lease, in order."""
 
     def __init__(self) -> None:
         self.written: list[str] = []
@@ -24,7 +24,7 @@ class Lease:
 
 
 class Node:
-    """A node whose time and registration are as the test says."""
+    """A node whose time and registration a test sets."""
 
     def __init__(self) -> None:
         self.lease = Lease()
@@ -39,7 +39,7 @@ class Node:
         return list(self.lease.written)
 
 
-async def test_it_is_renewed_each_second_and_given_up_at_once() -> None:
+async def test_the_lease_is_renewed_each_second_and_released_at_once() -> None:
     node = Node()
     assert await node.after(0) == ["away"]
     node.registered = True
@@ -51,7 +51,7 @@ async def test_it_is_renewed_each_second_and_given_up_at_once() -> None:
     assert await node.after(60) == []
 
 
-async def test_failed_writes_are_repeated_soon_and_not_in_a_rush() -> None:
+async def test_failed_writes_are_retried_soon_but_not_in_a_loop() -> None:
     node = Node()
     node.lease.fails = True
     node.registered = True

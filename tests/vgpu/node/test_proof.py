@@ -1,4 +1,4 @@
-"""What is proven of a container before it starts."""
+"""What is proven before a container starts: its assignment, its IDs and its limits."""
 
 from dataclasses import replace
 
@@ -18,15 +18,15 @@ from vgpu.policy import ComputePolicy, MemoryPolicy
 GIB = 1 << 30
 
 
-def why(pod: BoundPod) -> str:
-    answer = proof.assignment_of(pod)
-    return answer.reason if isinstance(answer, Refusal) else ""
+def refusal_reason(pod: BoundPod) -> str:
+    result = proof.assignment_of(pod)
+    return result.reason if isinstance(result, Refusal) else ""
 
 
 def test_an_assignment_is_trusted_for_what_the_pod_asks() -> None:
-    assert why(bound("p")) == ""
+    assert refusal_reason(bound("p")) == ""
     other = bound("q", container(gpu_mem=512))
-    assert why(replace(bound("p"), assignment=other.assignment)) == DistrustReason.FOREIGN_ASSIGNMENT
+    assert refusal_reason(replace(bound("p"), assignment=other.assignment)) == DistrustReason.FOREIGN_ASSIGNMENT
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_an_assignment_is_trusted_for_what_the_pod_asks() -> None:
     ],
     ids=str,
 )
-def test_what_nobody_decided_is_refused_by_name(pod: BoundPod, reason: NodeReason | DistrustReason) -> None:
-    assert why(pod) == reason
+def test_a_pod_without_a_trusted_assignment_is_refused(pod: BoundPod, reason: NodeReason | DistrustReason) -> None:
+    assert refusal_reason(pod) == reason
 
 
 def mismatch(pod: BoundPod, ids: frozenset[str], name: str = "main") -> str:
@@ -52,7 +52,7 @@ def mismatch(pod: BoundPod, ids: frozenset[str], name: str = "main") -> str:
     return str(refusal or "")
 
 
-def test_ids_must_stand_on_the_assigned_cards_in_the_right_number() -> None:
+def test_ids_must_be_on_the_assigned_cards_in_the_right_number() -> None:
     pod = bound("p", container(gpu_mem=2048, gpu=2), gpus={"main": (0, 2)})
     right = slices(0, 1, 2, 3, 4) | slices(2, 0, 5, 6, 7)
     assert mismatch(pod, right) == ""
@@ -80,11 +80,11 @@ def test_limits_are_exact_and_per_card() -> None:
     assert limits(pod) == Limits(tuple(CardLimit(uuid(n), GIB, 30) for n in range(3)), ComputePolicy.FIXED)
 
 
-def test_without_cores_a_container_takes_turns_and_is_promised_nothing() -> None:
+def test_without_cores_the_policy_is_burst_with_zero_cores() -> None:
     assert limits(bound("p")) == Limits((CardLimit(uuid(0), GIB, 0),), ComputePolicy.BURST)
 
 
-def test_wishes_reach_the_limits() -> None:
+def test_annotations_set_the_limits_policies_and_priority() -> None:
     options = {names.COMPUTE_POLICY: "best-effort", names.PRIORITY: "7", names.MEMORY_POLICY: "spill"}
     pod = bound("p", container(gpu_mem=1024, gpu_cores=5), annotations=options)
     wanted = Limits((CardLimit(uuid(0), GIB, 5),), ComputePolicy.BEST_EFFORT, 7, MemoryPolicy.SPILL)

@@ -1,4 +1,4 @@
-"""The files that containers see, and that they are never pulled from under them."""
+"""The files that containers see: created, rewritten in place, and never replaced while a container uses them."""
 
 import os
 import subprocess
@@ -48,7 +48,7 @@ def test_a_rewrite_leaves_the_last_limits_in_the_other_slot(made: StateFiles) ->
     data = made.limits("a").read_bytes()
     assert limits.sequence(data) == 3
     torn = bytearray(data)
-    torn[64 + 100] ^= 255  # the first slot is in force again
+    torn[64 + 100] ^= 255  # damages the newer slot, so the older slot counts
     assert limits.decode(data).priority == 9
     assert limits.decode(bytes(torn)) == SOME
 
@@ -72,20 +72,20 @@ def test_limits_that_cannot_be_read_are_replaced(made: StateFiles, bytes_left: b
     assert limits.decode(made.limits("a").read_bytes()) == SOME
 
 
-def test_files_lost_with_a_tmpfs_come_back(made: StateFiles) -> None:
+def test_files_of_a_lost_tmpfs_are_created_again(made: StateFiles) -> None:
     made.region("a").unlink()
     made.prepare("a")
     assert made.region("a").stat().st_size == region.SIZE
 
 
-def test_removing_leaves_nothing(made: StateFiles) -> None:
+def test_a_removed_allocation_has_no_files(made: StateFiles) -> None:
     made.remove("a")
     assert not list(made.allocations.iterdir())
     assert not list(made.regions.iterdir())
     made.remove("a")
 
 
-def test_a_library_is_installed_by_its_content_and_never_changed(tmp_path: Path) -> None:
+def test_a_library_is_installed_under_its_hash_and_never_changed(tmp_path: Path) -> None:
     made, source = StateFiles(tmp_path / "state"), tmp_path / "lib.so"
     source.write_bytes(b"one")
     first = made.install_library(source)
@@ -113,7 +113,7 @@ MOUNTS = """\
     ("path", "shared"),
     [("/var/lib/vgpu/regions", False), ("/var/lib/vgpu2", False), ("/srv/x", True), ("/var/lib", True)],
 )
-def test_a_mount_is_made_only_where_others_see_it(path: str, shared: bool) -> None:
+def test_regions_are_mounted_only_where_the_mount_is_shared(path: str, shared: bool) -> None:
     assert state_files.is_shared_mount(Path(path), MOUNTS) is shared
 
 
@@ -142,8 +142,8 @@ more()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
-def test_a_full_tmpfs_says_what_to_raise_and_grows_with_the_setting(tmp_path: Path) -> None:
-    """In a mount namespace of its own, which passes mounts on as a node's does."""
+def test_the_error_of_a_full_tmpfs_names_the_setting_and_a_larger_setting_grows_it(tmp_path: Path) -> None:
+    """Runs in a mount namespace of its own, with shared propagation as on a node."""
     within = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount --make-rshared / && exec "$@"', "sh"]
     command = [*within, sys.executable, "-c", FULL, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

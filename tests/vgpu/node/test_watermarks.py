@@ -1,4 +1,4 @@
-"""An admin's watermarks: from the GPUNode's spec into the arbiter's file."""
+"""Watermarks: from the GPUNode's spec into the arbiter's file."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def node(*cards: dict[str, Any]) -> msgspec.Raw:
     return msgspec.Raw(json.dumps({"metadata": {"name": NODE}, "spec": {"cards": cards}}).encode())
 
 
-def test_cards_without_a_word_have_the_default() -> None:
+def test_cards_without_watermarks_have_the_default() -> None:
     cards = watermarks.decode(
         node({"uuid": uuid(1), "cordoned": True}, {"uuid": uuid(0), "watermark": {"high": 80, "low": 5}})
     )
@@ -26,7 +26,7 @@ def test_cards_without_a_word_have_the_default() -> None:
 
 
 @pytest.mark.parametrize("spec", ["{}", '{"spec": null}', '{"spec": {}}', '{"spec": {"cards": null}}'])
-def test_a_node_that_says_nothing(spec: str) -> None:
+def test_a_spec_without_cards_sets_nothing(spec: str) -> None:
     assert watermarks.decode(msgspec.Raw(spec.encode())) == {}
 
 
@@ -42,19 +42,19 @@ def test_a_node_that_says_nothing(spec: str) -> None:
         {"watermark": {"high": 90, "low": 70}},
     ],
 )
-def test_what_makes_no_sense_counts_as_nothing_said(card: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_watermarks_are_ignored_and_logged(card: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     assert watermarks.decode(node(card)) == {}
     assert "GPUNode: card" in caplog.text
 
 
-def test_what_was_said_last_stands_until_more_is_known(tmp_path: Path) -> None:
+def test_the_file_is_kept_until_the_gpunode_is_read(tmp_path: Path) -> None:
     path = tmp_path / "watermarks"
     first = Watermarks(path, DEFAULT)
     assert path.read_text() == "* 90 70\n"
     first.upsert({uuid(0): Watermark(50, 40)})
-    said = path.read_text()
+    before = path.read_text()
     second = Watermarks(path, DEFAULT)
-    assert path.read_text() == said == f"* 90 70\n{uuid(0)} 50 40\n"
+    assert path.read_text() == before == f"* 90 70\n{uuid(0)} 50 40\n"
     inode = path.stat().st_ino
     second.replace([{uuid(0): Watermark(50, 40)}])
     assert path.stat().st_ino == inode

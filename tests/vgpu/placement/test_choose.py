@@ -1,4 +1,4 @@
-"""Placement against a naive twin: a node that counts by hand what was put on it."""
+"""Which cards a pod gets; the oracle of the random test adds up by hand what was placed."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from vgpu.share import NodeState, Usage
 BINPACK, SPREAD = PackingPolicy.BINPACK, PackingPolicy.SPREAD
 
 
-def asked(obj: dict[str, Any]) -> PodRequest:
+def request_of(obj: dict[str, Any]) -> PodRequest:
     parsed = request.parse(obj)
     assert parsed.request is not None
     assert parsed.problems == ()
@@ -34,15 +34,15 @@ def put(node: NodeState, chosen: Assignment, wanted: PodRequest) -> NodeState:
 
 
 def placed(obj: dict[str, Any], node: NodeState, policy: PackingPolicy = BINPACK) -> Assignment:
-    chosen = choose.place(asked(obj), node, policy)
+    chosen = choose.place(request_of(obj), node, policy)
     assert isinstance(chosen, Assignment), chosen
     return chosen
 
 
 def refused(obj: dict[str, Any], node: NodeState) -> Refusal:
-    answer = choose.place(asked(obj), node, BINPACK)
-    assert isinstance(answer, Refusal), answer
-    return answer
+    result = choose.place(request_of(obj), node, BINPACK)
+    assert isinstance(result, Refusal), result
+    return result
 
 
 def loaded(*used_mib: int) -> NodeState:
@@ -64,12 +64,12 @@ def test_several_cards_are_different_cards() -> None:
     assert chosen.containers["main"] == tuple(Grant(f"GPU-{n}", 1024, 80) for n in (0, 1, 3))
 
 
-def test_whole_cards_take_empty_ones_only_and_nobody_joins_them() -> None:
+def test_a_whole_card_must_be_empty_and_takes_no_shares_afterwards() -> None:
     node = loaded(1, 0)
     whole = pod(container(gpu=1))
     chosen = placed(whole, node)
     assert chosen.containers["main"] == (Grant("GPU-1", 2048, None, whole=True),)
-    held = put(node, chosen, asked(whole))
+    held = put(node, chosen, request_of(whole))
     assert refused(pod(container(gpu=1)), held).reason is Reason.CARD_IN_USE
     assert placed(pod(container(gpu_mem=1)), held).gpus() == {"GPU-0"}
     assert refused(pod(container(gpu_mem=2048)), held).cards == {
@@ -78,17 +78,17 @@ def test_whole_cards_take_empty_ones_only_and_nobody_joins_them() -> None:
     }
 
 
-def test_the_last_partial_slice_counts_as_one_and_its_missing_mib_are_not_given_away() -> None:
+def test_a_partial_last_slice_counts_as_one_slice_but_not_as_full_memory() -> None:
     node = node_state(card(0, memory_mib=1000))
     assert node.cards[0].total_slices == 4
     half = pod(container(gpu_mem=512))
-    node = put(node, placed(half, node), asked(half))
+    node = put(node, placed(half, node), request_of(half))
     assert node.cards[0].free_mib == 488
     assert refused(half, node).reason is Reason.CARD_INSUFFICIENT_MEMORY
     placed(pod(container(gpu_mem=488)), node)
 
 
-def test_what_the_kubelet_holds_is_taken_whatever_the_annotations_say() -> None:
+def test_slices_that_the_kubelet_holds_are_not_free() -> None:
     node = node_state(card(0, held_slices=7))
     placed(pod(container(gpu_mem=256)), node)
     assert refused(pod(container(gpu_mem=257)), node).reason is Reason.CARD_INSUFFICIENT_MEMORY
@@ -110,36 +110,36 @@ def test_what_the_kubelet_holds_is_taken_whatever_the_annotations_say() -> None:
         ({}, {"gpu_mem": 1}, {names.AVOID_GPU_UUID: "GPU-0"}, Reason.GPU_UUID_MISMATCH),
     ],
 )
-def test_refusals_name_their_reason(
+def test_each_refusal_has_its_reason(
     fields: dict[str, Any], amounts: dict[str, int], annotations: dict[str, str], reason: Reason
 ) -> None:
-    answer = refused(pod(container(**amounts), annotations=annotations), node_state(card(0, **fields)))
-    assert answer.reason is reason
-    assert answer.is_unresolvable
+    refusal = refused(pod(container(**amounts), annotations=annotations), node_state(card(0, **fields)))
+    assert refusal.reason is reason
+    assert refusal.is_unresolvable
 
 
-def test_waiting_reasons_beat_lasting_ones_where_waiting_could_help() -> None:
+def test_a_reason_that_waiting_can_cure_takes_precedence() -> None:
     full = node_state(card(0, held_slices=8), card(1, healthy=False), card(2, healthy=False))
-    answer = refused(pod(container(gpu_mem=256)), full)
-    assert answer.reason is Reason.CARD_INSUFFICIENT_MEMORY
-    assert not answer.is_unresolvable
+    refusal = refused(pod(container(gpu_mem=256)), full)
+    assert refusal.reason is Reason.CARD_INSUFFICIENT_MEMORY
+    assert not refusal.is_unresolvable
 
 
-def test_best_effort_counts_no_time() -> None:
+def test_best_effort_uses_no_cores() -> None:
     node = node_state(card(0))
     first = pod(container(gpu_mem=256, gpu_cores=100))
-    node = put(node, placed(first, node), asked(first))
+    node = put(node, placed(first, node), request_of(first))
     assert refused(pod(container(gpu_mem=256, gpu_cores=1)), node).reason is Reason.CARD_INSUFFICIENT_CORES
     placed(pod(container(gpu_mem=256)), node)
     placed(pod(container(gpu_mem=256, gpu_cores=50), annotations={names.COMPUTE_POLICY: "best-effort"}), node)
 
 
 @given(st.lists(share_pods(), max_size=8))
-def test_no_card_is_ever_over_its_capacity_by_a_count_by_hand(pods: list[dict[str, Any]]) -> None:
+def test_no_card_ever_exceeds_its_capacity(pods: list[dict[str, Any]]) -> None:
     node = node_state(card(0), card(1, memory_mib=1000), card(2))
     held: list[tuple[PodRequest, Assignment]] = []
     for obj in pods:
-        wanted = asked(obj)
+        wanted = request_of(obj)
         chosen = choose.place(wanted, node, wanted.options.gpu_policy or BINPACK)
         if isinstance(chosen, Assignment):
             assert chosen.answers(wanted)
@@ -162,9 +162,9 @@ def test_no_card_is_ever_over_its_capacity_by_a_count_by_hand(pods: list[dict[st
 
 
 @given(share_pods())
-def test_init_containers_stand_on_the_anchors_cards_and_equal_questions_get_equal_answers(obj: dict[str, Any]) -> None:
+def test_init_containers_use_the_anchors_cards_and_placement_is_deterministic(obj: dict[str, Any]) -> None:
     node = node_state(card(0), card(1), card(2))
-    wanted = asked(obj)
+    wanted = request_of(obj)
     chosen = choose.place(wanted, node, BINPACK)
     assert chosen == choose.place(wanted, node, BINPACK)
     if isinstance(chosen, Assignment):

@@ -1,4 +1,4 @@
-"""The one rule of what fits on a card."""
+"""Whether a share fits on a card."""
 
 import pytest
 
@@ -28,11 +28,11 @@ WHOLE = Usage(slices=8, memory_mib=2048, cores=100, wholes=1)
         (EMPTY, WHOLE + HALF, Reason.CARD_IN_USE),
     ],
 )
-def test_what_fits_beside_what_is_taken(taken: Usage, need: Usage, reason: Reason | None) -> None:
+def test_a_share_fits_or_has_a_reason(taken: Usage, need: Usage, reason: Reason | None) -> None:
     assert fit.usage_refusal(CardState(card(0), SLICE_MIB, taken), need) is reason
 
 
-def test_what_the_kubelet_reports_as_held_counts_too() -> None:
+def test_slices_that_the_kubelet_reports_as_held_count() -> None:
     held = CardState(card(0, held_slices=7), SLICE_MIB)
     assert fit.usage_refusal(held, Usage(slices=1, memory_mib=256, shares=1)) is None
     assert fit.usage_refusal(held, HALF) is Reason.CARD_INSUFFICIENT_MEMORY

@@ -16,7 +16,7 @@ def named(name: str, held: int) -> NodeState:
     return node_state(card(0, held_slices=held), name=name)
 
 
-def test_nodes_rank_by_policy_and_equals_in_one_fixed_order() -> None:
+def test_nodes_rank_by_policy_and_equal_nodes_in_a_fixed_order() -> None:
     nodes = [named("a", 0), named("b", 5), named("c", 2)]
     assert rank.rank(nodes, BINPACK) == ["b", "c", "a"]
     assert rank.rank(nodes, SPREAD) == ["a", "c", "b"]
@@ -24,7 +24,7 @@ def test_nodes_rank_by_policy_and_equals_in_one_fixed_order() -> None:
     assert rank.rank(equals, BINPACK) == rank.rank(equals[::-1], BINPACK)
 
 
-def test_a_pods_own_policy_beats_the_clusters() -> None:
+def test_a_pods_policy_overrides_the_clusters() -> None:
     cluster = DefaultPolicies(node_policy=SPREAD, gpu_policy=BINPACK)
     assert cluster.node_policy_for(PodOptions()) is SPREAD
     assert cluster.node_policy_for(PodOptions(node_policy=BINPACK)) is BINPACK
@@ -33,12 +33,12 @@ def test_a_pods_own_policy_beats_the_clusters() -> None:
 
 
 @given(st.integers(0, 60))
-def test_exactly_one_node_scores_best_and_none_is_out_of_range(count: int) -> None:
+def test_exactly_one_node_has_the_best_score_and_all_scores_are_in_range(count: int) -> None:
     scored = rank.scores([f"n{i}" for i in range(count)])
     assert list(scored.values()).count(10) == min(count, 1)
     assert all(0 <= score <= 10 for score in scored.values())
     assert sorted(scored.values(), reverse=True) == list(scored.values())
 
 
-def test_every_policy_has_its_row() -> None:
+def test_every_policy_has_a_row_in_the_table() -> None:
     assert COMPARATORS.keys() == set(PackingPolicy)

@@ -1,4 +1,4 @@
-"""What is read of others' files: everything may stand in them, and nothing may be there."""
+"""Reading allocations: their files may be missing, damaged or hostile."""
 
 import os
 from pathlib import Path
@@ -15,40 +15,40 @@ from vgpu.cli.local.top_rows import Sample, make_rows
 from vgpu.cli.local.top_table import table
 
 
-def test_a_users_command_and_a_pod_are_named(home: Path, make: Make) -> None:
+def test_a_command_and_a_pod_have_names(home: Path, make: Make) -> None:
     make("b", card_bytes(used=GIB), card_bytes(OTHER), command="/usr/bin/python /a/train.py")
     make("a", pod=("default", "notebook", "main"))
     make("c")
-    seen = allocations.read_all(home)
-    assert [each.name for each in seen] == ["?", "default/notebook/main", "python /a/train.py"]
-    assert [card.gpu for card in seen[2].cards] == [GPU, OTHER]
-    assert seen[1].cards == ()
+    found = allocations.read_all(home)
+    assert [each.name for each in found] == ["?", "default/notebook/main", "python /a/train.py"]
+    assert [card.gpu for card in found[2].cards] == [GPU, OTHER]
+    assert found[1].cards == ()
 
 
-def test_what_a_killed_vgpu_run_left_is_told_apart(home: Path, make: Make) -> None:
+def test_an_allocation_of_a_killed_vgpu_run_is_recognised(home: Path, make: Make) -> None:
     (make("a", command="train") / "owner").unlink()
     os.mkfifo(home / "allocations" / "a" / "owner")
     assert allocations.read_all(home)[0].name == "(left) train"
 
 
 @pytest.mark.parametrize("record", ["{}", "[]", "null", "x", '{"holder": null}', '{"holder": {"name": 1}}'])
-def test_a_record_that_names_nobody(home: Path, make: Make, record: str) -> None:
+def test_a_record_without_a_name(home: Path, make: Make, record: str) -> None:
     (make("a") / "record.json").write_text(record)
     assert allocations.read_all(home)[0].name == "?"
 
 
-def test_what_would_move_a_terminal_s_cursor_is_not_shown(home: Path, make: Make) -> None:
+def test_control_characters_are_removed_from_names(home: Path, make: Make) -> None:
     make("a", command="evil \x1b[2J\r\n\x9b[red]")
     assert allocations.read_all(home)[0].name == "evil ?[2J???[red]"
 
 
-def test_what_is_no_regular_file_is_not_waited_for(home: Path, make: Make) -> None:
+def test_a_fifo_is_not_read(home: Path, make: Make) -> None:
     folder = make("a", command="x")
     for name in ("region", "command", "owner"):
         (folder / name).unlink()
         os.mkfifo(folder / name)
-    (seen,) = allocations.read_all(home)
-    assert (seen.name, seen.cards) == ("?", ())
+    (found,) = allocations.read_all(home)
+    assert (found.name, found.cards) == ("?", ())
 
 
 @pytest.mark.parametrize("size", [0, 100, region.SIZE - 1])
@@ -57,45 +57,45 @@ def test_a_region_cut_short_counts_as_unused(home: Path, make: Make, size: int) 
     assert allocations.read_all(home)[0].cards == ()
 
 
-def test_a_huge_region_is_read_no_further_than_regions_go(home: Path, make: Make) -> None:
+def test_a_region_is_read_up_to_its_size_only(home: Path, make: Make) -> None:
     os.truncate(make("a", card_bytes()) / "region", 1 << 40)
     assert len(allocations.read_all(home)[0].cards) == 1
 
 
-def test_limits_that_are_torn_or_gone(home: Path, make: Make) -> None:
+def test_damaged_or_missing_limits(home: Path, make: Make) -> None:
     (make("a") / "limits").write_bytes(b"torn")
     (make("b") / "limits").unlink()
-    (seen,) = allocations.read_all(home)
-    assert seen.limits is None
-    assert make_rows([seen], Sample(), 0)[0].policy is None
+    (found,) = allocations.read_all(home)
+    assert found.limits is None
+    assert make_rows([found], Sample(), 0)[0].policy is None
 
 
 @given(data=st.binary(min_size=256, max_size=1024), now=st.integers(0, 2**64 - 1))
 @settings(max_examples=50)
-def test_whatever_stands_in_a_region_can_be_shown(data: bytes, now: int) -> None:
+def test_any_readable_region_can_be_shown(data: bytes, now: int) -> None:
     content = bytearray(region.new().ljust(region.SIZE, b"\0"))
     content[CARD_AT : CARD_AT + len(data)] = data
     cards = region.decode(bytes(content)).cards
-    seen = [allocations.LocalAllocation(Path("a"), "name", None, cards)]
-    assert table(make_rows(seen, Sample(), now)).row_count == max(1, len(cards))
+    found = [allocations.LocalAllocation(Path("a"), "name", None, cards)]
+    assert table(make_rows(found, Sample(), now)).row_count == max(1, len(cards))
 
 
-def test_where_to_look(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_directories(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allocations, "NODE_STATE", tmp_path / "node")
-    mine = {"VGPU_STATE_DIR": str(home)}
-    assert allocations.state_directories(mine, None) == [home]
+    environment = {"VGPU_STATE_DIR": str(home)}
+    assert allocations.state_directories(environment, None) == [home]
     (tmp_path / "node" / "allocations").mkdir(parents=True)
-    assert allocations.state_directories(mine, None) == [home, tmp_path / "node"]
-    assert allocations.state_directories(mine, tmp_path / "node") == [tmp_path / "node"]
+    assert allocations.state_directories(environment, None) == [home, tmp_path / "node"]
+    assert allocations.state_directories(environment, tmp_path / "node") == [tmp_path / "node"]
     assert allocations.state_directories({"VGPU_STATE_DIR": "/none"}, None) == [tmp_path / "node"]
 
 
-def test_a_directory_that_others_may_write_is_not_looked_at(home: Path) -> None:
+def test_a_directory_that_others_can_write_is_refused(home: Path) -> None:
     home.chmod(0o777)
     assert home not in allocations.state_directories({"VGPU_STATE_DIR": str(home)}, None)
 
 
-def test_a_chosen_place_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_state_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StateUnreadable, match=r"--state: .*allocations cannot be read"):
         allocations.state_directories({}, tmp_path)
     assert allocations.read_all(tmp_path) == []

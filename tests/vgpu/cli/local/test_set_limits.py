@@ -1,4 +1,4 @@
-"""Changing the limits of what runs."""
+"""Changing the limits of a running allocation."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ BURST = Limits(
 )
 
 
-def test_what_is_not_given_stays() -> None:
+def test_limits_that_are_not_given_stay() -> None:
     assert set_limits.changed_limits(BURST, Change()) == BURST
     assert set_limits.changed_limits(BURST, Change(priority=0)).priority == 0
     more = set_limits.changed_limits(BURST, Change(memory="2GiB", cores=50, policy=ComputePolicy.FIXED, priority=9))
@@ -24,7 +24,7 @@ def test_what_is_not_given_stays() -> None:
     assert (more.compute_policy, more.priority, more.memory_policy) == (ComputePolicy.FIXED, 9, MemoryPolicy.SPILL)
 
 
-def test_a_first_share_is_a_limit_as_if_started_with_it() -> None:
+def test_cores_given_later_have_the_default_policy() -> None:
     none = Limits((CardLimit(ANY_GPU, GIB, 0),), ComputePolicy.BURST)
     assert set_limits.changed_limits(none, Change(cores=30)).compute_policy is ComputePolicy.FIXED
     assert (
@@ -49,18 +49,18 @@ def test_the_file_is_rewritten_in_place_and_in_the_other_slot(make: Make) -> Non
     assert limits.sequence(data) == 2
     assert [card.cores for card in limits.decode(data).cards] == [70, 70]
     torn = bytearray(data)
-    torn[64 + 1600 + 100] ^= 255  # the slot in force: the former one stands in the other
+    torn[64 + 1600 + 100] ^= 255  # damages the newer slot; the older limits are in the other slot
     assert limits.decode(bytes(torn)) == BURST
 
 
-def test_limits_that_cannot_be_read_are_left_alone(make: Make) -> None:
+def test_unreadable_limits_are_not_changed(make: Make) -> None:
     folder = make("ab")
     (folder / "limits").write_bytes(b"torn")
     with pytest.raises(CannotSetLimits, match="ab: 4 bytes"):
         set_limits.set_limits(folder, Change(cores=70))
 
 
-def test_an_id_s_beginning_is_enough_where_it_is_the_only_one(home: Path, make: Make) -> None:
+def test_an_unambiguous_prefix_of_an_id_is_enough(home: Path, make: Make) -> None:
     first, second, _ = make("ab12"), make("ab34"), make("ab")
     assert set_limits.find_allocation([home], "ab1") == first
     assert set_limits.find_allocation([home, Path("/none")], "ab34") == second

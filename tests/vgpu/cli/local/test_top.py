@@ -1,4 +1,4 @@
-"""`vgpu top` and `vgpu set` as they are typed."""
+"""The commands `vgpu top` and `vgpu set`."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def vgpu(home: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "vgpu.cli", *arguments, "--state", str(home)]
 
 
-def test_one_look_as_a_table(home: Path, make: Make) -> None:
+def test_one_sample_as_a_table(home: Path, make: Make) -> None:
     make("ab12cd34", card_bytes(used=GIB), command="python train.py")
     code, output = run("top", "--once", "--refresh", "0.1", "--state", str(home))
     head, row = output.splitlines()
@@ -45,7 +45,7 @@ def test_one_look_as_a_table(home: Path, make: Make) -> None:
     ]
 
 
-def test_each_look_is_one_line_of_json(home: Path, make: Make) -> None:
+def test_each_sample_is_one_line_of_json(home: Path, make: Make) -> None:
     folder = make("ab", card_bytes(used=GIB, throttled_ns=5), pod=("ns", "pod", "main"))
     code, output = run("top", "-n", "2", "-o", "json", "--refresh", "0.1", "--state", str(home))
     looks = [json.loads(line) for line in output.splitlines()]
@@ -56,17 +56,17 @@ def test_each_look_is_one_line_of_json(home: Path, make: Make) -> None:
     assert (row["share_1s"], row["throttled"]) == (None, 0)
 
 
-def test_nothing_runs(home: Path) -> None:
+def test_top_without_allocations_succeeds(home: Path) -> None:
     code, output = run("top", "--once", "--refresh", "0.1", "-o", "json", VGPU_STATE_DIR=str(home))
     assert (code, "[" in output) == (0, True)
 
 
-def test_a_place_that_is_not_there() -> None:
+def test_a_missing_state_directory_is_an_error() -> None:
     code, output = run("top", "--state", "/none")
     assert (code, output) == (125, "vgpu top: --state: /none/allocations cannot be read\n")
 
 
-def test_on_a_terminal_it_goes_on_until_interrupted(home: Path, make: Make) -> None:
+def test_on_a_terminal_it_refreshes_until_interrupted(home: Path, make: Make) -> None:
     make("ab12cd34", command="python train.py")
     main, side = pty.openpty()
     process = subprocess.Popen(
@@ -83,11 +83,11 @@ def test_on_a_terminal_it_goes_on_until_interrupted(home: Path, make: Make) -> N
         process.kill()
         process.wait()
         os.close(main)
-    assert b"\x1b[?1049h" in seen  # the screen of its own, which is left again
+    assert b"\x1b[?1049h" in seen  # the alternate screen
     assert seen.count(b"ab12cd34") >= 3
 
 
-def test_set_changes_what_is_given(home: Path, make: Make) -> None:
+def test_set_changes_the_given_limits(home: Path, make: Make) -> None:
     folder = make("ab12cd34")
     given = ["--gpu-mem", "2Gi", "--gpu-cores", "50", "--compute-policy", "burst", "--priority", "9"]
     assert run("set", "ab12", *given, "--state", str(home)) == (0, "")
@@ -107,7 +107,7 @@ def test_set_changes_what_is_given(home: Path, make: Make) -> None:
         ([], 2, "Missing argument"),
     ],
 )
-def test_how_set_ends(home: Path, make: Make, arguments: list[str], code: int, says: str) -> None:
+def test_exit_status_and_message_of_set(home: Path, make: Make, arguments: list[str], code: int, says: str) -> None:
     make("ab")
     ended, output = run("set", *arguments, "--state", str(home))
     assert (ended, re.sub(r"\s+", " ", says) in re.sub(r"\s+", " ", output)) == (code, True), output

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,11 @@ def cards(*written: bytes) -> tuple[CardUse, ...]:
     return region.decode(bytes(content)).cards
 
 
-def seen(*written: bytes, limits: Limits = LIMITS) -> list[LocalAllocation]:
+def allocations_of(*written: bytes, limits: Limits = LIMITS) -> list[LocalAllocation]:
     return [LocalAllocation(Path("/state/allocations/ab12"), "train", limits, cards(*written))]
 
 
-def test_a_card_s_row_says_what_was_asked_and_what_was_had() -> None:
+def test_a_row_has_the_limits_and_the_usage_of_a_card() -> None:
     card = card_bytes(
         used=GIB,
         refusals=2,
@@ -34,40 +35,41 @@ def test_a_card_s_row_says_what_was_asked_and_what_was_had() -> None:
         second=(100 * MS, 0, 298, 1000),
         ten_seconds=(100 * MS, 0, 305, 10000),
     )
-    (row,) = top_rows.make_rows(seen(card), Sample(), 200 * MS)
-    assert row == top_rows.Row(
-        "ab12", "train", GPU, GIB, 8 * GIB, "burst", 30, 7, pytest.approx(0.298), pytest.approx(0.305), None, 3, 4000, 2
+    (row,) = top_rows.make_rows(allocations_of(card), Sample(), 200 * MS)
+    assert [row.share_1s, row.share_10s] == pytest.approx([0.298, 0.305])
+    assert replace(row, share_1s=0, share_10s=0) == top_rows.Row(
+        "ab12", "train", GPU, GIB, 8 * GIB, "burst", 30, 7, 0, 0, None, 3, 4000, 2
     )
 
 
-def test_what_was_never_measured_has_no_share() -> None:
-    (row,) = top_rows.make_rows(seen(card_bytes(used=GIB)), Sample(), 200 * MS)
+def test_without_a_measurement_there_is_no_share() -> None:
+    (row,) = top_rows.make_rows(allocations_of(card_bytes(used=GIB)), Sample(), 200 * MS)
     assert (row.share_1s, row.share_10s) == (None, None)
 
 
 def test_each_card_has_its_own_limit() -> None:
-    first, second = top_rows.make_rows(seen(card_bytes(), card_bytes(OTHER)), Sample(), 0)
+    first, second = top_rows.make_rows(allocations_of(card_bytes(), card_bytes(OTHER)), Sample(), 0)
     assert (first.limit_bytes, first.cores) == (8 * GIB, 30)
     assert (second.limit_bytes, second.cores) == (None, 50)
 
 
-def test_a_card_that_is_not_named_may_not_be_used() -> None:
-    (row,) = top_rows.make_rows(seen(card_bytes(), limits=Limits((CardLimit(OTHER, 1, 1),))), Sample(), 0)
+def test_a_card_without_a_limit_has_limit_zero() -> None:
+    (row,) = top_rows.make_rows(allocations_of(card_bytes(), limits=Limits((CardLimit(OTHER, 1, 1),))), Sample(), 0)
     assert (row.limit_bytes, row.cores) == (0, 0)
 
 
-def test_who_has_used_nothing_yet_is_shown_all_the_same() -> None:
-    (row,) = top_rows.make_rows(seen(), Sample(), 0)
+def test_an_allocation_without_usage_has_a_row() -> None:
+    (row,) = top_rows.make_rows(allocations_of(), Sample(), 0)
     assert (row.gpu, row.limit_bytes, row.cores, row.used_bytes) == (ANY_GPU, 8 * GIB, 30, 0)
 
 
 @pytest.mark.parametrize(("later", "throttled"), [(400 * MS, 0.3), (100 * MS, 0.0), (99 * MS, 0.0)])
-def test_what_launches_waited_is_told_of_the_time_since_the_last_look(later: int, throttled: float) -> None:
-    before = top_rows.sample(seen(card_bytes(throttled_ns=100 * MS)), 1000 * MS)
-    (row,) = top_rows.make_rows(seen(card_bytes(throttled_ns=later)), before, 2000 * MS)
+def test_throttled_time_is_that_since_the_last_sample(later: int, throttled: float) -> None:
+    before = top_rows.sample(allocations_of(card_bytes(throttled_ns=100 * MS)), 1000 * MS)
+    (row,) = top_rows.make_rows(allocations_of(card_bytes(throttled_ns=later)), before, 2000 * MS)
     assert row.throttled == pytest.approx(throttled)
 
 
-def test_who_is_new_since_the_last_look_has_no_such_figure() -> None:
-    (row,) = top_rows.make_rows(seen(card_bytes(OTHER)), top_rows.sample(seen(card_bytes()), 1), 2)
+def test_a_card_new_since_the_last_sample_has_no_throttled_time() -> None:
+    (row,) = top_rows.make_rows(allocations_of(card_bytes(OTHER)), top_rows.sample(allocations_of(card_bytes()), 1), 2)
     assert row.throttled is None

@@ -37,7 +37,7 @@ def test_a_wide_terminal_shows_the_whole_name() -> None:
     assert "python -m train --very --long" in shown(FULLEST, width=120)[1]
 
 
-def test_a_name_is_no_markup() -> None:
+def test_a_name_is_not_parsed_as_markup() -> None:
     assert "[red]x" in shown(replace(QUIET, name="[red]x"))[1]
 
 

@@ -16,6 +16,12 @@ import pytest
 PODS = "/api/v1/namespaces/default/pods"
 
 
+def first_url(line: str) -> str:
+    found = re.search(r"https?://[\d.]+:\d+", line)
+    assert found, f"no URL in {line!r}"
+    return found[0]
+
+
 class Run:
     """A simulator and the addresses that it said."""
 
@@ -24,7 +30,7 @@ class Run:
         self.process = process
         self.first_line = process.stdout.readline()
         lines = [self.first_line, process.stdout.readline(), process.stdout.readline()]
-        self.extender, self.webhook, kubernetes = (re.search(r"https?://[\d.]+:\d+", line)[0] for line in lines)  # type: ignore[index]
+        self.extender, self.webhook, kubernetes = map(first_url, lines)
         self.http = httpx.Client(base_url=kubernetes, verify=False)
 
     def create(self, name: str, **limits: int | str) -> httpx.Response:

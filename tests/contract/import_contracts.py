@@ -4,8 +4,10 @@ import-linter's own contracts forbid what is listed, so that a new third-party i
 """
 
 import sys
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, cast
 
 from importlinter import Contract, ContractCheck, fields, output
 
@@ -42,19 +44,19 @@ class AllowedImports(Contract):
 
     def render_broken_contract(self, check: ContractCheck) -> None:
         """Say which module imports what, and on which line."""
-        names = ", ".join(sorted(self.modules))  # type: ignore[arg-type]
-        allowed = "".join(f", {each}" for each in sorted(self.allowed or ()))  # type: ignore[arg-type]
+        names = ", ".join(sorted(_values(self.modules)))
+        allowed = "".join(f", {each}" for each in sorted(_values(self.allowed)))
         for (importer, imported), lines in check.metadata["found"].items():
             output.print_error(f"{importer} must not import {imported} (line {lines})")
         output.print_error(f"{names} may import: the standard library{allowed}.")
         output.new_line()
 
     def _is_ours(self, module: str) -> bool:
-        return _below(module, self.modules) and not _below(module, self.except_modules or ())
+        return _below(module, _values(self.modules)) and not _below(module, _values(self.except_modules))
 
     def _is_allowed(self, module: str) -> bool:
         is_library = module.partition(".")[0] in sys.stdlib_module_names
-        return is_library or self._is_ours(module) or any(_matches(module, each) for each in self.allowed or ())  # type: ignore[attr-defined]
+        return is_library or self._is_ours(module) or any(_matches(module, each) for each in _values(self.allowed))
 
     @staticmethod
     def _lines(graph: Any, importer: str, imported: str) -> str:
@@ -62,7 +64,12 @@ class AllowedImports(Contract):
         return ", ".join(str(each["line_number"]) for each in details)
 
 
-def _below(module: str, packages: Any) -> bool:
+def _values(field: object) -> AbstractSet[str]:
+    """The value of a contract's field: the class declares the field's type, an instance has a set, or None."""
+    return cast("AbstractSet[str]", field or frozenset())
+
+
+def _below(module: str, packages: Iterable[str]) -> bool:
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 

@@ -1,13 +1,13 @@
-"""A namespace of its own for one test: pods go in by their share, and nothing of them is left for the next.
+"""A Kubernetes namespace for one test: it creates pods by their share, waits for them, and deletes them all at the end.
 
-space.create(pod("a", gpu_mem=8192, gpu_cores=30))
-space.running("a")
-space.run("a", "gpuprobe", "info")
+namespace.create(pod("a", gpu_mem=8192, gpu_cores=30))
+namespace.running("a")
+namespace.run("a", "gpuprobe", "info")
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from cluster import api, images, wait
 from cluster.cluster import Cluster
@@ -15,18 +15,35 @@ from vgpu import assignment, names
 from vgpu.assignment import Assignment
 
 Document = dict[str, Any]
+T = TypeVar("T")
 
 _STARTED_S = 60
-_GONE_S = 180  # three hundred containers take their time
-_RESOURCES = {"gpu_mem": names.GPU_MEM, "gpu_cores": names.GPU_CORES, "gpu": names.GPU}
+_GONE_S = 180  # one test deletes three hundred containers
+_RESOURCES: Final[Mapping[Literal["gpu_mem", "gpu_cores", "gpu"], str]] = {
+    "gpu_mem": names.GPU_MEM,
+    "gpu_cores": names.GPU_CORES,
+    "gpu": names.GPU,
+}
 FOREVER = ("sleep", "1000000")
 
 
+class Share(TypedDict, total=False):
+    """A container's share of GPUs, by short names."""
+
+    gpu_mem: int | str
+    gpu_cores: int | str
+    gpu: int | str
+
+
 def container(
-    name: str = "main", command: Sequence[str] = FOREVER, limits: Mapping[str, Any] | None = None, **share: int | str
+    name: str = "main",
+    command: Sequence[str] = FOREVER,
+    limits: Mapping[str, Any] | None = None,
+    **share: Unpack[Share],
 ) -> Document:
-    """A container of the base image; its share by short names (gpu_mem, gpu_cores, gpu), anything else in `limits`."""
-    amounts = {_RESOURCES[short]: str(amount) for short, amount in share.items()} | dict(limits or {})
+    """A container of the base image; `share` by short names (gpu_mem, ...), other resources in `limits`."""
+    amounts = {resource: str(share[short]) for short, resource in _RESOURCES.items() if short in share}
+    amounts |= dict(limits or {})
     return {"name": name, "image": images.BASE, "command": list(command), "resources": {"limits": amounts}}
 
 
@@ -35,9 +52,9 @@ def pod(
     *containers: Document,
     init: Sequence[Document] = (),
     annotations: Mapping[str, str] | None = None,
-    **share: int | str,
+    **share: Unpack[Share],
 ) -> Document:
-    """A pod that ends at once when it is told to; without containers, one called main with the share."""
+    """A pod with a grace period of 1 s; without `containers`, it has one container, `main`, with the share."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -51,8 +68,8 @@ def pod(
     }
 
 
-class Space:
-    """One namespace of a cluster."""
+class PodNamespace:
+    """One Kubernetes namespace of a cluster."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.cluster = cluster
@@ -66,7 +83,7 @@ class Space:
         return self.cluster.api.create(self.pods_path, manifest)
 
     def refused(self, manifest: Document) -> str:
-        """Create a pod that must be refused, and return the API server's words."""
+        """Create a pod that must be refused, and return the API server's message."""
         try:
             self.create(manifest)
         except api.Refused as refused:
@@ -87,7 +104,7 @@ class Space:
         return {item["metadata"]["name"]: item["status"].get("phase", "") for item in self.all()}
 
     def running(self, *wanted: str, within_s: float = _STARTED_S) -> list[Document]:
-        """Wait until these pods run, all containers ready, and return them; a Failed one ends the wait."""
+        """Wait until these pods run with all containers ready, and return them; a Failed pod fails the test at once."""
 
         def check() -> list[Document] | None:
             found = [self.get(name) for name in wanted]
@@ -97,15 +114,15 @@ class Space:
 
         return self.until(check, f"{', '.join(wanted)} Running", within_s)
 
-    def until(self, check: Callable[[], Any], what: str, within_s: float = _STARTED_S) -> Any:
-        """Wait for anything; when it does not come, say how the pods stand."""
+    def until(self, check: Callable[[], T | None], what: str, within_s: float = _STARTED_S) -> T:
+        """Wait until `check` returns something true, and return it; a timeout reports every pod's status."""
         try:
             return wait.until(check, what, within_s)
         except wait.Overdue as overdue:
             raise AssertionError(f"{overdue}\n{self.describe()}") from None
 
     def describe(self) -> str:
-        """How the pods stand, and the events."""
+        """Every pod's phase and node, and the events."""
         lines = [
             f"{item['metadata']['name']}: {item['status'].get('phase')} {_why(item)} {item['spec'].get('nodeName', '')}"
             for item in self.all()
@@ -120,8 +137,8 @@ class Space:
         items: list[Document] = self.cluster.api.get(f"{self.path}/events")["items"]
         return [event for event in items if name in ("", event["involvedObject"]["name"])]
 
-    def told(self, name: str) -> list[Document]:
-        """What the extender told a pod's owner."""
+    def extender_events(self, name: str) -> list[Document]:
+        """A pod's events that the extender wrote."""
         return [event for event in self.events(name) if event["source"].get("component") == "vgpu-extender"]
 
     def assignment(self, name: str) -> Assignment:
@@ -138,22 +155,22 @@ class Space:
         return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
 
     def delete(self, *gone: str) -> None:
-        """Delete pods, and return when their containers are gone too."""
+        """Delete pods; returns when their containers are gone too."""
         for name in gone:
             self.cluster.api.delete(f"{self.pods_path}/{name}")
         self.until(lambda: not set(gone) & self.phases().keys(), f"{', '.join(gone)} gone", _GONE_S)
 
     def close(self) -> None:
-        """Delete everything in it, and return when the cards are free again."""
+        """Delete everything in the namespace; returns when the cards are free again."""
         for kind in ("apis/apps/v1/namespaces/{}/deployments", "api/v1/namespaces/{}/pods"):
             self.cluster.api.delete("/" + kind.format(self.name))
         self.until(lambda: not self.all(), f"namespace {self.name} empty", _GONE_S)
-        self.until(lambda: not held(self.cluster), "no slice held", _GONE_S)
+        self.until(lambda: not held_slices(self.cluster), "no slice held", _GONE_S)
         self.cluster.api.delete(self.path)
 
 
-def held(cluster: Cluster) -> dict[str, int]:
-    """Cards of which the kubelet says somebody holds something, as the plugins report it."""
+def held_slices(cluster: Cluster) -> dict[str, int]:
+    """Held slices by card UUID, as the device plugins report them; cards without held slices are left out."""
     cards = [card for node in cluster.api.get(names.GPUNODES_PATH)["items"] for card in node["status"]["cards"]]
     return {card["uuid"]: card["heldSlices"] for card in cards if card.get("heldSlices") or card.get("heldWhole")}
 

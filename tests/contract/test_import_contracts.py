@@ -1,9 +1,9 @@
-"""The allow-list contract of tests/import_contracts.py, on small graphs."""
+"""The allow-list contract of tests/contract/import_contracts.py, on small graphs."""
 
 import grimp
 import pytest
 
-from tests.import_contracts import AllowedImports
+from tests.contract.import_contracts import AllowedImports
 
 SETTINGS = {
     "modules": ["vgpu"],

@@ -78,7 +78,7 @@ async def test_an_update_for_a_recreated_object_conflicts(http: httpx.AsyncClien
     assert "UID" in await refused(await http.put(f"{PODS}/a", json=old), 409, "Conflict")
 
 
-async def test_status_is_written_through_its_own_door_only(http: httpx.AsyncClient) -> None:
+async def test_status_is_written_by_requests_to_the_status_path_only(http: httpx.AsyncClient) -> None:
     made = (
         await http.post(GPUNODES, json={"metadata": {"name": "n"}, "spec": {"cards": []}, "status": {"a": 1}})
     ).json()

@@ -1,0 +1,77 @@
+"""Short pods that come and go while a test stops parts of the cluster, and what such a test reads of the cluster."""
+
+import itertools
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Unpack
+
+from cluster import nodes, parts
+from cluster.cluster import Cluster
+from tests.e2e.pod_namespace import Document, PodNamespace, Share, container, pod
+from vgpu import names, quantity
+
+PAUSE = {"image": "docker.io/local/pause:1", "command": ["/pause"]}
+
+
+def small(name: str, **share: Unpack[Share]) -> Document:
+    """A pod that holds its share and does nothing; it ends at once on SIGTERM."""
+    return pod(name, container(**share) | PAUSE)
+
+
+def offered_slices(cluster: Cluster, node: nodes.Node) -> int:
+    status = cluster.api.get(f"/api/v1/nodes/{node.name}")["status"]
+    return quantity.whole_number(status["allocatable"].get(names.SLICE, "0")) or 0
+
+
+def until_slices_are_offered(namespace: PodNamespace, node: nodes.Node) -> None:
+    namespace.until(lambda: offered_slices(namespace.cluster, node) > 0, f"{node.name} has allocatable slices", 30)
+
+
+def has_event(namespace: PodNamespace, name: str, *words: str) -> bool:
+    """Whether the message of an event of a pod contains one of these words."""
+    return any(word in event["message"] for event in namespace.events(name) for word in words)
+
+
+def restart_counts(namespace: PodNamespace) -> dict[str, int]:
+    return {
+        each["metadata"]["name"]: sum(status["restartCount"] for status in each["status"].get("containerStatuses", []))
+        for each in namespace.all()
+    }
+
+
+@contextmanager
+def stopped(part: parts.Part) -> Iterator[None]:
+    part.stop()
+    try:
+        yield
+    finally:
+        part.start()
+
+
+@contextmanager
+def churn(namespace: PodNamespace) -> Iterator[list[str]]:
+    """Create and delete short pods on every node until the block ends; yields the names of the pods created so far."""
+    created: list[str] = []
+    ended = threading.Event()
+
+    def run() -> None:
+        for n in itertools.count():
+            if ended.wait(0.2):
+                return
+            name = f"p{n}"
+            manifest = small(name, gpu_mem=1024 * random.randint(1, 8), gpu_cores=random.randint(1, 30))
+            manifest["metadata"]["annotations"] = {names.NODE_POLICY: "spread"}
+            namespace.create(manifest)
+            created.append(name)
+            if n >= 12:
+                namespace.cluster.api.delete(f"{namespace.pods_path}/p{n - 12}")
+
+    worker = threading.Thread(target=run)
+    worker.start()
+    try:
+        yield created
+    finally:
+        ended.set()
+        worker.join()

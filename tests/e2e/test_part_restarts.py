@@ -1,0 +1,149 @@
+"""Parts of vgpushare that are stopped, killed and started again."""
+
+import collections
+import random
+import threading
+import time
+
+import pytest
+
+from cluster import progress
+from tests.e2e import audit, checkpoint
+from tests.e2e.churn import (
+    PAUSE,
+    churn,
+    has_event,
+    offered_slices,
+    restart_counts,
+    small,
+    stopped,
+    until_slices_are_offered,
+)
+from tests.e2e.pod_namespace import PodNamespace, Share, container, pod
+from vgpu import names
+
+pytestmark = pytest.mark.e2e
+
+LEASE_S = 3.5  # the plugin's Lease lasts 3 s, and the watch shows its end within 0.5 s
+
+
+def test_without_the_webhook_gpu_pods_wait_and_other_pods_start(namespace: PodNamespace) -> None:
+    with stopped(namespace.cluster.webhook):
+        namespace.create(small("waits", gpu_mem=1024))
+        namespace.create(pod("plain", container() | PAUSE))
+        namespace.running("plain")
+        namespace.until(
+            lambda: has_event(namespace, "waits", "Insufficient vgpu.io/gpu-mem"), "an event with the reason"
+        )
+        handmade = small("handmade", gpu_mem=1024)
+        handmade["spec"]["schedulerName"] = names.SCHEDULER
+        namespace.create(handmade)
+        namespace.until(lambda: has_event(namespace, "handmade", "NotAdmitted"), "NotAdmitted")
+        assert {namespace.get(name)["spec"].get("nodeName") for name in ("waits", "handmade")} == {None}
+    namespace.create(small("runs", gpu_mem=1024))
+    namespace.running("runs")
+    assert namespace.phases() == {"waits": "Pending", "handmade": "Pending", "plain": "Running", "runs": "Running"}
+
+
+def test_a_killed_plugin_fails_only_pods_bound_before_its_lease_expired(namespace: PodNamespace) -> None:
+    cluster, since = namespace.cluster, namespace.cluster.control.audit.stat().st_size
+    killed: list[float] = []
+    with churn(namespace) as created:
+        for node, plugin in zip(cluster.nodes, cluster.plugins, strict=True):
+            namespace.until(lambda: len(created) > 5, "pods are created")
+            killed.append(time.time())
+            plugin.kill()
+            time.sleep(LEASE_S + 2)
+            plugin.start()
+            node.restart_kubelet()
+            until_slices_are_offered(namespace, node)
+        count = len(created)
+        namespace.until(lambda: len(created) > count + 12, "more pods are created")
+        for node in cluster.nodes:
+            checkpoint.assert_no_slice_twice(node)
+    bound = audit.bound_at(cluster.control.audit, since, namespace.name)
+    failed = audit.failed(cluster.control.audit, since, namespace.name)
+    late = {name: min(bound[name] - at for at in killed if bound[name] > at - 1) for name in failed}
+    progress.say(f"plugins killed in a churn: {len(late)} of {len(bound)} pods failed; bound after the kill by {late}")
+    assert all(seconds <= LEASE_S for seconds in late.values()), {name: (late[name], failed[name]) for name in late}
+
+
+def test_without_the_plugin_its_node_gets_no_pod(namespace: PodNamespace) -> None:
+    node, plugin = namespace.cluster.nodes[0], namespace.cluster.plugins[0]
+    here = {names.USE_GPU_UUID: node.cards[0].uuid}
+    namespace.create(pod("stays", annotations=here, gpu_mem=4096))
+    namespace.running("stays")
+    with stopped(plugin):
+        namespace.until(lambda: offered_slices(namespace.cluster, node) == 0, "the kubelet notices", 20)
+        namespace.create(pod("waits", annotations=here, gpu_mem=4096))
+        namespace.until(lambda: has_event(namespace, "waits", "PluginAway"), "an event with the reason")
+        time.sleep(5)  # longer than the scheduler's other reasons to try the pod again
+        assert namespace.phases() == {"stays": "Running", "waits": "Pending"}
+    namespace.running("stays", "waits", within_s=20)
+    assert restart_counts(namespace) == {"stays": 0, "waits": 0}
+
+
+def test_a_second_copy_of_the_plugin_takes_over(namespace: PodNamespace) -> None:
+    cluster = namespace.cluster
+    node, plugin = cluster.nodes[0], cluster.plugins[0]
+    here = {names.USE_GPU_UUID: node.cards[0].uuid}
+    namespace.create(pod("stays", annotations=here, gpu_mem=4096))
+    namespace.running("stays")
+    second = cluster.maker.plugin(node, "second-deviceplugin")
+    second.start()
+    plugin.stop()  # its streams end while the second copy is registered
+    try:
+        namespace.until(lambda: offered_slices(cluster, node) > 0, "the second copy's slices", 20)
+        namespace.create(pod("after", annotations=here, gpu_mem=4096))
+        namespace.running("stays", "after")
+        assert restart_counts(namespace) == {"stays": 0, "after": 0}
+    finally:
+        second.stop()
+        plugin.start()
+
+
+@pytest.mark.timeout(600)
+def test_an_extender_killed_ten_times_during_churn_neither_loses_pods_nor_overcommits_cards(
+    namespace: PodNamespace,
+) -> None:
+    cluster, since = namespace.cluster, namespace.cluster.control.audit.stat().st_size
+    wanted = [f"p{n}" for n in range(200)]
+    chance = random.Random(11)
+    creator = threading.Thread(target=create_slowly, args=(namespace, wanted, chance))
+    creator.start()
+    for _ in range(10):
+        time.sleep(chance.uniform(1, 4))
+        cluster.extender.kill()
+        cluster.extender.start()
+    creator.join()
+    namespace.until(lambda: not pending(namespace), "every pod was placed", 240)
+    phases = collections.Counter(namespace.phases().values())
+    assert set(phases) <= {"Running", "Succeeded"}, phases
+    assert sum(phases.values()) == 200
+    for card, peak in audit.peaks(cluster.control.audit, since, namespace.name).items():
+        assert peak.memory_mib <= 81920, card
+        assert peak.cores <= 100, card
+
+
+def create_slowly(namespace: PodNamespace, wanted: list[str], chance: random.Random) -> None:
+    """Create pods that end after 1 to 5 s; all together they need more than the cards have."""
+    for name in wanted:
+        share: Share = {"gpu_mem": 1024 * chance.randint(2, 10), "gpu_cores": chance.randint(1, 12)}
+        command = ("sleep", str(chance.randint(1, 5)))
+        manifest = pod(name, container(command=command, **share))
+        manifest["spec"]["restartPolicy"] = "Never"
+        namespace.create(manifest)
+        time.sleep(0.1)
+
+
+def pending(namespace: PodNamespace) -> list[str]:
+    return [name for name, phase in namespace.phases().items() if phase == "Pending"]
+
+
+def test_a_scheduled_pod_costs_one_api_write(namespace: PodNamespace) -> None:
+    since = namespace.cluster.control.audit.stat().st_size
+    wanted = [f"p{n}" for n in range(10)]
+    for name in wanted:
+        namespace.create(small(name, gpu_mem=1024))
+    namespace.running(*wanted)
+    assert audit.writes(namespace.cluster.control.audit, since, "vgpu-extender") == ["create pods/binding"] * 10
