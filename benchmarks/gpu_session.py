@@ -53,11 +53,11 @@ class StepOutcome:
 class Session:
     """Runs steps, and writes their output and outcomes into a folder."""
 
-    def __init__(self, out: Path, seconds: float, settle: Callable[[], None]) -> None:
+    def __init__(self, out: Path, seconds: float, await_free_memory: Callable[[], None]) -> None:
         out.mkdir(parents=True, exist_ok=True)
         self._out = out
         self._ends = time.monotonic() + seconds
-        self._settle = settle
+        self._await_free_memory = await_free_memory
         self._log = (out / "session.txt").open("a", encoding="utf-8")
 
     def __enter__(self) -> Self:
@@ -74,7 +74,7 @@ class Session:
             if left < min(LEAST_S, step.limit_s):
                 break
             results[place] = self._step(replace(step, limit_s=min(step.limit_s, left)))
-            self._settle()
+            self._await_free_memory()
             self._keep(results)
         self._keep(results)
         self.say("\n" + table(results))
@@ -180,12 +180,12 @@ def table(results: Sequence[StepOutcome]) -> str:
     return "\n".join([*rows, f"{sum(each.is_good for each in results)} of {len(results)} steps are good"])
 
 
-def settling() -> Callable[[], None]:
+def free_memory_wait() -> Callable[[], None]:
     """Return a function that waits until as much of the first card is free as now; without NVML it does nothing."""
     try:
         from benchmarks.memory.nvml_watcher import Watcher  # noqa: PLC0415 - needs NVML
 
-        return Watcher().settle
+        return Watcher().await_free_memory
     except Exception as error:  # noqa: BLE001 - the steps must run in any case
         print(f"no wait between steps, because NVML cannot be read: {error}")
         return lambda: None
@@ -216,7 +216,7 @@ def main() -> int:
     chosen = choose(steps, asked.steps, quick=asked.quick)
     if any(step.is_baseline and not step.folder for step in chosen):
         parser.error("steps of a baseline need --baseline DIR")
-    with Session(asked.out.resolve(), asked.seconds, settling()) as session:
+    with Session(asked.out.resolve(), asked.seconds, free_memory_wait()) as session:
         results = session.run(chosen)
     return 0 if all(result.is_good for result in results) else 1
 

@@ -43,7 +43,7 @@ def kill(watcher: Watcher, plan: Plan) -> Outcome:
     call spends outside the driver's own functions.
     """
     outcome = Outcome(f"{plan.kills} kills among {plan.workers}")
-    watcher.settle()
+    watcher.await_free_memory()
     with (
         Container(str(START_MIB)) as container,
         driver_time.measured(container.env) as env,

@@ -9,7 +9,7 @@ from benchmarks.memory.worker import MIB, Worker
 
 def measure(watcher: Watcher, native: NativeCost, limit: int, start_cost: int) -> Findings:
     """Test one class in a new process of a new container."""
-    watcher.settle()
+    watcher.await_free_memory()
     row = Findings(native.name)
     with Container(str(limit // MIB)) as container, Worker(container.env) as worker:
         assert_limited(worker, limit)

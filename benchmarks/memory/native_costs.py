@@ -62,7 +62,7 @@ class NativeCost:
 
 def measure(watcher: Watcher) -> tuple[int, list[NativeCost]]:
     """Return the bytes that a started process takes, and the cost of every class."""
-    watcher.settle()
+    watcher.await_free_memory()
     with Worker(native_env()) as worker:
         names: list[str] = worker.ask("classes")["classes"]
         start = watcher.used()
@@ -72,7 +72,7 @@ def measure(watcher: Watcher) -> tuple[int, list[NativeCost]]:
 
 def _measure_alone(watcher: Watcher, name: str) -> NativeCost:
     """Measure a class whose cost depends on what its process did before."""
-    watcher.settle()
+    watcher.await_free_memory()
     with Worker(native_env()) as worker:
         return _measure(watcher, worker, name)
 

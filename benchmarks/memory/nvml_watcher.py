@@ -53,7 +53,7 @@ class Watcher:
         """Forget the highest sample."""
         self._peak = 0
 
-    def settle(self) -> None:
+    def await_free_memory(self) -> None:
         """Wait until the memory of dead processes is free, which takes a moment after their death; reset the peak."""
         seen, since = self.used(), time.monotonic()
         while seen > _NEAR and time.monotonic() < since + _STILL_S:

@@ -23,7 +23,7 @@ def measure(watcher: Watcher, first: str, seconds: Sequence[str], limit: int, st
 
     NVML may show more than the limit for a moment where a class of TRIED allocates before its size is known.
     """
-    watcher.settle()
+    watcher.await_free_memory()
     with Container(str(limit // MIB)) as container, Worker(container.env) as worker:
         leaks.assert_limited(worker, limit)
         start = worker.free()

@@ -68,7 +68,7 @@ def _end_at(step: int, end: str, container: Container, survivor: Worker, outcome
 def exporter_killed(watcher: Watcher, how: str) -> Outcome:
     """Kill the process whose memory another one has opened: the memory stays on the card and must stay charged."""
     outcome = Outcome(f"exporter killed, {how}")
-    watcher.settle()
+    watcher.await_free_memory()
     with Container(str(LIMIT_MIB)) as container, Worker(container.env) as exporter, Worker(container.env) as importer:
         before, own = container.used(), container.held_by(importer.pid)
         _, opened = _share(exporter, importer, how, outcome)
@@ -90,7 +90,7 @@ def exporter_killed(watcher: Watcher, how: str) -> Outcome:
 def exporter_frees(watcher: Watcher) -> Outcome:
     """Free and trim exported memory of a pool: it stays on the card and charged until the exporter ends."""
     outcome = Outcome("exporter frees, pool")
-    watcher.settle()
+    watcher.await_free_memory()
     with Container(str(LIMIT_MIB)) as container, Worker(container.env) as exporter, Worker(container.env) as importer:
         before, own = container.used(), container.held_by(importer.pid)
         held, opened = _share(exporter, importer, "pool", outcome)

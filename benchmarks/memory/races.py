@@ -14,7 +14,7 @@ def race(watcher: Watcher, processes: int, rounds: int, seconds: int, seed: int)
     """Let all processes fill the same room at the same moment, for `rounds` rounds or until the seconds are over."""
     outcome = Outcome(f"{processes} racing, {rounds} rounds")
     arguments = ("race", processes, rounds, seed, seconds)
-    watcher.settle()
+    watcher.await_free_memory()
     with Container(str(START_MIB)) as container, Program(container.env, *arguments) as program:
         program.read()
         contexts, limit = watcher.used(), container.used() + ROOM

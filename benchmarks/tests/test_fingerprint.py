@@ -21,7 +21,7 @@ def twice(n):
 
 
 def of(tmp_path: Path, **files: str) -> str:
-    """The fingerprint of a new folder with these files; `sub__a_c` is sub/a.c."""
+    """The fingerprint of a new folder with these files; two underscores stand for a slash, one for a dot."""
     folder = tmp_path / str(len(list(tmp_path.iterdir())))
     for name, text in files.items():
         path = folder / f"{name.replace('__', '/')}".replace("_", ".")

@@ -1,4 +1,4 @@
-"""On a real GPU: PyTorch and the driver's own programs under a limit, through every door.
+"""On a real GPU: PyTorch and the driver's own programs under a limit, by every way to load it.
 
     python3 -m tests.gpu.load_paths [CASE ...]
 
