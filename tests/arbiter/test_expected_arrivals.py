@@ -31,31 +31,31 @@ def beats(count: int, interval: int = 10 * MS) -> list[int]:
 
 
 @pytest.mark.parametrize("interval", [8 * MS, 10 * MS, 16_666_667, 33_333_333, 900 * MS])
-def test_who_came_in_time_five_times_is_expected(pure: ctypes.CDLL, interval: int) -> None:
+def test_a_client_is_predicted_after_five_regular_arrivals(pure: ctypes.CDLL, interval: int) -> None:
     assert foretold(pure, beats(6, interval)) == 0
     assert foretold(pure, beats(7, interval)) == 7 * interval
 
 
 @pytest.mark.parametrize("interval", [MS, 7 * MS, 1100 * MS])
-def test_who_comes_too_often_or_too_seldom_is_not(pure: ctypes.CDLL, interval: int) -> None:
+def test_arrivals_with_too_short_or_too_long_periods_are_not_predicted(pure: ctypes.CDLL, interval: int) -> None:
     assert foretold(pure, beats(50, interval)) == 0
 
 
-def test_small_deviations_do_not_matter_and_large_ones_do(pure: ctypes.CDLL) -> None:
+def test_small_jitter_is_tolerated_and_large_jitter_is_not(pure: ctypes.CDLL) -> None:
     wobbly = [moment + (number % 3) * 100 * US for number, moment in enumerate(beats(60))]
     assert abs(foretold(pure, wobbly) - 600 * MS) <= 200 * US
     odd = [moment + number * 7 % 5 * 400 * US for number, moment in enumerate(beats(60))]
     assert foretold(pure, odd) == 0
 
 
-def test_one_that_is_late_once_is_expected_again_at_its_own_moments(pure: ctypes.CDLL) -> None:
+def test_one_late_arrival_does_not_shift_the_predicted_times(pure: ctypes.CDLL) -> None:
     late = beats(20)
     late[15] += 4 * MS
     assert foretold(pure, late[:16]) == 160 * MS
     assert foretold(pure, late) == 200 * MS
 
 
-def test_two_that_are_not_in_time_end_it_and_a_new_rhythm_is_found(pure: ctypes.CDLL) -> None:
+def test_two_late_arrivals_end_the_prediction_and_a_new_period_is_learned(pure: ctypes.CDLL) -> None:
     shifted = beats(15) + [moment + 154 * MS for moment in beats(20)]
     assert foretold(pure, shifted[:17]) == 0
     assert foretold(pure, shifted) == 354 * MS
@@ -63,7 +63,7 @@ def test_two_that_are_not_in_time_end_it_and_a_new_rhythm_is_found(pure: ctypes.
 
 @pytest.mark.parametrize("kernel", [MS // 10, MS // 2, MS])
 @pytest.mark.parametrize(("quick", "burner"), [(HALF, HALF), (ask(30), ask(0, "best-effort"))])
-def test_regular_short_work_finds_the_card_free(make_world: MakeWorld, quick: Ask, burner: Ask, kernel: int) -> None:
+def test_a_periodic_client_finds_the_card_free(make_world: MakeWorld, quick: Ask, burner: Ask, kernel: int) -> None:
     world = make_world()
     inference = Inference(world, world.tenant(quick))
     burners(world, burner, kernel=kernel)
@@ -75,7 +75,7 @@ def test_regular_short_work_finds_the_card_free(make_world: MakeWorld, quick: As
 
 
 @pytest.mark.parametrize("period", [16 * MS, 33 * MS, 100 * MS])
-def test_between_its_moments_the_burner_has_the_card(make_world: MakeWorld, period: int) -> None:
+def test_a_continuous_load_has_the_card_between_expected_arrivals(make_world: MakeWorld, period: int) -> None:
     world = make_world()
     inference = Inference(world, world.tenant(HALF), period=period)
     burners(world, HALF)
@@ -110,7 +110,7 @@ def held(world: World, tenants: Iterable[Tenant]) -> int:
 
 
 @pytest.mark.parametrize("skips", [0, 2, 3, 7])
-def test_who_is_expected_and_does_nothing_pays_for_it(make_world: MakeWorld, skips: int) -> None:
+def test_idle_turns_of_a_predicted_client_are_charged(make_world: MakeWorld, skips: int) -> None:
     """Its turns are idle for a millisecond each, as those of anybody are who asks and does nothing."""
     world = make_world()
     burner = Process(world, world.tenant(HALF))
@@ -125,7 +125,7 @@ def test_who_is_expected_and_does_nothing_pays_for_it(make_world: MakeWorld, ski
     assert burner.is_alive
 
 
-def test_many_who_are_expected_and_do_nothing_take_no_more_than_their_guarantee(make_world: MakeWorld) -> None:
+def test_many_predicted_clients_with_idle_turns_take_at_most_their_guarantee(make_world: MakeWorld) -> None:
     world = make_world()
     honest = Process(world, world.tenant(ask(60)))
     for number in range(8):
@@ -148,7 +148,7 @@ class Awaited(Inference):
 
 
 @pytest.mark.parametrize("kernel", [400 * US, 500 * US, 700 * US])
-def test_the_card_is_kept_for_a_thirty_second_of_its_time_at_most(make_world: MakeWorld, kernel: int) -> None:
+def test_the_card_is_kept_free_for_at_most_a_thirty_second_of_its_time(make_world: MakeWorld, kernel: int) -> None:
     """Three that come each 10 ms between such kernels would have 5 to 7 percent of it kept."""
     world = make_world()
     burners(world, ask(), kernel=kernel)
@@ -162,7 +162,7 @@ def test_the_card_is_kept_for_a_thirty_second_of_its_time_at_most(make_world: Ma
     assert 100 * (sum(each.kept for each in three) - before) / (3 * SECOND) == pytest.approx(100 / 32, abs=0.1)
 
 
-def test_who_never_comes_again_costs_nothing(make_world: MakeWorld) -> None:
+def test_a_client_that_never_returns_costs_nothing(make_world: MakeWorld) -> None:
     world = make_world()
     inference = Inference(world, world.tenant(HALF))
     burners(world, HALF)

@@ -37,7 +37,7 @@ guarantees = st.lists(st.integers(5, 40), min_size=1, max_size=5).filter(lambda 
     st.integers(0, 2),
     st.sampled_from(KERNELS),
 )
-def test_shares_are_those_of_the_naive_twin(
+def test_shares_equal_those_of_the_oracle(
     pure: ctypes.CDLL, guaranteed: tuple[Ask, ...], unlimited: int, kernel: int
 ) -> None:
     asks = (*guaranteed, *[ask()] * unlimited)
@@ -58,7 +58,7 @@ def test_shares_are_those_of_the_naive_twin(
     st.integers(0, 2),
     st.booleans(),
 )
-def test_a_guarantee_is_kept_whatever_the_others_do(
+def test_a_tenant_gets_its_guarantee_beside_any_other_clients(
     pure: ctypes.CDLL, cores: list[int], lies: list[tuple[str, int]], unlimited: int, quick: bool
 ) -> None:
     cores = [each * 60 // max(60, sum(cores)) for each in cores]  # room for the liars, and for what their turns cost
@@ -81,9 +81,7 @@ def test_a_guarantee_is_kept_whatever_the_others_do(
     st.lists(st.builds(ask, st.integers(0, 15), st.sampled_from(("fixed", "burst", "best-effort"))), max_size=5),
     st.sampled_from(KERNELS),
 )
-def test_the_card_is_never_idle_while_one_that_may_use_it_waits(
-    pure: ctypes.CDLL, asks: list[Ask], kernel: int
-) -> None:
+def test_the_card_is_not_idle_while_an_unlimited_tenant_waits(pure: ctypes.CDLL, asks: list[Ask], kernel: int) -> None:
     """One without limits always wants: nothing is lost but handovers, of 0.2 ms in 3 at most."""
     with World(pure) as world:
         for each in (*asks, ask()):

@@ -32,7 +32,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_one_at_a_time_has_the_turn(fuzz: Path, seed: int) -> None:
+def test_random_histories_never_give_two_turns_at_once(fuzz: Path, seed: int) -> None:
     done = subprocess.run([fuzz, str(seed)], capture_output=True, text=True, check=False, timeout=50)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -52,7 +52,7 @@ def babble(opened: socket.socket, bits: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_what_clients_say_and_regions_hold_is_survived(idle_node: Node, sanitized: Path, seed: int) -> None:
+def test_random_messages_and_regions_are_clean(idle_node: Node, sanitized: Path, seed: int) -> None:
     idle_node.start(program=sanitized, VGPU_LOG="off")
     bits = random.Random(seed)
     honest = idle_node.add(asked(30)).connect()

@@ -41,7 +41,7 @@ def test_fixed_shares_are_what_was_asked(make_world: MakeWorld, cores: tuple[int
 
 
 @pytest.mark.parametrize("kernel", [MS // 10, MS, 5 * MS])
-def test_two_that_burst_lose_two_percent_together(make_world: MakeWorld, kernel: int) -> None:
+def test_two_burst_tenants_lose_two_percent_together(make_world: MakeWorld, kernel: int) -> None:
     world = make_world()
     burners(world, ask(50, "burst"), ask(50, "burst"), kernel=kernel)
     got = shares(world)
@@ -65,7 +65,7 @@ def test_an_unlimited_neighbour_leaves_a_fixed_share_alone(make_world: MakeWorld
     assert unlimited >= 97 - cores
 
 
-def test_what_is_left_goes_by_weight(make_world: MakeWorld) -> None:
+def test_time_above_the_guarantees_is_divided_by_weight(make_world: MakeWorld) -> None:
     world = make_world()
     burners(world, ask(10, "burst"), ask(20, "burst"), ask(30))
     low, high, fixed = shares(world)
@@ -74,7 +74,7 @@ def test_what_is_left_goes_by_weight(make_world: MakeWorld) -> None:
     assert high / low == pytest.approx(2, rel=0.1)
 
 
-def test_best_effort_divides_what_is_left_by_weight(make_world: MakeWorld) -> None:
+def test_best_effort_tenants_divide_idle_time_by_weight(make_world: MakeWorld) -> None:
     world = make_world()
     burners(world, ask(20, "best-effort"), ask(40, "best-effort"))
     low, high = shares(world)
@@ -82,7 +82,7 @@ def test_best_effort_divides_what_is_left_by_weight(make_world: MakeWorld) -> No
     assert high / low == pytest.approx(2, rel=0.1)
 
 
-def test_best_effort_gets_what_a_fixed_share_leaves(make_world: MakeWorld) -> None:
+def test_best_effort_gets_the_time_that_a_fixed_share_leaves(make_world: MakeWorld) -> None:
     world = make_world()
     burners(world, ask(0, "best-effort"), ask(60))
     lent, fixed = shares(world)
@@ -90,7 +90,7 @@ def test_best_effort_gets_what_a_fixed_share_leaves(make_world: MakeWorld) -> No
     assert lent >= 36
 
 
-def test_above_the_high_mark_best_effort_shrinks_to_the_floor(make_world: MakeWorld) -> None:
+def test_above_the_high_watermark_best_effort_shrinks_to_the_floor(make_world: MakeWorld) -> None:
     world = make_world()
     burners(world, ask(0, "best-effort"), ask(95, "burst"))
     lent, online = shares(world)
@@ -98,7 +98,7 @@ def test_above_the_high_mark_best_effort_shrinks_to_the_floor(make_world: MakeWo
     assert online >= 97
 
 
-def test_between_the_marks_best_effort_keeps_what_it_has(make_world: MakeWorld) -> None:
+def test_between_the_watermarks_best_effort_keeps_its_share(make_world: MakeWorld) -> None:
     world = make_world(high=90, low=5)
     burners(world, ask(0, "best-effort"), ask(60))
     lent, _ = shares(world)
@@ -111,7 +111,7 @@ def test_between_the_marks_best_effort_keeps_what_it_has(make_world: MakeWorld) 
     assert fixed == pytest.approx(60, abs=0.5)
 
 
-def test_higher_priority_goes_first_and_lower_has_its_floor(make_world: MakeWorld) -> None:
+def test_a_higher_priority_goes_first_and_a_lower_one_has_the_starvation_floor(make_world: MakeWorld) -> None:
     world = make_world()
     burners(world, ask(0, "burst", 10), ask(0, "burst", 0))
     high, low = shares(world)
@@ -145,7 +145,7 @@ def test_one_of_eight_waits_for_a_cycle_of_turns(make_world: MakeWorld) -> None:
 
 
 @pytest.mark.parametrize("into_turn", [MS // 2, 3 * MS, 5 * MS + MS // 2])
-def test_nobody_pays_for_the_time_in_which_the_machine_stood_still(make_world: MakeWorld, into_turn: int) -> None:
+def test_a_stall_of_the_machine_is_charged_to_no_tenant(make_world: MakeWorld, into_turn: int) -> None:
     world = make_world()
     eight = burners(world, *[ask(12)] * 8)
     shares(world)
@@ -159,7 +159,7 @@ def test_nobody_pays_for_the_time_in_which_the_machine_stood_still(make_world: M
     ("quick", "burner"),
     [(ask(30), ask()), (ask(50, "burst"), ask(50, "burst")), (ask(), ask(0, "best-effort")), (ask(20), ask(60))],
 )
-def test_short_work_is_let_in_at_once(make_world: MakeWorld, quick: Ask, burner: Ask) -> None:
+def test_a_latency_sensitive_tenant_interrupts_a_turn(make_world: MakeWorld, quick: Ask, burner: Ask) -> None:
     """Two kernels of 0.45 ms each 10 ms wait for a kernel of 0.5 ms, 0.15 ms more in flight, and a handover."""
     world = make_world()
     inference = Inference(world, world.tenant(quick), jitter=2 * MS)
@@ -169,7 +169,7 @@ def test_short_work_is_let_in_at_once(make_world: MakeWorld, quick: Ask, burner:
     assert left >= (59 if burner.policy == 0 else 85)
 
 
-def test_who_comes_back_has_his_share_within_12_ms_and_left_it_at_once(make_world: MakeWorld) -> None:
+def test_a_returning_tenant_has_its_share_within_12_ms_and_leaves_it_at_once(make_world: MakeWorld) -> None:
     world = make_world()
     one, other = world.tenant(ask(50, "burst")), world.tenant(ask(50, "burst"))
     Process(world, one)
@@ -187,7 +187,7 @@ def test_who_comes_back_has_his_share_within_12_ms_and_left_it_at_once(make_worl
         assert world.shares(200 * MS) == pytest.approx((49, 49), abs=5)  # a turn is 5 points here
 
 
-def test_who_is_alone_is_contended_by_nobody_and_never_asks_twice_in_a_second(make_world: MakeWorld) -> None:
+def test_a_tenant_alone_is_uncontended_and_asks_at_most_once_a_second(make_world: MakeWorld) -> None:
     world = make_world()
     (alone,) = burners(world, ask(50, "burst"))
     Sometimes(world, world.tenant(ask())).switch(on=False)
@@ -195,7 +195,7 @@ def test_who_is_alone_is_contended_by_nobody_and_never_asks_twice_in_a_second(ma
     assert alone.page.contended == 0
 
 
-def test_nobody_is_charged_for_the_time_in_which_nobody_else_wanted_the_card(make_world: MakeWorld) -> None:
+def test_uncontended_time_is_not_charged(make_world: MakeWorld) -> None:
     world = make_world()
     one, other = world.tenant(ask(50, "burst")), world.tenant(ask(50, "burst"))
     Process(world, one)
@@ -206,7 +206,7 @@ def test_nobody_is_charged_for_the_time_in_which_nobody_else_wanted_the_card(mak
     assert world.shares(SECOND) == pytest.approx((49, 49), abs=2)
 
 
-def test_300_that_want_all_have_the_card_in_turn(make_world: MakeWorld) -> None:
+def test_300_waiting_tenants_all_get_turns(make_world: MakeWorld) -> None:
     world = make_world()
     processes = burners(world, *[ask(30)], *[ask()] * 299)
     guaranteed, *others = shares(world)
@@ -216,14 +216,14 @@ def test_300_that_want_all_have_the_card_in_turn(make_world: MakeWorld) -> None:
     assert min(others) > 0
 
 
-def test_a_client_knows_when_its_work_begins_however_many_turns_there_were(make_world: MakeWorld) -> None:
+def test_free_at_is_exact_after_any_number_of_turns(make_world: MakeWorld) -> None:
     world = make_world()
     processes = burners(world, ask(50, "burst"), ask(50, "burst"))
     world.run(20 * SECOND)
     assert max(abs(each.surprise) for each in processes) <= MS // 10
 
 
-def test_a_share_that_is_changed_holds_from_the_next_turn_on(make_world: MakeWorld) -> None:
+def test_a_changed_share_holds_from_the_next_turn(make_world: MakeWorld) -> None:
     world = make_world()
     one, other = burners(world, ask(30), ask(60))
     world.run(SECOND)
@@ -235,7 +235,7 @@ def test_a_share_that_is_changed_holds_from_the_next_turn_on(make_world: MakeWor
 
 @pytest.mark.parametrize("guarantee", [0, 30])
 @pytest.mark.parametrize("lie", LIES)
-def test_a_liar_takes_nothing_from_others(make_world: MakeWorld, lie: str, guarantee: int) -> None:
+def test_false_messages_take_nothing_from_other_tenants(make_world: MakeWorld, lie: str, guarantee: int) -> None:
     world = make_world()
     honest = burners(world, ask(40), ask(20))
     Liar(world, world.tenant(ask(guarantee)), *LIES[lie])
@@ -244,7 +244,7 @@ def test_a_liar_takes_nothing_from_others(make_world: MakeWorld, lie: str, guara
     assert max(max(process.waits) for process in honest) <= 60 * MS
 
 
-def test_the_first_turn_of_a_liar_lasts_a_quarter_of_a_second_at_most(make_world: MakeWorld) -> None:
+def test_the_first_turn_with_false_messages_lasts_at_most_a_quarter_of_a_second(make_world: MakeWorld) -> None:
     world = make_world()
     (honest,) = burners(world, ask(50))
     world.run(SECOND)
@@ -256,7 +256,7 @@ def test_the_first_turn_of_a_liar_lasts_a_quarter_of_a_second_at_most(make_world
 
 
 @pytest.mark.parametrize("guarantee", [0, 30])
-def test_who_connects_anew_owes_what_it_owed(make_world: MakeWorld, guarantee: int) -> None:
+def test_a_reconnecting_client_keeps_its_negative_credit(make_world: MakeWorld, guarantee: int) -> None:
     world = make_world()
     burners(world, ask(50))
     tenant = world.tenant(ask(guarantee))
@@ -271,7 +271,7 @@ def test_who_connects_anew_owes_what_it_owed(make_world: MakeWorld, guarantee: i
     assert shares(world)[0] == pytest.approx(50, abs=1.5)
 
 
-def test_who_dies_with_the_turn_leaves_it_at_once(make_world: MakeWorld) -> None:
+def test_the_turn_of_a_client_that_dies_ends_at_once(make_world: MakeWorld) -> None:
     world = make_world()
     one, other = burners(world, ask(0), ask(0))
     world.run(SECOND)

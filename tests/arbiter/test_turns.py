@@ -29,7 +29,7 @@ def until_turn_over(client: Client, turn: int) -> None:
     until(lambda: client.turn != turn)
 
 
-def test_who_is_alone_is_told_to_go_on(node: Node) -> None:
+def test_a_client_alone_gets_an_unlimited_turn(node: Node) -> None:
     client = node.add().connect()
     assert client.result == ACCEPTED
     assert (client.turn, client.contended, client.fallback) == (0, 0, 100)
@@ -38,7 +38,7 @@ def test_who_is_alone_is_told_to_go_on(node: Node) -> None:
     assert (client.contended, client.budget) == (0, ANY)
 
 
-def test_two_containers_have_the_card_in_turn(node: Node) -> None:
+def test_two_containers_alternate(node: Node) -> None:
     one, other = (node.add(asked(50, "burst")) for _ in range(2))
     first, second = one.connect(), other.connect()
     for container in (one, other):
@@ -91,7 +91,7 @@ def announce_drain(holder: Client, waiter: Client) -> int:
     return delay
 
 
-def test_limits_that_change_hold_within_a_second(node: Node) -> None:
+def test_changed_limits_hold_within_a_second(node: Node) -> None:
     container = node.add(asked(30))
     one, other = container.connect(), node.add(asked(60)).connect()
     for client in (one, other):
@@ -105,7 +105,7 @@ def test_limits_that_change_hold_within_a_second(node: Node) -> None:
     until(lambda: one.fallback == 40, 2)
 
 
-def test_300_containers_have_the_card_in_turn(node: Node) -> None:
+def test_300_containers_all_get_a_turn(node: Node) -> None:
     containers = [node.add() for _ in range(300)]
     waiting = {container.connect() for container in containers}
     for container in containers:

@@ -53,7 +53,7 @@ def chunks_of(sizes: list[int]) -> int:
 
 
 @given(st.lists(SIZES, max_size=80))
-def test_what_the_driver_takes_is_charged_and_given_back(pure: ctypes.CDLL, sizes: list[int]) -> None:
+def test_chunks_are_charged_and_released_as_the_driver_does(pure: ctypes.CDLL, sizes: list[int]) -> None:
     shelf = Shelf(pure)
     for size in sizes:
         shelf.make(size)
@@ -69,39 +69,39 @@ def test_arrays_that_fill_chunks_cost_no_more_than_those(shelf: Shelf) -> None:
     assert shelf.charged == CHUNK
 
 
-def test_room_that_somebody_is_about_to_charge_is_nobodys(shelf: Shelf) -> None:
+def test_room_of_a_chunk_that_is_being_charged_is_not_given_away(shelf: Shelf) -> None:
     assert not shelf.joins(512)
     assert not shelf.joins(512)
 
 
-def test_into_a_hole_nothing_is_put_for_nothing(shelf: Shelf) -> None:
+def test_a_hole_left_by_a_free_is_not_used_without_a_charge(shelf: Shelf) -> None:
     for _ in range(2):
         shelf.make(700 << 10)
     shelf.end(700 << 10)
     assert not shelf.joins(700 << 10)
 
 
-def test_after_a_measurement_no_room_is_left(shelf: Shelf) -> None:
+def test_a_measurement_forgets_the_room_in_chunks(shelf: Shelf) -> None:
     shelf.make(512, measured=1)
     assert shelf.joins(512, measured=1)
     assert not shelf.joins(512, measured=2)
 
 
-def test_what_can_be_measured_stays_charged_until_that_is_worth_it(shelf: Shelf) -> None:
+def test_freed_pieces_stay_charged_until_a_measurement_is_due(shelf: Shelf) -> None:
     for _ in range(18):
         shelf.make(MIB)
     due = [shelf.end(MIB, is_measurable=True) for _ in range(17)]
     assert (due, shelf.charged) == ([False] * 15 + [True] * 2, 9 * CHUNK)
 
 
-def test_after_a_measurement_nothing_is_charged_too_much(shelf: Shelf) -> None:
+def test_a_measurement_corrects_excess_charges(shelf: Shelf) -> None:
     for _ in range(18):
         shelf.make(MIB)
     assert [shelf.end(MIB, is_measurable=True) for _ in range(2)] == [False] * 2
     assert [shelf.end(MIB, measured=1, is_measurable=True) for _ in range(15)] == [False] * 15
 
 
-def test_the_last_one_is_measured_where_a_measurement_has_changed_the_charge_before(shelf: Shelf) -> None:
+def test_after_a_correction_the_end_of_the_last_array_is_measured(shelf: Shelf) -> None:
     shelf.make(MIB, measured=1)
     assert not shelf.end(MIB, measured=1, is_measurable=True)
     assert shelf.charged == 0

@@ -27,7 +27,7 @@ def taken(container: Container) -> int:
 
 
 @pytest.mark.parametrize("kind", ["array", "array3d"])
-def test_the_limit_is_reached_and_not_passed(container: Container, kind: str) -> None:
+def test_allocations_reach_the_limit_and_do_not_exceed_it(container: Container, kind: str) -> None:
     lines = container.probe("alloc", "--kind", kind, "40", "24", "2")
     assert [line["result"] for line in lines] == [0, 0, OUT_OF_MEMORY]
 
@@ -49,7 +49,7 @@ def test_mipmaps_count(container: Container) -> None:
         ("arrays.cube(256, 256, 10, arrays.SPARSE)", 0),
     ],
 )
-def test_charged_is_what_is_taken(container: Container, process: Session, call: str, mib: int) -> None:
+def test_the_charge_equals_the_memory_in_use(container: Container, process: Session, call: str, mib: int) -> None:
     result, array = process(call)
     assert (result, container.used_mib(), taken(container)) == (0, mib, mib)
     assert process(f"arrays.destroy({array}, mipmapped={'levels' in call})") == 0
@@ -64,7 +64,7 @@ def test_small_arrays_share_chunks(container: Container, process: Session) -> No
     assert container.used_mib() == 0
 
 
-def test_a_refusal_leaves_nothing_and_can_be_gone_on_from(container: Container, process: Session) -> None:
+def test_after_a_refusal_nothing_is_charged_and_allocation_continues(container: Container, process: Session) -> None:
     _, first = process(f"arrays.plain({ROW}, 56)")
     for refused in (f"arrays.plain({ROW}, 16)", "arrays.cube(1024, 1024, 0, levels=3)"):
         assert process(refused) == [OUT_OF_MEMORY, 0]
@@ -87,7 +87,7 @@ def test_what_the_driver_refuses_changes_nothing(container: Container, process: 
     assert container.used_mib() == 0
 
 
-def test_odd_arguments_are_the_drivers_to_judge(container: Container, process: Session) -> None:
+def test_invalid_arguments_are_passed_to_the_driver(container: Container, process: Session) -> None:
     assert process("arrays.plain(0, 4)") == [INVALID_VALUE, 0]
     assert process("arrays.destroy(64)") == INVALID_HANDLE
     assert process("int(cuda.cuArrayCreate_v2(None, None))") == INVALID_VALUE
@@ -107,7 +107,7 @@ def test_arrays_end_with_their_context(
     assert container.used_mib() == 0
 
 
-def test_memory_is_not_lost_over_many(make_container: Callable[..., Container]) -> None:
+def test_many_allocations_leak_nothing(make_container: Callable[..., Container]) -> None:
     container = make_container("128MiB")
     process = container.session()
     process("start()")

@@ -92,7 +92,7 @@ def check(container: Container, watcher: Session, *processes: Session) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_after_any_calls_of_several_processes(container: Container, watcher: Session, seed: int) -> None:
+def test_charges_equal_nvml_after_random_calls(container: Container, watcher: Session, seed: int) -> None:
     chance = random.Random(seed)
     processes = [start(container) for _ in range(2)]
     for _ in range(12):
@@ -121,11 +121,11 @@ def race_each(container: Container, watcher: Session, *allocate: str) -> int:
     return usage.peak_bytes_by_card(container.world.state)[container.world.cards[0].uuid] - LIMIT * MIB
 
 
-def test_after_threads_that_race_for_linear_memory(container: Container, watcher: Session) -> None:
+def test_charges_equal_nvml_after_racing_for_linear_memory(container: Container, watcher: Session) -> None:
     assert race_each(container, watcher, "cuMemAlloc_v2") <= 0
 
 
-def test_after_threads_that_race_for_pool_memory(container: Container, watcher: Session) -> None:
+def test_charges_equal_nvml_after_racing_for_pool_memory(container: Container, watcher: Session) -> None:
     """Racing threads may take a process over the limit by one step of its pool for each thread.
 
     Before the call, `missing_bytes` (hooks/pools/pool_growth.c) compares the allocation with the pool's free memory and

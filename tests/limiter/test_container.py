@@ -44,7 +44,7 @@ def inside(container: Container) -> Callable[..., list[int]]:
         {"VGPU_LIMITS_FILE": "/nowhere", "VGPU_REGION_FILE": "/nowhere"},
     ],
 )
-def test_the_file_decides_whatever_the_environment_says(
+def test_the_limits_file_overrides_the_environment(
     inside: Callable[..., list[int]], container: Container, tried: dict[str, str]
 ) -> None:
     preload = {"LD_PRELOAD": container.env["LD_PRELOAD"]}
@@ -58,7 +58,7 @@ def test_a_missing_region_denies(inside: Callable[..., list[int]], container: Co
     assert inside(f"exec {container.world.bin}/gpuprobe alloc 2", **preload) == [2]
 
 
-def test_the_system_s_preload_reaches_every_program(inside: Callable[..., list[int]], container: Container) -> None:
+def test_ld_so_preload_reaches_every_program(inside: Callable[..., list[int]], container: Container) -> None:
     """A clean environment, a new shell, an exec: the loader reads /etc/ld.so.preload all the same."""
     (container.folder / "ld.so.preload").write_text(f"{container.env['LD_PRELOAD']}\n")
     probe = f"{container.world.bin}/gpuprobe alloc 40 26"
@@ -67,7 +67,7 @@ def test_the_system_s_preload_reaches_every_program(inside: Callable[..., list[i
     assert inside(line) == [0, 2] * 3
 
 
-def test_the_arbiter_s_socket_is_the_container_s(
+def test_the_arbiter_socket_is_that_of_the_container(
     inside: Callable[..., list[int]], container: Container, tmp_path: Path
 ) -> None:
     """And no other, whoever a tenant says that it should be."""

@@ -60,7 +60,7 @@ class Exported(RuleBasedStateMachine):
         self.steps = {step: held for step, held in self.steps.items() if held[0] != pool}
 
     @invariant()
-    def the_steps_agree(self) -> None:
+    def lost_steps_equal_the_oracle(self) -> None:
         for pool in (1, 2):
             lost = [is_lost for of, is_lost in self.steps.values() if of == pool]
             assert self.pure.exports_bytes(U64(pool)) == len(lost) * STEP
@@ -71,7 +71,7 @@ def _steps(address: int, size: int) -> range:
     return range(address // STEP, (address + size - 1) // STEP + 1)
 
 
-def test_what_is_lost_agrees_with_its_twin(pure: ctypes.CDLL) -> None:
+def test_lost_memory_agrees_with_the_oracle(pure: ctypes.CDLL) -> None:
     for name in ("exports_lost_bytes", "exports_bytes"):
         getattr(pure, name).restype = U64
     for name in ("exports_add", "exports_any"):

@@ -46,7 +46,7 @@ def taken(container: Container) -> int:
 
 
 @pytest.mark.parametrize("function", RUNS)
-def test_charged_is_what_is_taken(container: Container, process: Session, function: str) -> None:
+def test_the_charge_equals_the_memory_in_use(container: Container, process: Session, function: str) -> None:
     instance, _ = make(process, 100)
     assert container.used_mib() == 0
     for _ in range(3):
@@ -59,7 +59,7 @@ def test_charged_is_what_is_taken(container: Container, process: Session, functi
 
 
 @pytest.mark.parametrize("function", RUNS)
-def test_past_the_limit_it_is_refused_and_can_be_gone_on_from(
+def test_past_the_limit_it_is_refused_and_the_program_continues(
     container: Container, process: Session, function: str
 ) -> None:
     large, _ = make(process, 200)
@@ -74,14 +74,14 @@ def test_past_the_limit_it_is_refused_and_can_be_gone_on_from(
     assert (container.used_mib(), taken(container)) == (224, 224)
 
 
-def test_graphs_share_what_is_there(container: Container, process: Session) -> None:
+def test_graphs_share_reserved_memory(container: Container, process: Session) -> None:
     instances = [make(process, size)[0] for size in (100, 120, 200)]
     for instance in [*instances, *instances]:
         assert process(f"graphs.launch({instance})") == 0
     assert (container.used_mib(), taken(container)) == (224, 224)
 
 
-def test_it_is_taken_again_after_a_trim(container: Container, process: Session) -> None:
+def test_after_a_trim_graph_memory_is_reserved_again(container: Container, process: Session) -> None:
     instance, _ = make(process, 100)
     process(f"graphs.launch({instance})")
     process("cuda.cuDeviceGraphMemTrim(0)")
@@ -92,7 +92,7 @@ def test_it_is_taken_again_after_a_trim(container: Container, process: Session) 
     assert container.used_mib() == 128
 
 
-def test_what_a_graph_leaves_is_not_shared(container: Container, process: Session) -> None:
+def test_memory_that_a_graph_leaves_allocated_is_not_shared(container: Container, process: Session) -> None:
     leaving, (pointer,) = make(process, 100, freed=False)
     other, _ = make(process, 60)
     third, _ = make(process, 130)
@@ -107,7 +107,7 @@ def test_what_a_graph_leaves_is_not_shared(container: Container, process: Sessio
     assert container.used_mib() == taken(container)
 
 
-def test_what_no_graph_uses_refuses_nothing(container: Container, process: Session) -> None:
+def test_unused_graph_memory_causes_no_refusal(container: Container, process: Session) -> None:
     instance, _ = make(process, 150)
     process(f"graphs.launch({instance})")
     result, pointer = process(f"alloc({200 * MIB})")
@@ -118,7 +118,7 @@ def test_what_no_graph_uses_refuses_nothing(container: Container, process: Sessi
     assert container.used_mib() == taken(container) == 160
 
 
-def test_a_larger_graph_may_have_the_place_of_what_is_there(container: Container, process: Session) -> None:
+def test_a_larger_graph_replaces_idle_graph_memory(container: Container, process: Session) -> None:
     """Refused at first with what is idle, it is not charged too little once that is trimmed."""
     small, large = make(process, 100)[0], make(process, 200)[0]
     process(f"graphs.launch({small})")
@@ -130,7 +130,7 @@ def test_a_larger_graph_may_have_the_place_of_what_is_there(container: Container
     assert container.used_mib() == taken(container) == 224
 
 
-def test_uploaded_at_once_it_is_held_to_the_limit_then(container: Container, process: Session) -> None:
+def test_a_graph_uploaded_at_instantiation_is_checked_then(container: Container, process: Session) -> None:
     graph = process("graphs.create()")
     process(f"graphs.free({graph}, graphs.alloc({graph}, {100 * MIB})[1])")
     process(f"alloc({200 * MIB})")
@@ -150,7 +150,7 @@ def test_graphs_memory_ends_with_the_context(container: Container, process: Sess
         process("start()")
 
 
-def test_graphs_without_memory_are_the_drivers_alone(container: Container, process: Session) -> None:
+def test_graphs_without_memory_are_not_charged(container: Container, process: Session) -> None:
     _, instance = process("graphs.instantiate(graphs.create())")
     assert process(f"graphs.launch({instance})") == 0
     assert process("graphs.launch(64)") != 0
@@ -183,13 +183,15 @@ def sum_of(pure: ctypes.CDLL, *allocations: tuple[float, float]) -> int:
         (((0, 0.001), *((0.001 + n, 1) for n in range(10)), (10.001, 33)), 96),
     ],
 )
-def test_blocks_are_as_measured(pure: ctypes.CDLL, allocations: tuple[tuple[float, float], ...], mib: int) -> None:
+def test_block_sizes_equal_measurements(
+    pure: ctypes.CDLL, allocations: tuple[tuple[float, float], ...], mib: int
+) -> None:
     """What RESERVED read on an H200, driver 580, after the upload of a graph with these."""
     assert sum_of(pure, *allocations) == mib
 
 
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=30))
-def test_blocks_hold_what_is_in_them(pure: ctypes.CDLL, sizes: list[int]) -> None:
+def test_blocks_cover_their_allocations(pure: ctypes.CDLL, sizes: list[int]) -> None:
     places = [sum(sizes[:n]) for n in range(len(sizes))]
     total = sum_of(pure, *zip(places, sizes, strict=True))
     assert sum(sizes) <= total <= sum(sizes) + 32 * len(sizes)

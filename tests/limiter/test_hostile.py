@@ -42,14 +42,14 @@ def sizes_below(whole: int) -> Iterator[int]:
     yield from (chance.randrange(whole) for _ in range(20))
 
 
-def test_limits_cut_off_anywhere_deny(container: Container) -> None:
+def test_a_truncated_limits_file_denies_allocations(container: Container) -> None:
     whole = (container.folder / "limits").read_bytes()
     for size in sizes_below(len(whole)):
         (container.folder / "limits").write_bytes(whole[:size])
         assert attempts(container) == [OUT_OF_MEMORY] * 3, size
 
 
-def test_a_region_cut_off_anywhere_refuses(container: Container) -> None:
+def test_a_truncated_region_refuses_allocations(container: Container) -> None:
     whole = (container.folder / "region").read_bytes()
     for size in sizes_below(len(whole)):
         (container.folder / "region").write_bytes(whole[:size])
@@ -57,14 +57,14 @@ def test_a_region_cut_off_anywhere_refuses(container: Container) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_limits_with_a_flipped_bit_are_those_limits_or_deny(container: Container, seed: int) -> None:
+def test_a_flipped_bit_leaves_the_limits_or_denies(container: Container, seed: int) -> None:
     path = container.folder / "limits"
     place = random.Random(seed).randrange(64 + 1600)
     write(path, place, bytes([path.read_bytes()[place] ^ 1 << seed % 8]))
     assert attempts(container) in ([0, OUT_OF_MEMORY, 0], [OUT_OF_MEMORY] * 3)
 
 
-def test_limits_that_change_at_random_under_a_program_leave_the_last_good_ones(container: Container) -> None:
+def test_random_writes_to_the_limits_leave_the_last_valid_ones(container: Container) -> None:
     session = container.session()
     session("start()")
     path, chance = container.folder / "limits", random.Random(11)
@@ -85,7 +85,7 @@ def test_a_region_of_another_layout_refuses(container: Container, field: str) ->
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_region_of_random_bytes_ends_no_program_and_holds_none_up(container: Container, seed: int) -> None:
+def test_a_region_of_random_bytes_neither_crashes_nor_blocks_a_program(container: Container, seed: int) -> None:
     """All of it behind the header: the cards' rows, and slots of processes that never were."""
     chance = random.Random(seed)
     assert attempts(container) == [0, OUT_OF_MEMORY, 0]
@@ -96,7 +96,7 @@ def test_a_region_of_random_bytes_ends_no_program_and_holds_none_up(container: C
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_lock_of_random_bytes_is_waited_for_in_vain_or_taken(container: Container, seed: int) -> None:
+def test_a_lock_of_random_bytes_times_out_or_is_taken(container: Container, seed: int) -> None:
     chance = random.Random(seed)
     assert attempts(container) == [0, OUT_OF_MEMORY, 0]
     kept = chance.choice([0, 4, 12, 16])  # so that what is behind the lock's first words is met too
@@ -122,7 +122,7 @@ def poke(container: Container, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_region_that_changes_under_a_program_refuses_or_serves(container: Container, seed: int) -> None:
+def test_random_writes_to_the_region_neither_crash_nor_block_a_program(container: Container, seed: int) -> None:
     session, chance, held = container.session(VGPU_LOG="off"), random.Random(seed), list[int]()
     session("start()")
     session("nvml('nvmlInit')")
@@ -141,7 +141,7 @@ def test_a_region_that_changes_under_a_program_refuses_or_serves(container: Cont
     assert [session(f"free({pointer})") for pointer in held] == [0] * len(held)
 
 
-def test_what_is_read_of_such_a_region_from_outside_is_bounded(container: Container) -> None:
+def test_reading_a_random_region_from_outside_is_bounded(container: Container) -> None:
     chance = random.Random(5)
     path = container.folder / "region"
     for _ in range(10):
@@ -151,7 +151,7 @@ def test_what_is_read_of_such_a_region_from_outside_is_bounded(container: Contai
         assert len(seen.processes) <= region.MAX_PROCESSES
 
 
-def test_a_session_goes_on_after_its_region_is_made_good_again(container: Container) -> None:
+def test_a_process_recovers_after_its_region_is_restored(container: Container) -> None:
     session = container.session(VGPU_LOG="off")
     session("start()")
     path = container.folder / "region"

@@ -71,7 +71,7 @@ def total(session: Session) -> int:
     return int(size)
 
 
-def test_up_and_down_again(big: Container, session: Session) -> None:
+def test_the_limit_may_be_raised_and_lowered(big: Container, session: Session) -> None:
     """2, 4 and 1 GiB: the program goes on, keeps what it has, and is refused what is too much."""
     first = session(f"alloc({3 * GIB // 2})")[1]
     assert session(f"alloc({GIB})")[0] == OUT_OF_MEMORY
@@ -90,7 +90,7 @@ def test_up_and_down_again(big: Container, session: Session) -> None:
 
 
 @pytest.mark.parametrize("function", ["cuMemAllocManaged", "cuMemAllocAsync"])
-def test_every_kind_of_memory_follows(big: Container, session: Session, function: str) -> None:
+def test_a_new_limit_holds_for_every_kind_of_memory(big: Container, session: Session, function: str) -> None:
     assert session(f"alloc({64 * MIB}, '{function}')")[0] == 0
     big.limit(of(64 * MIB))
     assert session(f"alloc({64 * MIB}, '{function}')")[0] == OUT_OF_MEMORY
@@ -98,14 +98,14 @@ def test_every_kind_of_memory_follows(big: Container, session: Session, function
     assert session(f"alloc({64 * MIB}, '{function}')")[0] == 0
 
 
-def test_a_card_that_is_named_no_more_may_not_be_used(big: Container, session: Session) -> None:
+def test_a_card_removed_from_the_limits_is_denied(big: Container, session: Session) -> None:
     assert session(f"alloc({2 * MIB})")[0] == 0
     big.limit(Limits((CardLimit(big.world.cards[1].uuid, GIB),)))
     assert session(f"alloc({2 * MIB})")[0] == OUT_OF_MEMORY
     assert total(session) == 0
 
 
-def test_another_file_in_its_place_is_followed(big: Container, session: Session) -> None:
+def test_a_replaced_limits_file_is_read(big: Container, session: Session) -> None:
     """Its numbers begin anew: what tells two files apart is not the sequence alone."""
     assert total(session) == 2 * GIB
     replace(big, limits.encode(of(GIB)))
@@ -116,14 +116,14 @@ def test_another_file_in_its_place_is_followed(big: Container, session: Session)
     assert total(session) == 4 * GIB
 
 
-def test_a_file_made_anew_in_place_is_followed(big: Container, session: Session) -> None:
+def test_a_file_rewritten_with_the_same_sequence_number_is_read(big: Container, session: Session) -> None:
     """The same sequence number, other limits."""
     assert total(session) == 2 * GIB
     patch(big, (0, limits.encode(of(GIB))))
     assert total(session) == GIB
 
 
-def test_a_sequence_that_goes_backwards_is_followed(big: Container, session: Session) -> None:
+def test_a_decreasing_sequence_number_is_accepted(big: Container, session: Session) -> None:
     for memory in (3 * GIB, 4 * GIB, 5 * GIB):
         big.limit(of(memory))
     assert total(session) == 5 * GIB
@@ -131,7 +131,7 @@ def test_a_sequence_that_goes_backwards_is_followed(big: Container, session: Ses
     assert total(session) == GIB
 
 
-def test_a_file_that_is_removed_leaves_the_last_good_limits(big: Container, session: Session) -> None:
+def test_removing_the_file_leaves_the_last_valid_limits(big: Container, session: Session) -> None:
     path(big).unlink()
     time.sleep(LOOK_S)
     assert total(session) == 2 * GIB
@@ -140,14 +140,14 @@ def test_a_file_that_is_removed_leaves_the_last_good_limits(big: Container, sess
 
 
 @pytest.mark.parametrize("broken", [b"", b"\xff" * limits.SIZE, limits.encode(of(GIB))[:-1], bytes(limits.SIZE)])
-def test_a_file_that_is_none_does_not_take_its_place(big: Container, session: Session, broken: bytes) -> None:
+def test_a_replacement_that_is_no_limits_file_is_ignored(big: Container, session: Session, broken: bytes) -> None:
     replace(big, broken)
     assert total(session) == 2 * GIB
     replace(big, limits.encode(of(GIB)))
     assert total(session) == GIB
 
 
-def test_a_file_that_is_cut_off_leaves_the_last_good_limits(big: Container, session: Session) -> None:
+def test_truncating_the_file_leaves_the_last_valid_limits(big: Container, session: Session) -> None:
     """Nobody should: a program that reads it in the same 10 ms is killed by the kernel."""
     assert total(session) == 2 * GIB
     time.sleep(LOOK_S)
@@ -158,7 +158,7 @@ def test_a_file_that_is_cut_off_leaves_the_last_good_limits(big: Container, sess
     assert total(session) == GIB
 
 
-def test_a_slot_is_in_force_when_the_index_is_flipped_and_not_before(big: Container, session: Session) -> None:
+def test_a_slot_holds_once_the_index_is_flipped(big: Container, session: Session) -> None:
     slot, flip = limits.rewrite(path(big).read_bytes(), of(GIB))
     patch(big, slot)
     assert total(session) == 2 * GIB
@@ -166,7 +166,7 @@ def test_a_slot_is_in_force_when_the_index_is_flipped_and_not_before(big: Contai
     assert total(session) == GIB
 
 
-def test_a_torn_slot_in_force_leaves_the_last_good_limits_not_the_ones_before(big: Container, session: Session) -> None:
+def test_a_torn_current_slot_leaves_the_last_valid_limits(big: Container, session: Session) -> None:
     big.limit(of(GIB))
     assert total(session) == GIB
     active = struct.unpack_from("<I", path(big).read_bytes(), ACTIVE_AT)[0]
@@ -176,7 +176,7 @@ def test_a_torn_slot_in_force_leaves_the_last_good_limits_not_the_ones_before(bi
     assert total(session) == 3 * GIB
 
 
-def test_what_could_not_be_read_at_the_start_is_read_when_it_can_be(big: Container) -> None:
+def test_limits_unreadable_at_the_start_are_read_later(big: Container) -> None:
     good = path(big).read_bytes()
     patch(big, (0, bytes(limits.SIZE)))
     session = big.session()
@@ -186,7 +186,7 @@ def test_what_could_not_be_read_at_the_start_is_read_when_it_can_be(big: Contain
     assert session(f"alloc({2 * MIB})")[0] == 0
 
 
-def test_the_path_is_remembered_whatever_becomes_of_the_environment(big: Container, session: Session) -> None:
+def test_the_path_outlives_changes_of_the_environment(big: Container, session: Session) -> None:
     """Programs that change their title write over it."""
     session("globals().update(find=ctypes.CDLL(None).getenv) or setattr(find, 'restype', ctypes.c_void_p)")
     session("ctypes.memset(find(b'VGPU_LIMITS_FILE'), ord('x'), len(os.environ['VGPU_LIMITS_FILE']))")
@@ -194,7 +194,7 @@ def test_the_path_is_remembered_whatever_becomes_of_the_environment(big: Contain
     assert total(session) == GIB
 
 
-def test_a_reader_meets_one_of_the_limits_and_never_a_mixture(big: Container, session: Session) -> None:
+def test_a_reader_never_sees_a_mixture_of_two_limits(big: Container, session: Session) -> None:
     """Rewritten in place as fast as can be, with two cards whose limits always agree."""
     stop = threading.Event()
     gpus = [card.uuid for card in big.world.cards]
@@ -234,7 +234,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_job_that_allocates_and_frees_follows_each_step(big: Container) -> None:
+def test_a_running_job_follows_each_change(big: Container) -> None:
     job = big.world.start(sys.executable, "-c", LOOP, **big.env, PYTHONPATH=str(ROOT), VGPU_LOG="off")
     assert job.stdin
     assert job.stdout
@@ -246,7 +246,7 @@ def test_a_job_that_allocates_and_frees_follows_each_step(big: Container) -> Non
     assert job.poll() is None
 
 
-def test_the_file_as_the_device_plugin_writes_it(big: Container, session: Session, tmp_path: Path) -> None:
+def test_limits_written_by_the_device_plugin_are_read(big: Container, session: Session, tmp_path: Path) -> None:
     """Whatever else changes: what it writes is what is followed."""
     code = """
 import sys

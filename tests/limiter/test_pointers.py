@@ -22,7 +22,7 @@ class Holding(ctypes.Structure):
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 40).map(lambda n: n << 21), st.integers(0, 9)), max_size=400))
-def test_the_table_is_a_dictionary(pure: ctypes.CDLL, steps: list[tuple[bool, int, int]]) -> None:
+def test_the_pointer_table_agrees_with_a_dictionary(pure: ctypes.CDLL, steps: list[tuple[bool, int, int]]) -> None:
     pure.hash_table_take.restype = Entry
     ledger, twin = Ledger(), dict[int, int]()
     for put, key, size in steps:
@@ -37,7 +37,7 @@ def test_the_table_is_a_dictionary(pure: ctypes.CDLL, steps: list[tuple[bool, in
 
 
 @given(st.lists(st.integers(0, 39), max_size=120))
-def test_a_chunk_costs_once_from_its_first_piece_to_its_last(pure: ctypes.CDLL, steps: list[int]) -> None:
+def test_a_chunk_is_charged_from_its_first_piece_to_its_last(pure: ctypes.CDLL, steps: list[int]) -> None:
     """Each number is a place of 4 chunks with 10 places each: taken if it is free, freed if it is taken."""
     for name in ("pointers_join_chunk", "pointers_add_piece", "pointers_take"):
         getattr(pure, name).restype = ctypes.c_bool
@@ -59,7 +59,7 @@ def test_a_chunk_costs_once_from_its_first_piece_to_its_last(pure: ctypes.CDLL, 
         assert charged == CHUNK * len({place // 10 for place in twin})
 
 
-def test_a_piece_that_was_not_freed_after_all_is_charged_as_before(pure: ctypes.CDLL) -> None:
+def test_a_piece_whose_free_failed_stays_charged(pure: ctypes.CDLL) -> None:
     for name in ("pointers_add_piece", "pointers_take"):
         getattr(pure, name).restype = ctypes.c_bool
     pure.pointers_put_back.restype = U64

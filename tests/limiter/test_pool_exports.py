@@ -131,7 +131,7 @@ class Shares(RuleBasedStateMachine):
         return sum(size for (_, card), size in self.held.items() if card == gpu) + self._orphaned(gpu)
 
     @invariant()
-    def the_sums_are_those_of_the_slots_and_of_what_is_orphaned(self) -> None:
+    def card_sums_equal_slots_plus_orphaned_memory(self) -> None:
         seen = region.decode(region_bytes(self.region.value or 0))
         for row in seen.cards:
             assert (row.orphaned_bytes, row.used_bytes) == (self._orphaned(row.gpu), self._used(row.gpu))
@@ -140,7 +140,7 @@ class Shares(RuleBasedStateMachine):
         assert by_process == {key: size for key, size in self.held.items() if size}
 
 
-def test_the_rows_agree_with_their_twin(pure: ctypes.CDLL) -> None:
+def test_the_rows_agree_with_the_oracle(pure: ctypes.CDLL) -> None:
     Shares.pure = pure
     run_state_machine_as_test(Shares, settings=settings(max_examples=100, stateful_step_count=15, deadline=None))
 
@@ -155,7 +155,7 @@ def place(pure: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
     pure.region_close(made)
 
 
-def test_a_full_table_says_so_and_goes_on(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
+def test_a_full_table_refuses_further_rows(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
     added = [
         pure.account_add_pool_export(place, ctypes.byref(Row(n, n, 1, 1, 0, 0, MAKER)), U64(0)) for n in range(ROWS + 1)
     ]
@@ -165,7 +165,7 @@ def test_a_full_table_says_so_and_goes_on(pure: ctypes.CDLL, place: ctypes.c_voi
     assert pure.account_add_pool_export(place, ctypes.byref(Row(ROWS, 5, 1, 1, 0, 0, MAKER)), U64(0))
 
 
-def test_a_charge_becomes_the_card_s_without_ever_standing_twice(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
+def test_a_charge_that_moves_to_the_card_is_never_counted_twice(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
     """The peak would tell."""
     pure.account_reserve(place, 0, 0, U64(64), U64(100))
     pure.account_add_pool_export(place, ctypes.byref(Row(1, 1, 64, 1, 0, 0, MAKER)), U64(0))
@@ -180,7 +180,7 @@ def test_a_charge_becomes_the_card_s_without_ever_standing_twice(pure: ctypes.CD
 
 
 @pytest.mark.parametrize(("said", "held"), [(0, 64), (20, 84), (70, 96), (200, 200)])
-def test_what_a_process_shares_is_not_taken_off_by_another_s_measurement(
+def test_measurements_by_others_keep_the_charge_of_shared_memory(
     pure: ctypes.CDLL, place: ctypes.c_void_p, said: int, held: int
 ) -> None:
     """Pointers in the same memory count once."""

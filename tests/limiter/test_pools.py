@@ -55,12 +55,12 @@ def test_a_pool_is_charged_by_its_steps(container: Container, process: Session) 
     assert used(container) == 96
 
 
-def test_what_a_pool_took_was_held_to_the_limit(container: Container, process: Session) -> None:
+def test_the_growth_of_a_pool_is_limited(container: Container, process: Session) -> None:
     assert alloc(process, 20)[0] == 0
     assert container.region().cards[0].limit_bytes == (128 + container.world.cards[0].context_mib) * MIB
 
 
-def test_freed_memory_is_the_pools_until_a_synchronisation(container: Container, process: Session) -> None:
+def test_freed_memory_stays_in_the_pool_until_a_synchronisation(container: Container, process: Session) -> None:
     pointers = [alloc(process, mib)[1] for mib in (40, 40, 40)]
     for pointer in pointers:
         assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
@@ -70,7 +70,7 @@ def test_freed_memory_is_the_pools_until_a_synchronisation(container: Container,
     assert used(container) == 0
 
 
-def test_what_a_pool_gave_back_refuses_nothing(container: Container, process: Session) -> None:
+def test_memory_that_a_pool_has_released_causes_no_refusal(container: Container, process: Session) -> None:
     _, pointer = alloc(process, 128)
     assert process(f"[free({pointer}, 'cuMemFreeAsync'), cuda.cuCtxSynchronize()]") == [0, 0]
     assert process(f"alloc({128 * MIB})")[0] == 0
@@ -78,7 +78,7 @@ def test_what_a_pool_gave_back_refuses_nothing(container: Container, process: Se
     assert container.region().cards[0].refusals == 0
 
 
-def test_what_a_pool_keeps_without_use_is_given_back_before_a_refusal(container: Container, process: Session) -> None:
+def test_idle_pool_memory_is_trimmed_before_a_refusal(container: Container, process: Session) -> None:
     """As the driver does where the card is full, whatever the release threshold."""
     assert process("cuda.cuDeviceGetMemPool(ctypes.byref(globals().setdefault('pool', U64())), 0)") == 0
     assert process("cuda.cuMemPoolSetAttribute(pool, 4, ctypes.byref(U64(2**64 - 1)))") == 0
@@ -89,7 +89,7 @@ def test_what_a_pool_keeps_without_use_is_given_back_before_a_refusal(container:
     assert used(container) == 128
 
 
-def test_a_pool_of_ones_own_lasts_until_it_is_destroyed(container: Container, process: Session) -> None:
+def test_an_own_pool_is_charged_until_it_is_destroyed(container: Container, process: Session) -> None:
     assert process(POOL) == 0
     _, pointer = process(FROM_POOL.format(size=40 * MIB))
     alloc(process, 1)
@@ -115,7 +115,7 @@ def test_a_pool_made_the_current_one_is_charged(container: Container, process: S
     assert used(container) == 32
 
 
-def test_what_is_freed_is_room_for_the_next(container: Container, process: Session) -> None:
+def test_freed_pool_memory_is_reused_without_a_charge(container: Container, process: Session) -> None:
     """Frees are not counted: when the sum of what was allocated passes what is reserved, the driver is asked."""
     for _ in range(40):
         _, pointer = alloc(process, 3)
@@ -133,7 +133,7 @@ def again(mib, times):
 """
 
 
-def test_a_pool_in_pieces_grows_though_it_has_room(container: Container, process: Session) -> None:
+def test_the_growth_of_a_fragmented_pool_is_noticed(container: Container, process: Session) -> None:
     """Nothing announces that: and between calls that follow each other at once, the driver is not asked."""
     process(f"exec({AGAIN!r}, globals())")
     assert process("again(20, 1000)") == 0
@@ -149,7 +149,7 @@ def test_a_pool_in_pieces_grows_though_it_has_room(container: Container, process
 
 
 @pytest.mark.parametrize(("threshold", "left"), [(0, 0), (40, 64), (64, 64), (2**44 - 1, 128)])
-def test_the_view_follows_what_a_release_threshold_lets_go(
+def test_free_memory_follows_the_release_threshold(
     container: Container, process: Session, threshold: int, left: int
 ) -> None:
     assert process(POOL) == 0
@@ -172,7 +172,7 @@ def test_many_small_pieces_are_counted_once(container: Container, process: Sessi
     assert used(container) == 128
 
 
-def test_processes_share_what_pools_leave(container: Container, process: Session) -> None:
+def test_pools_of_several_processes_share_the_limit(container: Container, process: Session) -> None:
     other = container.session()
     if container.world.cards[0].context_mib:
         pytest.skip("two contexts take more than one")
@@ -186,7 +186,7 @@ def test_processes_share_what_pools_leave(container: Container, process: Session
     assert used(container) == 128
 
 
-def test_a_reset_takes_the_pools_with_it(container: Container, process: Session) -> None:
+def test_a_device_reset_ends_the_pools(container: Container, process: Session) -> None:
     alloc(process, 100)
     assert process("cuda.cuDevicePrimaryCtxReset_v2(0)") == 0
     assert container.used_mib() == 0
@@ -196,7 +196,7 @@ def test_a_reset_takes_the_pools_with_it(container: Container, process: Session)
     assert used(container) == 128
 
 
-def test_an_absurd_size_is_refused(container: Container, process: Session) -> None:
+def test_a_size_that_overflows_is_refused(container: Container, process: Session) -> None:
     assert process(f"alloc({2**64 - 1}, 'cuMemAllocAsync')")[0] == OUT_OF_MEMORY
     assert alloc(process, 128)[0] == 0
     assert used(container) == 128
@@ -215,7 +215,7 @@ def give(pointer): return int(cuda.cuMemFreeAsync(U64(pointer), stream))
 
 
 @pytest.mark.parametrize("mode", range(3))
-def test_a_capture_is_not_spoiled_by_our_questions(container: Container, process: Session, mode: int) -> None:
+def test_queries_of_the_limiter_do_not_invalidate_a_capture(container: Container, process: Session, mode: int) -> None:
     """Nor is anything charged in it, or refused: it takes memory when the graph is launched."""
     process(f"exec({CAPTURE!r}, globals())")
     alloc(process, 100)

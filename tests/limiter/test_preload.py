@@ -39,7 +39,7 @@ def same(container: Container, *command: str | Path) -> Done:
     return native
 
 
-def test_a_static_program_does_not_load_it(container: Container) -> None:
+def test_a_static_program_does_not_load_the_library(container: Container) -> None:
     busybox = shutil.which("busybox")
     if busybox:
         assert same(container, busybox, "sh", "-c", "echo $((6 * 7)) | cat; exit 3").returncode == 3
@@ -57,7 +57,7 @@ def musl_programs(built: Build) -> dict[str, Path]:
 
 
 @pytest.mark.timeout(MUSL_COMPILE_S)
-def test_a_static_program_of_musl_does_not_load_it(container: Container, musl_programs: dict[str, Path]) -> None:
+def test_a_static_musl_program_does_not_load_the_library(container: Container, musl_programs: dict[str, Path]) -> None:
     assert same(container, musl_programs["static"]).returncode == EXIT_CODE
 
 
@@ -70,7 +70,7 @@ def musl_loader() -> str:
 
 @pytest.mark.timeout(MUSL_COMPILE_S)
 @pytest.mark.parametrize("name", ["dlsym_user", "report"])
-def test_a_program_of_musl_loads_it_and_goes_on(
+def test_a_dynamic_musl_program_runs_with_the_library(
     container: Container, musl_programs: dict[str, Path], name: str
 ) -> None:
     """LD_PRELOAD is handed on to children of any kind; there is no dlsym of glibc's for ours to go on to."""
@@ -80,13 +80,13 @@ def test_a_program_of_musl_loads_it_and_goes_on(
     assert (limited.returncode, limited.stdout) == (native.returncode, native.stdout)
 
 
-def test_lookups_of_a_program_without_cuda_are_the_c_librarys(container: Container, built: Build) -> None:
+def test_dlsym_in_a_program_without_cuda_is_unchanged(container: Container, built: Build) -> None:
     assert same(container, built("dlsym_user.c")).stdout == "puts 1, cuInit 0\n"
 
 
 # Ours is last under `vgpu run`, and anywhere where somebody writes LD_PRELOAD himself.
 @pytest.mark.parametrize("order", [*permutations(("ours", "allocator", "profiler"))])
-def test_it_stands_beside_libraries_that_hook_malloc_and_dlsym(
+def test_the_library_works_beside_others_that_hook_malloc_and_dlsym(
     container: Container, built: Build, order: tuple[str, ...]
 ) -> None:
     libraries = {
@@ -103,7 +103,7 @@ def test_it_stands_beside_libraries_that_hook_malloc_and_dlsym(
     assert "interposer 1 0" in told
 
 
-def test_a_profiler_before_it_sees_every_lookup(container: Container, built: Build) -> None:
+def test_a_profiler_preloaded_first_sees_every_lookup(container: Container, built: Build) -> None:
     profiler = built("interposer.c", "-shared", "-fPIC", "-DHOOKS_DLSYM")
     preload = f"{profiler}:{container.env['LD_PRELOAD']}"
     done = run(container, container.world.bin / "gpuprobe", "alloc", "80", preload=preload)

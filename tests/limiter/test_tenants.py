@@ -84,7 +84,7 @@ def reached(attempt: Callable[[], bool]) -> bool:
     ("asked", "policy"),
     [((30, 60), "fixed"), ((30, 60), "burst"), ((10, 20, 30, 35), "fixed"), ((50, 50), "burst")],
 )
-def test_containers_get_what_they_asked_for(tenants: Tenants, asked: tuple[int, ...], policy: str) -> None:
+def test_containers_get_their_shares(tenants: Tenants, asked: tuple[int, ...], policy: str) -> None:
     all_of_them = [tenants.add(cores, policy) for cores in asked]
 
     def is_kept() -> bool:
@@ -95,7 +95,7 @@ def test_containers_get_what_they_asked_for(tenants: Tenants, asked: tuple[int, 
     assert reached(is_kept)
 
 
-def test_who_has_no_share_takes_what_the_others_leave(tenants: Tenants) -> None:
+def test_a_container_without_a_share_gets_the_remaining_time(tenants: Tenants) -> None:
     limited, free = tenants.add(30), tenants.add(100)
 
     def is_shared() -> bool:
@@ -106,14 +106,14 @@ def test_who_has_no_share_takes_what_the_others_leave(tenants: Tenants) -> None:
     assert reached(is_shared)
 
 
-def test_a_neighbour_that_is_idle_leaves_its_share_and_gets_it_back(tenants: Tenants) -> None:
+def test_an_idle_container_lends_its_share_and_gets_it_back(tenants: Tenants) -> None:
     first, second = tenants.add(50, "burst"), tenants.add(50, "burst")
     assert reached(lambda: min(tenants.feed(first, second)) > 0.35)
     assert reached(lambda: tenants.feed(first)[0] > 0.7)
     assert reached(lambda: min(tenants.feed(first, second)) > 0.35)
 
 
-def test_best_effort_gives_way_and_does_not_starve(tenants: Tenants) -> None:
+def test_best_effort_yields_and_does_not_starve(tenants: Tenants) -> None:
     online, offline = tenants.add(60), tenants.add(0, "best-effort")
 
     def gives_way() -> bool:
@@ -123,7 +123,7 @@ def test_best_effort_gives_way_and_does_not_starve(tenants: Tenants) -> None:
     assert reached(gives_way)
 
 
-def test_an_answer_is_not_late_beside_one_that_burns(tenants: Tenants) -> None:
+def test_inference_latency_stays_low_beside_a_continuous_load(tenants: Tenants) -> None:
     burner, inference = tenants.add(50, "burst"), tenants.add(50, "burst")
 
     def is_soon() -> bool:
@@ -136,7 +136,7 @@ def test_an_answer_is_not_late_beside_one_that_burns(tenants: Tenants) -> None:
     assert reached(is_soon)
 
 
-def test_the_processes_of_a_container_have_its_share_together(tenants: Tenants) -> None:
+def test_processes_of_a_container_divide_its_share(tenants: Tenants) -> None:
     many, one = tenants.add(50), tenants.add(50)
     more = [tenants.join(many) for _ in range(7)]
 
@@ -149,7 +149,7 @@ def test_the_processes_of_a_container_have_its_share_together(tenants: Tenants) 
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_without_the_arbiter_shares_are_kept_and_with_it_again(tenants: Tenants, how: signal.Signals) -> None:
+def test_shares_hold_without_the_arbiter_and_after_its_return(tenants: Tenants, how: signal.Signals) -> None:
     small, large = tenants.add(20, "burst"), tenants.add(60)
     tenants.feed(small, large)
     arbiter = tenants.node.process
@@ -167,7 +167,7 @@ def test_without_the_arbiter_shares_are_kept_and_with_it_again(tenants: Tenants,
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_tenant_that_ends_in_its_turn_holds_nobody_up(tenants: Tenants, ending: signal.Signals) -> None:
+def test_a_tenant_that_ends_in_its_turn_does_not_block_others(tenants: Tenants, ending: signal.Signals) -> None:
     other, tenant = tenants.add(50, "burst"), tenants.add(50, "burst")
     other.session.tell("launches.feed_ahead(500, 30)")
     tenants.feed(tenant, seconds=0.3)

@@ -124,7 +124,7 @@ PROGRAMS = pytest.mark.parametrize(
 
 
 @PROGRAMS
-def test_what_is_charged_is_what_the_kernels_took(compute: ctypes.CDLL, program: Program, most: float) -> None:
+def test_a_turn_is_charged_its_kernels_time(compute: ctypes.CDLL, program: Program, most: float) -> None:
     """Be the host the slower of both, or the card; and whether or not it waits for each kernel."""
     last = list(Gate(compute, program).turns())[LEARNT:]
     cost, busy = (sum(each) for each in zip(*last, strict=True))
@@ -132,7 +132,7 @@ def test_what_is_charged_is_what_the_kernels_took(compute: ctypes.CDLL, program:
 
 
 @PROGRAMS
-def test_between_others_turns_a_slow_host_is_charged_little_more(
+def test_in_contended_turns_a_slow_host_is_charged_little_more(
     compute: ctypes.CDLL, program: Program, most: float
 ) -> None:
     """A change of contexts may make a turn longer than its kernels: what looks like one is taken for it."""

@@ -46,19 +46,19 @@ def granted(terms: ctypes.CDLL, share: int, left: int, depth: int = ANY) -> tupl
         (False, 0, 0, ALONE),
     ],
 )
-def test_how_a_card_stands_is_what_the_page_says_while_it_is_fresh(
+def test_contention_follows_the_page_until_the_heartbeat_times_out(
     terms: ctypes.CDLL, joined: bool, contended: int, age_ms: int, expected: int
 ) -> None:
     assert contention(terms, joined=joined, contended=contended, beat=NOW - age_ms * MS) == expected
 
 
 @pytest.mark.parametrize(("age_ms", "fresh_ms"), [(0, 60), (40, 20), (59, 1), (60, 1), (5000, 1)])
-def test_a_wait_ends_when_the_page_would_be_too_old(terms: ctypes.CDLL, age_ms: int, fresh_ms: int) -> None:
+def test_a_wait_ends_at_the_heartbeat_timeout(terms: ctypes.CDLL, age_ms: int, fresh_ms: int) -> None:
     page = PAGE.pack(0, 0, 0, 0, NOW - age_ms * MS, 1, 0)
     assert terms.turn_limits_fresh_for(page, U64(NOW)) == fresh_ms * MS
 
 
-def test_without_a_page_a_card_is_alone(terms: ctypes.CDLL) -> None:
+def test_without_a_page_the_card_is_uncontended(terms: ctypes.CDLL) -> None:
     assert terms.turn_limits_contention(None, True, U64(NOW)) == ALONE
 
 
@@ -73,19 +73,19 @@ def test_without_a_page_a_card_is_alone(terms: ctypes.CDLL) -> None:
         (100, 0, MS // 2),
     ],
 )
-def test_a_granted_turn_is_as_long_as_share_and_arbiter_allow(
+def test_a_turn_s_budget_is_bounded_by_share_and_arbiter(
     terms: ctypes.CDLL, share: int, left: int, budget: int
 ) -> None:
     assert granted(terms, share, left)[0] == budget
 
 
-def test_a_turn_without_an_end_is_charged_every_50_ms_and_keeps_10_ms_in_flight(terms: ctypes.CDLL) -> None:
+def test_an_unbounded_turn_has_a_budget_of_50_ms_and_a_depth_of_10_ms(terms: ctypes.CDLL) -> None:
     assert granted(terms, 100, ANY) == (50 * MS, 10 * MS, 50 * MS)
     assert granted(terms, 100, ANY, MS)[1] == MS
     assert granted(terms, 30, ANY)[0] == 13 * MS  # a share of its own ends it
 
 
-def test_while_the_arbiter_is_away_turns_are_short_enough_to_be_measured_beside_others(terms: ctypes.CDLL) -> None:
+def test_turns_without_a_heartbeat_are_short(terms: ctypes.CDLL) -> None:
     assert terms.turn_limits_without_arbiter(50).budget == 1.5 * MS
     assert terms.turn_limits_without_arbiter(5).budget == 0.9 * MS
     assert terms.turn_limits_without_arbiter(0).budget == ANY
@@ -97,7 +97,7 @@ def test_the_fallback_is_a_percentage_or_none(terms: ctypes.CDLL, said: int, per
 
 
 @given(st.binary(min_size=64, max_size=64), st.booleans(), st.integers(1, 100), st.integers(0, ANY))
-def test_no_page_makes_a_turn_useless_or_without_a_bound(
+def test_no_page_makes_a_turn_empty_or_unbounded(
     terms: ctypes.CDLL, page: bytes, joined: bool, share: int, now: int
 ) -> None:
     assert terms.turn_limits_contention(page, joined, U64(now)) in {ALONE, CONTENDED, AWAY}

@@ -88,7 +88,7 @@ def run_turn(card: Card, now: int, kernel: int, late: int = 0) -> tuple[int, int
 
 
 @given(share=st.integers(1, 99), kernel_us=st.integers(1, 200_000), late_us=st.integers(0, 50))
-def test_a_container_that_never_stops_gets_its_share_of_any_kernels(
+def test_a_continuous_load_gets_its_share_with_any_kernels(
     compute: ctypes.CDLL, share: int, kernel_us: int, late_us: int
 ) -> None:
     card, now, used = Card(compute, share), START, 0
@@ -116,7 +116,7 @@ def test_no_stall_is_longer_than_20_ms(compute: ctypes.CDLL, share: int, kernel_
     compute.region_close(card.region)
 
 
-def test_who_was_away_finds_10_ms_and_no_more(compute: ctypes.CDLL) -> None:
+def test_an_idle_container_saves_at_most_10_ms(compute: ctypes.CDLL) -> None:
     card = Card(compute, 50)
     assert card.take(2, START) == 0
     card.charge(2, 0, START)
@@ -135,7 +135,7 @@ def test_one_long_kernel_is_repaid_in_full(compute: ctypes.CDLL) -> None:
     assert abs(repaid - SECOND) < MS
 
 
-def test_those_who_wait_have_their_turns_in_order(compute: ctypes.CDLL) -> None:
+def test_waiting_processes_get_their_turns_in_order(compute: ctypes.CDLL) -> None:
     card, now, order = Card(compute, 50), START, []
     for _ in range(12):
         waits = {who: card.take(who, now) for who in (2, 3, 4)}
@@ -148,7 +148,7 @@ def test_those_who_wait_have_their_turns_in_order(compute: ctypes.CDLL) -> None:
     assert order == [2, 3, 4] * 4
 
 
-def test_who_holds_the_turn_and_is_silent_is_passed_over(compute: ctypes.CDLL) -> None:
+def test_a_silent_holder_loses_its_turn(compute: ctypes.CDLL) -> None:
     card = Card(compute, 50)
     assert card.take(2, START) == 0
     card.pure.token_bucket_extend_turn(card.row, 2, U64(START + 30 * MS))
@@ -156,7 +156,7 @@ def test_who_holds_the_turn_and_is_silent_is_passed_over(compute: ctypes.CDLL) -
     assert card.take(3, START + 31 * MS) == 0
 
 
-def test_who_waits_and_does_not_come_is_passed_over_within_a_moment(compute: ctypes.CDLL) -> None:
+def test_a_waiting_process_that_does_not_take_its_turn_is_skipped(compute: ctypes.CDLL) -> None:
     card = Card(compute, 50)
     assert card.take(2, START) == 0
     assert card.take(3, START) > 0  # and is never seen again
@@ -173,7 +173,7 @@ def test_time_that_two_processes_used_together_is_charged_once(compute: ctypes.C
     assert card.used() == 12 * MS
 
 
-def test_a_turn_that_the_arbiter_gave_is_taken_from_whoever_has_it(compute: ctypes.CDLL) -> None:
+def test_a_turn_of_the_arbiter_replaces_the_current_holder(compute: ctypes.CDLL) -> None:
     card = Card(compute, 50)
     assert card.take(2, START) == 0
     compute.token_bucket_seize(card.row, 3, U64(START))
@@ -184,7 +184,7 @@ def test_a_turn_that_the_arbiter_gave_is_taken_from_whoever_has_it(compute: ctyp
     assert card.take_when_due(2, START + 2 * MS) <= START + 5 * MS
 
 
-def test_the_share_of_the_last_second_and_of_ten_is_said(compute: ctypes.CDLL) -> None:
+def test_the_share_of_the_last_second_and_of_ten_seconds_is_recorded(compute: ctypes.CDLL) -> None:
     card, now = Card(compute, 50), START
     for share, seconds in ((0.3, 12), (0.6, 3)):
         for _ in range(seconds * 100):
@@ -202,7 +202,7 @@ def test_the_share_of_the_last_second_and_of_ten_is_said(compute: ctypes.CDLL) -
     st.integers(1, 99),
     st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2**64 - 1)), max_size=6),
 )
-def test_whatever_stands_in_the_region_nobody_waits_for_ever(
+def test_random_bytes_in_the_region_never_cause_an_endless_wait(
     compute: ctypes.CDLL, row: bytes, share: int, charges: list[tuple[int, int]]
 ) -> None:
     card, now = Card(compute, share), START
@@ -232,7 +232,7 @@ def add(compute: ctypes.CDLL, turn: Turn, expected: int, now: int, *, known: boo
     compute.turn_add(ctypes.byref(turn), known, U64(expected), U64(now))
 
 
-def test_the_first_launch_always_passes_and_an_unknown_one_stays_alone(compute: ctypes.CDLL) -> None:
+def test_the_first_launch_passes_and_an_unknown_kernel_runs_alone(compute: ctypes.CDLL) -> None:
     turn = opened(compute, 30)
     assert judged(compute, turn, 900 * MS) == FITS
     assert judged(compute, turn, 0, known=False) == FITS
@@ -245,7 +245,7 @@ def test_the_first_launch_always_passes_and_an_unknown_one_stays_alone(compute: 
     assert judged(compute, turn, 1) == UNMEASURED
 
 
-def test_what_is_in_flight_is_no_more_than_the_depth_and_a_kernel(compute: ctypes.CDLL) -> None:
+def test_work_in_flight_is_at_most_the_depth_plus_one_kernel(compute: ctypes.CDLL) -> None:
     turn = compute.turn_open(U64(START), Terms(10 * MS, MS, 20 * MS))
     for now in (START, START, START):
         assert judged(compute, turn, MS // 2, now) == FITS
@@ -260,7 +260,7 @@ def rest(compute: ctypes.CDLL, turn: Turn, now: int) -> int:
     return int(compute.turn_remaining(ctypes.byref(turn), U64(now)))
 
 
-def test_what_waits_for_the_card_is_done_so_much_later(compute: ctypes.CDLL) -> None:
+def test_work_that_waits_for_the_card_drains_later(compute: ctypes.CDLL) -> None:
     turn = compute.turn_open(U64(START), Terms(10 * MS, 10 * MS, 20 * MS))
     compute.turn_set_free_at(ctypes.byref(turn), U64(START + MS))
     for _ in range(4):
@@ -276,7 +276,7 @@ def probed(compute: ctypes.CDLL, turn: Turn, *, passed: bool, now: int) -> None:
     compute.turn_apply_probe(ctypes.byref(turn), passed, U64(now))
 
 
-def test_a_probe_says_that_kernels_are_shorter_than_expected_or_longer(compute: ctypes.CDLL) -> None:
+def test_a_probe_corrects_the_estimate_of_the_drain_time(compute: ctypes.CDLL) -> None:
     turn = compute.turn_open(U64(START), Terms(50 * MS, 4 * MS, 50 * MS))
     for _ in range(5):
         add(compute, turn, MS, START)
@@ -298,14 +298,12 @@ def test_a_probe_says_that_kernels_are_shorter_than_expected_or_longer(compute: 
     assert judged(compute, turn, MS, START + 30 * MS) == FITS
 
 
-def test_a_turn_of_any_depth_is_not_probed(compute: ctypes.CDLL) -> None:
+def test_a_turn_of_unbounded_depth_is_not_probed(compute: ctypes.CDLL) -> None:
     assert not compute.turn_is_to_be_probed(ctypes.byref(opened(compute, 30)))
 
 
 @pytest.mark.parametrize(("kernel", "ends_us"), [(MS // 10, 80), (MS // 2, 400), (5 * MS, 400)])
-def test_a_turn_that_is_to_end_at_a_moment_ends_nearer_to_it_than_a_kernel(
-    compute: ctypes.CDLL, kernel: int, ends_us: int
-) -> None:
+def test_a_turn_with_an_end_time_ends_within_a_kernel_of_it(compute: ctypes.CDLL, kernel: int, ends_us: int) -> None:
     """What is launched begins when all else is done; 80 percent of a kernel may be lost, and no more than 0.4 ms."""
     until = START + 10 * MS
     turn = compute.turn_open(U64(START), Terms(100 * MS, 100 * MS, 20 * MS, until))
@@ -326,7 +324,7 @@ def test_a_turn_ends_by_its_age(compute: ctypes.CDLL) -> None:
     assert judged(compute, turn, 1, START + 20 * MS + 1) == FULL
 
 
-def test_time_without_work_is_not_charged_and_time_with_it_is(compute: ctypes.CDLL) -> None:
+def test_only_time_with_work_is_charged(compute: ctypes.CDLL) -> None:
     turn = opened(compute, 30)
     add(compute, turn, MS, START)
     assert compute.turn_cost(ctypes.byref(turn), U64(MS), U64(0)) == MS
@@ -337,7 +335,7 @@ def test_time_without_work_is_not_charged_and_time_with_it_is(compute: ctypes.CD
 
 
 @given(st.lists(st.tuples(st.integers(0, 2 * MS), st.integers(1, 3 * MS)), min_size=1, max_size=30))
-def test_what_is_charged_is_what_the_card_was_busy(compute: ctypes.CDLL, launches: list[tuple[int, int]]) -> None:
+def test_the_charge_equals_the_card_s_busy_time(compute: ctypes.CDLL, launches: list[tuple[int, int]]) -> None:
     """Any pauses between any kernels of known length: an exact twin of the card says when it was busy."""
     turn = opened(compute, 0)
     now = begun = START
@@ -352,7 +350,7 @@ def test_what_is_charged_is_what_the_card_was_busy(compute: ctypes.CDLL, launche
     assert busy <= cost <= busy + len(launches) * 10_000
 
 
-def test_estimates_follow_what_is_measured_and_fit_what_overlaps(compute: ctypes.CDLL) -> None:
+def test_estimates_follow_measurements_and_overlapping_kernels(compute: ctypes.CDLL) -> None:
     room = ctypes.create_string_buffer(2048 * 24 + 24)
 
     def expected(key: int) -> int | None:
@@ -376,14 +374,14 @@ def test_estimates_follow_what_is_measured_and_fit_what_overlaps(compute: ctypes
 
 
 @given(st.lists(st.integers(1, 2**64 - 1), min_size=1, max_size=3000, unique=True))
-def test_more_kernels_than_there_is_room_for_forget_only_the_oldest(compute: ctypes.CDLL, keys: list[int]) -> None:
+def test_a_full_table_of_estimates_drops_the_oldest(compute: ctypes.CDLL, keys: list[int]) -> None:
     room, found = ctypes.create_string_buffer(2048 * 24 + 24), U64()
     for key in keys:
         compute.estimates_learn(room, U64(key), U64(7))
         assert compute.estimates_of(room, U64(key), ctypes.byref(found))
 
 
-def test_kernels_are_told_apart_by_function_and_shape(compute: ctypes.CDLL) -> None:
+def test_kernels_are_distinguished_by_function_and_shape(compute: ctypes.CDLL) -> None:
     def key(what: int, *shape: int) -> int:
         return int(compute.estimates_key(ctypes.c_void_p(what), (ctypes.c_uint * 6)(*shape)))
 

@@ -73,7 +73,7 @@ def share(rows: dict[int, Any], cores: int) -> float:
     return rows[cores]["share_1s"] or 0.0 if cores in rows else 0.0
 
 
-def test_two_programs_take_turns_and_top_shows_it(vgpu: Vgpu) -> None:
+def test_two_programs_alternate_and_top_shows_both(vgpu: Vgpu) -> None:
     vgpu.run("--gpu-cores", "20", "--compute-policy", "burst", "--priority", "4")
     vgpu.run("--gpu-mem", "1Gi", "--gpu-cores", "60")
     rows = vgpu.until(lambda rows: share(rows, 20) > 0.1 and share(rows, 60) > 0.2)
@@ -83,7 +83,7 @@ def test_two_programs_take_turns_and_top_shows_it(vgpu: Vgpu) -> None:
     assert share(rows, 60) < 0.75
 
 
-def test_other_limits_hold_within_two_seconds(vgpu: Vgpu) -> None:
+def test_changed_limits_hold_within_two_seconds(vgpu: Vgpu) -> None:
     vgpu.run("--gpu-cores", "60")
     rows = vgpu.until(lambda rows: share(rows, 60) > 0.3)
     vgpu("set", rows[60]["id"][:4], "--gpu-cores", "10")
