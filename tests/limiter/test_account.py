@@ -1,4 +1,4 @@
-"""The accounts in C against a twin in Python, and the layouts of both languages against each other."""
+"""The charges of `region/account.c` against an oracle in Python, and the region's layout in both languages."""
 
 import ctypes
 import os
@@ -29,7 +29,7 @@ def identity(pid: int) -> Identity:
 
 
 class Accounts(RuleBasedStateMachine):
-    """Any order of reserve, release and clear, by any processes."""
+    """Random sequences of reserve, release, reconcile and clear by several processes."""
 
     pure: ctypes.CDLL
 
@@ -80,10 +80,10 @@ class Accounts(RuleBasedStateMachine):
         meanwhile=st.sampled_from(["nothing", "begins", "begins and ends", "ends"]),
         own=st.integers(0, 2),
     )
-    def settle(self, pid: int, gpu: str, said: int, before: int, meanwhile: str, own: int) -> None:
-        """What NVML says is taken only if all calls under way are the caller's, and none begins or ends meanwhile."""
+    def reconcile(self, pid: int, gpu: str, said: int, before: int, meanwhile: str, own: int) -> None:
+        """NVML's figure is applied only if all open calls are the caller's, and no call begins or ends meanwhile."""
         if self._used(gpu) > 2**63:
-            return  # sums saturate there, and are then no longer those of the slots
+            return  # above that, sums saturate and differ from the slots
         slot, card = self._places(pid, gpu)
         for _ in range(before):
             self.pure.account_begin_call(self.region, slot)
@@ -93,9 +93,9 @@ class Accounts(RuleBasedStateMachine):
         if meanwhile.endswith("ends") and (before or "begins" in meanwhile):
             self.pure.account_end_call(self.region, slot)
         same = meanwhile == "nothing" or (meanwhile == "ends" and before == 0)
-        settled = self.pure.account_reconcile(self.region, slot, card, U64(said), calls, own)
-        assert settled == (same and before == own)
-        if settled:
+        applied = self.pure.account_reconcile(self.region, slot, card, U64(said), calls, own)
+        assert applied == (same and before == own)
+        if applied:
             self.held[pid, gpu] = said + self.managed.get((pid, gpu), 0)
         while self.pure.account_calls(self.region, slot) & 0xFFFFFFFF:
             self.pure.account_end_call(self.region, slot)
@@ -131,7 +131,7 @@ class Accounts(RuleBasedStateMachine):
         assert by_process == {key: size for key, size in self.held.items() if size}
         for (pid, gpu), size in self.held.items():
             assert self._of_process(pid, gpu) == size
-        assert self._of_process(0, GPUS[0]) is None  # the mark of a free slot, and of what NVML has no process for
+        assert self._of_process(0, GPUS[0]) is None  # pid 0 marks a free slot
 
     def _of_process(self, pid: int, gpu: str, namespace: int = 77) -> int | None:
         card, found = self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(gpu)), U64()

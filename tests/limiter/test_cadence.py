@@ -1,4 +1,4 @@
-"""What seldom changes is looked at soon after a change, seldom while there is none, and never for much of the time."""
+"""Intervals between measurements: short after a change, longer while nothing changes, bounded in their share of time."""
 
 import ctypes
 import itertools
@@ -20,7 +20,7 @@ class Cadence(ctypes.Structure):
 
 
 class Looks:
-    """One who asks whether it is time at given moments."""
+    """Asks at given times whether a measurement is due, and records it."""
 
     def __init__(self, pure: ctypes.CDLL) -> None:
         self.pure = pure

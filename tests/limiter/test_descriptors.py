@@ -1,4 +1,4 @@
-"""The descriptors by which memory was exported: what is open, wherever it went, and what only has the number."""
+"""Descriptors of exported memory: open copies in any process are found, and a reused number is not mistaken."""
 
 import ctypes
 import os

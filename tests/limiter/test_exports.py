@@ -1,4 +1,4 @@
-"""What a pool has lost of what it exported, against a twin that remembers what each step of its addresses holds."""
+"""Lost memory of exported pools, against an oracle that records what each step of the pool's addresses holds."""
 
 import ctypes
 
@@ -39,13 +39,13 @@ class Exported(RuleBasedStateMachine):
 
     @rule(pool=POOLS, place=PLACES)
     def free(self, pool: int, place: int) -> None:
-        """Maybe of what was never exported."""
+        """Frees a random address, which need not be exported."""
         self.pure.exports_free(U64(self._address(pool, place)))
         self.living.pop(self._address(pool, place), None)
 
     @rule(pool=POOLS, steps=st.integers(0, 9), odd=st.booleans())
     def shrink(self, pool: int, steps: int, *, odd: bool) -> None:
-        """Which steps are lost, where not all are, is left open; then all are."""
+        """If only part of the steps is lost, the C code may choose which; then the oracle ends."""
         free = [step for step, (of, lost) in self.steps.items() if of == pool and not lost and step not in self._held()]
         before = self.pure.exports_lost_bytes(U64(pool))
         self.pure.exports_shrink(U64(pool), U64(max(0, steps * STEP - odd)))

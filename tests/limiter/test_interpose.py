@@ -71,7 +71,7 @@ print(subprocess.run(["{world.bin}/gpuprobe", "alloc", "62", "2", "2"], capture_
     assert [line[-2] for line in done.stdout.split()] == ["0", "0", "2"], done.stderr
 
 
-def test_the_container_has_an_arbiter(world: World) -> None:
+def test_preload_starts_an_arbiter(world: World) -> None:
     program = "import limiter, os; limiter.preload('64MiB'); print(os.path.exists(os.environ['VGPU_ARBITER_SOCKET']))"
     assert python(world, program).stdout == "True\n"
 
@@ -83,7 +83,7 @@ def test_the_container_s_files_are_removed_at_its_end(world: World) -> None:
 
 
 @pytest.mark.parametrize("library", ["libcuda.so.1", "libnvidia-ml.so.1"])
-def test_preloading_after_cuda_was_initialised_is_an_error(world: World, library: str) -> None:
+def test_preloading_after_the_driver_was_loaded_is_an_error(world: World, library: str) -> None:
     done = python(world, f"import ctypes; ctypes.CDLL('{library}'); import limiter; limiter.preload('64MiB')")
     assert f"LimiterError: {library} is loaded already" in done.stderr
 

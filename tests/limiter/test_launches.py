@@ -1,7 +1,7 @@
-"""Launches under a share of the card's time, on the simulated driver, whose kernels take the time that they say.
+"""Launches under a share of the card's time, on the simulated driver, whose kernels take the time in their names.
 
-What is asserted of a share is that it is not passed, and roughly reached: the machine may be busy. `test_turns.py`
-holds the arithmetic to the point, `benchmarks.limiter_compute` the shares of a real card.
+A share must not be exceeded and must be roughly reached, because the machine may be busy. `test_token_bucket.py`
+tests the exact arithmetic, `benchmarks.limiter_compute` the shares of a real card.
 """
 
 import signal

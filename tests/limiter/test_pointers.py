@@ -1,4 +1,4 @@
-"""What a process holds, by pointer, against a dictionary."""
+"""The pointer table of a process, against a dictionary as oracle."""
 
 import ctypes
 
@@ -38,7 +38,7 @@ def test_the_pointer_table_agrees_with_a_dictionary(pure: ctypes.CDLL, steps: li
 
 @given(st.lists(st.integers(0, 39), max_size=120))
 def test_a_chunk_is_charged_from_its_first_piece_to_its_last(pure: ctypes.CDLL, steps: list[int]) -> None:
-    """Each number is a place of 4 chunks with 10 places each: taken if it is free, freed if it is taken."""
+    """Each number is one of 40 addresses in 4 chunks; a free address is allocated, an allocated one is freed."""
     for name in ("pointers_join_chunk", "pointers_add_piece", "pointers_take"):
         getattr(pure, name).restype = ctypes.c_bool
     charged, twin = 0, set[int]()

@@ -1,4 +1,4 @@
-"""The rows of shared pools in C against a twin in Python: what no maker is charged for is charged to the card."""
+"""The pool export rows of a region against an oracle in Python: memory without an exporter is charged to the card."""
 
 import ctypes
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Share:
 
     @property
     def group(self) -> int:
-        """Two pointers lie in the same memory."""
+        """Key of the memory; two pointers share each group."""
         return self.key // 2
 
     @property
@@ -48,7 +48,7 @@ class Share:
 
 
 class Shares(RuleBasedStateMachine):
-    """Any order of rows, charges and ends, by any processes."""
+    """Random sequences of rows, charges and ends by several processes."""
 
     pure: ctypes.CDLL
 
@@ -94,7 +94,7 @@ class Shares(RuleBasedStateMachine):
 
     @rule(pid=PIDS, gpu=st.sampled_from(GPUS[:2]), size=st.integers(0, 40))
     def reserve(self, pid: int, gpu: str, size: int) -> None:
-        """Orphaned memory takes its room of the limit too."""
+        """Orphaned memory counts against the limit."""
         limit = 100
         fits = size == 0 or self._used(gpu) + size <= limit
         places = self._slot(pid), self._card(gpu)
@@ -115,7 +115,7 @@ class Shares(RuleBasedStateMachine):
 
     @rule(pid=PIDS, gpu=st.sampled_from(GPUS[:2]), said=st.integers(0, 40))
     def measure(self, pid: int, gpu: str, said: int) -> None:
-        """By another process: what it shares may be held beside what is said."""
+        """A measurement by another process, which keeps the charge of shared memory."""
         places = self._slot(pid), self._card(gpu)
         calls = U64(self.pure.account_calls(self.region, places[0]))
         assert self.pure.account_reconcile_other(self.region, *places, U64(said), calls)
@@ -166,7 +166,7 @@ def test_a_full_table_refuses_further_rows(pure: ctypes.CDLL, place: ctypes.c_vo
 
 
 def test_a_charge_that_moves_to_the_card_is_never_counted_twice(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
-    """The peak would tell."""
+    """A double count would raise the recorded peak."""
     pure.account_reserve(place, 0, 0, U64(64), U64(100))
     pure.account_add_pool_export(place, ctypes.byref(Row(1, 1, 64, 1, 0, 0, MAKER)), U64(0))
     pure.account_add_pool_export(place, ctypes.byref(Row(1, 1, 64, 1, 0, 1, IMPORTER)), U64(0))
@@ -183,7 +183,7 @@ def test_a_charge_that_moves_to_the_card_is_never_counted_twice(pure: ctypes.CDL
 def test_measurements_by_others_keep_the_charge_of_shared_memory(
     pure: ctypes.CDLL, place: ctypes.c_void_p, said: int, held: int
 ) -> None:
-    """Pointers in the same memory count once."""
+    """Two pointers into one memory count once."""
     pure.account_reserve(place, 0, 0, U64(96), U64(100))
     for key in (1, 2):
         pure.account_add_pool_export(place, ctypes.byref(Row(key, 1, 64, 1, 0, 0, MAKER)), U64(0))

@@ -1,4 +1,4 @@
-"""What is remembered of allocations from pools is never more than was allocated, and never told twice."""
+"""The cache of recent pool allocations never returns more bytes than were allocated, and returns each entry once."""
 
 import ctypes
 
