@@ -1,4 +1,4 @@
-"""How processes are let in, and who is not."""
+"""The handshake: which clients are accepted, and which containers get a socket."""
 
 import fcntl
 import mmap
@@ -11,7 +11,7 @@ import pytest
 
 from limiter import arbiter_path
 from limiter.arbitration import ACCEPTED, HELLO, MAGIC, NO_SUCH_CARD, OTHER_VERSION, TOO_MANY, VERSION
-from tests.arbiter.conftest import CARD, GPU, Node, asked, until
+from tests.arbiter.conftest import CARD, GPU, Node, limits_for, until
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 
 OTHER_CARD = bytes(reversed(CARD))
@@ -32,7 +32,7 @@ def test_the_socket_s_directory_may_be_made_later(node: Node) -> None:
     began = time.monotonic()
     (folder / "arbiter").mkdir()
     until((folder / "arbiter" / "socket").exists)
-    assert time.monotonic() - began < 0.4  # not by the look twice a second
+    assert time.monotonic() - began < 0.4  # noticed by inotify, not by the scan twice a second
 
 
 def test_every_user_may_connect(node: Node) -> None:
@@ -84,7 +84,7 @@ def test_a_client_cannot_write_its_page(node: Node) -> None:
         mmap.mmap(client.fd, 4096, mmap.MAP_SHARED, mmap.PROT_WRITE)
     path = f"/proc/self/fd/{client.fd}"
     try:
-        writable = os.open(path, os.O_RDWR)  # root may
+        writable = os.open(path, os.O_RDWR)  # allowed for root
     except PermissionError:
         return
     with pytest.raises(PermissionError):
@@ -104,7 +104,7 @@ def test_a_container_that_is_removed_is_forgotten(node: Node) -> None:
     client = container.connect()
     container.folder.rename(node.allocations.parent / "gone")
     assert client.has_ended()
-    again = node.add(asked(50, "burst"))
+    again = node.add(limits_for(50, "burst"))
     assert again.connect().result == ACCEPTED
     assert again.clients[0].contended == 0
 

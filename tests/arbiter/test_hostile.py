@@ -1,4 +1,4 @@
-"""What one client does or leaves undone hurts no other."""
+"""Clients that break the protocol do not delay or disturb others."""
 
 import random
 import signal
@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 
 from limiter.arbitration import ACCEPTED, DONE, MESSAGE, WANT
-from tests.arbiter.client import Client, connected
-from tests.arbiter.conftest import CARD, Container, Node, asked, until
+from tests.arbiter.client import Client, open_connection
+from tests.arbiter.conftest import CARD, Container, Node, limits_for, until
 
 MS = 1_000_000
 
@@ -21,8 +21,8 @@ def now() -> int:
 
 
 def pair(node: Node) -> tuple[Client, Client, Container]:
-    """One that behaves, one of whom anything may come, and the latter's container."""
-    one, other = (node.add(asked(50, "burst")) for _ in range(2))
+    """A client that keeps to the protocol, one for the test to misuse, and the container of the latter."""
+    one, other = (node.add(limits_for(50, "burst")) for _ in range(2))
     return one.connect(), other.connect(), other
 
 
@@ -68,7 +68,7 @@ def test_a_flood_of_connections_does_not_keep_others_out(node: Node) -> None:
 
 def test_connections_without_a_hello_do_not_delay_others(node: Node) -> None:
     honest, _, container = pair(node)
-    silent = [connected(container.socket) for _ in range(100)]
+    silent = [open_connection(container.socket) for _ in range(100)]
     assert is_served(honest)
     for each in silent:
         each.close()
@@ -77,13 +77,13 @@ def test_connections_without_a_hello_do_not_delay_others(node: Node) -> None:
 @pytest.mark.parametrize("lease", [0, 1, 2**64 - 1])
 def test_a_turn_that_is_never_ended_is_revoked(node: Node, lease: int) -> None:
     honest, other, container = pair(node)
-    container.lease(lease)
+    container.set_busy_until(lease)
     other.want()
     other.wait()
     for _ in range(5):
         honest.want()
         honest.wait(2)
-        other.want()  # again, without end
+        other.want()  # and does not send DONE
         honest.done()
         other.wait(2)
     assert is_served(honest)
@@ -100,7 +100,7 @@ def test_a_client_cannot_end_the_turn_of_another(node: Node, turn: int) -> None:
 
 
 def test_the_turn_of_a_killed_client_ends(node: Node) -> None:
-    one, other = (node.add(asked(50, "burst")) for _ in range(2))
+    one, other = (node.add(limits_for(50, "burst")) for _ in range(2))
     honest = one.connect()
     until(other.socket.exists)
     program = (
@@ -113,7 +113,7 @@ def test_the_turn_of_a_killed_client_ends(node: Node) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             assert process.stdout.readline()
-            other.lease(now() + 10_000 * MS)
+            other.set_busy_until(now() + 10_000 * MS)
             process.send_signal(signal.SIGKILL)
         assert is_served(honest)
 
@@ -143,7 +143,7 @@ def test_random_bytes_in_a_region_do_not_delay_other_containers(node: Node, seed
     for length in (0, 100, 8448, 300_000, *[729_344] * 10):
         path.write_bytes(bits.randbytes(length))
         if bits.random() < 0.5 and length > 8448:
-            container.lease(bits.getrandbits(64))
+            container.set_busy_until(bits.getrandbits(64))
         other.want()
         other.wait()
         honest.want()

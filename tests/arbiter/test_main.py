@@ -1,4 +1,4 @@
-"""The arbiter's own life: its arguments, its end, and what it says."""
+"""The arbiter as a process: arguments, start and end, priority, log."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ import pytest
 
 from limiter import arbiter_path
 from limiter.arbitration import ACCEPTED
-from tests.arbiter.client import connected
-from tests.arbiter.conftest import GPU, Node, asked, until
+from tests.arbiter.client import open_connection
+from tests.arbiter.conftest import GPU, Node, limits_for, until
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +58,7 @@ def test_a_new_arbiter_takes_over_after_a_kill(node: Node) -> None:
 
 def is_open(path: Path) -> bool:
     try:
-        connected(path).close()
+        open_connection(path).close()
     except ConnectionRefusedError:
         return False
     return True
@@ -84,7 +84,7 @@ def test_an_idle_arbiter_uses_no_processor_time(node: Node) -> None:
     assert used <= 2  # ticks of 10 ms
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may go before others")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may set a real-time priority")
 def test_the_real_time_priority_ends_after_too_much_processor_time(node: Node) -> None:
     node.add().connect()
     assert node.process is not None
@@ -112,7 +112,7 @@ def test_unreadable_watermarks_are_logged_and_the_former_ones_stay(idle_node: No
 
 def test_a_full_log_pipe_does_not_stop_the_arbiter(idle_node: Node) -> None:
     idle_node.start(VGPU_LOG="debug")
-    container = idle_node.add(asked(50))
+    container = idle_node.add(limits_for(50))
     for _ in range(50):
         container.connect().close()
     assert container.connect().result == ACCEPTED

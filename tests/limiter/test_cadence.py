@@ -1,4 +1,4 @@
-"""Intervals between measurements: short after a change, longer while nothing changes, bounded in their share of time."""
+"""Intervals between measurements: short after a change, longer while nothing changes, bounded in total time."""
 
 import ctypes
 import itertools

@@ -44,11 +44,11 @@ class Tenants:
     def __init__(self, world: World, node: Node) -> None:
         self.world, self.node = world, node
 
-    def asked(self, cores: int, policy: str) -> Limits:
+    def limits_for(self, cores: int, policy: str) -> Limits:
         return Limits((CardLimit(self.world.cards[0].uuid, 4 * GIB, cores),), ComputePolicy(policy))
 
     def add(self, cores: int, policy: str = "fixed") -> Tenant:
-        folder = self.node.add(self.asked(cores, policy))
+        folder = self.node.add(self.limits_for(cores, policy))
         until(folder.socket.exists)
         return Tenant(folder, self._start(folder))
 
@@ -179,6 +179,6 @@ def test_a_tenant_that_ends_in_its_turn_does_not_block_others(tenants: Tenants, 
 def test_a_changed_share_holds_within_two_seconds(tenants: Tenants) -> None:
     changed, other = tenants.add(60), tenants.add(30)
     tenants.feed(changed, other, seconds=0.5)
-    changed.folder.limit(tenants.asked(20, "fixed"))
+    changed.folder.limit(tenants.limits_for(20, "fixed"))
     time.sleep(1.2)  # and 0.8 s in which they feed unmeasured
     assert tenants.feed(changed, other)[0] <= 0.2 + ALLOWANCE
