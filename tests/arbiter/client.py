@@ -111,7 +111,7 @@ class Client:
         self.socket.send(arbitration.MESSAGE.pack(DONE, self.turn if turn is None else turn, rest))
 
     def wait(self, seconds: float = 10) -> int:
-        """Waits on the futex for a turn and returns its number. Sends WANT again after each timeout, as the limiter does."""
+        """Waits on the futex for a turn and returns its number. Sends WANT again after each timeout."""
         until = time.monotonic() + seconds
         while (turn := self.turn) == 0:
             assert time.monotonic() < until, "no turn came"

@@ -367,7 +367,8 @@ class IntermittentLoad(Process):
 class FalseClient(Process):
     """A client that sends false messages: it always wants a turn and never launches.
 
-    It holds each turn for `holds` ns (None: for ever). Its DONE announces `rest` ns of work, and its region says that it is busy until `lease`.
+    It holds each turn for `holds` ns (None: for ever). Its DONE announces `rest` ns of work, and its region says that
+    it is busy until `lease`.
     """
 
     def __init__(self, world: World, tenant: Tenant, holds: int | None, rest: int = 0, lease: int = ANY) -> None:

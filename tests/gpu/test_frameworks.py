@@ -1,4 +1,4 @@
-"""On a real GPU: what people run computes the same under a limit, on its own card, through changes of the limit."""
+"""On a real GPU: frameworks under a limit, with every choice of cards, and while the limit changes."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""On a real GPU: PyTorch and the driver's own programs under a limit, through every door (`make gpu`)."""
+"""On a real GPU: programs under a limit, by every way to load the library (`make gpu`)."""
 
 import os
 import shutil

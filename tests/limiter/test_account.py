@@ -207,7 +207,7 @@ def test_after_the_lock_holder_is_killed_the_next_one_recomputes_the_sums(pure: 
     card = pure.account_find_or_add_card(place, limits.uuid_bytes(GPUS[0]))
     pure.account_reserve(place, slot, card, U64(30), U64(100))
     holder = start_holder(pure, path)
-    # As if the holder had died between its slot and the card's sum.
+    # The holder died after it had updated its slot and before it updated the card's sum.
     ctypes.cast((place.value or 0) + 256 + 16, ctypes.POINTER(U64))[0] = 99
     with holder:
         holder.kill()

@@ -1,6 +1,6 @@
-"""The limiter beside an arbiter: one that a test leads by the hand, on the simulated driver.
+"""The limiter with an arbiter that the test controls, on the simulated driver.
 
-What is asserted of time is loose, for the machine may be busy; what is said and heard is asserted exactly.
+Assertions on time are loose, because the machine may be busy; assertions on messages are exact.
 """
 
 import time
@@ -22,7 +22,7 @@ Make = Callable[..., Container]
 MakeArbiter = Callable[..., Arbiter]
 LIMIT = "4GiB"
 SOCKET = "VGPU_ARBITER_SOCKET"
-SEEN_S = 1.0  # after which what changed holds
+SEEN_S = 1.0  # after which a change is in force
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def test_on_a_contended_card_each_turn_is_asked_for_and_ended(
     done = [turn for turn, _ in client.done]
     assert len(client.heard) > heard
     assert done == sorted(done)
-    assert all(done.count(turn) <= 2 for turn in done)  # again, where it took less than was thought
-    assert any(ns > 0 for _, ns in client.done)  # before the card is done with it
+    assert all(done.count(turn) <= 2 for turn in done)  # sent twice if the work drained earlier than announced
+    assert any(ns > 0 for _, ns in client.done)  # announced before the work has drained
     assert max(ns for _, ns in client.done) <= 10 * MS + 500_000
     assert container.region().cards[0].gpu_ns > 0.1e9 * (cores or 100) / 100
 
@@ -239,7 +239,7 @@ def test_captured_launches_ask_for_no_turn(make_container: Make, start: Start, a
     join(session, other)
     kernel, stream = session("launches.kernel(5000)"), session("captures.stream()")
     assert session(f"captures.begin({stream})") == 0
-    time.sleep(0.2)  # what was said before has been heard
+    time.sleep(0.2)  # earlier messages have arrived
     heard = len(other.client().heard)
     assert session(f"{{captures.launch({kernel}, {stream}) for _ in range(50)}} == {{0}}")
     assert len(other.client().heard) == heard

@@ -1,4 +1,4 @@
-"""Arrays are charged what the driver takes for them, from their making to their end."""
+"""Arrays are charged what the driver takes for them, from their creation until they are destroyed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_HANDLE = 2, 1, 400
-ROW = 65536  # texels of a MiB; rows come by eights
+ROW = 65536  # texels of 1 MiB; the driver rounds rows up to a multiple of 8
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def process(container: Container) -> Session:
 
 
 def taken(container: Container) -> int:
-    """MiB by the simulated card's own account."""
+    """MiB in use on the simulated card."""
     return sum(usage.bytes_by_card(container.world.state).values()) // MIB
 
 

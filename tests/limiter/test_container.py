@@ -1,4 +1,4 @@
-"""Inside a container of ours: /run/vgpu decides, and nothing that a tenant sets can loosen it."""
+"""Inside a container the files of /run/vgpu decide, and no environment variable can loosen them."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ UNSHARE = ("unshare", "--user", "--map-root-user", "--mount", "/bin/sh", "-c")
 
 @pytest.fixture
 def inside(container: Container) -> Callable[..., list[int]]:
-    """Runs a shell line with /run/vgpu bound to the container's files; the results of its probes."""
+    """Runs a shell line with /run/vgpu bound to the container's files; returns the results of its probes."""
     if subprocess.run([*UNSHARE, "mount -t tmpfs none /run"], check=False, capture_output=True).returncode:
         pytest.skip("needs user namespaces")
 
@@ -59,7 +59,7 @@ def test_a_missing_region_denies(inside: Callable[..., list[int]], container: Co
 
 
 def test_ld_so_preload_reaches_every_program(inside: Callable[..., list[int]], container: Container) -> None:
-    """A clean environment, a new shell, an exec: the loader reads /etc/ld.so.preload all the same."""
+    """The loader reads /etc/ld.so.preload also with a clean environment, in a new shell and after an exec."""
     (container.folder / "ld.so.preload").write_text(f"{container.env['LD_PRELOAD']}\n")
     probe = f"{container.world.bin}/gpuprobe alloc 40 26"
     clean = f"env -i SIMGPU_STATE={container.world.state} LD_LIBRARY_PATH={container.world.bin}"
@@ -70,7 +70,7 @@ def test_ld_so_preload_reaches_every_program(inside: Callable[..., list[int]], c
 def test_the_arbiter_socket_is_that_of_the_container(
     inside: Callable[..., list[int]], container: Container, tmp_path: Path
 ) -> None:
-    """And no other, whoever a tenant says that it should be."""
+    """An environment variable does not replace it."""
     arbiter, other = Arbiter(container.folder / "arbiter" / "socket"), Arbiter(tmp_path / "other")
     env = {"LD_PRELOAD": container.env["LD_PRELOAD"], "VGPU_ARBITER_SOCKET": str(tmp_path / "other")}
     inside(f"exec timeout 3 {container.world.bin}/gpuprobe spin 500", **env)

@@ -13,7 +13,7 @@ PLACES = st.integers(1, 5)
 
 
 class Exported(RuleBasedStateMachine):
-    """A pool's addresses are its own: a place is one of its quarters of a step."""
+    """Random exports of two pools. A place is a quarter of a step in the pool's address range."""
 
     pure: ctypes.CDLL
 
@@ -45,7 +45,7 @@ class Exported(RuleBasedStateMachine):
 
     @rule(pool=POOLS, steps=st.integers(0, 9), odd=st.booleans())
     def shrink(self, pool: int, steps: int, *, odd: bool) -> None:
-        """If only part of the steps is lost, the C code may choose which; then the oracle ends."""
+        """Loses `steps` free steps, then all. In between only the sum is compared: the C code may choose which."""
         free = [step for step, (of, lost) in self.steps.items() if of == pool and not lost and step not in self._held()]
         before = self.pure.exports_lost_bytes(U64(pool))
         self.pure.exports_shrink(U64(pool), U64(max(0, steps * STEP - odd)))

@@ -1,4 +1,4 @@
-"""The list of NVIDIA's functions, against the headers and in itself."""
+"""The list of NVIDIA's functions agrees with the headers and does not contradict itself."""
 
 import platform
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_a_listed_function_without_a_declaration_fails_the_build() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "cuMemAlloc",  # the form of 32 bits, behind __CUDA_API_VERSION_INTERNAL
+        "cuMemAlloc",  # the 32-bit form, behind __CUDA_API_VERSION_INTERNAL
         "cuMemAlloc_v2",
         "cuMemAllocAsync_ptsz",
         "cuMemcpyHtoD_v2_ptds",

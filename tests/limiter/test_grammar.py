@@ -1,4 +1,4 @@
-"""What C reads of limits is what Python reads, from files and from the environment, torn and foreign ones included."""
+"""C and Python read limits alike, from files and from the environment, also damaged ones."""
 
 import contextlib
 import ctypes
@@ -50,7 +50,7 @@ def as_file(slot: bytes) -> bytes:
 
 
 def parse(pure: ctypes.CDLL, *texts: str | None) -> Limits | None:
-    """By memory, cores, compute policy and memory policy, as far as given."""
+    """Parses memory, cores, compute policy and memory policy; None: not given."""
     slot = ctypes.create_string_buffer(SLOT_SIZE)
     encoded = Texts(*(None if text is None else text.encode() for text in texts))
     return limits.decode(as_file(slot.raw)) if pure.limits_parse(ctypes.byref(encoded), slot) else None

@@ -1,4 +1,4 @@
-"""Graphs' own memory is held to the limit where the driver takes it: at the upload or the launch."""
+"""Memory of graphs is checked against the limit when the driver reserves it: at the upload or the launch."""
 
 import ctypes
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def process(container: Container) -> Session:
 
 
 def make(process: Session, *mib: int, freed: bool = True) -> tuple[int, list[int]]:
-    """Instance and addresses of a graph that allocates so much at once, and frees it or not."""
+    """Instance and addresses of a graph that allocates `mib` at once, and frees them if `freed`."""
     graph = process("graphs.create()")
     pointers = [process(f"graphs.alloc({graph}, {size * MIB})")[1] for size in mib]
     for pointer in pointers if freed else ():
@@ -41,7 +41,7 @@ def make(process: Session, *mib: int, freed: bool = True) -> tuple[int, list[int
 
 
 def taken(container: Container) -> int:
-    """MiB by the simulated card's own account."""
+    """MiB in use on the simulated card."""
     return sum(usage.bytes_by_card(container.world.state).values()) // MIB
 
 
@@ -119,7 +119,7 @@ def test_unused_graph_memory_causes_no_refusal(container: Container, process: Se
 
 
 def test_a_larger_graph_replaces_idle_graph_memory(container: Container, process: Session) -> None:
-    """Refused at first with what is idle, it is not charged too little once that is trimmed."""
+    """The idle memory is trimmed before the larger graph is charged in full."""
     small, large = make(process, 100)[0], make(process, 200)[0]
     process(f"graphs.launch({small})")
     _, pointer = process(f"alloc({40 * MIB})")
@@ -162,7 +162,7 @@ class Blocks(ctypes.Structure):
 
 
 def sum_of(pure: ctypes.CDLL, *allocations: tuple[float, float]) -> int:
-    """MiB of the blocks for allocations of so many MiB at so many MiB from the first."""
+    """MiB of the blocks for allocations, given as (offset from the first, size) in MiB."""
     blocks = Blocks()
     for place, size in allocations:
         pure.graph_blocks_add(
@@ -186,7 +186,7 @@ def sum_of(pure: ctypes.CDLL, *allocations: tuple[float, float]) -> int:
 def test_block_sizes_equal_measurements(
     pure: ctypes.CDLL, allocations: tuple[tuple[float, float], ...], mib: int
 ) -> None:
-    """What RESERVED read on an H200, driver 580, after the upload of a graph with these."""
+    """Expected: the attribute RESERVED after the upload of such a graph on an H200, driver 580."""
     assert sum_of(pure, *allocations) == mib
 
 

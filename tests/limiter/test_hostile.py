@@ -1,4 +1,4 @@
-"""Limits files and regions that hold anything at all: calls come back, with success or out of memory, and in time."""
+"""Limits files and regions with random contents: calls return success or out of memory, and within a bound."""
 
 import json
 import random
@@ -27,7 +27,7 @@ def write(path: Path, offset: int, data: bytes) -> None:
 
 
 def attempts(container: Container) -> list[int]:
-    """A fresh process asks for 8 MiB, too much, and a small piece; it ends by itself, and soon."""
+    """Results of a new process that allocates 8 MiB, more than the limit, and 1 byte; it must end by itself."""
     command = [str(container.world.bin / "gpuprobe"), "alloc", "8", "80", "1"]
     env = container.world.environment(**{**container.env, "VGPU_LOG": "off"})
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
@@ -36,7 +36,7 @@ def attempts(container: Container) -> list[int]:
 
 
 def sizes_below(whole: int) -> Iterator[int]:
-    """Where structures begin and end, and a few between."""
+    """Sizes at which structures begin and end, and some between."""
     chance = random.Random(whole)
     yield from (0, 1, 8, 63, 64, 255, 256, whole // 2, whole - 1)
     yield from (chance.randrange(whole) for _ in range(20))
@@ -86,7 +86,7 @@ def test_a_region_of_another_layout_refuses(container: Container, field: str) ->
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_region_of_random_bytes_neither_crashes_nor_blocks_a_program(container: Container, seed: int) -> None:
-    """All of it behind the header: the cards' rows, and slots of processes that never were."""
+    """Everything after the header is random: the rows of cards, and the slots of processes."""
     chance = random.Random(seed)
     assert attempts(container) == [0, OUT_OF_MEMORY, 0]
     write(container.folder / "region", SLOTS_HIGH_AT, chance.randbytes(4))
@@ -99,7 +99,7 @@ def test_a_region_of_random_bytes_neither_crashes_nor_blocks_a_program(container
 def test_a_lock_of_random_bytes_times_out_or_is_taken(container: Container, seed: int) -> None:
     chance = random.Random(seed)
     assert attempts(container) == [0, OUT_OF_MEMORY, 0]
-    kept = chance.choice([0, 4, 12, 16])  # so that what is behind the lock's first words is met too
+    kept = chance.choice([0, 4, 12, 16])  # keeps the lock's first words valid, so that the later ones matter
     write(container.folder / "region", LOCK_AT + kept, chance.randbytes(LOCK_SIZE - kept))
     assert set(attempts(container)) <= ANSWERS
 
@@ -115,7 +115,7 @@ def test_a_lock_of_another_kind_is_not_touched(container: Container) -> None:
 
 
 def poke(container: Container, chance: random.Random) -> None:
-    """Eight bytes anywhere but in the lock."""
+    """Overwrites eight bytes outside the lock."""
     first = chance.choice([24, LOCK_AT + LOCK_SIZE, 256, region.SLOTS_AT])
     most = {24: LOCK_AT - 8, 256: region.SLOTS_AT}.get(first, region.SLOTS_AT + 2 * region.SLOT_SIZE)
     write(container.folder / "region", chance.randrange(first, most), chance.choice([chance.randbytes(8), b"\xff" * 8]))

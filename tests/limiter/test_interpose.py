@@ -1,4 +1,4 @@
-"""The doors: a process that limits itself, and the environment for others."""
+"""The ways to load the library: `limiter.preload`, `python -m limiter`, and the environment for other commands."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def python(world: World, program: str, *more: str, **env: str) -> subprocess.Com
 
 @pytest.fixture
 def with_bare_names(world: World, tmp_path: Path) -> str:
-    """A folder that also has the names without a version, as a driver's installation does."""
+    """A folder that also has the library names without a version, as the driver's installation has."""
     folder = tmp_path / "driver"
     folder.mkdir()
     for library in ("libcuda.so", "libnvidia-ml.so"):

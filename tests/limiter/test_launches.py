@@ -19,11 +19,11 @@ pytestmark = pytest.mark.slow
 
 Make = Callable[..., Container]
 SECONDS = 0.5
-ALLOWANCE = 0.010 / SECONDS + 0.02  # 10 ms, and a kernel, as the share is defined
-REACHED = 0.3  # of the share, on a busy machine
+ALLOWANCE = 0.010 / SECONDS + 0.02  # the burst cap of 10 ms, and one kernel
+REACHED = 0.3  # the part of the share that is reached on a busy machine
 LONG_US = 500  # kernels that a busy machine can launch fast enough
 LIMIT = "4GiB"
-SEEN_S = 1.0  # after which a change of the limits holds
+SEEN_S = 1.0  # after which changed limits are in force
 
 
 def start(container: Container) -> Session:
@@ -53,7 +53,7 @@ def test_threads_share_their_process_s_turn(make_container: Make) -> None:
     session = start(make_container(LIMIT, 30))
     shares = session(f"launches.feed_in_threads(500, {SECONDS}, 4)")
     assert len(shares) == 4
-    assert sum(shares) <= 4 * (0.3 + ALLOWANCE)  # their kernels run side by side in the simulated card
+    assert sum(shares) <= 4 * (0.3 + ALLOWANCE)  # the simulated card runs their kernels concurrently
 
 
 def test_the_processes_of_a_container_divide_its_share(make_container: Make) -> None:
@@ -138,7 +138,7 @@ def test_captured_launches_neither_wait_nor_are_charged(make_container: Make) ->
     begun, before = time.monotonic(), container.region().cards[0]
     assert session(f"{{captures.launch({kernel}, {stream}) for _ in range(200)}} == {{0}}")
     assert session(f"captures.end({stream})")[0] == 0
-    assert time.monotonic() - begun < 1  # they would take a second, and twenty at that share
+    assert time.monotonic() - begun < 1  # launched, they would take 1 s, and 20 s at 5 %
     assert container.region().cards[0].delayed_launches == before.delayed_launches
 
 

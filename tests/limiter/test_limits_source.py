@@ -1,4 +1,4 @@
-"""New limits under a running program: they hold from its next allocation on, and nothing that it has is taken away."""
+"""Changed limits hold from the next allocation on; existing allocations stay."""
 
 import struct
 import subprocess
@@ -19,7 +19,7 @@ from vgpu.limits import ANY_GPU, CardLimit, Limits
 OUT_OF_MEMORY = 2
 GIB = 1 << 30
 ACTIVE_AT, SLOTS_AT, SLOT_SIZE = 16, 64, 1600
-LOOK_S = 0.03  # the path is looked at every 10 ms
+LOOK_S = 0.03  # the path is checked every 10 ms
 
 Make = Callable[..., Container]
 
@@ -46,7 +46,7 @@ def path(container: Container) -> Path:
 
 
 def replace(container: Container, data: bytes) -> None:
-    """Another file in the place of the former one, as careful writers do."""
+    """Replaces the file by a rename."""
     fresh = container.folder / "limits.new"
     fresh.write_bytes(data)
     fresh.replace(path(container))
@@ -62,7 +62,7 @@ def patch(container: Container, *writes: tuple[int, bytes]) -> None:
 
 
 def total(session: Session) -> int:
-    """What CUDA says; NVML agrees, and neither shows less free than nothing."""
+    """Total memory by CUDA, after a check that NVML agrees and free memory is not negative."""
     result, free, size = session("info()")
     shown = session("memory()")
     assert result == 0
@@ -72,7 +72,7 @@ def total(session: Session) -> int:
 
 
 def test_the_limit_may_be_raised_and_lowered(big: Container, session: Session) -> None:
-    """2, 4 and 1 GiB: the program goes on, keeps what it has, and is refused what is too much."""
+    """Limits of 2, 4 and 1 GiB: the program keeps its memory, and allocations over the limit are refused."""
     first = session(f"alloc({3 * GIB // 2})")[1]
     assert session(f"alloc({GIB})")[0] == OUT_OF_MEMORY
     big.limit(of(4 * GIB))
@@ -106,7 +106,7 @@ def test_a_card_removed_from_the_limits_is_denied(big: Container, session: Sessi
 
 
 def test_a_replaced_limits_file_is_read(big: Container, session: Session) -> None:
-    """Its numbers begin anew: what tells two files apart is not the sequence alone."""
+    """Its sequence numbers start again: files are not distinguished by the sequence number alone."""
     assert total(session) == 2 * GIB
     replace(big, limits.encode(of(GIB)))
     assert total(session) == GIB
@@ -117,7 +117,7 @@ def test_a_replaced_limits_file_is_read(big: Container, session: Session) -> Non
 
 
 def test_a_file_rewritten_with_the_same_sequence_number_is_read(big: Container, session: Session) -> None:
-    """The same sequence number, other limits."""
+    """The sequence number stays, the limits change."""
     assert total(session) == 2 * GIB
     patch(big, (0, limits.encode(of(GIB))))
     assert total(session) == GIB
@@ -148,7 +148,7 @@ def test_a_replacement_that_is_no_limits_file_is_ignored(big: Container, session
 
 
 def test_truncating_the_file_leaves_the_last_valid_limits(big: Container, session: Session) -> None:
-    """Nobody should: a program that reads it in the same 10 ms is killed by the kernel."""
+    """A writer must not truncate: a program that reads the file within those 10 ms gets SIGBUS."""
     assert total(session) == 2 * GIB
     time.sleep(LOOK_S)
     path(big).write_bytes(b"")
@@ -187,7 +187,7 @@ def test_limits_unreadable_at_the_start_are_read_later(big: Container) -> None:
 
 
 def test_the_path_outlives_changes_of_the_environment(big: Container, session: Session) -> None:
-    """Programs that change their title write over it."""
+    """Programs that set their process title overwrite the environment."""
     session("globals().update(find=ctypes.CDLL(None).getenv) or setattr(find, 'restype', ctypes.c_void_p)")
     session("ctypes.memset(find(b'VGPU_LIMITS_FILE'), ord('x'), len(os.environ['VGPU_LIMITS_FILE']))")
     replace(big, limits.encode(of(GIB)))
@@ -195,7 +195,7 @@ def test_the_path_outlives_changes_of_the_environment(big: Container, session: S
 
 
 def test_a_reader_never_sees_a_mixture_of_two_limits(big: Container, session: Session) -> None:
-    """Rewritten in place as fast as can be, with two cards whose limits always agree."""
+    """The file is rewritten continuously; both cards always have equal limits."""
     stop = threading.Event()
     gpus = [card.uuid for card in big.world.cards]
     sizes = {n * 64 * MIB for n in range(1, 9)}
@@ -211,7 +211,7 @@ def test_a_reader_never_sees_a_mixture_of_two_limits(big: Container, session: Se
     try:
         seen = {session("info()")[2] for _ in range(300)}
         until = time.monotonic() + 20
-        while len(seen) == 1 and time.monotonic() < until:  # the writer may not have had a processor yet
+        while len(seen) == 1 and time.monotonic() < until:  # the writer may not have run yet
             seen.add(session("info()")[2])
     finally:
         stop.set()
@@ -247,7 +247,7 @@ def test_a_running_job_follows_each_change(big: Container) -> None:
 
 
 def test_limits_written_by_the_device_plugin_are_read(big: Container, session: Session, tmp_path: Path) -> None:
-    """Whatever else changes: what it writes is what is followed."""
+    """A test of the whole path from the device plugin's writer to the library."""
     code = """
 import sys
 from pathlib import Path

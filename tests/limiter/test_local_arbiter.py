@@ -1,4 +1,4 @@
-"""The user's arbiter: there when a command starts, one for all of them, and gone after the last."""
+"""The arbiter of a user: started with the first command, shared by all, ended after the last."""
 
 import os
 import shutil
@@ -20,11 +20,11 @@ WANTED = launch.parse("64MiB", 30, None)
 HOST = limiter.this_host()
 SAYS = "test -S $VGPU_ARBITER_SOCKET && echo there; exec sleep ${1:-0}"
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shim")]  # which builds the arbiter too
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shim")]  # builds the arbiter too
 
 
 def arbiters(home: Path) -> list[int]:
-    """The processes that look after a state directory."""
+    """Pids of the arbiters of a state directory."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -71,7 +71,7 @@ def session_of(pid: int) -> int:
 
 def test_the_arbiter_listens_at_the_command_s_start_and_outlives_it(home: Path) -> None:
     process = vgpu_run(home)
-    assert process.communicate(timeout=30) == ("there\n", "")  # nor does it keep our pipes
+    assert process.communicate(timeout=30) == ("there\n", "")  # the arbiter does not keep the command's pipes open
     (arbiter,) = arbiters(home)
     assert (session_of(arbiter) != os.getsid(0), process.returncode) == (True, 0)
     assert list((home / "allocations").iterdir()) == []
@@ -85,7 +85,7 @@ def test_one_arbiter_serves_all_commands(home: Path) -> None:
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
 def test_vgpu_run_restarts_the_arbiter(home: Path, ending: signal.Signals) -> None:
-    """Twice: the second one is started with our signals blocked, and must hear them all the same."""
+    """The second restart is done by a thread with blocked signals; the new arbiter must receive signals."""
     process = vgpu_run(home, 60)
     assert process.stdout is not None
     assert process.stdout.readline() == "there\n"

@@ -1,4 +1,4 @@
-"""Local memory: a kernel that makes its context grow is held to the limit, whichever way it is launched."""
+"""Local memory: a kernel that makes its context grow is checked against the limit, by every way to launch it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +31,7 @@ def process(container: Container) -> Session:
 
 
 def taken(container: Container) -> int:
-    """MiB by the simulated card's own account."""
+    """MiB in use on the simulated card."""
     return sum(usage.bytes_by_card(container.world.state).values()) >> 20
 
 
@@ -89,7 +89,7 @@ def test_each_context_grows_by_itself(container: Container, process: Session) ->
 
 
 def test_a_reused_function_address_is_queried_again(container: Container, process: Session) -> None:
-    """The functions of a module that is unloaded make room for those of the next."""
+    """The functions of an unloaded module may have the addresses of the next module's."""
     results = process("[kernels.once(f'local{size}_10') for _ in range(20) for size in (64, 32768)]")
     assert results == [0, OUT_OF_MEMORY] * 20
     assert taken(container) == CONTEXT

@@ -1,4 +1,4 @@
-"""The directory of a user's allocations: whose it is, and what becomes of what the dead leave behind."""
+"""A user's state directory: its owner and permissions, and the cleanup after dead processes."""
 
 import os
 import signal
@@ -89,12 +89,12 @@ def test_allocations_of_dead_processes_are_removed(made: Path) -> None:
 
 
 def test_a_forked_child_keeps_its_parent_s_allocation(made: Path) -> None:
-    """As the workers of a program that limits itself do."""
+    """As the forked workers of a program with `limiter.preload` do."""
     parent, folder = holder(made, "fork")
     assert parent.wait() == 0
     assert local_state.is_owned(folder)
     os.killpg(parent.pid, signal.SIGKILL)
-    parent.communicate()  # the fork's end closes the pipe
+    parent.communicate()  # returns when the forked child has closed the pipe
     assert not local_state.is_owned(folder)
 
 

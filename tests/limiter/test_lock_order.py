@@ -1,4 +1,4 @@
-"""The ranks of limiter/src/process/lock.h: a build that checks them aborts where they are broken."""
+"""The lock ranks of limiter/src/process/lock.h: a build that checks them aborts if the order is broken."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What only the driver knows the size of: contexts and modules are charged as NVML says, and refused past the limit."""
+"""Memory whose size only the driver knows: contexts and modules are charged by NVML, and refused over the limit."""
 
 import struct
 import time
@@ -94,7 +94,7 @@ def test_modules_are_charged_until_unloaded(container: Container) -> None:
 
 
 def test_processes_that_start_together_stay_under_the_limit(container: Container) -> None:
-    """The first tells the others how much a context takes; they charge it before the driver is asked."""
+    """The first process records a context's size in the region; the others reserve it before the driver's call."""
     start(container)
     others = [container.session() for _ in range(6)]
     for other in others:
@@ -104,11 +104,11 @@ def test_processes_that_start_together_stay_under_the_limit(container: Container
 
 
 def overcharge(container: Container, process: Session, mib: int) -> None:
-    """As if the model had thought that the process took so much more."""
+    """Adds `mib` to the charge of a process, as if the library had counted too much."""
     path = container.folder / "region"
     place = [each.pid for each in container.region().processes].index(process.process.pid)
     with path.open("r+b") as file:
-        for offset in (256 + 16, region.SLOTS_AT + place * region.SLOT_SIZE + 64):  # of the first card
+        for offset in (256 + 16, region.SLOTS_AT + place * region.SLOT_SIZE + 64):  # rows of the first card
             file.seek(offset)
             (used,) = struct.unpack("<Q", file.read(8))
             file.seek(offset)

@@ -1,4 +1,4 @@
-"""One process under a limit, by every way to allocate, free and ask."""
+"""One process under a limit: every function that allocates, frees or reports memory."""
 
 import random
 from collections.abc import Callable
@@ -85,7 +85,7 @@ def test_every_free_function_releases_every_allocation(container: Container) -> 
 
 
 def test_the_charge_equals_the_driver_s_chunks(make_container: Make, world: World) -> None:
-    """Small allocations share chunks, so that many cost little, and a chunk lasts as long as its last piece."""
+    """Small allocations share chunks; a chunk is charged until its last piece is freed."""
     process = make_container("1GiB").session()
     process("start()")
     chance, held = random.Random(3), list[int]()

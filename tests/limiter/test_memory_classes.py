@@ -1,4 +1,4 @@
-"""`memory_classes` and `pool_growth`: on a real GPU, and on the simulated card with contexts as large as there."""
+"""`memory_classes` and `pool_growth` on a real GPU, and on a simulated card with contexts of the real size."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ ROOT = Path(limiter.__file__).parents[1]
 
 
 def steps(env: Mapping[str, str], module: str = "memory_classes") -> str:
-    """What it printed, all of which was good."""
+    """Output of the program, which must have exited with 0."""
     done = subprocess.run(
         [sys.executable, "-m", f"tests.gpu.{module}"],
         env={**env, "PYTHONPATH": str(ROOT)},

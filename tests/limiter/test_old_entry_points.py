@@ -1,4 +1,4 @@
-"""The entries of before CUDA 3.2, by their names without a version: no way past the limit."""
+"""The entry points of before CUDA 3.2, whose names have no version, are limited too."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def test_the_old_entry_points_are_limited(shim: Path, old_driver: Path) -> None:
         "pitch": [0, 512],
         "freed": 0,
         "again": 0,
-        "small": 1,  # of the 4 MiB left the pitched allocation has 2 already
+        "small": 1,  # the pitched allocation has used 2 of the remaining 4 MiB
     }
 
 

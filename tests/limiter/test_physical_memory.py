@@ -1,4 +1,4 @@
-"""Physical memory is charged as long as anything holds it: mappings, arrays, descriptors, imports, in any order."""
+"""Physical memory is charged while a mapping, array, descriptor or import refers to it, in any order of their ends."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -123,7 +123,7 @@ def test_a_multicast_object_keeps_the_memory_bound_to_it(container: Container, p
 def pair(
     make_world: Callable[..., World], make_container: Callable[..., Container]
 ) -> tuple[Container, Session, Session]:
-    """A container of 256 MiB whose contexts take 20 MiB each, and two processes."""
+    """Two processes of a container of 256 MiB, with contexts of 20 MiB."""
     world = make_world(tuple(replace(card, context_mib=20) for card in state_directory.make_cards(1)))
     container = replace(make_container("256MiB"), world=world)
     exporter, importer = container.session(), container.session()

@@ -1,4 +1,4 @@
-"""Memory of a pool that other processes use stays charged, once, as long as anybody has it."""
+"""Memory of exported pools is charged once while any process holds it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ END = "[free({pointer}, 'cuMemFreeAsync'), pools.trim({pool}, 0)]"
 
 @dataclass
 class Exporter:
-    """A process with a pool that others may open."""
+    """A process with a pool that other processes can import."""
 
     session: Session
     paths: Iterator[str]
@@ -43,7 +43,7 @@ class Exporter:
         assert self.session(END.format(pointer=pointer, pool=self.pool)) == [0, 0]
 
     def opened_by(self, importer: Session) -> int:
-        """The importer's handle of the pool; its descriptor is closed again."""
+        """The handle of the pool in the importer, which closes the descriptor."""
         path = next(self.paths)
         importer(f"ipc.listen('{path}')")
         self.session(f"ipc.send('{path}', {self.descriptor})")
@@ -72,15 +72,15 @@ class Scene:
         return Exporter(self.process(container), self.paths)
 
     def used(self, contexts: int, container: int = 0) -> int:
-        """MiB charged beside so many contexts."""
+        """MiB charged to the container without those of `contexts` contexts."""
         return self.containers[container].used_mib() - contexts * CONTEXT
 
     def peak(self) -> int:
-        """MiB that the container was charged at most."""
+        """The highest charge so far, in MiB."""
         return self.containers[0].region().cards[0].peak_bytes // MIB
 
     def card(self, contexts: int) -> int:
-        """MiB that the card holds beside so many contexts, whoever is shown with them."""
+        """MiB in use on the card without those of `contexts` contexts, whichever process NVML counts them with."""
         world = self.containers[0].world
         return usage.bytes_by_card(world.state).get(world.cards[0].uuid, 0) // MIB - contexts * CONTEXT
 
@@ -111,7 +111,7 @@ def test_exported_memory_of_a_killed_exporter_stays_charged(scene: Scene) -> Non
 
 
 def test_measuring_a_dead_exporter_keeps_the_charge_of_imported_memory(scene: Scene) -> None:
-    """Any call that measures comes before the dead are cleared away."""
+    """A measurement may come before the dead exporter's slot is cleared."""
     exporter, importer = scene.exporter(), scene.process()
     pool = exporter.opened_by(importer)
     importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
@@ -151,7 +151,7 @@ def test_importers_of_one_memory_are_charged_once(scene: Scene) -> None:
 
 
 def test_pointers_that_were_not_freed_stay_charged_after_the_imported_pool(scene: Scene) -> None:
-    """The driver keeps it until the process ends, freed afterwards or not."""
+    """The driver keeps the memory until the process ends, whether or not the pointer is freed later."""
     exporter, importer = scene.exporter(), scene.process()
     pool = exporter.opened_by(importer)
     _, pointer = importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
@@ -192,7 +192,7 @@ def test_an_import_from_another_container_is_charged_at_once(scene: Scene) -> No
 
 
 def test_a_refused_import_is_charged_while_the_driver_keeps_it(scene: Scene) -> None:
-    """The driver keeps it for the pool, freed or not."""
+    """The driver keeps the memory while the pool exists, also after the pointer is freed."""
     exporter, importer = scene.exporter(container=1), scene.process()
     pool, data = exporter.opened_by(importer), exporter.export(exporter.alloc())
     assert importer(f"alloc({250 * MIB})")[0] == 0
@@ -203,7 +203,7 @@ def test_a_refused_import_is_charged_while_the_driver_keeps_it(scene: Scene) -> 
 
 
 def test_with_a_full_table_the_importer_is_charged(scene: Scene) -> None:
-    """Which ends with its pool too."""
+    """The charge ends with the importer's pool."""
     crowd, importer = scene.exporter(), scene.process()
     for _ in range(512):
         crowd.export(crowd.session(f"pools.alloc(65536, {crowd.pool})")[1])
@@ -243,12 +243,12 @@ def test_the_child_of_a_fork_shares_nothing(scene: Scene) -> None:
 
 
 def both(scene: Scene, contexts: int = 1) -> tuple[int, int]:
-    """MiB charged, and held by the card."""
+    """MiB that are charged, and MiB in use on the card."""
     return scene.used(contexts), scene.card(contexts)
 
 
 def test_lost_memory_stays_charged_while_the_pool_exists(scene: Scene) -> None:
-    """Again and again, at other places: what is allocated between takes the former ones."""
+    """Repeated at different addresses: allocations in between take the former ones."""
     exporter = scene.exporter()
     exporter.close()
     for number in (1, 2, 3):
@@ -309,7 +309,7 @@ def test_measurements_by_other_processes_include_lost_memory(scene: Scene) -> No
 
 
 def test_a_process_s_own_measurement_keeps_the_charge_of_lost_memory(scene: Scene) -> None:
-    """The end of another pool measures."""
+    """Destroying another pool measures the process."""
     exporter = scene.exporter()
     pointer = exporter.alloc()
     exporter.export(pointer)

@@ -1,4 +1,4 @@
-"""Stream-ordered memory is charged by what its pool has reserved, with NVML and without it."""
+"""Stream-ordered memory is charged by the bytes that its pool has reserved, with NVML and without it."""
 
 import time
 from collections.abc import Callable
@@ -21,7 +21,7 @@ FROM_POOL = "made('cuMemAllocFromPoolAsync', ctypes.c_size_t({size}), pool, None
 def container(
     request: pytest.FixtureRequest, make_world: Callable[..., World], make_container: Callable[..., Container]
 ) -> Container:
-    """128 MiB beside a context, which takes nothing, so that NVML is not trusted, or something."""
+    """128 MiB and one context, of 0 MiB (then NVML is not trusted) or more."""
     cards = tuple(replace(card, context_mib=request.param) for card in state_directory.make_cards(2))
     return replace(make_container(f"{128 + request.param}MiB"), world=make_world(cards))
 
@@ -35,7 +35,7 @@ def process(container: Container) -> Session:
 
 
 def used(container: Container) -> int:
-    """MiB charged beside the context; NVML says the same, and of each process."""
+    """MiB charged without the context, after a check that NVML agrees for the card and for each process."""
     card = container.world.cards[0]
     assert container.used_mib() * MIB == usage.bytes_by_card(container.world.state).get(card.uuid, 0)
     return container.used_mib() - card.context_mib
@@ -79,7 +79,7 @@ def test_memory_that_a_pool_has_released_causes_no_refusal(container: Container,
 
 
 def test_idle_pool_memory_is_trimmed_before_a_refusal(container: Container, process: Session) -> None:
-    """As the driver does where the card is full, whatever the release threshold."""
+    """As the driver does on a full card, with any release threshold."""
     assert process("cuda.cuDeviceGetMemPool(ctypes.byref(globals().setdefault('pool', U64())), 0)") == 0
     assert process("cuda.cuMemPoolSetAttribute(pool, 4, ctypes.byref(U64(2**64 - 1)))") == 0
     _, pointer = alloc(process, 128)
@@ -116,7 +116,7 @@ def test_a_pool_made_the_current_one_is_charged(container: Container, process: S
 
 
 def test_freed_pool_memory_is_reused_without_a_charge(container: Container, process: Session) -> None:
-    """Frees are not counted: when the sum of what was allocated passes what is reserved, the driver is asked."""
+    """Frees are not counted: once the sum of allocations exceeds the reserved bytes, the driver is queried."""
     for _ in range(40):
         _, pointer = alloc(process, 3)
         assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
@@ -134,7 +134,7 @@ def again(mib, times):
 
 
 def test_the_growth_of_a_fragmented_pool_is_noticed(container: Container, process: Session) -> None:
-    """Nothing announces that: and between calls that follow each other at once, the driver is not asked."""
+    """The driver does not announce the growth, and is not queried between calls in quick succession."""
     process(f"exec({AGAIN!r}, globals())")
     assert process("again(20, 1000)") == 0
     assert used(container) == 32
@@ -216,7 +216,7 @@ def give(pointer): return int(cuda.cuMemFreeAsync(U64(pointer), stream))
 
 @pytest.mark.parametrize("mode", range(3))
 def test_queries_of_the_limiter_do_not_invalidate_a_capture(container: Container, process: Session, mode: int) -> None:
-    """Nor is anything charged in it, or refused: it takes memory when the graph is launched."""
+    """Captured allocations are neither charged nor refused: the graph reserves memory at its launch."""
     process(f"exec({CAPTURE!r}, globals())")
     alloc(process, 100)
     assert process(f"begin({mode})") == 0

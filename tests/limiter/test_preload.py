@@ -1,4 +1,4 @@
-"""The library is loaded into whatever runs in a container: programs of other kinds, beside other libraries."""
+"""LD_PRELOAD loads the library into all programs of a container: static, musl, setuid, with other libraries."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def run(container: Container, *command: str | Path, preload: str | None = None, 
 
 
 def same(container: Container, *command: str | Path) -> Done:
-    """Does and says the same with the library and without; what it did."""
+    """Runs a command without and with the library, whose results must be equal, and returns the former."""
     native, limited = run(container, *command, limited=False), run(container, *command)
     assert (limited.returncode, limited.stdout, limited.stderr) == (native.returncode, native.stdout, native.stderr)
     return native
@@ -73,7 +73,7 @@ def musl_loader() -> str:
 def test_a_dynamic_musl_program_runs_with_the_library(
     container: Container, musl_programs: dict[str, Path], name: str
 ) -> None:
-    """LD_PRELOAD is handed on to children of any kind; there is no dlsym of glibc's for ours to go on to."""
+    """Children inherit LD_PRELOAD, also those linked with musl, which has no dlvsym for our dlsym to call."""
     program = musl_programs[name]
     native = run(container, musl_loader(), program, limited=False)
     limited = run(container, musl_loader(), program)
@@ -154,7 +154,7 @@ def become(container: Container, program: Path, name: str) -> Done:
 def test_a_setuid_program_runs_and_leaves_the_region_alone(
     container: Container, built: Build, name: str, secure: int, left: int
 ) -> None:
-    """The region is written by those who have fewer rights. Without them, the former image's slot is cleared."""
+    """A setuid program does not use the region, which other users can write. A plain one clears its former slot."""
     assert Path(container.env["LD_PRELOAD"]).stat().st_mode & stat.S_IROTH
     done = become(container, built("report.c"), name)
     if "unshare" in done.stderr or "mount" in done.stderr:

@@ -1,4 +1,4 @@
-"""Several processes of one container: what they hold counts together, and what the dead held does not."""
+"""Several processes of one container share the limit, and dead processes are not charged."""
 
 import os
 import random
@@ -59,7 +59,7 @@ def test_two_containers_have_separate_limits(container: Container, make_containe
 
 @pytest.mark.parametrize("wait", [True, False])
 def test_memory_of_a_killed_process_is_released(container: Container, *, wait: bool) -> None:
-    """Also while the dead one is a zombie, whom nobody has waited for."""
+    """Also while the killed process is a zombie."""
     first, second = container.session(), container.session()
     first("start()"), second("start()")
     first(f"alloc({64 * MIB})")
@@ -86,7 +86,7 @@ def test_a_forked_child_is_charged_nothing(container: Container) -> None:
 
 
 def test_a_forked_child_that_uses_the_card_has_its_own_slot(container: Container) -> None:
-    """A parent that has only asked NVML so far, and one that holds memory, which no child inherits."""
+    """The parent has only called NVML, or holds memory, which its child does not inherit."""
     process = container.session()
     process("nvml('nvmlInit') or memory()")
     assert process(f"in_fork('[start(), alloc({40 * MIB})[0], alloc({40 * MIB})[0]]')") == [0, 0, OUT_OF_MEMORY]
@@ -129,7 +129,7 @@ def test_racing_processes_never_exceed_the_limit(container: Container, world: Wo
     assert card.used_bytes == 0
     assert card.refusals > 0
     assert card.peak_bytes <= 64 * MIB
-    # A piece is charged once its place is known: each process may for a moment be one chunk over.
+    # A piece is charged once its address is known, so each process may exceed the limit by one chunk for a moment.
     assert usage.peak_bytes_by_card(world.state)[world.cards[0].uuid] <= (64 + 2 * len(racers)) * MIB
 
 
@@ -151,7 +151,7 @@ def test_after_kills_at_random_times_only_living_processes_are_charged(container
 
 
 def test_a_descriptor_limit_or_a_closed_table_of_files_changes_nothing(container: Container) -> None:
-    """A daemon closes all its files: the region stays mapped, and no lock hangs on a descriptor."""
+    """A daemon closes all its descriptors: the region stays mapped, and no lock depends on a descriptor."""
     process = container.session()
     process("start()")
     process(f"alloc({40 * MIB})")

@@ -1,4 +1,4 @@
-"""Every refusal is told: a line on standard error, and a counter of the card in the region."""
+"""Every refusal is logged on standard error and counted in the card's row of the region."""
 
 import json
 import os
@@ -36,7 +36,7 @@ Make = Callable[..., Container]
 
 
 def ask(container: Container, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Runs gpuprobe; its attempts are on standard output, and what the limiter says on standard error."""
+    """Runs gpuprobe: standard output has its results, standard error the limiter's log."""
     env = container.world.environment(**{**container.env, **more})
     command = [str(container.world.bin / "gpuprobe"), *arguments]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=30)
@@ -163,7 +163,7 @@ sys.stdin.read()
 
 
 def test_a_refusal_after_a_lock_timeout_is_logged_and_counted(container: Container) -> None:
-    """The holder goes on living: what would fit is refused, and not taken for a reached limit."""
+    """The lock's holder is alive, so an allocation that would fit is refused; the log does not blame the limit."""
     assert results(ask(container, "alloc", "8")) == [0]
     holder = container.world.start(sys.executable, "-c", LOCK, str(container.folder / "region"))
     assert holder.stdout

@@ -1,4 +1,4 @@
-"""Who asks for a function gets what the system would give, except that the driver's functions become ours."""
+"""dlsym, dlvsym and cuGetProcAddress return what they return without the library, but wrappers for driver functions."""
 
 import ctypes
 import platform
@@ -60,7 +60,7 @@ def ask(world: World, programs: Path, *preloads: Path | str) -> list[str]:
 
 def test_dlsym_finds_each_name_in_its_usual_library(world: World, shim: Path, programs: Path) -> None:
     assert ask(world, programs, shim) == [
-        "default cuMemAlloc_v2 nowhere",  # the driver is not loaded yet: nothing is made up
+        "default cuMemAlloc_v2 nowhere",  # the driver is not loaded yet
         f"next cuMemAlloc_v2 {LIBRARY}",  # what comes after the program is our library
         f"handle cuMemAlloc_v2 {LIBRARY}",
         "handle cuInit libcuda.so.1",
@@ -69,7 +69,7 @@ def test_dlsym_finds_each_name_in_its_usual_library(world: World, shim: Path, pr
         f"next cuMemAlloc_v2 {LIBRARY}",
         "default curl_easy_init nowhere",
         "default puts libc.so.6",
-        "other cuMemAlloc_v2 libother.so",  # a name of ours in a library that is not the driver
+        "other cuMemAlloc_v2 libother.so",  # one of our names in a library that is not the driver
         "end",
     ]
 
@@ -96,7 +96,7 @@ def test_a_driver_function_found_by_library_path_is_wrapped(container: Container
 @pytest.mark.parametrize("version", [3020, 7000, 11030, 12000, 13000])
 @pytest.mark.parametrize("flags", [0, 1, 2])
 def test_cu_get_proc_address_returns_the_driver_s_results(container: Container, version: int, flags: int) -> None:
-    """The same result and status for every version; the same address, or our wrapper of exactly that function."""
+    """Equal result and status for every version, and the driver's address or our wrapper of that function."""
     native, ours = container.world.session(), container.session()
     native("start()"), ours("start()")
     base = {who: who("symbol('cuInit')") for who in (native, ours)}

@@ -1,4 +1,4 @@
-"""The limiter under sanitizers: its pure modules fed with foreign bytes, and all of it in a program of many threads."""
+"""The limiter under sanitizers: pure modules with random bytes, and the whole library in a program with threads."""
 
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ MIX = (HERE / "mix.c", HERE / "mix_steps.c")
 
 
 def compiled(program: Path, sanitizers: str, *sources: Path) -> Path:
-    """Built by the system's compiler, for the one in the wheel carries no address sanitizer."""
+    """Builds with the system's compiler, because the one of the ziglang wheel has no address sanitizer."""
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs gcc or clang with its sanitizers")
@@ -62,7 +62,7 @@ def racing_mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def container(
     request: pytest.FixtureRequest, make_world: Callable[..., World], make_container: Callable[..., Container]
 ) -> Container:
-    """On cards whose contexts and modules take memory, so that it is measured too."""
+    """A container on cards whose contexts and modules take memory, so that measurements happen."""
     make_world(tuple(replace(card, context_mib=4, module_kib=100) for card in state_directory.make_cards(1)))
     return make_container("64MiB", request.param)
 
@@ -94,7 +94,7 @@ def test_concurrent_calls_of_every_kind_do_not_race(container: Container, racing
 def test_concurrent_arrays_never_exceed_the_limit(
     make_world: Callable[..., World], make_container: Callable[..., Container], racing_mix: Path, seed: int
 ) -> None:
-    """By the card's own account. Small arrays share chunks, and what a refused one would have brought is nobody's."""
+    """Compared with the peak of the card. Small arrays share chunks; a refused array leaves no room in a chunk."""
     world = make_world(tuple(replace(card, context_mib=4) for card in state_directory.make_cards(1)))
     container = make_container("16MiB")
     run(container, racing_mix, "8", "600", str(seed), "arrays")
@@ -135,9 +135,9 @@ def test_threads_with_an_arbiter_are_clean(
 def test_no_thread_allocates_from_a_current_pool_after_its_end(
     make_world: Callable[..., World], make_container: Callable[..., Container], racing_mix: Path, seed: int
 ) -> None:
-    """Its owner makes it current and another again, and destroys it, while others allocate from what is current.
+    """One thread changes the current pool and destroys the former one, while others allocate from the current pool.
 
-    A pool in pieces may grow by a step of 32 MiB more than it lacked, which is seen afterwards.
+    A fragmented pool may grow by one step of 32 MiB more than was reserved, which is noticed after the call.
     """
     world = make_world(tuple(replace(card, context_mib=4) for card in state_directory.make_cards(1)))
     run(replace(make_container("512MiB"), world=world), racing_mix, "8", "800", str(seed), "pools")

@@ -1,4 +1,4 @@
-"""A program does not notice the library: what it could have changed is the same before and after, with and without."""
+"""The library has no side effects: the state of a process is equal with and without it."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from tests.limiter.conftest import Build, Container, environment_without_limits
 
 HERE = Path(__file__).parent
 EXIT_CODE = 42  # of report.c
-MOST_KIB = 1024  # of address space
+MOST_KIB = 1024  # additional address space
 
 Done = subprocess.CompletedProcess[str]
 
@@ -54,7 +54,7 @@ def test_the_process_state_at_start_is_unchanged(container: Container, report: P
 
 
 def test_a_cuda_program_gets_nvml_and_no_other_library(container: Container, report: Path) -> None:
-    """It is opened with the first context, to measure; the simulated one keeps a descriptor, as NVIDIA's does."""
+    """NVML is opened with the first context, for measurements, and keeps one descriptor open."""
     native, limited = (run(container, report, "cuda", limited=each).stdout.splitlines() for each in (False, True))
     more = [line for line in limited if line not in native]
     assert [line for line in native if line not in limited] == [line for line in native if "descriptors" in line]

@@ -1,4 +1,4 @@
-"""An allocation within the limit on a full card: refused, or served from managed memory where that is the policy."""
+"""An allocation within the limit on a full card is refused, or served from managed memory with the policy spill."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ PITCHED = "made('cuMemAllocPitch_v2', ctypes.byref(pitch), ctypes.c_size_t(1000)
 
 @pytest.fixture
 def full(world: World) -> World:
-    """The first card has 16 MiB left, for another container's process has the rest."""
+    """The first card has 16 MiB left; a process of another container holds the rest."""
     world.hold(CARD_MIB - 16)
     return world
 
@@ -126,7 +126,7 @@ def test_spilled_memory_of_a_dead_process_is_released(spilling: Container) -> No
 
 
 def test_measurements_keep_the_charge_of_spilled_memory(full: World, make_container: Make) -> None:
-    """NVML does not count it: what a context took is added to it, not put in its place."""
+    """NVML does not count spilled memory, so a measured context is added to its charge."""
     state_directory.write_cards(full.state, tuple(replace(card, context_mib=8) for card in full.cards))
     container = make_container("64MiB", memory_policy="spill")
     session = started(container)

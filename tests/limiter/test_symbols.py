@@ -1,4 +1,4 @@
-"""The whole list of functions under the limiter, beside the driver's own answers."""
+"""Lookups of all listed functions, with the limiter and natively."""
 
 import re
 import subprocess

@@ -1,6 +1,6 @@
-"""Containers that share a simulated card by the node's arbiter, which is the real one.
+"""Containers that share a simulated card by means of the real arbiter.
 
-Shares are asserted loosely, for the machine may be busy; `tests/arbiter` holds who comes next to the point, and
+Assertions on shares are loose, because the machine may be busy; `tests/arbiter` tests the schedule exactly, and
 `benchmarks.limiter_compute` the shares of a real card.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["built_arbiter", "idle_node"]  # fixtures
 
 SECONDS = 1.5
 ATTEMPTS = 5
-ALLOWANCE = 0.04  # on a busy machine, of which the definition has 10 ms and a kernel
+ALLOWANCE = 0.04  # the burst cap of 10 ms, one kernel, and some for a busy machine
 GIB = 1 << 30
 
 
@@ -39,7 +39,7 @@ class Tenant:
 
 
 class Tenants:
-    """The containers of a card, and the arbiter beside them."""
+    """The containers of a card, and its arbiter."""
 
     def __init__(self, world: World, node: Node) -> None:
         self.world, self.node = world, node
@@ -59,11 +59,11 @@ class Tenants:
         return session
 
     def join(self, tenant: Tenant) -> Tenant:
-        """One more process of its container."""
+        """Starts another process in the tenant's container."""
         return Tenant(tenant.folder, self._start(tenant.folder))
 
     def feed(self, *tenants: Tenant, us: int = 500, seconds: float = SECONDS) -> list[float]:
-        """The shares of the card that they get when all of them launch such kernels, after a while."""
+        """The tenants' shares of the card while all launch kernels of `us` us, after 0.8 s that are not measured."""
         for tenant in tenants:
             tenant.session.tell(f"[launches.feed_ahead({us}, 0.8), launches.feed_ahead({us}, {seconds})][1]")
         return [float(tenant.session.answer()) for tenant in tenants]
@@ -76,7 +76,7 @@ def tenants(world: World, idle_node: Node) -> Tenants:
 
 
 def reached(attempt: Callable[[], bool]) -> bool:
-    """Whether it comes out so once: somebody else may have had the machine's processors meanwhile."""
+    """Whether one of several attempts succeeds, because the machine's processors may be busy."""
     return any(attempt() for _ in range(ATTEMPTS))
 
 
@@ -128,10 +128,10 @@ def test_inference_latency_stays_low_beside_a_continuous_load(tenants: Tenants) 
 
     def is_soon() -> bool:
         burner.session.tell("launches.feed_ahead(500, 3)")
-        inference.session("launches.answers(450, 1)")  # until it is known as one that waits
+        inference.session("launches.answers(450, 1)")  # until the arbiter treats it as latency-sensitive
         taken = inference.session("launches.answers(450, 1.5)")
         assert burner.session.answer() > 0.3
-        return bool(statistics.median(taken) < 0.004)  # alone: 0.001; and the longest turn of the burner takes 10 ms
+        return bool(statistics.median(taken) < 0.004)  # 0.001 alone; a turn of the continuous load takes up to 10 ms
 
     assert reached(is_soon)
 
@@ -142,7 +142,7 @@ def test_processes_of_a_container_divide_its_share(tenants: Tenants) -> None:
 
     def is_shared() -> bool:
         shares = tenants.feed(one, many, *more)
-        assert max(shares) <= 0.5 + ALLOWANCE  # each of them times itself, and some begin late
+        assert max(shares) <= 0.5 + ALLOWANCE  # each process measures its own share, and some begin late
         return shares[0] > 0.3 and sum(shares[1:]) > 0.3 and min(shares[1:]) > 0
 
     assert reached(is_shared)
@@ -163,7 +163,7 @@ def test_shares_hold_without_the_arbiter_and_after_its_return(tenants: Tenants, 
     else:
         arbiter.communicate()
         tenants.node.start()
-    assert reached(lambda: tenants.feed(small, large)[0] > 0.2 + ALLOWANCE)  # idle time is lent once more
+    assert reached(lambda: tenants.feed(small, large)[0] > 0.2 + ALLOWANCE)  # idle time may be used again
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGSTOP])
@@ -180,5 +180,5 @@ def test_a_changed_share_holds_within_two_seconds(tenants: Tenants) -> None:
     changed, other = tenants.add(60), tenants.add(30)
     tenants.feed(changed, other, seconds=0.5)
     changed.folder.limit(tenants.limits_for(20, "fixed"))
-    time.sleep(1.2)  # and 0.8 s in which they feed unmeasured
+    time.sleep(1.2)  # and 0.8 s of `feed` that are not measured
     assert tenants.feed(changed, other)[0] <= 0.2 + ALLOWANCE

@@ -124,7 +124,7 @@ def test_only_time_with_work_is_charged(compute: ctypes.CDLL) -> None:
     add(compute, turn, MS, START + 4 * MS)  # the card was idle from 1 to 4 ms
     cost = compute.turn_cost(ctypes.byref(turn), U64(5 * MS), U64(START + 5 * MS))
     assert 2 * MS <= cost <= 2.02 * MS
-    assert compute.turn_cost(ctypes.byref(turn), U64(0), U64(0)) == 2 * MS  # the driver did not say
+    assert compute.turn_cost(ctypes.byref(turn), U64(0), U64(0)) == 2 * MS  # the driver returned no time
 
 
 @given(st.lists(st.tuples(st.integers(0, 2 * MS), st.integers(1, 3 * MS)), min_size=1, max_size=30))

@@ -1,4 +1,4 @@
-"""What NVML says of processes inside a container: its own, with what they are charged, and nobody else's."""
+"""NVML's process lists inside a container: its own processes with their charges, and no others."""
 
 import os
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def sibling(container: Container, ours: Session) -> Session:
 
 @pytest.fixture
 def stranger(make_container: Callable[..., Container]) -> Session:
-    """A process of another container on the same card, and one of none."""
+    """Two processes on the card: one of another container, and one without limits."""
     other = make_container()
     other.world.hold(10)
     return holding(other.session(), 8)

@@ -1,4 +1,4 @@
-"""Memory by handle is charged from its creation until its last handle and its last mapping are gone, in any order."""
+"""Memory of cuMemCreate is charged until its last handle and its last mapping have ended, in any order."""
 
 from pathlib import Path
 
