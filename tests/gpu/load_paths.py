@@ -59,9 +59,9 @@ def torch_program(*command: str, allocator: str = "") -> Fault:
 
 def nvidia_smi() -> Fault:
     with limiter.environment("4GiB", None, "fixed", os.environ) as env:
-        asked = ("nvidia-smi", "--query-gpu=memory.total,memory.used", "--format=csv,noheader,nounits", "--id=0")
-        said = run(*asked, **env).strip()
-    return "" if said == "4096, 0" else f"it says {said}"
+        command = ("nvidia-smi", "--query-gpu=memory.total,memory.used", "--format=csv,noheader,nounits", "--id=0")
+        output = run(*command, **env).strip()
+    return "" if output == "4096, 0" else f"nvidia-smi shows {output}"
 
 
 def last_chunk(kind: str, *options: str) -> Fault:

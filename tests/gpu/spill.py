@@ -92,8 +92,8 @@ class Program:
         assert self.process.stdin
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
-        said = self.line()
-        return json.loads(said) if said else f"died: {self.process.wait()}"
+        output = self.line()
+        return json.loads(output) if output else f"died: {self.process.wait()}"
 
     def end(self) -> None:
         """Closes its input and waits."""

@@ -26,9 +26,9 @@ def run(python: str, module: str, *arguments: str) -> str:
 
 @pytest.mark.parametrize("name", frameworks.TRIALS)
 def test_a_framework_gets_equal_results_and_raises_its_own_error(python: str, name: str) -> None:
-    said = run(python, "frameworks", name)
-    if "left out" in said:
-        pytest.skip(said.strip())
+    output = run(python, "frameworks", name)
+    if "left out" in output:
+        pytest.skip(output.strip())
 
 
 def test_each_card_has_its_own_limit_under_any_cuda_visible_devices(python: str) -> None:

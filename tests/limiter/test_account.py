@@ -75,12 +75,12 @@ class Accounts(RuleBasedStateMachine):
     @rule(
         pid=st.integers(1, 6),
         gpu=st.sampled_from(GPUS),
-        said=st.integers(0, 200),
+        measured=st.integers(0, 200),
         before=st.integers(0, 2),
         meanwhile=st.sampled_from(["nothing", "begins", "begins and ends", "ends"]),
         own=st.integers(0, 2),
     )
-    def reconcile(self, pid: int, gpu: str, said: int, before: int, meanwhile: str, own: int) -> None:
+    def reconcile(self, pid: int, gpu: str, measured: int, before: int, meanwhile: str, own: int) -> None:
         """NVML's figure is applied only if all open calls are the caller's, and no call begins or ends meanwhile."""
         if self._used(gpu) > 2**63:
             return  # above that, sums saturate and differ from the slots
@@ -93,10 +93,10 @@ class Accounts(RuleBasedStateMachine):
         if meanwhile.endswith("ends") and (before or "begins" in meanwhile):
             self.pure.account_end_call(self.region, slot)
         same = meanwhile == "nothing" or (meanwhile == "ends" and before == 0)
-        applied = self.pure.account_reconcile(self.region, slot, card, U64(said), calls, own)
+        applied = self.pure.account_reconcile(self.region, slot, card, U64(measured), calls, own)
         assert applied == (same and before == own)
         if applied:
-            self.held[pid, gpu] = said + self.managed.get((pid, gpu), 0)
+            self.held[pid, gpu] = measured + self.managed.get((pid, gpu), 0)
         while self.pure.account_calls(self.region, slot) & 0xFFFFFFFF:
             self.pure.account_end_call(self.region, slot)
 

@@ -79,8 +79,8 @@ def test_after_a_refusal_nothing_is_charged_and_allocation_continues(container: 
 def test_what_the_driver_refuses_changes_nothing(container: Container, process: Session, function: str) -> None:
     _, array = process(f"arrays.plain({ROW}, 16)")
     state_directory.inject_faults(container.world.state, (function, 999))
-    asked = f"arrays.destroy({array})" if function == "cuArrayDestroy" else f"arrays.plain({ROW}, 8)[0]"
-    assert process(asked) == 999
+    call = f"arrays.destroy({array})" if function == "cuArrayDestroy" else f"arrays.plain({ROW}, 8)[0]"
+    assert process(call) == 999
     assert container.used_mib() == 16
     state_directory.inject_faults(container.world.state)
     assert process(f"arrays.destroy({array})") == 0

@@ -15,7 +15,7 @@ from vgpu import limits, region
 OUT_OF_MEMORY = 2
 ANSWERS = {0, OUT_OF_MEMORY}
 SLOTS_HIGH_AT, LOCK_AT, LOCK_SIZE = 28, 56, 40
-PATIENCE_S = 20
+TIMEOUT_S = 20
 
 Make = Callable[..., Container]
 
@@ -30,7 +30,7 @@ def attempts(container: Container) -> list[int]:
     """Results of a new process that allocates 8 MiB, more than the limit, and 1 byte; it must end by itself."""
     command = [str(container.world.bin / "gpuprobe"), "alloc", "8", "80", "1"]
     env = container.world.environment(**{**container.env, "VGPU_LOG": "off"})
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     assert done.returncode == 0, done
     return [json.loads(line)["result"] for line in done.stdout.splitlines()]
 
@@ -137,7 +137,7 @@ def test_random_writes_to_the_region_neither_crash_nor_block_a_program(container
         assert session("memory()")["free"] <= 64 * MIB
         if held and chance.random() < 0.6:
             assert session(f"free({held.pop()})") == 0
-        assert time.monotonic() - begun < PATIENCE_S
+        assert time.monotonic() - begun < TIMEOUT_S
     assert [session(f"free({pointer})") for pointer in held] == [0] * len(held)
 
 

@@ -42,11 +42,11 @@ def test_a_share_is_reached_and_not_exceeded(make_container: Make, cores: int, u
         assert share >= cores / 100 * REACHED
 
 
-@pytest.mark.parametrize(("kind", "twin"), [("0", ""), ("launches.stream()", ""), ("0", "_ptsz")])
-def test_every_kind_of_stream_is_limited(make_container: Make, kind: str, twin: str) -> None:
+@pytest.mark.parametrize(("kind", "suffix"), [("0", ""), ("launches.stream()", ""), ("0", "_ptsz")])
+def test_every_kind_of_stream_is_limited(make_container: Make, kind: str, suffix: str) -> None:
     session = start(make_container(LIMIT, 30))
     stream = session(kind)
-    assert session(f"launches.feed(500, {SECONDS}, {stream}, {twin!r})") <= 0.3 + ALLOWANCE
+    assert session(f"launches.feed(500, {SECONDS}, {stream}, {suffix!r})") <= 0.3 + ALLOWANCE
 
 
 def test_threads_share_their_process_s_turn(make_container: Make) -> None:

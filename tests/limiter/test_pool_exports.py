@@ -113,15 +113,15 @@ class Shares(RuleBasedStateMachine):
         self.rows = {row for row in self.rows if row.pid != pid}
         self.held = {key: size for key, size in self.held.items() if key[0] != pid}
 
-    @rule(pid=PIDS, gpu=st.sampled_from(GPUS[:2]), said=st.integers(0, 40))
-    def measure(self, pid: int, gpu: str, said: int) -> None:
+    @rule(pid=PIDS, gpu=st.sampled_from(GPUS[:2]), measured=st.integers(0, 40))
+    def measure(self, pid: int, gpu: str, measured: int) -> None:
         """A measurement by another process, which keeps the charge of shared memory."""
         places = self._slot(pid), self._card(gpu)
         calls = U64(self.pure.account_calls(self.region, places[0]))
-        assert self.pure.account_reconcile_other(self.region, *places, U64(said), calls)
+        assert self.pure.account_reconcile_other(self.region, *places, U64(measured), calls)
         made = {(row.group, row.size) for row in self.rows if (row.kind, row.pid, row.gpu) == (MAKER, pid, gpu)}
-        most = said + sum(size for _, size in made)
-        self.held[pid, gpu] = max(said, min(self.held.get((pid, gpu), 0), most))
+        most = measured + sum(size for _, size in made)
+        self.held[pid, gpu] = max(measured, min(self.held.get((pid, gpu), 0), most))
 
     @rule()
     def recompute(self) -> None:
@@ -179,16 +179,16 @@ def test_a_charge_that_moves_to_the_card_is_never_counted_twice(pure: ctypes.CDL
     assert (card.used_bytes, card.orphaned_bytes, card.peak_bytes) == (0, 0, 64)
 
 
-@pytest.mark.parametrize(("said", "held"), [(0, 64), (20, 84), (70, 96), (200, 200)])
+@pytest.mark.parametrize(("measured", "held"), [(0, 64), (20, 84), (70, 96), (200, 200)])
 def test_measurements_by_others_keep_the_charge_of_shared_memory(
-    pure: ctypes.CDLL, place: ctypes.c_void_p, said: int, held: int
+    pure: ctypes.CDLL, place: ctypes.c_void_p, measured: int, held: int
 ) -> None:
     """Two pointers into one memory count once."""
     pure.account_reserve(place, 0, 0, U64(96), U64(100))
     for key in (1, 2):
         pure.account_add_pool_export(place, ctypes.byref(Row(key, 1, 64, 1, 0, 0, MAKER)), U64(0))
     calls = U64(pure.account_calls(place, 0))
-    assert pure.account_reconcile_other(place, 0, 0, U64(said), calls)
+    assert pure.account_reconcile_other(place, 0, 0, U64(measured), calls)
     assert region.decode(region_bytes(place.value or 0)).cards[0].used_bytes == held
-    assert pure.account_reconcile(place, 0, 0, U64(said), calls, 0)
-    assert region.decode(region_bytes(place.value or 0)).cards[0].used_bytes == said
+    assert pure.account_reconcile(place, 0, 0, U64(measured), calls, 0)
+    assert region.decode(region_bytes(place.value or 0)).cards[0].used_bytes == measured

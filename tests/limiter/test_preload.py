@@ -97,10 +97,10 @@ def test_the_library_works_beside_others_that_hook_malloc_and_dlsym(
     preload = ":".join(str(libraries[name]) for name in order)
     done = run(container, container.world.bin / "gpuprobe", "alloc", "40", "40", "24", preload=preload)
     assert [json.loads(line)["result"] for line in done.stdout.splitlines()] == [0, 2, 0]
-    told = [line for line in done.stderr.splitlines() if line.startswith("interposer")]
+    lines = [line for line in done.stderr.splitlines() if line.startswith("interposer")]
     assert done.returncode == 0
-    assert len(told) == 2
-    assert "interposer 1 0" in told
+    assert len(lines) == 2
+    assert "interposer 1 0" in lines
 
 
 def test_a_profiler_preloaded_first_sees_every_lookup(container: Container, built: Build) -> None:

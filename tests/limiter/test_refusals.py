@@ -52,14 +52,14 @@ def refusals(container: Container) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_refusal_is_logged_once_with_its_details(container: Container, kind: str) -> None:
-    function, asked = KINDS[kind]
+    function, amount_mib = KINDS[kind]
     done = ask(container, "alloc", "--kind", kind, "80")
-    told = [match.groups() for match in map(LINE.fullmatch, done.stderr.splitlines()) if match]
+    refused = [match.groups() for match in map(LINE.fullmatch, done.stderr.splitlines()) if match]
     assert results(done) == [OUT_OF_MEMORY]
-    assert [(name, limit, card) for _, name, _, _, limit, card in told] == [
+    assert [(name, limit, card) for _, name, _, _, limit, card in refused] == [
         (function, str(64 * MIB), container.world.cards[0].uuid)
     ]
-    assert [int(amount) // MIB for _, _, amount, _, _, _ in told] == [asked]
+    assert [int(amount) // MIB for _, _, amount, _, _, _ in refused] == [amount_mib]
     assert refusals(container) == 1
 
 
@@ -122,9 +122,9 @@ def test_the_number_of_suppressed_lines_is_logged(container: Container) -> None:
     env = container.world.environment(**container.env, PYTHONPATH=str(ROOT))
     done = subprocess.run([sys.executable, "-c", FLOOD], env=env, capture_output=True, text=True, check=False)
     lines = done.stderr.splitlines()
-    told = [match for match in map(LINE.fullmatch, lines) if match]
-    assert len(told) == len(lines)
-    assert len(lines) + sum(int(match[1] or 0) for match in told) == refusals(container) == 41
+    matches = [match for match in map(LINE.fullmatch, lines) if match]
+    assert len(matches) == len(lines)
+    assert len(lines) + sum(int(match[1] or 0) for match in matches) == refusals(container) == 41
 
 
 def test_a_full_or_closed_standard_error_does_not_block(container: Container) -> None:

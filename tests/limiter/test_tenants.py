@@ -81,14 +81,14 @@ def reached(attempt: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("asked", "policy"),
+    ("all_cores", "policy"),
     [((30, 60), "fixed"), ((30, 60), "burst"), ((10, 20, 30, 35), "fixed"), ((50, 50), "burst")],
 )
-def test_containers_get_their_shares(tenants: Tenants, asked: tuple[int, ...], policy: str) -> None:
-    all_of_them = [tenants.add(cores, policy) for cores in asked]
+def test_containers_get_their_shares(tenants: Tenants, all_cores: tuple[int, ...], policy: str) -> None:
+    all_of_them = [tenants.add(cores, policy) for cores in all_cores]
 
     def is_kept() -> bool:
-        shares = list(zip(asked, tenants.feed(*all_of_them), strict=True))
+        shares = list(zip(all_cores, tenants.feed(*all_of_them), strict=True))
         assert policy != "fixed" or all(share <= cores / 100 + ALLOWANCE for cores, share in shares)
         return all(share >= 0.6 * cores / 100 for cores, share in shares)
 

@@ -62,11 +62,11 @@ def test_a_continuous_load_gets_its_share_with_any_kernels(
         cost, now = run_turn(card, now, kernel_us * 1000, late_us * 1000)
         used += cost
     now = card.take_when_due(2, now)
-    asked = (now - START) * share / 100
-    assert used <= asked + 10 * MS
+    allowed = (now - START) * share / 100
+    assert used <= allowed + 10 * MS
     room = (100 - share) / 100 * 5 * MS  # part of a turn that is lost when its end is noticed late
     if late_us * 1000 < room:
-        assert used >= asked - 10 * MS - kernel_us * 1000
+        assert used >= allowed - 10 * MS - kernel_us * 1000
     assert card.used() == used
     compute.region_close(card.region)
 
@@ -174,10 +174,10 @@ def test_random_bytes_in_the_region_never_cause_an_endless_wait(
     ctypes.memmove((card.row.value or 0) + 128, row, len(row))
     for who, cost in charges:
         card.charge(who, cost, now)
-    asked = 0
+    attempts = 0
     while wait := card.take(9, now):
         now += wait
-        asked += 1
-        assert asked < 10_000
+        attempts += 1
+        assert attempts < 10_000
     assert now - START <= 1100 * SECOND  # time to repay a debt of 10 s at 1 %
     compute.region_close(card.region)

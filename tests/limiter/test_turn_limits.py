@@ -91,9 +91,9 @@ def test_turns_without_a_heartbeat_are_short(turn_limits: ctypes.CDLL) -> None:
     assert turn_limits.turn_limits_without_arbiter(0).budget == ANY
 
 
-@pytest.mark.parametrize(("said", "percent"), [(0, 1), (1, 1), (40, 40), (99, 99), (100, 0), (2**32 - 1, 0)])
-def test_the_fallback_is_a_percentage_or_none(turn_limits: ctypes.CDLL, said: int, percent: int) -> None:
-    assert turn_limits.turn_limits_fallback(PAGE.pack(0, 0, 0, 0, 0, 1, said)) == percent
+@pytest.mark.parametrize(("fallback", "percent"), [(0, 1), (1, 1), (40, 40), (99, 99), (100, 0), (2**32 - 1, 0)])
+def test_the_fallback_is_a_percentage_or_none(turn_limits: ctypes.CDLL, fallback: int, percent: int) -> None:
+    assert turn_limits.turn_limits_fallback(PAGE.pack(0, 0, 0, 0, 0, 1, fallback)) == percent
 
 
 @given(st.binary(min_size=64, max_size=64), st.booleans(), st.integers(1, 100), st.integers(0, ANY))
