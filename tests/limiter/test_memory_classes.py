@@ -13,8 +13,6 @@ import limiter
 from simgpu import state_directory
 from simgpu.world import World
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(limiter.__file__).parents[1]
 
 
@@ -36,6 +34,7 @@ def test_each_memory_class_is_charged_its_use_on_the_card() -> None:
     assert "capture" in steps(os.environ)
 
 
+@pytest.mark.slow
 def test_each_memory_class_is_charged_its_use_on_the_simulated_card(
     make_world: Callable[..., World], shim: Path
 ) -> None:
@@ -49,6 +48,7 @@ def test_fragmented_pools_are_charged_when_they_grow() -> None:
     assert "grown" in steps(os.environ, "pool_growth")
 
 
+@pytest.mark.slow
 def test_simulated_pools_are_charged_when_they_grow(make_world: Callable[..., World], shim: Path) -> None:
     assert shim.is_file()
     world = make_world(tuple(replace(card, context_mib=518) for card in state_directory.make_cards(1)))
