@@ -1,4 +1,4 @@
-"""A process as the arbiter sees it: what it says, and the page that it reads."""
+"""A client of the arbiter: sends messages and reads its page."""
 
 import ctypes
 import mmap
@@ -16,11 +16,11 @@ from limiter.arbitration import ACCEPTED, DONE, WANT, Page
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}[platform.machine()]
 
 
-def connected(path: Path) -> socket.socket:
-    """A connection on which nothing has been said."""
+def open_connection(path: Path) -> socket.socket:
+    """A connection on which nothing has been sent."""
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     opened.settimeout(10)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)  # a socket's path is short
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)  # the length of a socket's path is limited
     try:
         opened.connect(f"/proc/self/fd/{folder}/{path.name}")
     except OSError:
@@ -36,12 +36,12 @@ class Timespec(ctypes.Structure):
 
 
 class Client:
-    """One process on one card, connected; speaks the protocol, and nothing that is not said to it."""
+    """The connection of one process for one card. Sends only what a test asks for."""
 
     def __init__(self, path: Path, uuid: bytes, hello: bytes | None = None) -> None:
-        self.socket = connected(path)
+        self.socket = open_connection(path)
         self.page: mmap.mmap | None = None
-        with suppress(BrokenPipeError):  # it may have been refused already
+        with suppress(BrokenPipeError):  # the arbiter may have closed the connection
             self.socket.send(
                 arbitration.HELLO.pack(arbitration.MAGIC, arbitration.VERSION, 0, uuid) if hello is None else hello
             )
@@ -89,7 +89,7 @@ class Client:
         return int(self.read().budget_ns)
 
     @property
-    def beat(self) -> int:
+    def heartbeat_at(self) -> int:
         return int(self.read().heartbeat_at)
 
     @property
@@ -97,7 +97,7 @@ class Client:
         return int(self.read().contended)
 
     @property
-    def fallback(self) -> int:
+    def fallback_percent(self) -> int:
         return int(self.read().fallback_percent)
 
     @property
@@ -111,7 +111,7 @@ class Client:
         self.socket.send(arbitration.MESSAGE.pack(DONE, self.turn if turn is None else turn, rest))
 
     def wait(self, seconds: float = 10) -> int:
-        """Waits on the futex, and asks again each time in vain, as the limiter does, until it has a turn."""
+        """Waits on the futex for a turn and returns its number. Sends WANT again after each timeout."""
         until = time.monotonic() + seconds
         while (turn := self.turn) == 0:
             assert time.monotonic() < until, "no turn came"
@@ -121,7 +121,7 @@ class Client:
         return turn
 
     def _sleep(self) -> None:
-        """Returns when the page's first word is not 0, when it is woken, or after 50 ms."""
+        """Waits until the page's first word is not 0, a wake-up comes, or 50 ms have passed."""
         assert self.page is not None
         libc = ctypes.CDLL(None, use_errno=True)
         span = Timespec(0, 50_000_000)
@@ -129,7 +129,7 @@ class Client:
 
     @property
     def address(self) -> int:
-        """Where the page lies; a read-only map gives no buffer to ctypes, so it is mapped by the C library."""
+        """The page's address. The C library maps it, because ctypes takes no buffer of a read-only mmap."""
         if not hasattr(self, "_address"):
             libc = ctypes.CDLL(None, use_errno=True)
             libc.mmap.restype = ctypes.c_void_p
@@ -137,7 +137,7 @@ class Client:
         return self._address
 
     def has_ended(self, seconds: float = 5) -> bool:
-        """Whether the arbiter ends the connection."""
+        """Whether the arbiter ends the connection within `seconds`."""
         self.socket.settimeout(seconds)
         try:
             return self.socket.recv(64) == b""

@@ -1,4 +1,4 @@
-"""The arbiter as a process, over a directory of containers."""
+"""The arbiter as a process with a directory of containers, and its modules as a library."""
 
 import ctypes
 import os
@@ -26,14 +26,14 @@ from vgpu.policy import ComputePolicy
 UNSTARTED = tuple(path for path in build.arbiter_sources() if path.name != "main.c")
 CARD = bytes(range(1, 17))
 GPU = limits.uuid_text(CARD)
-ROW = 256  # of the first card, in a region
+ROW = 256  # offset of the first card's row in a region
 
 
 def until(condition: Callable[[], object], seconds: float = 10) -> None:
-    """Waits for what must come."""
+    """Waits until the condition is true; fails after `seconds`."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it did not come"
+        assert time.monotonic() < end, f"still false after {seconds} s"
         time.sleep(0.001)
 
 
@@ -59,7 +59,7 @@ class Container:
             for offset, piece in limits.rewrite(file.read(), wanted):
                 os.pwrite(file.fileno(), piece, offset)
 
-    def lease(self, until_ns: int) -> None:
+    def set_busy_until(self, until_ns: int) -> None:
         """Writes `busy_until` of the card as a process of the container does."""
         with (self.folder / "region").open("r+b") as file:
             os.pwrite(file.fileno(), CARD, ROW)
@@ -67,7 +67,7 @@ class Container:
             os.pwrite(file.fileno(), until_ns.to_bytes(8, "little"), ROW + 152)
 
 
-def asked(cores: int = 100, policy: str = "fixed", priority: int = 0) -> Limits:
+def limits_for(cores: int = 100, policy: str = "fixed", priority: int = 0) -> Limits:
     return Limits((CardLimit(GPU, None, cores),), ComputePolicy(policy), priority)
 
 
@@ -87,7 +87,7 @@ class Node:
     def add(self, wanted: Limits | None = None, name: str | None = None) -> Container:
         folder = self.allocations / (name or f"c{len(self.containers)}")
         folder.mkdir()
-        (folder / "limits").write_bytes(limits.encode(wanted or asked()))
+        (folder / "limits").write_bytes(limits.encode(wanted or limits_for()))
         with (folder / "region").open("wb") as file:
             file.write(region.new())
             file.truncate(region.SIZE)
@@ -96,15 +96,15 @@ class Node:
         return self.containers[-1]
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """Ends the arbiter; its exit code, and what it said."""
+        """Ends the arbiter; returns its exit code and standard error."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(how)
         try:
-            said = self.process.communicate(timeout=10)[1]
+            stderr = self.process.communicate(timeout=10)[1]
         finally:
             self.process.kill()
-        return self.process.returncode, said
+        return self.process.returncode, stderr
 
     def close(self) -> None:
         for container in self.containers:
@@ -124,7 +124,7 @@ def built_arbiter() -> Path:
 
 @pytest.fixture
 def idle_node(tmp_path: Path, built_arbiter: Path) -> Iterator[Node]:
-    """Its arbiter is not started yet."""
+    """A node whose arbiter is not started."""
     assert built_arbiter.is_file()
     (tmp_path / "allocations").mkdir()
     node = Node(tmp_path / "allocations")

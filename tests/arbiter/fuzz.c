@@ -1,5 +1,5 @@
-/* Feeds the files that decide long random histories, and the configuration's grammar random text; built with the
- * sanitizers by test_sanitized.py. Exit code 0, what the sanitizers say, or an abort where a promise is broken. */
+/* Runs the schedule over long random histories, and parses random configurations; built with the sanitizers by
+ * test_sanitized.py. Exit code 0, the one of a sanitizer, or an abort if a check fails. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static uint64_t any(void) {
     return next(3) ? next(20000000) : odd[next(sizeof odd / sizeof *odd)];
 }
 
-static struct demand any_ask(void) {
+static struct demand any_demand(void) {
     unsigned cores = next(100);
     enum compute_policy policy = (enum compute_policy)next(POLICY_COUNT);
     bool has_share = cores && policy != POLICY_BEST_EFFORT;
@@ -39,7 +39,7 @@ struct history {
 };
 
 static void change_tenant(struct history *history, int place) {
-    struct demand demand = any_ask();
+    struct demand demand = any_demand();
     int *tenant = &history->tenants[place];
     if (*tenant == NOBODY) {
         *tenant = schedule_add(history->schedule, &demand, history->now);
@@ -66,7 +66,7 @@ static void change_client(struct history *history, int place) {
     }
 }
 
-static void speak(struct history *history, int client) {
+static void send_random_message(struct history *history, int client) {
     uint32_t turn = schedule_page(history->schedule, client)->turn;
     if (next(2))
         schedule_want(history->schedule, client, history->now);
@@ -74,8 +74,8 @@ static void speak(struct history *history, int client) {
         schedule_done(history->schedule, client, next(4) ? turn : (uint32_t)any(), any(), history->now);
 }
 
-/* One at a time has a turn that binds, and the next moment is not past. */
-static void look(struct history *history) {
+/* At most one client has a turn on the contended card, and the next run is in the future. */
+static void run_and_check(struct history *history) {
     int turns = 0;
     int tenant = schedule_run_tenant_to_check(history->schedule, history->now);
     if (tenant != NOBODY) schedule_run_note_busy_until(history->schedule, next(2) ? history->now + any() : any(), history->now);
@@ -91,7 +91,7 @@ static void look(struct history *history) {
     while (clients_next_changed(history->schedule) != NOBODY) continue;
 }
 
-static void live(void) {
+static void run_history(void) {
     struct history history = {.schedule = schedule_open(90, 70), .now = 1000000000000ULL};
     memset(history.tenants, 0xff, sizeof history.tenants);
     memset(history.clients, 0xff, sizeof history.clients);
@@ -103,8 +103,8 @@ static void live(void) {
         else if (history.clients[client] == NOBODY || next(30) == 0)
             change_client(&history, client);
         else if (next(6))
-            speak(&history, history.clients[client]);
-        look(&history);
+            send_random_message(&history, history.clients[client]);
+        run_and_check(&history);
     }
     schedule_close(history.schedule);
 }
@@ -114,7 +114,7 @@ static void read_texts(void) {
     static const uint8_t uuid[UUID_SIZE] = {15};
     for (unsigned i = 0; i < 20000; i++) {
         unsigned length = next(300), line;
-        char *text = malloc(length + 1); /* exactly, so that a byte too far is seen */
+        char *text = malloc(length + 1); /* the exact size, so that the sanitizer sees a read beyond it */
         for (unsigned at = 0; at < length; at++) text[at] = alphabet[next(sizeof alphabet - 1)];
         if (length > 50) memcpy(text, "GPU-00000000-0000-0000-0000-00000000000f 90 70\n", 47);
         text[length] = 0;
@@ -134,7 +134,7 @@ static void count_messages(void) {
 
 int main(int count, char **arguments) {
     state = count > 1 ? strtoull(arguments[1], NULL, 10) : 1;
-    live();
+    run_history();
     read_texts();
     count_messages();
     return 0;

@@ -1,8 +1,8 @@
-"""A card, its schedule and the processes that use it, in virtual time.
+"""A simulation, in virtual time, of a card, its schedule and the processes that use it.
 
-The card works off what is launched in the order of the launches; from one process's work to another's it loses 0.2 ms,
-as was measured. A page is seen 50 us after the arbiter has written it. What a process does on its own is what the
-limiter does: it asks, launches within the turn's budget and depth, says when it is done, and asks again at once.
+The card executes launches in their order. A handover between processes costs 0.2 ms, as measured. A process reads its
+page 50 us after the arbiter has written it. A process behaves like the limiter: it sends WANT, launches within the
+turn's budget and depth, sends DONE, and sends the next WANT at once.
 """
 
 import ctypes
@@ -22,15 +22,15 @@ MS: Final = 1_000_000
 SECOND: Final = 1000 * MS
 START: Final = 1000 * SECOND
 HANDOVER: Final = 200 * US
-WAKE: Final = 50 * US
-LAUNCH: Final = 5 * US
+PAGE_DELAY: Final = 50 * US
+LAUNCH_INTERVAL: Final = 5 * US
 GRACE: Final = MS
-KEPT: Final = 400 * US
-TOKENS_MOST: Final = 10 * MS
+IDLE_BEFORE_ARRIVAL: Final = 400 * US
+BURST_CAP: Final = 10 * MS
 U64 = ctypes.c_uint64
 
 
-class Ask(ctypes.Structure):
+class Demand(ctypes.Structure):
     _fields_ = (
         ("policy", ctypes.c_int),
         ("guarantee", ctypes.c_uint32),
@@ -39,11 +39,11 @@ class Ask(ctypes.Structure):
     )
 
 
-def ask(cores: int = 0, policy: str = "fixed", priority: int = 0) -> Ask:
-    """As limits of so many cores are read: 0 is no share at all, which may burst."""
+def demand(cores: int = 0, policy: str = "fixed", priority: int = 0) -> Demand:
+    """The demand of a container with limits of `cores` percent; 0 means no share, with the policy burst."""
     kind = "burst" if policy == "fixed" and not cores else policy
     guarantee = 0 if kind == "best-effort" else cores
-    return Ask(tuple(ComputePolicy).index(ComputePolicy(kind)), guarantee, cores or 1, priority)
+    return Demand(tuple(ComputePolicy).index(ComputePolicy(kind)), guarantee, cores or 1, priority)
 
 
 def declare(library: ctypes.CDLL) -> ctypes.CDLL:
@@ -58,13 +58,13 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
 
 @dataclass
 class Tenant:
-    place: int
-    asked: Ask
+    index: int
+    demand: Demand
     used: int = 0
     busy_until: int = 0
     processes: list["Process"] = field(default_factory=list)
 
-    def lease(self, drained: int) -> None:
+    def set_busy_until(self, drained: int) -> None:
         self.busy_until = drained + GRACE
 
 
@@ -93,63 +93,63 @@ class World:
     def at(self, time: int, action: Callable[[], None]) -> None:
         heapq.heappush(self.events, (max(time, self.now), next(self.numbers), action))
 
-    def tenant(self, asked: Ask) -> Tenant:
-        place = self.library.schedule_add(self.schedule, ctypes.byref(asked), U64(self.now))
-        assert place >= 0
-        self.tenants.append(Tenant(place, asked))
+    def tenant(self, demand: Demand) -> Tenant:
+        index = self.library.schedule_add(self.schedule, ctypes.byref(demand), U64(self.now))
+        assert index >= 0
+        self.tenants.append(Tenant(index, demand))
         return self.tenants[-1]
 
     def remove(self, tenant: Tenant) -> None:
-        self.library.schedule_remove(self.schedule, tenant.place)
+        self.library.schedule_remove(self.schedule, tenant.index)
         self.tenants.remove(tenant)
 
-    def change(self, tenant: Tenant, asked: Ask) -> None:
-        tenant.asked = asked
-        self.library.schedule_set_demand(self.schedule, tenant.place, ctypes.byref(asked), U64(self.now))
-        self.settle()
+    def change(self, tenant: Tenant, demand: Demand) -> None:
+        tenant.demand = demand
+        self.library.schedule_set_demand(self.schedule, tenant.index, ctypes.byref(demand), U64(self.now))
+        self.run_schedule()
 
-    def settle(self) -> None:
-        """What the arbiter does after an event, or when it is time."""
-        place = self.library.schedule_run_tenant_to_check(self.schedule, U64(self.now))
-        if place >= 0:
-            tenant = next(each for each in self.tenants if each.place == place)
+    def run_schedule(self) -> None:
+        """Runs the schedule, as the arbiter does after an event and at the time that `schedule_run` returned."""
+        index = self.library.schedule_run_tenant_to_check(self.schedule, U64(self.now))
+        if index >= 0:
+            tenant = next(each for each in self.tenants if each.index == index)
             self.library.schedule_run_note_busy_until(self.schedule, U64(tenant.busy_until), U64(self.now))
         due = self.library.schedule_run(self.schedule, U64(self.now))
         if self.library.schedule_needs_heartbeat(self.schedule):
             due = min(due, self.now + 20 * MS)
-        self.show()
+        self.publish_pages()
         if due != ANY:
             self.due = due
-            self.at(due, lambda: self.settle_if_due(due))
+            self.at(due, lambda: self.run_schedule_if_due(due))
 
-    def settle_if_due(self, due: int) -> None:
-        """Does nothing if a later call of `settle` has replaced this one."""
+    def run_schedule_if_due(self, due: int) -> None:
+        """Does nothing if a later call of `run_schedule` has replaced this one."""
         if self.due == due:
-            self.settle()
+            self.run_schedule()
 
-    def show(self) -> None:
+    def publish_pages(self) -> None:
         while (client := self.library.clients_next_changed(self.schedule)) >= 0:
             page = Page.from_buffer_copy(self.library.schedule_page(self.schedule, client).contents)
             process = self.processes[client]
-            self.at(self.now + WAKE, functools.partial(process.see, page))
+            self.at(self.now + PAGE_DELAY, functools.partial(process.read_page, page))
 
     def run(self, ns: int) -> None:
         end = self.now + ns
-        self.settle()
+        self.run_schedule()
         while self.events and self.events[0][0] <= end:
             self.now, _, action = heapq.heappop(self.events)
             action()
         self.now = end
 
     def stall(self, ns: int) -> None:
-        """Nothing but the card does anything for so long."""
+        """Stops the processes and the arbiter for `ns`; the card goes on."""
         end = self.now + ns
         self.events = [(max(time, end), number, action) for time, number, action in self.events]
         heapq.heapify(self.events)
         self.now = end
 
     def launch(self, process: "Process", ns: int) -> int:
-        """Queues work; when it will be done."""
+        """Queues work on the card; returns the time of its end."""
         handover = HANDOVER if self.last not in (None, process) else 0
         begin = max(self.now, self.free_at + handover)
         self.free_at = begin + ns
@@ -158,34 +158,34 @@ class World:
         return self.free_at
 
     def shares(self, ns: int) -> list[float]:
-        """What each tenant has of the card from now on, in percent."""
+        """Runs for `ns`; returns the percentage of the card's time that each tenant used."""
         before = [tenant.used for tenant in self.tenants]
         self.run(ns)
         return [100 * (tenant.used - was) / ns for tenant, was in zip(self.tenants, before, strict=True)]
 
 
 class Process:
-    """Launches kernels of one length without end, as one that has turns."""
+    """A process that launches kernels of `kernel` ns continuously, in turns if the card is contended."""
 
     def __init__(self, world: World, tenant: Tenant, kernel: int = MS // 2) -> None:
         self.world, self.tenant, self.kernel = world, tenant, kernel
-        self.client = world.library.schedule_join(world.schedule, tenant.place)
+        self.client = world.library.schedule_join(world.schedule, tenant.index)
         assert self.client >= 0
         world.processes[self.client] = self
         tenant.processes.append(self)
         self.page = Page()
         self.turn = self.ended = 0
         self.spent = self.begun_at = self.done_at = self.until = 0
-        self.surprise = 0  # how much later than it was told the card began with its turn
-        self.drained = START  # when what it launched is done, as far as it knows
-        self.tokens, self.refilled_at = TOKENS_MOST, world.now
+        self.free_at_error = 0  # when the turn began on the card, minus the time in the page
+        self.drained = START  # when its launched work drains, by its own estimate
+        self.tokens, self.refilled_at = BURST_CAP, world.now
         self.wanted_at: int | None = None
         self.waits: list[int] = []
         self.is_alive = True
         self.step_at = 0
-        self.soon(world.now + 2 * WAKE)
+        self.soon(world.now + 2 * PAGE_DELAY)
 
-    # What it does: the rest is the same for all.
+    # Subclasses override these two.
     def has_work(self) -> bool:
         return True
 
@@ -196,7 +196,7 @@ class Process:
         self.step_at = time
         self.world.at(time, lambda: self.step() if self.step_at == time else None)
 
-    def see(self, page: Page) -> None:
+    def read_page(self, page: Page) -> None:
         self.page = page
         if self.is_alive:
             self.step()
@@ -204,28 +204,28 @@ class Process:
     def die(self) -> None:
         self.is_alive = False
         self.world.library.schedule_leave(self.world.schedule, self.client, U64(self.world.now))
-        self.world.settle()
+        self.world.run_schedule()
 
     def refill(self) -> int:
-        """The limiter's own tokens, which only a fixed share has."""
-        if self.tenant.asked.policy != 0:
-            return TOKENS_MOST
-        earned = (self.world.now - self.refilled_at) * self.tenant.asked.guarantee // 100
-        most = TOKENS_MOST if self.spent == 0 else ANY  # what a turn uses is taken off at its end
+        """Refills the token bucket, which only a fixed share has, and returns its tokens."""
+        if self.tenant.demand.policy != 0:
+            return BURST_CAP
+        earned = (self.world.now - self.refilled_at) * self.tenant.demand.guarantee // 100
+        most = BURST_CAP if self.spent == 0 else ANY  # a turn is charged at its end
         self.tokens, self.refilled_at = min(most, self.tokens + earned), self.world.now
         return self.tokens
 
     def budget(self) -> int:
-        own = 50 * MS * self.tenant.asked.guarantee // 100 if self.tenant.asked.policy == 0 else ANY
+        own = 50 * MS * self.tenant.demand.guarantee // 100 if self.tenant.demand.policy == 0 else ANY
         page = self.page.budget_ns if self.page.contended else ANY
-        most = 10 * MS if self.tenant.asked.policy == 0 else ANY
+        most = 10 * MS if self.tenant.demand.policy == 0 else ANY
         return min(own, page, most)
 
-    def look(self) -> None:
-        """Once its first launch is done it is known how far the card is; before, that the others are still to do."""
+    def update_progress(self) -> None:
+        """Updates the estimated drain time: it is exact once the turn's first launch has ended."""
         if self.begun_at > self.world.now:
             self.drained = max(self.drained, self.world.now + self.spent - self.kernel)
-            self.tenant.lease(self.drained)
+            self.tenant.set_busy_until(self.drained)
         elif self.begun_at:
             self.drained = self.done_at
 
@@ -237,7 +237,7 @@ class Process:
         if not self.page.turn or self.page.turn == self.ended:
             return False
         if self.page.turn == self.page.yield_turn:
-            self.say_done(self.page.turn, 0)
+            self.send_done(self.page.turn, 0)
             self.want()
             return False
         self.turn, self.spent, self.begun_at = self.page.turn, 0, 0
@@ -247,13 +247,13 @@ class Process:
 
     def is_over(self) -> bool:
         is_taken = self.turn and (self.page.turn != self.turn or self.page.yield_turn == self.turn)
-        near = max(self.drained, self.world.now) + min(self.kernel * 4 // 5, KEPT)
+        near = max(self.drained, self.world.now) + min(self.kernel * 4 // 5, IDLE_BEFORE_ARRIVAL)
         return bool(is_taken) or 0 < self.until < near or (self.spent > 0 and self.spent + self.kernel > self.budget())
 
     def want(self) -> None:
         self.wanted_at = self.wanted_at or self.world.now
         self.world.library.schedule_want(self.world.schedule, self.client, U64(self.world.now))
-        self.world.settle()
+        self.world.run_schedule()
         self.asks_at = self.world.now + 20 * MS
         self.world.at(self.asks_at, self.ask_again)
 
@@ -261,22 +261,22 @@ class Process:
         if self.is_alive and self.wanted_at is not None and self.world.now >= self.asks_at:
             self.want()
 
-    def say_done(self, turn: int, rest: int) -> None:
+    def send_done(self, turn: int, rest: int) -> None:
         self.ended = turn
         done = self.world.library.schedule_done
         done(self.world.schedule, self.client, ctypes.c_uint32(turn), U64(rest), U64(self.world.now))
 
     def end_turn(self) -> None:
         self.tokens = self.refill() - self.spent
-        self.look()
+        self.update_progress()
         rest = max(0, self.drained - self.world.now)
         turn, self.turn, self.ended, self.spent = self.turn, 0, self.turn or self.ended, 0
         if turn:
-            self.say_done(turn, rest)
+            self.send_done(turn, rest)
         if self.has_work() and self.tokens > 0 and self.page.contended:
             self.want()
         elif turn:
-            self.world.settle()
+            self.world.run_schedule()
 
     def step(self) -> None:
         if not self.is_alive or not self.has_work():
@@ -284,7 +284,7 @@ class Process:
         if self.spent and self.is_over():
             self.end_turn()
         if self.spent == 0 and self.refill() <= 0:
-            self.soon(self.world.now - self.tokens * 100 // self.tenant.asked.guarantee + US)
+            self.soon(self.world.now - self.tokens * 100 // self.tenant.demand.guarantee + US)
         elif not self.has_turn():
             if self.wanted_at is None:
                 self.want()
@@ -292,13 +292,13 @@ class Process:
             self.launch()
 
     def launch(self) -> None:
-        self.look()
+        self.update_progress()
         in_flight = max(0, self.drained - self.world.now)
         depth = self.page.depth_ns if self.page.contended else 5 * MS
         if self.turn and (self.page.turn != self.turn or self.page.yield_turn == self.turn):
             self.end_turn()
             return
-        if self.spent == 0 and self.done_at > self.world.now:  # what it had launched is measured first
+        if self.spent == 0 and self.done_at > self.world.now:  # the former turn is measured first
             self.soon(self.done_at)
             return
         if in_flight > depth:
@@ -310,21 +310,21 @@ class Process:
         done_at = self.done_at = self.world.launch(self, self.kernel)
         if self.spent == 0:
             self.begun_at = done_at
-            self.surprise = done_at - self.kernel - max(self.page.free_at, self.world.now)
+            self.free_at_error = done_at - self.kernel - max(self.page.free_at, self.world.now)
         self.drained = max(self.drained, self.world.now) + self.kernel
-        self.tenant.lease(self.drained)
+        self.tenant.set_busy_until(self.drained)
         self.spent += self.kernel
         self.launched(done_at)
-        self.soon(self.world.now + LAUNCH)
+        self.soon(self.world.now + LAUNCH_INTERVAL)
 
 
 class Inference(Process):
-    """Two kernels every 10 ms, later by up to `jitter`, each request after the one before."""
+    """Serves a request of two kernels every `period` ns, delayed by up to `jitter`, one request at a time."""
 
     def __init__(
         self, world: World, tenant: Tenant, kernel: int = 450 * US, period: int = 10 * MS, jitter: int = 0
     ) -> None:
-        self.period, self.jitter, self.left, self.asked_at = period, jitter, 0, 0
+        self.period, self.jitter, self.left, self.requested_at = period, jitter, 0, 0
         self.random = random.Random(1)
         self.latencies: list[int] = []
         super().__init__(world, tenant, kernel)
@@ -341,17 +341,17 @@ class Inference(Process):
 
     def begin(self) -> None:
         if self.left == 0:
-            self.left, self.asked_at = 2, self.world.now
+            self.left, self.requested_at = 2, self.world.now
             self.step()
 
     def launched(self, done_at: int) -> None:
         self.left -= 1
         if self.left == 0:
-            self.latencies.append(done_at - self.asked_at)
+            self.latencies.append(done_at - self.requested_at)
 
 
-class Sometimes(Process):
-    """One that launches without end while it is `on`."""
+class IntermittentLoad(Process):
+    """A process that launches continuously while `on` is true."""
 
     on = True
 
@@ -364,8 +364,12 @@ class Sometimes(Process):
             self.soon(self.world.now)
 
 
-class Liar(Process):
-    """Wants without end, says of each turn what `claims` returns for it, and holds it for `holds` ns."""
+class FalseClient(Process):
+    """A client that sends false messages: it always wants a turn and never launches.
+
+    It holds each turn for `holds` ns (None: for ever). Its DONE announces `rest` ns of work, and its region says that
+    it is busy until `lease`.
+    """
 
     def __init__(self, world: World, tenant: Tenant, holds: int | None, rest: int = 0, lease: int = ANY) -> None:
         self.holds, self.rest, self.lease = holds, rest, lease
@@ -379,10 +383,10 @@ class Liar(Process):
             turn = self.page.turn
             if self.holds is not None and self.turn != turn:
                 self.turn = turn
-                self.world.at(self.world.now + self.holds, lambda: self.lie(turn))
+                self.world.at(self.world.now + self.holds, lambda: self.misbehave(turn))
         elif self.wanted_at is None:
             self.want()
 
-    def lie(self, turn: int) -> None:
-        self.say_done(turn, self.rest)
+    def misbehave(self, turn: int) -> None:
+        self.send_done(turn, self.rest)
         self.want()

@@ -1,4 +1,4 @@
-"""What one client does or leaves undone hurts no other."""
+"""Clients that break the protocol do not delay or disturb others."""
 
 import random
 import signal
@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 
 from limiter.arbitration import ACCEPTED, DONE, MESSAGE, WANT
-from tests.arbiter.client import Client, connected
-from tests.arbiter.conftest import CARD, Container, Node, asked, until
+from tests.arbiter.client import Client, open_connection
+from tests.arbiter.conftest import CARD, Container, Node, limits_for, until
 
 MS = 1_000_000
 
@@ -21,8 +21,8 @@ def now() -> int:
 
 
 def pair(node: Node) -> tuple[Client, Client, Container]:
-    """One that behaves, one of whom anything may come, and the latter's container."""
-    one, other = (node.add(asked(50, "burst")) for _ in range(2))
+    """A client that keeps to the protocol, one for the test to misuse, and the container of the latter."""
+    one, other = (node.add(limits_for(50, "burst")) for _ in range(2))
     return one.connect(), other.connect(), other
 
 
@@ -36,7 +36,7 @@ def is_served(client: Client, within_s: float = 5.0) -> bool:
 @pytest.mark.parametrize(
     "message", [b"", b"x", b"\0" * 15, b"\0" * 17, b"x" * 100_000, MESSAGE.pack(0, 0, 0), MESSAGE.pack(7, 1, 1)]
 )
-def test_who_says_what_cannot_be_understood_is_shown_out(node: Node, message: bytes) -> None:
+def test_a_malformed_message_ends_the_connection(node: Node, message: bytes) -> None:
     honest, other, _ = pair(node)
     with suppress(OSError):
         other.socket.send(message)
@@ -44,7 +44,7 @@ def test_who_says_what_cannot_be_understood_is_shown_out(node: Node, message: by
     assert is_served(honest)
 
 
-def test_who_floods_is_shown_out(node: Node) -> None:
+def test_a_flood_of_messages_ends_the_connection(node: Node) -> None:
     honest, other, _ = pair(node)
     with pytest.raises(OSError, match=r"Broken pipe|reset"):
         flood(other)
@@ -66,31 +66,31 @@ def test_a_flood_of_connections_does_not_keep_others_out(node: Node) -> None:
     assert node.add().connect().result == ACCEPTED
 
 
-def test_what_was_never_said_is_not_waited_for(node: Node) -> None:
+def test_connections_without_a_hello_do_not_delay_others(node: Node) -> None:
     honest, _, container = pair(node)
-    silent = [connected(container.socket) for _ in range(100)]
+    silent = [open_connection(container.socket) for _ in range(100)]
     assert is_served(honest)
     for each in silent:
         each.close()
 
 
 @pytest.mark.parametrize("lease", [0, 1, 2**64 - 1])
-def test_who_never_ends_its_turn_loses_it(node: Node, lease: int) -> None:
+def test_a_turn_that_is_never_ended_is_revoked(node: Node, lease: int) -> None:
     honest, other, container = pair(node)
-    container.lease(lease)
+    container.set_busy_until(lease)
     other.want()
     other.wait()
     for _ in range(5):
         honest.want()
         honest.wait(2)
-        other.want()  # again, without end
+        other.want()  # and does not send DONE
         honest.done()
         other.wait(2)
     assert is_served(honest)
 
 
 @pytest.mark.parametrize("turn", [0, 1, 5, 2**32 - 1])
-def test_turns_that_are_not_one_s_own_cannot_be_ended(node: Node, turn: int) -> None:
+def test_a_client_cannot_end_the_turn_of_another(node: Node, turn: int) -> None:
     honest, other, _ = pair(node)
     honest.want()
     mine = honest.wait()
@@ -99,8 +99,8 @@ def test_turns_that_are_not_one_s_own_cannot_be_ended(node: Node, turn: int) -> 
     assert is_served(other)
 
 
-def test_who_is_killed_gives_up_its_turn(node: Node) -> None:
-    one, other = (node.add(asked(50, "burst")) for _ in range(2))
+def test_the_turn_of_a_killed_client_ends(node: Node) -> None:
+    one, other = (node.add(limits_for(50, "burst")) for _ in range(2))
     honest = one.connect()
     until(other.socket.exists)
     program = (
@@ -113,13 +113,13 @@ def test_who_is_killed_gives_up_its_turn(node: Node) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             assert process.stdout.readline()
-            other.lease(now() + 10_000 * MS)
+            other.set_busy_until(now() + 10_000 * MS)
             process.send_signal(signal.SIGKILL)
         assert is_served(honest)
 
 
 @pytest.mark.parametrize("state", ["joined", "waiting", "holding", "done"])
-def test_who_leaves_in_any_state_leaves_nothing_behind(node: Node, state: str) -> None:
+def test_disconnecting_in_any_state_frees_the_client(node: Node, state: str) -> None:
     honest, _, container = pair(node)
     for _ in range(20):
         with container.connect() as other:
@@ -136,14 +136,14 @@ def test_who_leaves_in_any_state_leaves_nothing_behind(node: Node, state: str) -
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_stands_in_a_region_its_neighbours_are_served(node: Node, seed: int) -> None:
+def test_random_bytes_in_a_region_do_not_delay_other_containers(node: Node, seed: int) -> None:
     honest, other, container = pair(node)
     bits = random.Random(seed)
     path = container.folder / "region"
     for length in (0, 100, 8448, 300_000, *[729_344] * 10):
         path.write_bytes(bits.randbytes(length))
         if bits.random() < 0.5 and length > 8448:
-            container.lease(bits.getrandbits(64))
+            container.set_busy_until(bits.getrandbits(64))
         other.want()
         other.wait()
         honest.want()
@@ -154,7 +154,7 @@ def test_whatever_stands_in_a_region_its_neighbours_are_served(node: Node, seed:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_words_are_survived(node: Node, seed: int) -> None:
+def test_the_arbiter_survives_random_messages(node: Node, seed: int) -> None:
     honest, _, container = pair(node)
     bits = random.Random(seed)
     until_s = time.monotonic() + 1

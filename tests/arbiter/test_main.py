@@ -1,4 +1,4 @@
-"""The arbiter's own life: its arguments, its end, and what it says."""
+"""The arbiter as a process: arguments, start and end, priority, log."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ import pytest
 
 from limiter import arbiter_path
 from limiter.arbitration import ACCEPTED
-from tests.arbiter.client import connected
-from tests.arbiter.conftest import GPU, Node, asked, until
+from tests.arbiter.client import open_connection
+from tests.arbiter.conftest import GPU, Node, limits_for, until
 
 pytestmark = pytest.mark.slow
 
@@ -24,20 +24,20 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "arguments", [(), ("--help",), ("--config",), ("a", "b"), ("--idle-exit", "0", "/"), ("--unknown", "1", "/")]
 )
-def test_wrong_arguments_are_answered_by_the_right_ones(arguments: tuple[str, ...]) -> None:
+def test_wrong_arguments_print_the_usage(arguments: tuple[str, ...]) -> None:
     done = run(*arguments)
     assert done.returncode == 1
     assert done.stderr.startswith("usage: vgpu-arbiter")
 
 
 @pytest.mark.usefixtures("built_arbiter")
-def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_directory_is_named_in_the_error(tmp_path: Path) -> None:
     done = run(str(tmp_path / "none"))
     assert (done.returncode, done.stderr) == (1, f"vgpu-arbiter: {tmp_path}/none: No such file or directory\n")
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_told_to_end_it_ends_and_takes_its_sockets_along(node: Node, how: signal.Signals) -> None:
+def test_on_a_signal_the_arbiter_ends_and_removes_its_sockets(node: Node, how: signal.Signals) -> None:
     container = node.add()
     client = container.connect()
     assert node.end(how) == (0, "")
@@ -45,7 +45,7 @@ def test_told_to_end_it_ends_and_takes_its_sockets_along(node: Node, how: signal
     assert not container.socket.exists()
 
 
-def test_killed_it_is_replaced_by_the_next(node: Node) -> None:
+def test_a_new_arbiter_takes_over_after_a_kill(node: Node) -> None:
     container = node.add()
     client = container.connect()
     node.end(signal.SIGKILL)
@@ -58,13 +58,13 @@ def test_killed_it_is_replaced_by_the_next(node: Node) -> None:
 
 def is_open(path: Path) -> bool:
     try:
-        connected(path).close()
+        open_connection(path).close()
     except ConnectionRefusedError:
         return False
     return True
 
 
-def test_without_containers_it_ends_where_it_is_told_so(idle_node: Node) -> None:
+def test_with_idle_exit_the_arbiter_ends_without_containers(idle_node: Node) -> None:
     container = idle_node.add()
     process = idle_node.start("--idle-exit", "1")
     container.connect()
@@ -74,7 +74,7 @@ def test_without_containers_it_ends_where_it_is_told_so(idle_node: Node) -> None
     assert process.wait(10) == 0
 
 
-def test_idle_it_uses_no_processor_time(node: Node) -> None:
+def test_an_idle_arbiter_uses_no_processor_time(node: Node) -> None:
     node.add().connect()
     assert node.process is not None
     path = Path(f"/proc/{node.process.pid}/stat")
@@ -84,8 +84,8 @@ def test_idle_it_uses_no_processor_time(node: Node) -> None:
     assert used <= 2  # ticks of 10 ms
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may go before others")
-def test_it_goes_before_others_until_it_is_busy_for_too_long(node: Node) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may set a real-time priority")
+def test_the_real_time_priority_ends_after_too_much_processor_time(node: Node) -> None:
     node.add().connect()
     assert node.process is not None
     pid = node.process.pid
@@ -95,7 +95,7 @@ def test_it_goes_before_others_until_it_is_busy_for_too_long(node: Node) -> None
     assert node.add().connect().result == ACCEPTED
 
 
-def test_watermarks_that_cannot_be_read_are_named_and_those_before_hold(idle_node: Node, tmp_path: Path) -> None:
+def test_unreadable_watermarks_are_logged_and_the_former_ones_stay(idle_node: Node, tmp_path: Path) -> None:
     config = tmp_path / "watermarks"
     config.write_text(f"# high, low\n\n* 90 70\n{GPU} 80 60\n")
     idle_node.start("--config", str(config))
@@ -110,9 +110,9 @@ def test_watermarks_that_cannot_be_read_are_named_and_those_before_hold(idle_nod
     assert [line.split(": ")[2].split(" is")[0] for line in said.splitlines()] == ["line 2", *["line 1"] * 6]
 
 
-def test_it_serves_while_nobody_reads_what_it_says(idle_node: Node) -> None:
+def test_a_full_log_pipe_does_not_stop_the_arbiter(idle_node: Node) -> None:
     idle_node.start(VGPU_LOG="debug")
-    container = idle_node.add(asked(50))
+    container = idle_node.add(limits_for(50))
     for _ in range(50):
         container.connect().close()
     assert container.connect().result == ACCEPTED

@@ -1,4 +1,4 @@
-"""The arbiter under sanitizers: its decisions over random histories, and the whole of it beside hostile clients."""
+"""The arbiter under sanitizers: its pure modules over random histories, and the process with random clients."""
 
 import contextlib
 import random
@@ -12,8 +12,8 @@ import pytest
 
 from limiter import build
 from limiter.arbitration import ACCEPTED, DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT
-from tests.arbiter.client import connected
-from tests.arbiter.conftest import CARD, UNSTARTED, Node, asked, until
+from tests.arbiter.client import open_connection
+from tests.arbiter.conftest import CARD, UNSTARTED, Node, limits_for, until
 from tests.limiter.test_sanitized import compiled
 
 pytestmark = pytest.mark.slow
@@ -32,13 +32,13 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_one_at_a_time_has_the_turn(fuzz: Path, seed: int) -> None:
+def test_random_histories_never_give_two_turns_at_once(fuzz: Path, seed: int) -> None:
     done = subprocess.run([fuzz, str(seed)], capture_output=True, text=True, check=False, timeout=50)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def babble(opened: socket.socket, bits: random.Random) -> None:
-    """Says a hello, or nearly, then words that are messages, or nearly."""
+def send_random(opened: socket.socket, bits: random.Random) -> None:
+    """Sends a hello and messages, some of which are malformed."""
     hello = bytearray(HELLO.pack(MAGIC, VERSION, 0, CARD))
     if bits.random() < 0.3:
         hello[bits.randrange(len(hello))] ^= 1 << bits.randrange(8)
@@ -52,18 +52,18 @@ def babble(opened: socket.socket, bits: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_what_clients_say_and_regions_hold_is_survived(idle_node: Node, sanitized: Path, seed: int) -> None:
+def test_random_messages_and_regions_are_clean(idle_node: Node, sanitized: Path, seed: int) -> None:
     idle_node.start(program=sanitized, VGPU_LOG="off")
     bits = random.Random(seed)
-    honest = idle_node.add(asked(30)).connect()
-    hostile = idle_node.add(asked(60))
+    honest = idle_node.add(limits_for(30)).connect()
+    hostile = idle_node.add(limits_for(60))
     until(hostile.socket.exists)
     until_s = time.monotonic() + 3
     while time.monotonic() < until_s:
         (hostile.folder / "region").write_bytes(bits.randbytes(bits.choice((0, 300, 9000))))
-        with contextlib.ExitStack() as opened, suppress(OSError):  # or it is refused for a while
+        with contextlib.ExitStack() as opened, suppress(OSError):  # the arbiter may refuse the connection
             for _ in range(5):
-                babble(opened.enter_context(connected(hostile.socket)), bits)
+                send_random(opened.enter_context(open_connection(hostile.socket)), bits)
     for _ in range(3):
         honest.want()
         honest.done(honest.wait())

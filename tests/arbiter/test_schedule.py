@@ -1,6 +1,6 @@
-"""Shares, waiting times, and what is left of them beside those who lie: in virtual time, to the nanosecond.
+"""Shares and waiting times, also beside false clients, in virtual time.
 
-A share is percent of the card's time, over two seconds or more after the first.
+A share is a percentage of the card's time, measured over at least two seconds after the first second.
 """
 
 from collections.abc import Callable
@@ -8,22 +8,32 @@ from collections.abc import Callable
 import pytest
 
 from limiter.arbitration import ANY
-from tests.arbiter.simulation import MS, SECOND, Ask, Inference, Liar, Process, Sometimes, World, ask
+from tests.arbiter.simulation import (
+    MS,
+    SECOND,
+    Demand,
+    FalseClient,
+    Inference,
+    IntermittentLoad,
+    Process,
+    World,
+    demand,
+)
 
 MakeWorld = Callable[..., World]
-Lie = tuple[int | None, int, int]
-LIES: dict[str, Lie] = {  # holds its turn for, says that it needs so much more, writes so late a lease
+Behaviour = tuple[int | None, int, int]
+BEHAVIOURS: dict[str, Behaviour] = {  # holds, rest and lease of FalseClient
     "never ends": (None, 0, ANY),
     "never ends, and is idle": (None, 0, 0),
-    "asks all the time": (0, 0, 0),
-    "needs for ever": (0, ANY, 0),
-    "ends just in time": (249 * MS, 0, ANY),
-    "ends, and does not": (9 * MS, 240 * MS, 0),
+    "wants without launching": (0, 0, 0),
+    "announces endless work": (0, ANY, 0),
+    "ends before the overrun budget": (249 * MS, 0, ANY),
+    "announces long work": (9 * MS, 240 * MS, 0),
 }
 
 
-def burners(world: World, *asks: Ask, kernel: int = MS // 2) -> list[Process]:
-    return [Process(world, world.tenant(asked), kernel) for asked in asks]
+def start_loads(world: World, *demands: Demand, kernel: int = MS // 2) -> list[Process]:
+    return [Process(world, world.tenant(each), kernel) for each in demands]
 
 
 def shares(world: World, ns: int = 3 * SECOND) -> list[float]:
@@ -34,16 +44,16 @@ def shares(world: World, ns: int = 3 * SECOND) -> list[float]:
 
 
 @pytest.mark.parametrize("cores", [(30, 60), (10, 20, 30, 35), (12,) * 8, (5, 90), (1, 2, 3, 4, 5)])
-def test_fixed_shares_are_what_was_asked(make_world: MakeWorld, cores: tuple[int, ...]) -> None:
+def test_fixed_shares_are_reached_exactly(make_world: MakeWorld, cores: tuple[int, ...]) -> None:
     world = make_world()
-    burners(world, *(ask(each) for each in cores))
+    start_loads(world, *(demand(each) for each in cores))
     assert shares(world) == pytest.approx(cores, abs=0.5)
 
 
 @pytest.mark.parametrize("kernel", [MS // 10, MS, 5 * MS])
-def test_two_that_burst_lose_two_percent_together(make_world: MakeWorld, kernel: int) -> None:
+def test_two_burst_tenants_lose_two_percent_together(make_world: MakeWorld, kernel: int) -> None:
     world = make_world()
-    burners(world, ask(50, "burst"), ask(50, "burst"), kernel=kernel)
+    start_loads(world, demand(50, "burst"), demand(50, "burst"), kernel=kernel)
     got = shares(world)
     assert got == pytest.approx((49.4, 49.4), abs=0.5)
     assert sum(got) >= 97.8
@@ -51,69 +61,69 @@ def test_two_that_burst_lose_two_percent_together(make_world: MakeWorld, kernel:
 
 def test_an_idle_third_costs_nothing(make_world: MakeWorld) -> None:
     world = make_world()
-    burners(world, ask(50, "burst"), ask(50, "burst"))
-    Sometimes(world, world.tenant(ask(30))).switch(on=False)
+    start_loads(world, demand(50, "burst"), demand(50, "burst"))
+    IntermittentLoad(world, world.tenant(demand(30))).switch(on=False)
     assert shares(world) == pytest.approx((49.4, 49.4, 0), abs=0.5)
 
 
 @pytest.mark.parametrize("cores", [5, 30, 60, 95])
 def test_an_unlimited_neighbour_leaves_a_fixed_share_alone(make_world: MakeWorld, cores: int) -> None:
     world = make_world()
-    burners(world, ask(cores), ask())
+    start_loads(world, demand(cores), demand())
     limited, unlimited = shares(world)
     assert limited == pytest.approx(cores, abs=0.5)
     assert unlimited >= 97 - cores
 
 
-def test_what_is_left_goes_by_weight(make_world: MakeWorld) -> None:
+def test_time_above_the_guarantees_is_divided_by_weight(make_world: MakeWorld) -> None:
     world = make_world()
-    burners(world, ask(10, "burst"), ask(20, "burst"), ask(30))
+    start_loads(world, demand(10, "burst"), demand(20, "burst"), demand(30))
     low, high, fixed = shares(world)
     assert fixed == pytest.approx(30, abs=0.5)
     assert low + high >= 67
     assert high / low == pytest.approx(2, rel=0.1)
 
 
-def test_best_effort_divides_what_is_left_by_weight(make_world: MakeWorld) -> None:
+def test_best_effort_tenants_divide_idle_time_by_weight(make_world: MakeWorld) -> None:
     world = make_world()
-    burners(world, ask(20, "best-effort"), ask(40, "best-effort"))
+    start_loads(world, demand(20, "best-effort"), demand(40, "best-effort"))
     low, high = shares(world)
     assert low + high >= 97
     assert high / low == pytest.approx(2, rel=0.1)
 
 
-def test_best_effort_gets_what_a_fixed_share_leaves(make_world: MakeWorld) -> None:
+def test_best_effort_gets_the_time_that_a_fixed_share_leaves(make_world: MakeWorld) -> None:
     world = make_world()
-    burners(world, ask(0, "best-effort"), ask(60))
+    start_loads(world, demand(0, "best-effort"), demand(60))
     lent, fixed = shares(world)
     assert fixed == pytest.approx(60, abs=0.5)
     assert lent >= 36
 
 
-def test_above_the_high_mark_best_effort_shrinks_to_the_floor(make_world: MakeWorld) -> None:
+def test_above_the_high_watermark_best_effort_shrinks_to_the_floor(make_world: MakeWorld) -> None:
     world = make_world()
-    burners(world, ask(0, "best-effort"), ask(95, "burst"))
+    start_loads(world, demand(0, "best-effort"), demand(95, "burst"))
     lent, online = shares(world)
     assert 0.5 <= lent <= 2
     assert online >= 97
 
 
-def test_between_the_marks_best_effort_keeps_what_it_has(make_world: MakeWorld) -> None:
+def test_between_the_watermarks_best_effort_keeps_its_share(make_world: MakeWorld) -> None:
     world = make_world(high=90, low=5)
-    burners(world, ask(0, "best-effort"), ask(60))
+    start_loads(world, demand(0, "best-effort"), demand(60))
     lent, _ = shares(world)
     assert lent >= 36
-    world = make_world(high=50, low=5)  # above: shrinks, though a third of the card stays idle
-    burners(world, ask(0, "best-effort"), ask(60))
-    world.run(SECOND)  # until the last second is known
+    world = make_world(high=50, low=5)  # above the high watermark: shrinks, although a third of the card is idle
+    start_loads(world, demand(0, "best-effort"), demand(60))
+    world.run(SECOND)  # until the average over a second is known
     lent, fixed = shares(world)
     assert lent <= 2.5
     assert fixed == pytest.approx(60, abs=0.5)
 
 
-def test_higher_priority_goes_first_and_lower_has_its_floor(make_world: MakeWorld) -> None:
+def test_a_higher_priority_goes_first_and_a_lower_one_has_the_starvation_floor(make_world: MakeWorld) -> None:
     world = make_world()
-    burners(world, ask(0, "burst", 10), ask(0, "burst", 0))
+    start_loads(world, demand(0, "burst", 10), demand(0, "burst", 0))
     high, low = shares(world)
     assert 0.9 <= low <= 1.5  # 3 of 300 ms
     assert high >= 98
@@ -121,13 +131,13 @@ def test_higher_priority_goes_first_and_lower_has_its_floor(make_world: MakeWorl
 
 def test_priority_does_not_touch_guarantees(make_world: MakeWorld) -> None:
     world = make_world()
-    burners(world, ask(0, "burst", 100), ask(30, "fixed", 0))
+    start_loads(world, demand(0, "burst", 100), demand(30, "fixed", 0))
     assert shares(world)[1] == pytest.approx(30, abs=0.5)
 
 
 def test_processes_of_one_container_divide_its_share(make_world: MakeWorld) -> None:
     world = make_world()
-    one, other = world.tenant(ask(50, "burst")), world.tenant(ask(50, "burst"))
+    one, other = world.tenant(demand(50, "burst")), world.tenant(demand(50, "burst"))
     four = [Process(world, one) for _ in range(4)]
     Process(world, other)
     world.run(SECOND)
@@ -139,15 +149,15 @@ def test_processes_of_one_container_divide_its_share(make_world: MakeWorld) -> N
 
 def test_one_of_eight_waits_for_a_cycle_of_turns(make_world: MakeWorld) -> None:
     world = make_world()
-    eight = burners(world, *[ask(12)] * 8)
+    eight = start_loads(world, *[demand(12)] * 8)
     shares(world)
     assert max(max(process.waits) for process in eight) <= 50 * MS
 
 
 @pytest.mark.parametrize("into_turn", [MS // 2, 3 * MS, 5 * MS + MS // 2])
-def test_nobody_pays_for_the_time_in_which_the_machine_stood_still(make_world: MakeWorld, into_turn: int) -> None:
+def test_a_stall_of_the_machine_is_charged_to_no_tenant(make_world: MakeWorld, into_turn: int) -> None:
     world = make_world()
-    eight = burners(world, *[ask(12)] * 8)
+    eight = start_loads(world, *[demand(12)] * 8)
     shares(world)
     world.run(into_turn)
     world.stall(60 * MS)
@@ -157,23 +167,28 @@ def test_nobody_pays_for_the_time_in_which_the_machine_stood_still(make_world: M
 
 @pytest.mark.parametrize(
     ("quick", "burner"),
-    [(ask(30), ask()), (ask(50, "burst"), ask(50, "burst")), (ask(), ask(0, "best-effort")), (ask(20), ask(60))],
+    [
+        (demand(30), demand()),
+        (demand(50, "burst"), demand(50, "burst")),
+        (demand(), demand(0, "best-effort")),
+        (demand(20), demand(60)),
+    ],
 )
-def test_short_work_is_let_in_at_once(make_world: MakeWorld, quick: Ask, burner: Ask) -> None:
-    """Two kernels of 0.45 ms each 10 ms wait for a kernel of 0.5 ms, 0.15 ms more in flight, and a handover."""
+def test_a_latency_sensitive_tenant_interrupts_a_turn(make_world: MakeWorld, quick: Demand, burner: Demand) -> None:
+    """A request of two kernels of 0.45 ms waits for a kernel of 0.5 ms, 0.15 ms more in flight, and a handover."""
     world = make_world()
     inference = Inference(world, world.tenant(quick), jitter=2 * MS)
-    burners(world, burner)
+    start_loads(world, burner)
     _, left = shares(world)
     assert max(inference.latencies[100:]) <= 2.15 * MS
     assert left >= (59 if burner.policy == 0 else 85)
 
 
-def test_who_comes_back_has_his_share_within_12_ms_and_left_it_at_once(make_world: MakeWorld) -> None:
+def test_a_returning_tenant_has_its_share_within_12_ms_and_leaves_it_at_once(make_world: MakeWorld) -> None:
     world = make_world()
-    one, other = world.tenant(ask(50, "burst")), world.tenant(ask(50, "burst"))
+    one, other = world.tenant(demand(50, "burst")), world.tenant(demand(50, "burst"))
     Process(world, one)
-    neighbour = Sometimes(world, other)
+    neighbour = IntermittentLoad(world, other)
     world.run(SECOND)
     for away in (20 * MS, 300 * MS, 3 * SECOND):
         neighbour.switch(on=False)
@@ -184,31 +199,31 @@ def test_who_comes_back_has_his_share_within_12_ms_and_left_it_at_once(make_worl
         neighbour.switch(on=True)
         world.run(100 * MS)
         assert neighbour.waits[0] <= 12 * MS
-        assert world.shares(200 * MS) == pytest.approx((49, 49), abs=5)  # a turn is 5 points here
+        assert world.shares(200 * MS) == pytest.approx((49, 49), abs=5)  # 5 percentage points are one turn
 
 
-def test_who_is_alone_is_contended_by_nobody_and_never_asks_twice_in_a_second(make_world: MakeWorld) -> None:
+def test_a_tenant_alone_is_uncontended_and_asks_at_most_once_a_second(make_world: MakeWorld) -> None:
     world = make_world()
-    (alone,) = burners(world, ask(50, "burst"))
-    Sometimes(world, world.tenant(ask())).switch(on=False)
+    (alone,) = start_loads(world, demand(50, "burst"))
+    IntermittentLoad(world, world.tenant(demand())).switch(on=False)
     assert shares(world)[0] >= 99.9
     assert alone.page.contended == 0
 
 
-def test_nobody_is_charged_for_the_time_in_which_nobody_else_wanted_the_card(make_world: MakeWorld) -> None:
+def test_uncontended_time_is_not_charged(make_world: MakeWorld) -> None:
     world = make_world()
-    one, other = world.tenant(ask(50, "burst")), world.tenant(ask(50, "burst"))
+    one, other = world.tenant(demand(50, "burst")), world.tenant(demand(50, "burst"))
     Process(world, one)
-    neighbour = Sometimes(world, other)
+    neighbour = IntermittentLoad(world, other)
     neighbour.switch(on=False)
     world.run(60 * SECOND)
     neighbour.switch(on=True)
     assert world.shares(SECOND) == pytest.approx((49, 49), abs=2)
 
 
-def test_300_that_want_all_have_the_card_in_turn(make_world: MakeWorld) -> None:
+def test_300_waiting_tenants_all_get_turns(make_world: MakeWorld) -> None:
     world = make_world()
-    processes = burners(world, *[ask(30)], *[ask()] * 299)
+    processes = start_loads(world, *[demand(30)], *[demand()] * 299)
     guaranteed, *others = shares(world)
     assert guaranteed == pytest.approx(30, abs=0.5)
     assert max(processes[0].waits) <= 7 * MS
@@ -216,39 +231,39 @@ def test_300_that_want_all_have_the_card_in_turn(make_world: MakeWorld) -> None:
     assert min(others) > 0
 
 
-def test_a_client_knows_when_its_work_begins_however_many_turns_there_were(make_world: MakeWorld) -> None:
+def test_free_at_is_exact_after_any_number_of_turns(make_world: MakeWorld) -> None:
     world = make_world()
-    processes = burners(world, ask(50, "burst"), ask(50, "burst"))
+    processes = start_loads(world, demand(50, "burst"), demand(50, "burst"))
     world.run(20 * SECOND)
-    assert max(abs(each.surprise) for each in processes) <= MS // 10
+    assert max(abs(each.free_at_error) for each in processes) <= MS // 10
 
 
-def test_a_share_that_is_changed_holds_from_the_next_turn_on(make_world: MakeWorld) -> None:
+def test_a_changed_share_holds_from_the_next_turn(make_world: MakeWorld) -> None:
     world = make_world()
-    one, other = burners(world, ask(30), ask(60))
+    one, other = start_loads(world, demand(30), demand(60))
     world.run(SECOND)
-    world.change(one.tenant, ask(60))
-    world.change(other.tenant, ask(30))
+    world.change(one.tenant, demand(60))
+    world.change(other.tenant, demand(30))
     world.run(200 * MS)
     assert world.shares(2 * SECOND) == pytest.approx((60, 30), abs=0.5)
 
 
 @pytest.mark.parametrize("guarantee", [0, 30])
-@pytest.mark.parametrize("lie", LIES)
-def test_a_liar_takes_nothing_from_others(make_world: MakeWorld, lie: str, guarantee: int) -> None:
+@pytest.mark.parametrize("behaviour", BEHAVIOURS)
+def test_false_messages_take_nothing_from_other_tenants(make_world: MakeWorld, behaviour: str, guarantee: int) -> None:
     world = make_world()
-    honest = burners(world, ask(40), ask(20))
-    Liar(world, world.tenant(ask(guarantee)), *LIES[lie])
+    honest = start_loads(world, demand(40), demand(20))
+    FalseClient(world, world.tenant(demand(guarantee)), *BEHAVIOURS[behaviour])
     got = shares(world)
     assert got[:2] == pytest.approx((40, 20), abs=1.5)
     assert max(max(process.waits) for process in honest) <= 60 * MS
 
 
-def test_the_first_turn_of_a_liar_lasts_a_quarter_of_a_second_at_most(make_world: MakeWorld) -> None:
+def test_the_first_turn_with_false_messages_lasts_at_most_a_quarter_of_a_second(make_world: MakeWorld) -> None:
     world = make_world()
-    (honest,) = burners(world, ask(50))
+    (honest,) = start_loads(world, demand(50))
     world.run(SECOND)
-    Liar(world, world.tenant(ask(30)), *LIES["never ends"])
+    FalseClient(world, world.tenant(demand(30)), *BEHAVIOURS["never ends"])
     honest.waits.clear()
     world.run(3 * SECOND)
     assert 200 * MS <= max(honest.waits) <= 270 * MS
@@ -256,38 +271,38 @@ def test_the_first_turn_of_a_liar_lasts_a_quarter_of_a_second_at_most(make_world
 
 
 @pytest.mark.parametrize("guarantee", [0, 30])
-def test_who_connects_anew_owes_what_it_owed(make_world: MakeWorld, guarantee: int) -> None:
+def test_a_reconnecting_client_keeps_its_negative_credit(make_world: MakeWorld, guarantee: int) -> None:
     world = make_world()
-    burners(world, ask(50))
-    tenant = world.tenant(ask(guarantee))
+    start_loads(world, demand(50))
+    tenant = world.tenant(demand(guarantee))
 
-    def again(former: Process | None = None) -> None:
+    def reconnect(former: Process | None = None) -> None:
         if former:
             former.die()
-        liar = Liar(world, tenant, *LIES["never ends"])
-        world.at(world.now + 40 * MS, lambda: again(liar))
+        false_client = FalseClient(world, tenant, *BEHAVIOURS["never ends"])
+        world.at(world.now + 40 * MS, lambda: reconnect(false_client))
 
-    again()
+    reconnect()
     assert shares(world)[0] == pytest.approx(50, abs=1.5)
 
 
-def test_who_dies_with_the_turn_leaves_it_at_once(make_world: MakeWorld) -> None:
+def test_the_turn_of_a_client_that_dies_ends_at_once(make_world: MakeWorld) -> None:
     world = make_world()
-    one, other = burners(world, ask(0), ask(0))
+    one, other = start_loads(world, demand(0), demand(0))
     world.run(SECOND)
     while not one.turn:
         world.run(MS // 10)
     one.die()
     other.waits.clear()
     world.run(20 * MS)
-    assert other.waits[0] <= 11 * MS  # that it had waited for before, and a handover
+    assert other.waits[0] <= 11 * MS  # the remaining turn and a handover
     assert world.shares(SECOND)[1] >= 99
 
 
 def test_a_container_that_is_removed_makes_room(make_world: MakeWorld) -> None:
     world = make_world()
-    for _ in range(600):  # more than there is room for at once
-        one, other = burners(world, ask(10), ask(20))
+    for _ in range(600):  # more than the table has room for
+        one, other = start_loads(world, demand(10), demand(20))
         world.run(MS)
         for process in (one, other):
             process.die()

@@ -1,4 +1,4 @@
-"""The arbiter's turns, as a process gets them."""
+"""Turns of the real arbiter, as its clients get them."""
 
 import time
 
@@ -6,7 +6,7 @@ import pytest
 
 from limiter.arbitration import ACCEPTED, ANY
 from tests.arbiter.client import Client
-from tests.arbiter.conftest import Node, asked, until
+from tests.arbiter.conftest import Node, limits_for, until
 
 pytestmark = pytest.mark.slow
 
@@ -29,20 +29,20 @@ def until_turn_over(client: Client, turn: int) -> None:
     until(lambda: client.turn != turn)
 
 
-def test_who_is_alone_is_told_to_go_on(node: Node) -> None:
+def test_a_client_alone_gets_an_unlimited_turn(node: Node) -> None:
     client = node.add().connect()
     assert client.result == ACCEPTED
-    assert (client.turn, client.contended, client.fallback) == (0, 0, 100)
+    assert (client.turn, client.contended, client.fallback_percent) == (0, 0, 100)
     client.want()
     assert client.wait() > 0
     assert (client.contended, client.budget) == (0, ANY)
 
 
-def test_two_containers_have_the_card_in_turn(node: Node) -> None:
-    one, other = (node.add(asked(50, "burst")) for _ in range(2))
+def test_two_containers_alternate(node: Node) -> None:
+    one, other = (node.add(limits_for(50, "burst")) for _ in range(2))
     first, second = one.connect(), other.connect()
     for container in (one, other):
-        container.lease(now() + HOLD_NS)
+        container.set_busy_until(now() + HOLD_NS)
     first.want()
     first.wait()
     second.want()
@@ -63,10 +63,10 @@ def test_two_containers_have_the_card_in_turn(node: Node) -> None:
 
 def test_the_next_turn_begins_when_the_work_of_the_last_has_drained(node: Node) -> None:
     """The lower bounds hold in every round; the upper bound in the best, as the machine may delay the messages."""
-    containers = [node.add(asked(50, "burst")) for _ in range(2)]
+    containers = [node.add(limits_for(50, "burst")) for _ in range(2)]
     holder, waiter = (container.connect() for container in containers)
     for container in containers:
-        container.lease(now() + HOLD_NS)
+        container.set_busy_until(now() + HOLD_NS)
     for client in (holder, waiter):
         client.want()
         client.wait()
@@ -91,32 +91,32 @@ def announce_drain(holder: Client, waiter: Client) -> int:
     return delay
 
 
-def test_limits_that_change_hold_within_a_second(node: Node) -> None:
-    container = node.add(asked(30))
-    one, other = container.connect(), node.add(asked(60)).connect()
+def test_changed_limits_hold_within_a_second(node: Node) -> None:
+    container = node.add(limits_for(30))
+    one, other = container.connect(), node.add(limits_for(60)).connect()
     for client in (one, other):
         client.want()
         client.wait()
         client.done()
-    until(lambda: (one.fallback, other.fallback) == (30, 60))
-    container.limit(asked(20, "burst"))
-    until(lambda: one.fallback == 20, 2)
-    container.limit(asked(0, "best-effort"))
-    until(lambda: one.fallback == 40, 2)
+    until(lambda: (one.fallback_percent, other.fallback_percent) == (30, 60))
+    container.limit(limits_for(20, "burst"))
+    until(lambda: one.fallback_percent == 20, 2)
+    container.limit(limits_for(0, "best-effort"))
+    until(lambda: one.fallback_percent == 40, 2)
 
 
-def test_300_containers_have_the_card_in_turn(node: Node) -> None:
+def test_300_containers_all_get_a_turn(node: Node) -> None:
     containers = [node.add() for _ in range(300)]
     waiting = {container.connect() for container in containers}
     for container in containers:
-        container.lease(now() + 60_000 * MS)  # none is idle
+        container.set_busy_until(now() + 60_000 * MS)  # no container counts as idle
     end = time.monotonic() + 30
     while waiting:
         assert time.monotonic() < end
         for client in waiting:
             client.want()
-        asked_at = time.monotonic()
-        while waiting and time.monotonic() < asked_at + 1:
+        requested_at = time.monotonic()
+        while waiting and time.monotonic() < requested_at + 1:
             for client in [each for each in waiting if each.turn]:
                 client.done()
                 waiting.discard(client)

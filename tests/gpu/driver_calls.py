@@ -1,4 +1,4 @@
-"""What the program of memory_classes.py does, in calls of the CUDA driver. Sizes are MiB, answers the driver's."""
+"""The functions that memory_classes.py calls in its program. Sizes are MiB, results are the driver's."""
 
 import ctypes
 import os
@@ -78,7 +78,7 @@ def start() -> int:
 
 
 def quiet() -> None:
-    """Wait for the card, and ask how much is free, as programs do."""
+    """Synchronizes and queries the free memory, as programs do."""
     cuda.cuCtxSynchronize()
     cuda.cuMemGetInfo_v2(ctypes.byref(SIZE()), ctypes.byref(SIZE()))
 
@@ -90,7 +90,7 @@ def alloc(mib: int) -> int:
 
 
 def array(mib: int, flags: int = 0, levels: int = 0) -> int:
-    """One of so many layers or slices; with levels, so many rows of 1 MiB in the first."""
+    """An array with `layers` layers or slices; with levels, the first one has `layers` rows of 1 MiB."""
     if levels:
         result, made = arrays.cube(1024, mib * 64, 0, flags, levels)
     else:
@@ -107,7 +107,7 @@ def drop() -> None:
 
 
 def graph(*mib: int, freed: bool = True) -> int:
-    """Of launching one that allocates all of them, and then frees them or leaves them."""
+    """Result of launching a graph that allocates these sizes, and frees them or not."""
     made, instance, node, before = P(), P(), P(), (P * 1)()
     cuda.cuGraphCreate(ctypes.byref(made), 0)
     pointers = []
@@ -141,7 +141,7 @@ def trim() -> int:
 
 
 def load(size: int) -> int:
-    """A kernel whose threads need so many bytes each."""
+    """A kernel whose threads need this many bytes of local memory each."""
     module, function = P(), P()
     result = cuda.cuModuleLoadData(ctypes.byref(module), KERNEL.format(size=size).encode())
     cuda.cuModuleGetFunction(ctypes.byref(function), module, f"local{size}_10".encode())
@@ -159,7 +159,7 @@ def node_of(function: int) -> Kernel:
 
 
 def instantiated(size: int) -> int:
-    """Of a graph with such a kernel."""
+    """Result of instantiating a graph with such a kernel."""
     made, instance, node = P(), P(), P()
     cuda.cuGraphCreate(ctypes.byref(made), 0)
     cuda.cuGraphAddKernelNode_v2(ctypes.byref(node), made, None, SIZE(), ctypes.byref(node_of(load(size))))
@@ -169,7 +169,7 @@ def instantiated(size: int) -> int:
 
 
 def changed(function: int) -> int:
-    """Of launching the last such graph with another kernel, where the driver knows how."""
+    """Result of launching that graph with another kernel, if the driver supports the change."""
     if not hasattr(cuda, "cuGraphExecKernelNodeSetParams_v2"):
         return launch(function)
     node = ctypes.byref(node_of(function))
@@ -178,7 +178,7 @@ def changed(function: int) -> int:
 
 
 def stack(size: int) -> int:
-    """Of setting the stack size."""
+    """Result of setting the stack size."""
     return int(cuda.cuCtxSetLimit(0, SIZE(size)))
 
 
@@ -208,7 +208,7 @@ def imported_is_mapped() -> int:
 
 
 def ended() -> int:
-    """The import and its mapping."""
+    """Ends the import and its mapping."""
     result = int(cuda.cuMemUnmap(state["place"], SIZE(state["mib"] * MIB)))
     return result or vmm.release(state["imported"])
 
@@ -218,7 +218,7 @@ def closed() -> None:
 
 
 def number_comes_again() -> int:
-    """A descriptor that is closed, and whose number another's has then: only the second holds memory."""
+    """Closes a descriptor whose number is then reused by another one: only the second keeps memory."""
     result = physical_memory(500, export=True)
     first = state["handle"]
     closed()
@@ -226,7 +226,7 @@ def number_comes_again() -> int:
 
 
 def outside() -> int:
-    """Imported as external memory, with a buffer of it."""
+    """Imports the memory as external memory, with a buffer of it."""
     size = state["mib"] * MIB
     result, state["memory"] = external.take(state["descriptor"], size)
     if result == 0:
@@ -245,7 +245,7 @@ def array_of_backing() -> int:
 
 
 def captured() -> int:
-    """Of a capture in which memory is allocated, and asked about, where the driver knows how."""
+    """Result of a capture in which memory is allocated and queried, if the driver supports it."""
     made, pointer = P(), U64()
     if not hasattr(cuda, "cuStreamBeginCapture_v2"):
         return 0

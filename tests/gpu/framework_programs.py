@@ -24,7 +24,7 @@ OUT_OF_MEMORY = 2
 
 
 def stop(take: Callable[[], object], go_on: Callable[[], float], past: int) -> dict[str, Any]:
-    """What kind of error more than the limit is, and what the program still computes after it."""
+    """The kind of error that an allocation above the limit raises, and a result computed after it."""
     if not past:
         return {"stopped": None, "after": go_on()}
     try:
@@ -219,7 +219,7 @@ class Driver:
         return pointer
 
     def round_trip(self) -> float:
-        """The sum of a thousand sevens that were on the card."""
+        """Writes a thousand sevens to the card and reads their sum."""
         bytes_back, size = (ctypes.c_ubyte * 1000)(), ctypes.c_size_t(1000)
         pointer = self.take(1000)
         self("cuMemsetD8Async", pointer, ctypes.c_ubyte(7), size, None)

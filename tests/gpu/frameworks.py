@@ -1,8 +1,8 @@
-"""On a real GPU: each framework computes the same under a limit, and is stopped there by its own kind of error.
+"""On a real GPU: each framework computes equal results under a limit, and raises its own error there.
 
     python3 -m tests.gpu.frameworks [CASE ...]
 
-Prints a line for each case; ends with 1 where one is not as it must be. What cannot run natively is left out, with the
+Prints a line for each case; the exit status is 1 if one fails. What cannot run natively is left out, with the
 reason. Needs `limiter/libvgpushare.so` and, for each case, its framework.
 """
 
@@ -62,7 +62,7 @@ TRIALS = {
 
 
 def run(trial: Trial, env: Mapping[str, str], *past: str) -> dict[str, Any] | str:
-    """What the case printed, or why it printed nothing."""
+    """Output of the case, or the reason why it has none."""
     command = [sys.executable, "-m", "tests.gpu.framework_programs", trial.case, *past]
     full = {**env, **trial.env, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
     try:
@@ -76,7 +76,7 @@ def run(trial: Trial, env: Mapping[str, str], *past: str) -> dict[str, Any] | st
 
 
 def judge(trial: Trial) -> str:
-    """Empty where all is as it must be; else what is not, or `left out: ...`."""
+    """Empty if the trial passes; else the faults, or `left out: ...`."""
     native = run(trial, native_env())
     if isinstance(native, str):
         return f"left out: {native}"

@@ -1,8 +1,8 @@
-"""On a real GPU: PyTorch and the driver's own programs under a limit, by every way to load it.
+"""On a real GPU: PyTorch and the driver's own programs under a limit, by every way to load the library.
 
     python3 -m tests.gpu.load_paths [CASE ...]
 
-Prints a line for each case; ends with 1 where one is not as it must be. Needs `limiter/libvgpushare.so`, and PyTorch
+Prints a line for each case; the exit status is 1 if one fails. Needs `limiter/libvgpushare.so`, and PyTorch
 but for the cases of the driver and of nvidia-smi; those of the driver need `build/simgpu/gpuprobe`.
 """
 
@@ -34,7 +34,7 @@ Fault = str  # empty where there is none
 
 
 def run(*command: str, **env: str) -> str:
-    """What it says. Raises ValueError with its last words where it fails, and TimeoutExpired."""
+    """Standard output of the command. Raises ValueError with the end of its errors if it fails, or TimeoutExpired."""
     full = {**os.environ, "PYTHONPATH": str(ROOT), **env}
     done = subprocess.run(command, env=full, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     sys.stderr.write(done.stderr)
@@ -59,13 +59,13 @@ def torch_program(*command: str, allocator: str = "") -> Fault:
 
 def nvidia_smi() -> Fault:
     with limiter.environment("4GiB", None, "fixed", os.environ) as env:
-        asked = ("nvidia-smi", "--query-gpu=memory.total,memory.used", "--format=csv,noheader,nounits", "--id=0")
-        said = run(*asked, **env).strip()
-    return "" if said == "4096, 0" else f"it says {said}"
+        command = ("nvidia-smi", "--query-gpu=memory.total,memory.used", "--format=csv,noheader,nounits", "--id=0")
+        output = run(*command, **env).strip()
+    return "" if output == "4096, 0" else f"nvidia-smi shows {output}"
 
 
 def last_chunk(kind: str, *options: str) -> Fault:
-    """What its context takes is of the limit; a pool takes 32 MiB at a time, the driver a few chunks for itself."""
+    """Allocates up to the limit less the context; a pool grows by 32 MiB, and the driver uses some chunks itself."""
     probe = str(ROOT / "build/simgpu/gpuprobe")
     with limiter.environment("2GiB", None, "fixed", os.environ) as env:
         done = subprocess.run(
@@ -97,7 +97,7 @@ def free(cuda: ctypes.CDLL) -> int:
 
 
 def use_small_sizes() -> None:
-    """Allocate and free by chance, and print how much less is free now and then."""
+    """Allocates and frees at random, and prints the decrease of free memory from time to time."""
     cuda = start()
     begun, chance, seen = free(cuda), random.Random(5), []
     held: list[ctypes.c_uint64] = []
@@ -127,7 +127,7 @@ def small_sizes() -> Fault:
 
 
 def use_resets() -> None:
-    """Fill the context up to the limit of 4 GiB and reset it, again and again."""
+    """Repeatedly fills the context up to the limit of 4 GiB and resets it."""
     cuda = start()
     for _ in range(3):
         start()
@@ -158,7 +158,7 @@ CASES: dict[str, Callable[[], Fault]] = {
 
 
 def judge(name: str) -> Fault:
-    """What is wrong with a case."""
+    """The faults of a case."""
     try:
         return CASES[name]()
     except (subprocess.SubprocessError, OSError, ValueError, KeyError, IndexError) as error:

@@ -68,13 +68,13 @@ def watch(allocator: str) -> Iterator[Step]:
             assert process.stdin is not None
             assert process.stdout is not None
             for line in process.stdout:
-                said = json.loads(line)
+                report = json.loads(line)
                 held = {p.pid: p.usedGpuMemory for p in pynvml.nvmlDeviceGetComputeRunningProcesses(card)}
                 use = region.decode(folder.read_bytes()).processes[0]
                 yield Step(
-                    said["step"],
-                    said["seen"],
-                    said["shown"],
+                    report["step"],
+                    report["seen"],
+                    report["shown"],
                     sum(size for _, size in use.used_bytes),
                     sum(size for _, size in use.managed_bytes),
                     held.get(process.pid, 0),

@@ -1,4 +1,4 @@
-"""Pools that grow without a word, as they do where their free memory is in pieces: charged at once, and seen to shrink.
+"""Fragmented pools, which grow without notice, are charged at once, and their shrinking is noticed.
 
 `python -m tests.gpu.pool_growth` needs an NVIDIA GPU. It says natively how long an allocation takes that lets a pool
 grow, and one that does not, which is what tells them apart (ADR 14). Then a program under a limit allocates and frees
@@ -64,7 +64,7 @@ def check(result: int) -> None:
 
 
 def timed() -> dict[str, float]:
-    """How long allocations take, in us: the shortest that grew a pool, and the median of those that did not."""
+    """Times of allocations in us: the shortest that grew a pool, and the median of the others."""
     took: dict[bool, list[float]] = {True: [], False: []}
     check(start())
     for threshold in (0, ALL):
@@ -82,7 +82,7 @@ def timed() -> dict[str, float]:
 
 
 def watched() -> dict[str, int]:
-    """Allocate at random; how often less was charged than was reserved, and how often the view was wrong."""
+    """Allocates at random; counts growths, charges below the reserved bytes, and wrong views of free memory."""
     path, found = Path(os.environ["VGPU_REGION_FILE"]), {"grown": 0, "under": 0, "view off": 0}
 
     def charged() -> int:
@@ -112,7 +112,7 @@ def watched() -> dict[str, int]:
 
 
 def answers() -> Iterator[dict[str, Any]]:
-    """Run both, the second under a limit."""
+    """The results of both programs, the second under a limit."""
     with limiter.environment("4GiB", None, "fixed", dict(os.environ)) as limited:
         for name, env in (("timed", dict(os.environ)), ("watched", limited)):
             command = [sys.executable, "-m", "tests.gpu.pool_growth", name]

@@ -1,4 +1,4 @@
-"""Who is seen on a real card under limits: one process without limits and one with, listed natively and by the limited.
+"""Processes that are visible on a real card: one with limits and one without, each of which lists both.
 
 `python -m tests.gpu.process_view` prints what it saw as JSON and exits 1 where a limited process sees another one. It
 needs a card, NVIDIA's driver and Python.
@@ -49,7 +49,7 @@ _SMI = ("nvidia-smi", "--id=0", "--query-compute-apps=pid,used_memory", "--forma
 
 
 def hold(mib: int, env: Mapping[str, str]) -> subprocess.Popen[str]:
-    """A process that holds so much of the card until its input ends."""
+    """A process that holds memory of the card until its standard input ends."""
     process = subprocess.Popen(
         [sys.executable, "-c", _HOLD, str(mib)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -70,7 +70,7 @@ def smi(env: Mapping[str, str], *command: str) -> list[str]:
 
 
 def looked_up(env: Mapping[str, str]) -> list[str]:
-    """The functions of NVML that nvidia-smi looks up, and that may tell of processes: by the dynamic linker."""
+    """The NVML functions about processes that nvidia-smi looks up, by the log of the dynamic linker."""
     done = subprocess.run(
         _SMI, env={**env, "LD_DEBUG": "symbols"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
     )
@@ -79,7 +79,7 @@ def looked_up(env: Mapping[str, str]) -> list[str]:
 
 
 def look(env: Mapping[str, str], limited: Mapping[str, str]) -> dict[str, Any]:
-    """All that both sides see, with the pids of the two holders."""
+    """The lists that both processes see, and the pids of both."""
     with hold(HELD_MIB["stranger"], env) as stranger, hold(HELD_MIB["ours"], limited) as ours:
         seen = {
             "pids": {"stranger": stranger.pid, "ours": ours.pid},
@@ -96,7 +96,7 @@ def look(env: Mapping[str, str], limited: Mapping[str, str]) -> dict[str, Any]:
 
 
 def contained(limited: Mapping[str, str]) -> dict[str, Any] | None:
-    """What is seen in a pid namespace of its own; None where none may be made."""
+    """The lists in a new pid namespace; None if it cannot be made."""
     if subprocess.run([*_CONTAINED, "true"], check=False, capture_output=True).returncode:
         return None
     command = [*_CONTAINED, sys.executable, "-m", "tests.gpu.process_view", "contained"]
@@ -120,7 +120,7 @@ def look_contained(limited: Mapping[str, str]) -> dict[str, Any]:
 
 
 def wrong(seen: dict[str, Any]) -> list[str]:
-    """What a limited process should not see, or should and does not."""
+    """The faults in the lists of the limited process."""
     result, processes = seen["limited"]
     pids = {pid for pid, _ in processes}
     lists_by_own_pid = seen["pids"]["ours"] in {pid for pid, _ in seen["native"][1]}

@@ -64,7 +64,7 @@ def fill(torch: Any, blocks: list[Any]) -> None:
 
 
 def judge(job: Job, container: Container) -> list[str]:
-    """The changes in turn; what was wrong."""
+    """Makes the changes one after another; returns the faults."""
     wrong = []
 
     def check(name: str, seen: dict[str, Any], holds: bool) -> None:

@@ -92,8 +92,8 @@ class Program:
         assert self.process.stdin
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
-        said = self.line()
-        return json.loads(said) if said else f"died: {self.process.wait()}"
+        output = self.line()
+        return json.loads(output) if output else f"died: {self.process.wait()}"
 
     def end(self) -> None:
         """Closes its input and waits."""
@@ -101,7 +101,7 @@ class Program:
 
 
 def look() -> dict[str, Any]:
-    """What each worker saw while the card was full."""
+    """The results of each worker on the full card."""
     env = dict(os.environ)
     with ExitStack() as stack:
         limited = {
@@ -119,7 +119,7 @@ def look() -> dict[str, Any]:
 
 
 def wrong(seen: Mapping[str, Any]) -> list[str]:
-    """What is not as the limiter promises."""
+    """The faults in the results."""
     refused, spilled = seen["limited, refuse"], seen["limited, spill"]
     found = [] if refused == {"allocate": OUT_OF_MEMORY} else [f"refuse: {refused}"]
     good = isinstance(spilled, dict) and not any(

@@ -1,4 +1,4 @@
-"""On a real GPU: what people run computes the same under a limit, on its own card, through changes of the limit."""
+"""On a real GPU: frameworks under a limit, with every choice of cards, and while the limit changes."""
 
 import os
 import subprocess
@@ -25,15 +25,15 @@ def run(python: str, module: str, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("name", frameworks.TRIALS)
-def test_a_framework_computes_the_same_and_is_stopped_by_its_own_error(python: str, name: str) -> None:
-    said = run(python, "frameworks", name)
-    if "left out" in said:
-        pytest.skip(said.strip())
+def test_a_framework_gets_equal_results_and_raises_its_own_error(python: str, name: str) -> None:
+    output = run(python, "frameworks", name)
+    if "left out" in output:
+        pytest.skip(output.strip())
 
 
-def test_each_limit_is_on_its_own_card_under_any_choice_of_cards(python: str) -> None:
+def test_each_card_has_its_own_limit_under_any_cuda_visible_devices(python: str) -> None:
     run(python, "visible_cards")
 
 
-def test_a_change_of_the_limit_is_in_force_at_the_next_allocation(python: str) -> None:
+def test_a_changed_limit_holds_at_the_next_allocation(python: str) -> None:
     run(python, "resize")

@@ -1,4 +1,4 @@
-"""On a real GPU: PyTorch and the driver's own programs under a limit, by every way to load it (`make gpu`)."""
+"""On a real GPU: programs under a limit, by every way to load the library (`make gpu`)."""
 
 import os
 import shutil
@@ -37,9 +37,9 @@ def run(python: str, module: str, *arguments: str) -> None:
 
 
 @pytest.mark.parametrize("case", load_paths.CASES)
-def test_a_program_is_held_to_its_limit_and_goes_on(python: str, case: str) -> None:
+def test_a_program_stays_within_its_limit_and_continues(python: str, case: str) -> None:
     run(python, "load_paths", case)
 
 
-def test_what_is_charged_is_what_the_process_holds_at_every_quiet_moment(python: str) -> None:
+def test_the_charge_equals_the_process_s_memory(python: str) -> None:
     run(python, "overhead")

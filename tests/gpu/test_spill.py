@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 ROOT = Path(limiter.__file__).parents[1]
 
 
-def test_what_a_full_card_refuses_is_spilled_where_that_is_the_policy() -> None:
+def test_on_a_full_card_the_spill_policy_uses_managed_memory() -> None:
     command = [sys.executable, "-m", "tests.gpu.spill"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert json.loads(done.stdout)["wrong"] == [], done.stdout

@@ -62,7 +62,7 @@ def choices(uuids: list[str]) -> Iterator[dict[str, str]]:
 
 
 def judge(env: dict[str, str], limits: dict[str, int]) -> str:
-    """What is wrong under this choice; empty where nothing is."""
+    """The faults under this choice of cards."""
     command = [sys.executable, "-m", "tests.gpu.visible_cards", "look"]
     try:
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)

@@ -1,4 +1,4 @@
-/* Looks names up in every way that dlsym has, and prints one line for each: where the answer lies. */
+/* Looks up names with every handle that dlsym accepts; prints for each lookup the library of the result. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

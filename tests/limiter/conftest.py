@@ -18,6 +18,7 @@ from limiter import build, launch
 from limiter.build import toolchain
 from simgpu.session import Session
 from simgpu.world import World, worlds
+from tests.limiter import turn_structures
 from vgpu import limits, region
 from vgpu.limits import Limits
 from vgpu.region import Region
@@ -147,6 +148,12 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         getattr(loaded, name).restype = ctypes.c_bool
     loaded.account_calls.restype = ctypes.c_uint64
     return loaded
+
+
+@pytest.fixture(scope="session")
+def compute(pure: ctypes.CDLL) -> ctypes.CDLL:
+    """The modules of turns, token bucket and estimates."""
+    return turn_structures.declare(pure)
 
 
 def region_bytes(place: int) -> bytes:

@@ -1,4 +1,4 @@
-/* Looks functions up as any program may, of whichever C library: prints what it found. Exit code 7. */
+/* Looks up functions with dlsym, in any C library, and prints the results. Exit code 7. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-"""An arbiter under a test's hand: it says what it is told to, true or absurd, and keeps what it hears.
+"""An arbiter that a test controls: it writes any page, also invalid ones, and records the messages.
 
-Honest, it gives turns to those who ask, one at a time. A test may change a page's fields at any moment.
+By default it gives turns in the order of the requests, one at a time. A test may change any field of a page.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from limiter.arbitration import ACCEPTED, ANY, DONE, WANT, Page
 
 MS = 1_000_000
 BEAT_S = 0.02
-LONGEST_S = 0.1  # of a turn that somebody else waits for
+LONGEST_S = 0.1  # of a turn while another client waits
 
 _FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]
 _FUTEX_WAKE = 1
@@ -27,7 +27,7 @@ _FUTEX_WAKE = 1
 
 @dataclass(eq=False)
 class Client:
-    """One connection, and all that it said: (kind, turn, ns)."""
+    """One connection, and its messages as (kind, turn, ns)."""
 
     connection: socket.socket
     uuid: bytes
@@ -49,7 +49,7 @@ class Client:
 
 
 def shut_down(*sockets: socket.socket) -> None:
-    """Ends the sockets' traffic; whoever waits in them returns. Their owners close them."""
+    """Ends all traffic, so that calls that wait on the sockets return. The threads that use the sockets close them."""
     for each in sockets:
         with contextlib.suppress(OSError):  # the other side has ended it
             each.shutdown(socket.SHUT_RDWR)
@@ -59,8 +59,8 @@ class Arbiter:
     """Listens on a container's socket until it is closed.
 
     Attributes:
-        clients: in the order of their connections; those that ended stay.
-        gives: whether who asks is given a turn: at once, where nobody has one.
+        clients: in the order of their connections, including those that have ended.
+        gives: whether requests are answered with turns.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class Arbiter:
         with self._lock:
             self._open = False
             shut_down(self._listener, *self._connections)
-        for thread in self._threads:  # the first is the one that adds others
+        for thread in self._threads:  # the first one, of _accept, adds others to the list
             thread.join()
 
     def client(self, number: int = 0) -> Client:
-        """Waits for the connection of that number."""
+        """Waits for the connection number `number`, counted from 0."""
         until = time.monotonic() + 10
         while len(self.clients) <= number:
             assert time.monotonic() < until, "nobody connected"

@@ -1,5 +1,5 @@
-/* Feeds the pure modules foreign bytes and long random histories; built with the sanitizers by test_sanitized.py.
- * Exit code 0, or what the sanitizers say. */
+/* Calls the pure modules with random bytes and long random histories; built with the sanitizers by test_sanitized.py.
+ * Exit code 0, or the one of a sanitizer that has found an error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void hostile_region(void) {
     region_close(region);
 }
 
-/* Whatever stands in a card's row, a turn comes, is waited for no longer than the largest debt takes, and ends. */
+/* With any bytes in a card's row, the wait for a turn is bounded by the largest debt, and the turn ends. */
 static void hostile_turns(void) {
     struct region *region = region_anonymous();
     struct region_card *card = &region->cards[0];
@@ -94,7 +94,7 @@ static void hostile_text(void) {
     static const char alphabet[] = "0123456789.,= GMKTiBPU-abcdef";
     struct limits_slot out;
     for (unsigned i = 0; i < 20000; i++) {
-        char *text = malloc(80); /* exactly, so that a byte too far is seen */
+        char *text = malloc(80); /* the exact size, so that the sanitizer sees a read beyond it */
         unsigned length = next(79);
         for (unsigned at = 0; at < length; at++) text[at] = alphabet[next(sizeof alphabet - 1)];
         if (next(3) == 0 && length > 45) memcpy(text, "GPU-00000000-0000-0000-0000-00000000000f=", 41);
@@ -125,7 +125,7 @@ static void histories(void) {
     fork_forget_all();
 }
 
-/* What is lost is never more than what was exported, and ends with its pool. */
+/* Lost memory is never more than was exported, and ends with its pool. */
 static void pool_histories(void) {
     for (unsigned i = 0; i < 20000; i++) {
         uint64_t pool = 1 + next(3), address = (1ULL << 40) + next(64) * (POOL_STEP / 4);

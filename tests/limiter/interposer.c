@@ -1,5 +1,5 @@
-/* What other preloaded libraries do, in small: allocators stand in front of malloc and find the next one by dlsym,
- * profilers stand in front of dlsym itself. Counts, and tells at the end on standard error. */
+/* Does what other preloaded libraries do: allocators wrap malloc and find the next one by dlsym, profilers wrap dlsym
+ * itself. Prints the numbers of calls on standard error at the end. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static unsigned long allocations, lookups; /* atomically */
+static unsigned long allocations, lookups; /* atomic */
 
 /* dlsym may allocate while it looks for our next malloc. */
 static char first_memory[65536];
@@ -56,7 +56,7 @@ void *dlsym(void *handle, const char *name) {
     static void *(*next)(void *, const char *);
     __atomic_fetch_add(&lookups, 1, __ATOMIC_RELAXED);
     if (!next) next = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
-    /* Jumped to, so that RTLD_NEXT goes by the caller's place and not by ours. */
+    /* A jump, because RTLD_NEXT depends on the return address. */
     __attribute__((musttail)) return next(handle, name);
 }
 #endif

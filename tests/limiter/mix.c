@@ -1,11 +1,11 @@
-/* A program whose threads allocate, free and ask in every way at once, with the limiter's own sources linked in, so
- * that the sanitizers see all of it (test_sanitized.py builds it): `mix THREADS ROUNDS SEED [hostile|arrays|pools]`.
+/* A program whose threads make random calls concurrently. The limiter's sources are linked in, so that the sanitizers
+ * see all of it (test_sanitized.py builds it): `mix THREADS ROUNDS SEED [hostile|arrays|pools]`.
  *
- * hostile: another thread writes random bytes over the region meanwhile, but for its lock; then no figure is worth
- * anything, and all that is asked is that every call comes back. arrays, pools: nothing but those. Exit code 0, 1 with
- * a line about what is wrong, or what the sanitizers say.
+ * hostile: another thread writes random bytes to the region, except for its lock; then figures are not checked, only
+ * that every call returns. arrays, pools: only such calls. Exit code 0, 1 with a line about the error, or the one of a
+ * sanitizer.
  *
- * Not linked is resolve.c: its dlsym is what no sanitizer lives with, and the program calls the wrappers by name. */
+ * resolve.c is not linked, because sanitizers do not work with its dlsym; the program calls the wrappers by name. */
 #include "mix.h"
 
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 
 #define MOST 16
 
-/* A descriptor is looked at by its number (descriptors.c), which may be another file's by then that another thread is
- * closing: what is found there says so. */
+/* descriptors.c inspects a descriptor by its number, which another thread may have closed and reused meanwhile; the
+ * inspection recognises that, so this race is no error. */
 const char *__tsan_default_suppressions(void) { return "race:file_id"; }
 
 CUcontext context;
@@ -30,7 +30,7 @@ int wrong;
 static unsigned rounds;
 static bool is_hostile;
 static void (*one_step)(struct thread *) = step;
-static bool is_over; /* atomically */
+static bool is_over; /* atomic */
 
 static void *run(void *argument) {
     struct thread *thread = argument;
@@ -40,7 +40,7 @@ static void *run(void *argument) {
     return NULL;
 }
 
-/* The lock is spared: a hostile lock can hurt its own container's processes, by the pointers that glibc keeps in it. */
+/* The lock is not overwritten: glibc keeps pointers in it, so random bytes may crash the container's own processes. */
 static void *scribble(void *argument) {
     struct thread *thread = argument;
     int fd = open(getenv("VGPU_REGION_FILE"), O_RDWR | O_CLOEXEC);
@@ -72,7 +72,7 @@ static size_t charged(void) {
     return total - free;
 }
 
-/* The driver's, not ours. */
+/* The driver's function, not the wrapper. */
 static unsigned long long held_by_card(void) {
     nvmlMemory_t memory = {0};
     void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
@@ -80,8 +80,8 @@ static unsigned long long held_by_card(void) {
     return memory.used;
 }
 
-/* What was charged too much or too little is corrected by a measurement, which comes the later the slower we are. What
- * the last graph took is kept for the next one. */
+/* A measurement corrects wrong charges; it comes later on a slow machine. The memory of the last graph is kept for the
+ * next one. */
 static void check_nothing_is_left(size_t before) {
     DRIVER(cuCtxSynchronize)();
     expect("cuDeviceGraphMemTrim", cuDeviceGraphMemTrim(0));

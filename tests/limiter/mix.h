@@ -1,4 +1,4 @@
-/* What the parts of mix.c share. */
+/* Declarations that mix.c and mix_steps.c share. */
 #ifndef MIX_H
 #define MIX_H
 
@@ -11,7 +11,7 @@
 #define MIB  (1ULL << 20)
 #define KEPT 12
 
-/* What the limiter does not stand in for is the driver's own. */
+/* Functions that the limiter does not wrap are the driver's own. */
 #define DRIVER(name) ((__typeof__(&(name)))dlsym(dlopen("libcuda.so.1", RTLD_NOW), #name))
 
 struct mapped {
@@ -37,12 +37,12 @@ struct thread {
 
 extern CUcontext context; /* current in every thread */
 extern nvmlDevice_t card;
-extern int wrong; /* atomically: what the program ends with */
+extern int wrong; /* atomic; the exit code */
 
 /* A number below `most`. */
 unsigned next(struct thread *thread, unsigned most);
 
-/* Anything but success and out of memory is wrong. */
+/* Any result but success and out of memory is an error. */
 void expect(const char *what, CUresult result);
 
 /* One call or a few, of any kind. */

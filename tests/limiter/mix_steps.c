@@ -1,4 +1,4 @@
-/* What the threads of mix.c do. */
+/* The random calls of the threads of mix.c. */
 #include "mix.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static size_t size(struct thread *thread) {
     return next(thread, 3) ? 1 + next(thread, 200000) : MIB * (1 + next(thread, 4));
 }
 
-/* Frees what stands in the place, or fills it. */
+/* Frees the allocation of an entry, or makes one. */
 #define TOGGLE(place, free, ...)                             \
     do {                                                     \
         bool is_taken = (place) != 0;                        \
@@ -62,7 +62,7 @@ static void use_array(struct thread *thread, CUarray *place) {
 
 void array_step(struct thread *thread) { use_array(thread, &thread->array[next(thread, KEPT)]); }
 
-/* Where a step of several calls is refused at one of them, what was done before it is undone. */
+/* If one of several calls is refused, the earlier ones are undone. */
 static void use_mapped(struct mapped *place) {
     CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
@@ -95,7 +95,7 @@ static void use_pool(struct pooled *place) {
     if (result != CUDA_SUCCESS) place->pointer = 0;
 }
 
-/* With itself, as with another process. */
+/* Exports and imports in one process, as between two. */
 static void use_shared_pool(void) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                  .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -122,7 +122,7 @@ static void use_shared_pool(void) {
     expect("cuMemPoolDestroy", cuMemPoolDestroy(mine));
 }
 
-/* Another thread may take from the pool while it is the device's current one, or ask for it just before it ends. */
+/* Another thread may allocate from the pool while it is current, or query it just before it is destroyed. */
 static void use_current_pool(void) {
     struct pooled mine = {0};
     CUmemoryPool own;
@@ -180,7 +180,7 @@ static void use_kernel(CUmodule module) {
     expect("cuLaunchKernel", cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 }
 
-/* The child has no context; whatever other threads hold at that moment must be free in it. */
+/* The child has no context, and all locks that other threads hold at the fork must be free in it. */
 static void use_fork(struct thread *thread) {
     size_t free, total;
     if (next(thread, 10)) return;

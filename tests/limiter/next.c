@@ -1,4 +1,4 @@
-/* A library that stands in front of libc's puts, as jemalloc or a profiler stands in front of others' functions. */
+/* A library that wraps puts, as jemalloc or a profiler wraps other functions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A driver of before CUDA 3.2: sizes and addresses have 32 bits. One card of 3 GiB; its addresses go up only. */
+/* A driver of before CUDA 3.2: sizes and addresses have 32 bits. One card of 3 GiB; addresses are not reused. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <string.h>

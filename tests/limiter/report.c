@@ -30,7 +30,7 @@ static void print_signals(void) {
     }
 }
 
-/* Counts, for a descriptor's number and a thread's say nothing. */
+/* Only counts are printed, because the numbers of descriptors and threads differ between runs. */
 static void print_entries(const char *what, const char *path) {
     int count = 0;
     DIR *folder = opendir(path);
@@ -57,7 +57,7 @@ static void print_environment(void) {
         if (strncmp(*entry, "VGPU_", 5) != 0 && strncmp(*entry, "LD_PRELOAD=", 11) != 0) printf("%s\n", *entry);
 }
 
-/* KiB mapped in all, and whose mappings there are; ours apart. */
+/* KiB of all mappings and their files; the mappings of our library are listed separately. */
 static void print_mappings(void) {
     char line[4096];
     unsigned long ours = 0, first, last;

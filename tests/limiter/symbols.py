@@ -27,7 +27,7 @@ VERSIONS: Final = (
 )
 _ASKED: Final = sorted({version + around for version in VERSIONS for around in (-1, 0)})
 _FLAGS: Final = (0, 1, 2)  # default, legacy stream, per-thread stream
-_ODD: Final = ((0, 0), (99000, 0), (13000, 3), (13000, 8))  # versions and flags that there are not
+_ODD: Final = ((0, 0), (99000, 0), (13000, 3), (13000, 8))  # versions and flags that do not exist
 _UNTOUCHED: Final = 0xDEAD
 _SUFFIX: Final = re.compile(r"(_v\d)?(_ptds|_ptsz)?$")
 
@@ -41,33 +41,33 @@ _ASK: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, c
 
 @dataclass(slots=True)
 class Library:
-    """One of NVIDIA's libraries, as the program sees it and as it is."""
+    """One of NVIDIA's libraries, as the program sees it and as the real library."""
 
     seen: ctypes.CDLL
     real: ctypes.CDLL
     shim: ctypes.CDLL
-    ours: dict[int | None, set[int | None]] = field(default_factory=dict)  # by the real address of what they stand for
-    exchanged: int = 0  # answers that were one of ours
+    ours: dict[int | None, set[int | None]] = field(default_factory=dict)  # wrappers by the real function's address
+    exchanged: int = 0  # number of results that were one of our wrappers
 
     def native(self, name: str) -> int | None:
-        """The real library's own function of that exported name."""
+        """Address of the exported function in the real library."""
         return _real_dlsym()(self.real._handle, name.encode()) or None
 
     def found(self, name: str) -> int | None:
-        """What the program finds by that name."""
+        """Address that the program finds by name."""
         return _address(self.seen, name)
 
     def hook(self, name: str) -> None:
-        """Remember which of ours stands for the real function of that name."""
+        """Records which wrapper stands for the real function of a name."""
         if (native := self.native(name)) is not None:
             self.ours.setdefault(native, set()).add(_address(self.shim, name))
 
     def offers(self, name: str, found: int | None) -> bool:
-        """Whether it is ours behind the door, where our names are found even if the driver lacks them."""
+        """Whether the name is found only because `limiter.preload` put our library in the driver's place."""
         return self.real is not self.seen and found == _address(self.shim, name)
 
     def agrees(self, native: int | None, found: int | None) -> bool:
-        """Whether it is the real function, or ours where it has one."""
+        """Whether the address is that of the real function, or of our wrapper if the function has one."""
         self.exchanged += native in self.ours
         return found in self.ours.get(native, {native})
 
@@ -80,7 +80,7 @@ def _address(library: ctypes.CDLL, name: str) -> int | None:
 
 
 def _real_dlsym() -> Callable[[int, bytes], int | None]:
-    """The C library's own: that name, looked up in the C library, is not exchanged."""
+    """The C library's dlsym, which is found by a lookup in the C library itself."""
     lookup = ctypes.CDLL("libc.so.6").dlsym
     lookup.restype = ctypes.c_void_p
     lookup.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
@@ -88,7 +88,7 @@ def _real_dlsym() -> Callable[[int, bytes], int | None]:
 
 
 def open_library(soname: str, door: str, functions: list[function_list.Function]) -> Library:
-    """Open a library; behind the door of `limiter.preload` the real one has the other name."""
+    """Opens a library; under `limiter.preload` the real library has the other name."""
     seen = ctypes.CDLL(soname)
     real = ctypes.CDLL(door) if interpose.is_loaded(door) else seen
     library = Library(seen, real, ctypes.CDLL(str(limiter.library_path())))
@@ -113,7 +113,7 @@ def _asked(ask: Callable[..., int], name: bytes, version: int, flags: int) -> An
 
 
 def ask_all(names: set[str]) -> list[Question]:
-    """Every version and flag for the names without a version; with one they are names that the driver does not know."""
+    """Queries every version and flag. Names with a version suffix are unknown to cuGetProcAddress."""
     bases = {_SUFFIX.sub("", name) for name in names}
     grid = itertools.product(bases, _ASKED, _FLAGS)
     odd = ((name, version, flags) for name in {*names, *bases, "cuNothing", ""} for version, flags in _ODD)
@@ -135,7 +135,7 @@ def by_version(library: Library, questions: list[Question]) -> Iterator[str]:
 
 
 def unlisted(soname: str, listed: set[str]) -> list[str]:
-    """What the real library exports, by a name like those of the list, that is not in it."""
+    """Functions that the real library exports under a CUDA or NVML name, but that are not in the list."""
     lines = [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/" in line]
     stem = soname.removesuffix("1")
     path = next(path for path in lines if Path(path).name.startswith(stem) and LIBRARY not in path)

@@ -1,4 +1,4 @@
-"""The accounts in C against a twin in Python, and the layouts of both languages against each other."""
+"""The charges of `region/account.c` against an oracle in Python, and the region's layout in both languages."""
 
 import ctypes
 import os
@@ -29,7 +29,7 @@ def identity(pid: int) -> Identity:
 
 
 class Accounts(RuleBasedStateMachine):
-    """Any order of reserve, release and clear, by any processes."""
+    """Random sequences of reserve, release, reconcile and clear by several processes."""
 
     pure: ctypes.CDLL
 
@@ -75,15 +75,15 @@ class Accounts(RuleBasedStateMachine):
     @rule(
         pid=st.integers(1, 6),
         gpu=st.sampled_from(GPUS),
-        said=st.integers(0, 200),
+        measured=st.integers(0, 200),
         before=st.integers(0, 2),
         meanwhile=st.sampled_from(["nothing", "begins", "begins and ends", "ends"]),
         own=st.integers(0, 2),
     )
-    def settle(self, pid: int, gpu: str, said: int, before: int, meanwhile: str, own: int) -> None:
-        """What NVML says is taken only if all calls under way are the caller's, and none begins or ends meanwhile."""
+    def reconcile(self, pid: int, gpu: str, measured: int, before: int, meanwhile: str, own: int) -> None:
+        """NVML's figure is applied only if all open calls are the caller's, and no call begins or ends meanwhile."""
         if self._used(gpu) > 2**63:
-            return  # sums saturate there, and are then no longer those of the slots
+            return  # above that, sums saturate and differ from the slots
         slot, card = self._places(pid, gpu)
         for _ in range(before):
             self.pure.account_begin_call(self.region, slot)
@@ -93,10 +93,10 @@ class Accounts(RuleBasedStateMachine):
         if meanwhile.endswith("ends") and (before or "begins" in meanwhile):
             self.pure.account_end_call(self.region, slot)
         same = meanwhile == "nothing" or (meanwhile == "ends" and before == 0)
-        settled = self.pure.account_reconcile(self.region, slot, card, U64(said), calls, own)
-        assert settled == (same and before == own)
-        if settled:
-            self.held[pid, gpu] = said + self.managed.get((pid, gpu), 0)
+        applied = self.pure.account_reconcile(self.region, slot, card, U64(measured), calls, own)
+        assert applied == (same and before == own)
+        if applied:
+            self.held[pid, gpu] = measured + self.managed.get((pid, gpu), 0)
         while self.pure.account_calls(self.region, slot) & 0xFFFFFFFF:
             self.pure.account_end_call(self.region, slot)
 
@@ -123,7 +123,7 @@ class Accounts(RuleBasedStateMachine):
         self.pure.account_recompute(self.region)
 
     @invariant()
-    def the_sums_are_those_of_the_slots(self) -> None:
+    def card_sums_equal_the_slots(self) -> None:
         seen = region.decode(region_bytes(self.region.value or 0))
         assert {row.gpu: row.used_bytes for row in seen.cards} == {row.gpu: self._used(row.gpu) for row in seen.cards}
         assert sum(row.refusals for row in seen.cards) == self.refusals
@@ -131,7 +131,7 @@ class Accounts(RuleBasedStateMachine):
         assert by_process == {key: size for key, size in self.held.items() if size}
         for (pid, gpu), size in self.held.items():
             assert self._of_process(pid, gpu) == size
-        assert self._of_process(0, GPUS[0]) is None  # the mark of a free slot, and of what NVML has no process for
+        assert self._of_process(0, GPUS[0]) is None  # pid 0 marks a free slot
 
     def _of_process(self, pid: int, gpu: str, namespace: int = 77) -> int | None:
         card, found = self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(gpu)), U64()
@@ -139,24 +139,24 @@ class Accounts(RuleBasedStateMachine):
         return found.value if known else None
 
     @rule(pid=st.integers(1, 6), gpu=st.sampled_from(GPUS))
-    def strangers_hold_nothing(self, pid: int, gpu: str) -> None:
+    def a_process_of_another_namespace_has_no_charge(self, pid: int, gpu: str) -> None:
         self._places(pid, gpu)
         assert self._of_process(pid, gpu, namespace=78) is None
         assert self._of_process(pid, gpu) is not None
 
 
-def test_the_accounts_agree_with_their_twin(pure: ctypes.CDLL) -> None:
+def test_the_accounts_agree_with_the_oracle(pure: ctypes.CDLL) -> None:
     Accounts.pure = pure
     run_state_machine_as_test(Accounts, settings=settings(max_examples=60, stateful_step_count=15, deadline=None))
 
 
-def test_an_anonymous_region_is_what_python_calls_fresh(pure: ctypes.CDLL) -> None:
+def test_an_anonymous_region_equals_a_new_one_of_python(pure: ctypes.CDLL) -> None:
     place = pure.region_anonymous()
     assert region_bytes(place)[:24] == region.new()[:24]
     assert region.decode(region_bytes(place)).cards == ()
 
 
-def test_a_full_table_refuses_and_says_so(pure: ctypes.CDLL) -> None:
+def test_a_full_table_refuses(pure: ctypes.CDLL) -> None:
     place = ctypes.c_void_p(pure.region_anonymous())
     slots = [pure.account_claim_slot(place, ctypes.byref(identity(pid))) for pid in range(1, region.MAX_PROCESSES + 2)]
     assert slots == [*range(region.MAX_PROCESSES), -1]
@@ -174,7 +174,7 @@ def make_file(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("spoil", [b"XGPUREGN", b"VGPUREGN\x02"])
-def test_what_is_no_region_is_not_opened(pure: ctypes.CDLL, tmp_path: Path, spoil: bytes) -> None:
+def test_a_file_that_is_no_region_is_not_opened(pure: ctypes.CDLL, tmp_path: Path, spoil: bytes) -> None:
     path = make_file(tmp_path)
     with path.open("r+b") as file:
         file.write(spoil)
@@ -200,16 +200,14 @@ def start_holder(pure: ctypes.CDLL, path: Path) -> subprocess.Popen[bytes]:
     return holder
 
 
-def test_a_holder_killed_in_the_lock_leaves_it_to_the_next_with_the_sums_made_again(
-    pure: ctypes.CDLL, tmp_path: Path
-) -> None:
+def test_after_the_lock_holder_is_killed_the_next_one_recomputes_the_sums(pure: ctypes.CDLL, tmp_path: Path) -> None:
     path = make_file(tmp_path)
     place = ctypes.c_void_p(pure.region_open(str(path).encode()))
     slot = pure.account_claim_slot(place, ctypes.byref(identity(5)))
     card = pure.account_find_or_add_card(place, limits.uuid_bytes(GPUS[0]))
     pure.account_reserve(place, slot, card, U64(30), U64(100))
     holder = start_holder(pure, path)
-    # As if the holder had died between its slot and the card's sum.
+    # The holder died after it had updated its slot and before it updated the card's sum.
     ctypes.cast((place.value or 0) + 256 + 16, ctypes.POINTER(U64))[0] = 99
     with holder:
         holder.kill()
@@ -220,7 +218,7 @@ def test_a_holder_killed_in_the_lock_leaves_it_to_the_next_with_the_sums_made_ag
     pure.region_close(place)
 
 
-def test_a_stopped_holder_is_waited_for_no_longer_than_asked(pure: ctypes.CDLL, tmp_path: Path) -> None:
+def test_waiting_for_a_stopped_lock_holder_times_out(pure: ctypes.CDLL, tmp_path: Path) -> None:
     path = make_file(tmp_path)
     place = ctypes.c_void_p(pure.region_open(str(path).encode()))
     with start_holder(pure, path) as holder:
@@ -233,7 +231,7 @@ def test_a_stopped_holder_is_waited_for_no_longer_than_asked(pure: ctypes.CDLL, 
     pure.region_close(place)
 
 
-def test_the_dead_are_told_from_the_living(pure: ctypes.CDLL) -> None:
+def test_dead_processes_are_recognised(pure: ctypes.CDLL) -> None:
     class Self(Identity):
         pass
 
@@ -255,7 +253,7 @@ def test_the_dead_are_told_from_the_living(pure: ctypes.CDLL) -> None:
 
 
 @pytest.mark.parametrize(("is_held", "cleared", "timeouts"), [(False, 5, 0), (True, 0, 1)])
-def test_a_lock_that_cannot_be_had_is_not_waited_for_once_for_each_of_the_dead(
+def test_reaping_waits_for_the_lock_at_most_once(
     pure: ctypes.CDLL, *, is_held: bool, cleared: int, timeouts: int
 ) -> None:
     pure.identity_self.restype = Identity

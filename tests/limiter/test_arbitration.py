@@ -1,6 +1,6 @@
-"""The limiter beside an arbiter: one that a test leads by the hand, on the simulated driver.
+"""The limiter with an arbiter that the test controls, on the simulated driver.
 
-What is asserted of time is loose, for the machine may be busy; what is said and heard is asserted exactly.
+Assertions on time are loose, because the machine may be busy; assertions on messages are exact.
 """
 
 import time
@@ -22,7 +22,7 @@ Make = Callable[..., Container]
 MakeArbiter = Callable[..., Arbiter]
 LIMIT = "4GiB"
 SOCKET = "VGPU_ARBITER_SOCKET"
-SEEN_S = 1.0  # after which what changed holds
+SEEN_S = 1.0  # after which a change is in force
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def join(session: Session, arbiter: Arbiter, number: int = 0) -> None:
         assert session("launches.longest(10, 2)") < 2
 
 
-def test_who_is_alone_joins_and_asks_for_nothing(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+def test_a_client_alone_connects_and_asks_for_no_turn(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
     container, other = make_container(LIMIT), arbiter(contended=False)
     session = start(container)
     join(session, other)
@@ -77,7 +77,7 @@ def test_who_is_alone_joins_and_asks_for_nothing(make_container: Make, start: St
 
 
 @pytest.mark.parametrize("cores", [None, 60])
-def test_where_others_are_each_turn_is_asked_for_and_given_back(
+def test_on_a_contended_card_each_turn_is_asked_for_and_ended(
     make_container: Make, start: Start, arbiter: MakeArbiter, cores: int | None
 ) -> None:
     container, other = make_container(LIMIT, cores), arbiter()
@@ -89,15 +89,13 @@ def test_where_others_are_each_turn_is_asked_for_and_given_back(
     done = [turn for turn, _ in client.done]
     assert len(client.heard) > heard
     assert done == sorted(done)
-    assert all(done.count(turn) <= 2 for turn in done)  # again, where it took less than was thought
-    assert any(ns > 0 for _, ns in client.done)  # before the card is done with it
+    assert all(done.count(turn) <= 2 for turn in done)  # sent twice if the work drained earlier than announced
+    assert any(ns > 0 for _, ns in client.done)  # announced before the work has drained
     assert max(ns for _, ns in client.done) <= 10 * MS + 500_000
     assert container.region().cards[0].gpu_ns > 0.1e9 * (cores or 100) / 100
 
 
-def test_it_is_seen_at_the_next_launch_that_others_came(
-    make_container: Make, start: Start, arbiter: MakeArbiter
-) -> None:
+def test_contention_is_noticed_at_the_next_launch(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
     container, other = make_container(LIMIT), arbiter(contended=False, gives=False)
     session = start(container)
     join(session, other)
@@ -109,7 +107,7 @@ def test_it_is_seen_at_the_next_launch_that_others_came(
     assert session.answer() == 0
 
 
-def test_a_turn_without_an_end_goes_on_until_it_is_asked_back(
+def test_an_unbounded_turn_lasts_until_the_arbiter_asks_it_back(
     make_container: Make, start: Start, arbiter: MakeArbiter
 ) -> None:
     container, other = make_container(LIMIT), arbiter(budget_ns=ANY)
@@ -129,7 +127,7 @@ def test_a_turn_without_an_end_goes_on_until_it_is_asked_back(
     assert session.answer() > 0
 
 
-def test_a_turn_that_was_taken_is_asked_for_anew(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+def test_a_revoked_turn_is_asked_for_again(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
     container, other = make_container(LIMIT), arbiter(budget_ns=ANY)
     session = start(container)
     join(session, other)
@@ -144,7 +142,7 @@ def test_a_turn_that_was_taken_is_asked_for_anew(make_container: Make, start: St
     assert session.answer() < 2
 
 
-def test_no_more_is_in_flight_than_the_arbiter_allows(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+def test_work_in_flight_stays_within_the_depth(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
     container, other = make_container(LIMIT), arbiter(budget_ns=ANY, depth_ns=MS)
     session = start(container)
     join(session, other)
@@ -156,7 +154,7 @@ def test_no_more_is_in_flight_than_the_arbiter_allows(make_container: Make, star
 
 @pytest.mark.parametrize("fallback", [30, 100])
 @pytest.mark.parametrize("how", ["close", "stop"])
-def test_without_its_arbiter_a_container_goes_on_at_what_it_was_told(
+def test_without_a_heartbeat_the_fallback_share_holds(
     make_container: Make, start: Start, arbiter: MakeArbiter, how: str, fallback: int
 ) -> None:
     container, other = make_container(LIMIT), arbiter(fallback=fallback)
@@ -173,7 +171,9 @@ def test_without_its_arbiter_a_container_goes_on_at_what_it_was_told(
     assert 0.3 * fallback / 100 <= share <= fallback / 100 + 0.05
 
 
-def test_an_arbiter_that_comes_back_is_joined_again(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+def test_the_limiter_reconnects_to_a_restarted_arbiter(
+    make_container: Make, start: Start, arbiter: MakeArbiter
+) -> None:
     session = start(make_container(LIMIT))
     for _ in range(3):
         other = arbiter()
@@ -182,7 +182,9 @@ def test_an_arbiter_that_comes_back_is_joined_again(make_container: Make, start:
         other.close()
 
 
-def test_one_that_stood_still_is_listened_to_again(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+def test_a_stalled_arbiter_is_used_again_after_its_next_heartbeat(
+    make_container: Make, start: Start, arbiter: MakeArbiter
+) -> None:
     session, other = start(make_container(LIMIT)), arbiter()
     join(session, other)
     other.beats = other.gives = False
@@ -194,23 +196,21 @@ def test_one_that_stood_still_is_listened_to_again(make_container: Make, start: 
 
 
 @pytest.mark.parametrize("result", [OTHER_VERSION, NO_SUCH_CARD, 77])
-def test_who_is_refused_goes_on_by_himself(
-    make_container: Make, start: Start, arbiter: MakeArbiter, result: int
-) -> None:
+def test_a_refused_client_goes_on_alone(make_container: Make, start: Start, arbiter: MakeArbiter, result: int) -> None:
     session = start(make_container(LIMIT, 50))
     arbiter(result=result)
     share = session("launches.feed(500, 1)")
     assert 0.15 < share <= 0.55
 
 
-def test_a_page_that_could_be_cut_off_is_none(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+def test_a_page_that_is_not_sealed_is_rejected(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
     session, other = start(make_container(LIMIT)), arbiter(seals=False)
     join(session, other)
     assert session("launches.longest(100, 50)") < 0.1
     assert other.client().heard == []
 
 
-def test_a_forked_child_leaves_its_parent_s_connection_alone(
+def test_a_forked_child_does_not_use_its_parent_s_connection(
     make_container: Make, start: Start, arbiter: MakeArbiter
 ) -> None:
     session, other = start(make_container(LIMIT)), arbiter(budget_ns=ANY)
@@ -222,7 +222,7 @@ def test_a_forked_child_leaves_its_parent_s_connection_alone(
     assert len(other.client().done) == done
 
 
-def test_who_is_killed_has_left_though_his_child_lives(
+def test_the_connection_of_a_killed_process_ends_while_its_child_lives(
     make_container: Make, start: Start, arbiter: MakeArbiter
 ) -> None:
     session, other = start(make_container(LIMIT)), arbiter()
@@ -234,19 +234,19 @@ def test_who_is_killed_has_left_though_his_child_lives(
     assert other.client().has_left
 
 
-def test_what_is_captured_asks_for_no_turn(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+def test_captured_launches_ask_for_no_turn(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
     session, other = start(make_container(LIMIT)), arbiter()
     join(session, other)
     kernel, stream = session("launches.kernel(5000)"), session("captures.stream()")
     assert session(f"captures.begin({stream})") == 0
-    time.sleep(0.2)  # what was said before has been heard
+    time.sleep(0.2)  # earlier messages have arrived
     heard = len(other.client().heard)
     assert session(f"{{captures.launch({kernel}, {stream}) for _ in range(50)}} == {{0}}")
     assert len(other.client().heard) == heard
     assert session(f"captures.end({stream})")[0] == 0
 
 
-def test_a_context_that_ends_gives_its_turn_back(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+def test_destroying_a_context_ends_its_turn(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
     session, other = start(make_container(LIMIT)), arbiter(budget_ns=ANY)
     join(session, other)
     turn = other.client().page.turn
@@ -300,7 +300,9 @@ def test_each_of_several_cards_is_judged_by_its_own_page(
     assert second.heard == []
 
 
-def test_absurd_pages_hurt_nobody(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:
+def test_random_pages_neither_crash_nor_block_a_client(
+    make_container: Make, start: Start, arbiter: MakeArbiter
+) -> None:
     session, other = start(make_container(LIMIT)), arbiter()
     join(session, other)
     page, absurd = other.client().page, (0, 1, 2**31, ANY >> 32, 0x5A5A5A5A)

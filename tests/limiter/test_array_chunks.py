@@ -1,4 +1,4 @@
-"""What small arrays are charged, against a driver that puts each into the first chunk with room for it."""
+"""Charges of small arrays, compared with a driver that places each array in the first chunk with room."""
 
 import ctypes
 
@@ -15,8 +15,8 @@ class End(ctypes.Structure):
     _fields_ = (("bytes", U64), ("is_due", ctypes.c_bool))
 
 
-class Shelf:
-    """Device 0's, from the beginning."""
+class ArrayChunks:
+    """The chunks of device 0, empty at first."""
 
     def __init__(self, pure: ctypes.CDLL) -> None:
         pure.fork_forget_all()
@@ -32,19 +32,19 @@ class Shelf:
         return bool(self.pure.array_chunks_join(0, U64(size), U32(measured)))
 
     def end(self, size: int, measured: int = 0, *, is_measurable: bool = False) -> bool:
-        """Whether a measurement is due."""
+        """Ends an array; returns whether a measurement is due."""
         end = self.pure.array_chunks_remove(0, U64(size), U32(measured), is_measurable)
         self.charged -= end.bytes
         return bool(end.is_due)
 
 
 @pytest.fixture
-def shelf(pure: ctypes.CDLL) -> Shelf:
-    return Shelf(pure)
+def chunks(pure: ctypes.CDLL) -> ArrayChunks:
+    return ArrayChunks(pure)
 
 
 def chunks_of(sizes: list[int]) -> int:
-    """How many the driver takes."""
+    """The number of chunks that the driver uses."""
     rooms: list[int] = []
     for size in sizes:
         place = next((place for place, room in enumerate(rooms) if room >= size), len(rooms))
@@ -53,58 +53,58 @@ def chunks_of(sizes: list[int]) -> int:
 
 
 @given(st.lists(SIZES, max_size=80))
-def test_what_the_driver_takes_is_charged_and_given_back(pure: ctypes.CDLL, sizes: list[int]) -> None:
-    shelf = Shelf(pure)
+def test_chunks_are_charged_and_released_as_the_driver_does(pure: ctypes.CDLL, sizes: list[int]) -> None:
+    chunks = ArrayChunks(pure)
     for size in sizes:
-        shelf.make(size)
-    assert chunks_of(sizes) * CHUNK <= shelf.charged <= len(sizes) * CHUNK
+        chunks.make(size)
+    assert chunks_of(sizes) * CHUNK <= chunks.charged <= len(sizes) * CHUNK
     for size in sizes:
-        shelf.end(size)
-    assert shelf.charged == 0
+        chunks.end(size)
+    assert chunks.charged == 0
 
 
-def test_arrays_that_fill_chunks_cost_no_more_than_those(shelf: Shelf) -> None:
+def test_arrays_that_fill_chunks_cost_no_more_than_those(chunks: ArrayChunks) -> None:
     for _ in range(40):
-        shelf.make(16 << 10)
-    assert shelf.charged == CHUNK
+        chunks.make(16 << 10)
+    assert chunks.charged == CHUNK
 
 
-def test_room_that_somebody_is_about_to_charge_is_nobodys(shelf: Shelf) -> None:
-    assert not shelf.joins(512)
-    assert not shelf.joins(512)
+def test_room_of_a_chunk_that_is_being_charged_is_not_given_away(chunks: ArrayChunks) -> None:
+    assert not chunks.joins(512)
+    assert not chunks.joins(512)
 
 
-def test_into_a_hole_nothing_is_put_for_nothing(shelf: Shelf) -> None:
+def test_a_hole_left_by_a_free_is_not_used_without_a_charge(chunks: ArrayChunks) -> None:
     for _ in range(2):
-        shelf.make(700 << 10)
-    shelf.end(700 << 10)
-    assert not shelf.joins(700 << 10)
+        chunks.make(700 << 10)
+    chunks.end(700 << 10)
+    assert not chunks.joins(700 << 10)
 
 
-def test_after_a_measurement_no_room_is_left(shelf: Shelf) -> None:
-    shelf.make(512, measured=1)
-    assert shelf.joins(512, measured=1)
-    assert not shelf.joins(512, measured=2)
+def test_a_measurement_forgets_the_room_in_chunks(chunks: ArrayChunks) -> None:
+    chunks.make(512, measured=1)
+    assert chunks.joins(512, measured=1)
+    assert not chunks.joins(512, measured=2)
 
 
-def test_what_can_be_measured_stays_charged_until_that_is_worth_it(shelf: Shelf) -> None:
+def test_freed_pieces_stay_charged_until_a_measurement_is_due(chunks: ArrayChunks) -> None:
     for _ in range(18):
-        shelf.make(MIB)
-    due = [shelf.end(MIB, is_measurable=True) for _ in range(17)]
-    assert (due, shelf.charged) == ([False] * 15 + [True] * 2, 9 * CHUNK)
+        chunks.make(MIB)
+    due = [chunks.end(MIB, is_measurable=True) for _ in range(17)]
+    assert (due, chunks.charged) == ([False] * 15 + [True] * 2, 9 * CHUNK)
 
 
-def test_after_a_measurement_nothing_is_charged_too_much(shelf: Shelf) -> None:
+def test_after_a_measurement_no_further_one_is_due(chunks: ArrayChunks) -> None:
     for _ in range(18):
-        shelf.make(MIB)
-    assert [shelf.end(MIB, is_measurable=True) for _ in range(2)] == [False] * 2
-    assert [shelf.end(MIB, measured=1, is_measurable=True) for _ in range(15)] == [False] * 15
+        chunks.make(MIB)
+    assert [chunks.end(MIB, is_measurable=True) for _ in range(2)] == [False] * 2
+    assert [chunks.end(MIB, measured=1, is_measurable=True) for _ in range(15)] == [False] * 15
 
 
-def test_the_last_one_is_measured_where_a_measurement_has_changed_the_charge_before(shelf: Shelf) -> None:
-    shelf.make(MIB, measured=1)
-    assert not shelf.end(MIB, measured=1, is_measurable=True)
-    assert shelf.charged == 0
-    shelf.make(MIB, measured=1)
-    assert shelf.end(MIB, measured=2, is_measurable=True)
-    assert shelf.charged == CHUNK
+def test_after_a_correction_the_end_of_the_last_array_is_measured(chunks: ArrayChunks) -> None:
+    chunks.make(MIB, measured=1)
+    assert not chunks.end(MIB, measured=1, is_measurable=True)
+    assert chunks.charged == 0
+    chunks.make(MIB, measured=1)
+    assert chunks.end(MIB, measured=2, is_measurable=True)
+    assert chunks.charged == CHUNK

@@ -1,4 +1,4 @@
-"""Arrays are charged what the driver takes for them, from their making to their end."""
+"""Arrays are charged what the driver takes for them, from their creation until they are destroyed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_HANDLE = 2, 1, 400
-ROW = 65536  # texels of a MiB; rows come by eights
+ROW = 65536  # texels of 1 MiB; the driver rounds rows up to a multiple of 8
 
 
 @pytest.fixture
@@ -22,12 +22,12 @@ def process(container: Container) -> Session:
 
 
 def taken(container: Container) -> int:
-    """MiB by the simulated card's own account."""
+    """MiB in use on the simulated card."""
     return sum(usage.bytes_by_card(container.world.state).values()) // MIB
 
 
 @pytest.mark.parametrize("kind", ["array", "array3d"])
-def test_the_limit_is_reached_and_not_passed(container: Container, kind: str) -> None:
+def test_allocations_reach_the_limit_and_do_not_exceed_it(container: Container, kind: str) -> None:
     lines = container.probe("alloc", "--kind", kind, "40", "24", "2")
     assert [line["result"] for line in lines] == [0, 0, OUT_OF_MEMORY]
 
@@ -49,7 +49,7 @@ def test_mipmaps_count(container: Container) -> None:
         ("arrays.cube(256, 256, 10, arrays.SPARSE)", 0),
     ],
 )
-def test_charged_is_what_is_taken(container: Container, process: Session, call: str, mib: int) -> None:
+def test_the_charge_equals_the_memory_in_use(container: Container, process: Session, call: str, mib: int) -> None:
     result, array = process(call)
     assert (result, container.used_mib(), taken(container)) == (0, mib, mib)
     assert process(f"arrays.destroy({array}, mipmapped={'levels' in call})") == 0
@@ -64,7 +64,7 @@ def test_small_arrays_share_chunks(container: Container, process: Session) -> No
     assert container.used_mib() == 0
 
 
-def test_a_refusal_leaves_nothing_and_can_be_gone_on_from(container: Container, process: Session) -> None:
+def test_after_a_refusal_nothing_is_charged_and_allocation_continues(container: Container, process: Session) -> None:
     _, first = process(f"arrays.plain({ROW}, 56)")
     for refused in (f"arrays.plain({ROW}, 16)", "arrays.cube(1024, 1024, 0, levels=3)"):
         assert process(refused) == [OUT_OF_MEMORY, 0]
@@ -79,15 +79,15 @@ def test_a_refusal_leaves_nothing_and_can_be_gone_on_from(container: Container, 
 def test_what_the_driver_refuses_changes_nothing(container: Container, process: Session, function: str) -> None:
     _, array = process(f"arrays.plain({ROW}, 16)")
     state_directory.inject_faults(container.world.state, (function, 999))
-    asked = f"arrays.destroy({array})" if function == "cuArrayDestroy" else f"arrays.plain({ROW}, 8)[0]"
-    assert process(asked) == 999
+    call = f"arrays.destroy({array})" if function == "cuArrayDestroy" else f"arrays.plain({ROW}, 8)[0]"
+    assert process(call) == 999
     assert container.used_mib() == 16
     state_directory.inject_faults(container.world.state)
     assert process(f"arrays.destroy({array})") == 0
     assert container.used_mib() == 0
 
 
-def test_odd_arguments_are_the_drivers_to_judge(container: Container, process: Session) -> None:
+def test_invalid_arguments_are_passed_to_the_driver(container: Container, process: Session) -> None:
     assert process("arrays.plain(0, 4)") == [INVALID_VALUE, 0]
     assert process("arrays.destroy(64)") == INVALID_HANDLE
     assert process("int(cuda.cuArrayCreate_v2(None, None))") == INVALID_VALUE
@@ -107,7 +107,7 @@ def test_arrays_end_with_their_context(
     assert container.used_mib() == 0
 
 
-def test_memory_is_not_lost_over_many(make_container: Callable[..., Container]) -> None:
+def test_many_allocations_leak_nothing(make_container: Callable[..., Container]) -> None:
     container = make_container("128MiB")
     process = container.session()
     process("start()")

@@ -1,4 +1,4 @@
-"""What seldom changes is looked at soon after a change, seldom while there is none, and never for much of the time."""
+"""Intervals between measurements: short after a change, longer while nothing changes, bounded in total time."""
 
 import ctypes
 import itertools
@@ -20,7 +20,7 @@ class Cadence(ctypes.Structure):
 
 
 class Looks:
-    """One who asks whether it is time at given moments."""
+    """Asks at given times whether a measurement is due, and records it."""
 
     def __init__(self, pure: ctypes.CDLL) -> None:
         self.pure = pure
@@ -47,21 +47,21 @@ def moments(looks: Looks, until: int, *, finds: bool) -> list[int]:
     return [now for now in range(until) if looks.look(now, finds=finds)]
 
 
-def test_looks_that_find_nothing_are_further_and_further_apart(looks: Looks) -> None:
+def test_intervals_grow_while_measurements_find_nothing(looks: Looks) -> None:
     assert moments(looks, 400, finds=False) == [0, 10, 30, 70, 150, 230, 310, 390]
 
 
-def test_looks_that_find_something_are_close(looks: Looks) -> None:
+def test_intervals_stay_short_while_measurements_find_changes(looks: Looks) -> None:
     assert moments(looks, 50, finds=True) == [0, 10, 20, 30, 40]
 
 
-def test_a_reason_brings_the_next_look_forward_and_those_after_it(looks: Looks) -> None:
+def test_a_hint_shortens_the_next_intervals(looks: Looks) -> None:
     moments(looks, 151, finds=False)
     looks.hasten()
     assert [now for now in range(151, 260) if looks.look(now)] == [160, 170, 190, 230]
 
 
-def test_only_one_of_many_looks(looks: Looks) -> None:
+def test_only_one_of_several_threads_measures(looks: Looks) -> None:
     state, terms = ctypes.byref(looks.state), looks.terms
     taken = [looks.pure.cadence_take(state, terms, U64(5)) for _ in range(9)]
     assert taken == [True] + [False] * 8
@@ -72,7 +72,7 @@ def test_only_one_of_many_looks(looks: Looks) -> None:
         st.tuples(st.integers(0, 30), st.integers(0, 9), st.booleans(), st.booleans()), min_size=1, max_size=80
     )
 )
-def test_the_least_pause_and_the_most_time_hold_whatever_happens(
+def test_the_minimum_interval_and_the_time_budget_hold_for_any_history(
     pure: ctypes.CDLL, steps: list[tuple[int, int, bool, bool]]
 ) -> None:
     looks, now, spans = Looks(pure), 0, []
@@ -88,7 +88,7 @@ def test_the_least_pause_and_the_most_time_hold_whatever_happens(
 
 
 @given(waited=st.integers(0, 10**6), finds=st.lists(st.booleans(), max_size=8))
-def test_a_look_is_never_put_off_by_more_than_the_most(pure: ctypes.CDLL, waited: int, finds: list[bool]) -> None:
+def test_no_interval_exceeds_the_maximum(pure: ctypes.CDLL, waited: int, finds: list[bool]) -> None:
     looks = Looks(pure)
     now = waited
     for found in finds:

@@ -1,4 +1,4 @@
-"""At every quiet moment what is charged is what NVML says, however it came about; managed memory beside it."""
+"""When no call is open, the charge equals NVML's figure plus managed memory, after any calls."""
 
 import random
 import time
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 LIMIT = 512
 PROCESSES, THREADS = 2, 4  # that race each other
 POOL_STEP = 32 * MIB
-QUIET_S = 0.1  # longer than the pause between two measurements that nobody waits for
+QUIET_S = 0.1  # longer than the longest interval between measurements
 
 WORKER = """
 import random, threading
@@ -31,7 +31,7 @@ def take(kind, size):
     return result
 def give(kind):
     if not held[kind]: return 0
-    last = kind == "context"  # the current one: whoever ends another is left with one that has ended
+    last = kind == "context"  # only the current context is destroyed, so that no destroyed one stays current
     one = held[kind].pop(-1 if last else random.randrange(len(held[kind])))
     if kind == "module": return cuda.cuModuleUnload(U64(one))
     if kind == "context": return cuda.cuCtxDestroy_v2(U64(one))
@@ -72,7 +72,7 @@ def start(container: Container) -> Session:
 
 @pytest.fixture
 def watcher(container: Container) -> Session:
-    """A process that nobody limits, and that sees NVML's own figures."""
+    """A process without limits, which sees NVML's own figures."""
     outside = container.world.session()
     outside("nvml('nvmlInit')")
     return outside
@@ -92,7 +92,7 @@ def check(container: Container, watcher: Session, *processes: Session) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_after_any_calls_of_several_processes(container: Container, watcher: Session, seed: int) -> None:
+def test_charges_equal_nvml_after_random_calls(container: Container, watcher: Session, seed: int) -> None:
     chance = random.Random(seed)
     processes = [start(container) for _ in range(2)]
     for _ in range(12):
@@ -102,7 +102,7 @@ def test_after_any_calls_of_several_processes(container: Container, watcher: Ses
             if chance.random() < 0.6:
                 process(f"take('{kind}', {chance.choice([1, 5000, MIB, 3 * MIB, 40 * MIB, 100 * MIB])})")
             else:
-                process(f"give('{kind}')")  # what went with its context is unknown to the driver
+                process(f"give('{kind}')")  # errors of the driver are ignored: a context takes its memory with it
             if chance.random() < 0.2:
                 assert process("cuda.cuCtxSynchronize()") == 0
         check(container, watcher, *processes)
@@ -121,11 +121,11 @@ def race_each(container: Container, watcher: Session, *allocate: str) -> int:
     return usage.peak_bytes_by_card(container.world.state)[container.world.cards[0].uuid] - LIMIT * MIB
 
 
-def test_after_threads_that_race_for_linear_memory(container: Container, watcher: Session) -> None:
+def test_charges_equal_nvml_after_racing_for_linear_memory(container: Container, watcher: Session) -> None:
     assert race_each(container, watcher, "cuMemAlloc_v2") <= 0
 
 
-def test_after_threads_that_race_for_pool_memory(container: Container, watcher: Session) -> None:
+def test_charges_equal_nvml_after_racing_for_pool_memory(container: Container, watcher: Session) -> None:
     """Racing threads may take a process over the limit by one step of its pool for each thread.
 
     Before the call, `missing_bytes` (hooks/pools/pool_growth.c) compares the allocation with the pool's free memory and

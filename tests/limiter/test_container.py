@@ -1,4 +1,4 @@
-"""Inside a container of ours: /run/vgpu decides, and nothing that a tenant sets can loosen it."""
+"""Inside a container the files of /run/vgpu decide, and no environment variable can loosen them."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ UNSHARE = ("unshare", "--user", "--map-root-user", "--mount", "/bin/sh", "-c")
 
 @pytest.fixture
 def inside(container: Container) -> Callable[..., list[int]]:
-    """Runs a shell line with /run/vgpu bound to the container's files; the results of its probes."""
+    """Runs a shell line with /run/vgpu bound to the container's files; returns the results of its probes."""
     if subprocess.run([*UNSHARE, "mount -t tmpfs none /run"], check=False, capture_output=True).returncode:
         pytest.skip("needs user namespaces")
 
@@ -44,7 +44,7 @@ def inside(container: Container) -> Callable[..., list[int]]:
         {"VGPU_LIMITS_FILE": "/nowhere", "VGPU_REGION_FILE": "/nowhere"},
     ],
 )
-def test_the_file_decides_whatever_the_environment_says(
+def test_the_limits_file_overrides_the_environment(
     inside: Callable[..., list[int]], container: Container, tried: dict[str, str]
 ) -> None:
     preload = {"LD_PRELOAD": container.env["LD_PRELOAD"]}
@@ -58,8 +58,8 @@ def test_a_missing_region_denies(inside: Callable[..., list[int]], container: Co
     assert inside(f"exec {container.world.bin}/gpuprobe alloc 2", **preload) == [2]
 
 
-def test_the_system_s_preload_reaches_every_program(inside: Callable[..., list[int]], container: Container) -> None:
-    """A clean environment, a new shell, an exec: the loader reads /etc/ld.so.preload all the same."""
+def test_ld_so_preload_reaches_every_program(inside: Callable[..., list[int]], container: Container) -> None:
+    """The loader reads /etc/ld.so.preload also with a clean environment, in a new shell and after an exec."""
     (container.folder / "ld.so.preload").write_text(f"{container.env['LD_PRELOAD']}\n")
     probe = f"{container.world.bin}/gpuprobe alloc 40 26"
     clean = f"env -i SIMGPU_STATE={container.world.state} LD_LIBRARY_PATH={container.world.bin}"
@@ -67,10 +67,10 @@ def test_the_system_s_preload_reaches_every_program(inside: Callable[..., list[i
     assert inside(line) == [0, 2] * 3
 
 
-def test_the_arbiter_s_socket_is_the_container_s(
+def test_the_arbiter_socket_is_that_of_the_container(
     inside: Callable[..., list[int]], container: Container, tmp_path: Path
 ) -> None:
-    """And no other, whoever a tenant says that it should be."""
+    """An environment variable does not replace it."""
     arbiter, other = Arbiter(container.folder / "arbiter" / "socket"), Arbiter(tmp_path / "other")
     env = {"LD_PRELOAD": container.env["LD_PRELOAD"], "VGPU_ARBITER_SOCKET": str(tmp_path / "other")}
     inside(f"exec timeout 3 {container.world.bin}/gpuprobe spin 500", **env)

@@ -27,6 +27,6 @@ def test_a_declaration_of_another_file_s_function_is_named(tmp_path: Path) -> No
 
 
 def test_the_rule_reads_the_limiter_s_headers() -> None:
-    """It would pass in vain where it saw no declarations."""
+    """Without declarations the rule would pass without a check."""
     names = declarations.declared(build.SOURCES / "charge" / "charge.h")
     assert "charge_reserve" in names

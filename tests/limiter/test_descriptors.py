@@ -1,4 +1,4 @@
-"""The descriptors by which memory was exported: what is open, wherever it went, and what only has the number."""
+"""Descriptors of exported memory: open copies in any process are found, and a reused number is not mistaken."""
 
 import ctypes
 import os
@@ -22,7 +22,7 @@ def ledger(pure: ctypes.CDLL) -> Iterator[Ledger]:
     pure.descriptors_forget_all(ctypes.byref(made))
 
 
-def test_a_file_lasts_with_its_last_copy(pure: ctypes.CDLL, ledger: Ledger) -> None:
+def test_exported_memory_lasts_until_the_last_copy_of_its_descriptor(pure: ctypes.CDLL, ledger: Ledger) -> None:
     reader, writer = os.pipe()
     pure.descriptors_add(ctypes.byref(ledger), reader, MEMORY)
     assert pure.descriptors_find(ctypes.byref(ledger), reader) == 7
@@ -35,7 +35,7 @@ def test_a_file_lasts_with_its_last_copy(pure: ctypes.CDLL, ledger: Ledger) -> N
     os.close(writer)
 
 
-def test_a_file_on_its_way_to_another_process_is_open(pure: ctypes.CDLL, ledger: Ledger) -> None:
+def test_a_descriptor_in_a_socket_buffer_counts_as_open(pure: ctypes.CDLL, ledger: Ledger) -> None:
     reader, writer = os.pipe()
     pure.descriptors_add(ctypes.byref(ledger), reader, MEMORY)
     near, far = socket.socketpair()
@@ -48,7 +48,7 @@ def test_a_file_on_its_way_to_another_process_is_open(pure: ctypes.CDLL, ledger:
     os.close(writer)
 
 
-def test_the_number_alone_is_not_the_file(pure: ctypes.CDLL, ledger: Ledger) -> None:
+def test_a_reused_descriptor_number_is_not_the_exported_file(pure: ctypes.CDLL, ledger: Ledger) -> None:
     reader, writer = os.pipe()
     pure.descriptors_add(ctypes.byref(ledger), reader, MEMORY)
     os.dup2(writer, reader)
@@ -62,7 +62,9 @@ def test_the_number_alone_is_not_the_file(pure: ctypes.CDLL, ledger: Ledger) -> 
     os.close(writer)
 
 
-def test_what_cannot_be_polled_is_told_by_its_place(pure: ctypes.CDLL, ledger: Ledger, tmp_path: Path) -> None:
+def test_a_file_that_epoll_rejects_is_recognised_by_its_offset(
+    pure: ctypes.CDLL, ledger: Ledger, tmp_path: Path
+) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(10))
     with path.open("rb") as first, path.open("rb") as second:

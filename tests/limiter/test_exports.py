@@ -1,4 +1,4 @@
-"""What a pool has lost of what it exported, against a twin that remembers what each step of its addresses holds."""
+"""Lost memory of exported pools, against an oracle that records what each step of the pool's addresses holds."""
 
 import ctypes
 
@@ -13,7 +13,7 @@ PLACES = st.integers(1, 5)
 
 
 class Exported(RuleBasedStateMachine):
-    """A pool's addresses are its own: a place is one of its quarters of a step."""
+    """Random exports of two pools. A place is a quarter of a step in the pool's address range."""
 
     pure: ctypes.CDLL
 
@@ -39,13 +39,13 @@ class Exported(RuleBasedStateMachine):
 
     @rule(pool=POOLS, place=PLACES)
     def free(self, pool: int, place: int) -> None:
-        """Maybe of what was never exported."""
+        """Frees a random address, which need not be exported."""
         self.pure.exports_free(U64(self._address(pool, place)))
         self.living.pop(self._address(pool, place), None)
 
     @rule(pool=POOLS, steps=st.integers(0, 9), odd=st.booleans())
     def shrink(self, pool: int, steps: int, *, odd: bool) -> None:
-        """Which steps are lost, where not all are, is left open; then all are."""
+        """Loses `steps` free steps, then all. In between only the sum is compared: the C code may choose which."""
         free = [step for step, (of, lost) in self.steps.items() if of == pool and not lost and step not in self._held()]
         before = self.pure.exports_lost_bytes(U64(pool))
         self.pure.exports_shrink(U64(pool), U64(max(0, steps * STEP - odd)))
@@ -60,7 +60,7 @@ class Exported(RuleBasedStateMachine):
         self.steps = {step: held for step, held in self.steps.items() if held[0] != pool}
 
     @invariant()
-    def the_steps_agree(self) -> None:
+    def lost_steps_equal_the_oracle(self) -> None:
         for pool in (1, 2):
             lost = [is_lost for of, is_lost in self.steps.values() if of == pool]
             assert self.pure.exports_bytes(U64(pool)) == len(lost) * STEP
@@ -71,7 +71,7 @@ def _steps(address: int, size: int) -> range:
     return range(address // STEP, (address + size - 1) // STEP + 1)
 
 
-def test_what_is_lost_agrees_with_its_twin(pure: ctypes.CDLL) -> None:
+def test_lost_memory_agrees_with_the_oracle(pure: ctypes.CDLL) -> None:
     for name in ("exports_lost_bytes", "exports_bytes"):
         getattr(pure, name).restype = U64
     for name in ("exports_add", "exports_any"):

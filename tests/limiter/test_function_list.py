@@ -1,4 +1,4 @@
-"""The list of NVIDIA's functions, against the headers and in itself."""
+"""The list of NVIDIA's functions agrees with the headers and does not contradict itself."""
 
 import platform
 from pathlib import Path
@@ -14,11 +14,11 @@ def declared(folder: str) -> set[str]:
     return headers.declared(folder, toolchain.compiler(platform.machine()))
 
 
-def test_every_function_of_the_headers_is_listed_and_no_other() -> None:
+def test_the_list_names_exactly_the_functions_of_the_headers() -> None:
     check.check_list(function_list.read())
 
 
-def test_a_function_of_either_version_that_is_not_listed_stops_the_build() -> None:
+def test_a_function_missing_from_the_list_fails_the_build() -> None:
     listed = set(function_list.read()) - {"cuMemAllocPitch", "nvmlDeviceGetSerial"}
     with pytest.raises(SystemExit) as stop:
         check.check_list(listed)
@@ -27,7 +27,7 @@ def test_a_function_of_either_version_that_is_not_listed_stops_the_build() -> No
         assert f"nvidia/{folder} declares what functions.h lacks: {sorted(missing)}" in str(stop.value)
 
 
-def test_a_function_that_no_header_has_stops_the_build() -> None:
+def test_a_listed_function_without_a_declaration_fails_the_build() -> None:
     with pytest.raises(SystemExit, match=r"functions.h lists what no header declares: \['cuMemAlloc_v9'\]"):
         check.check_list({*function_list.read(), "cuMemAlloc_v9"})
 
@@ -35,7 +35,7 @@ def test_a_function_that_no_header_has_stops_the_build() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "cuMemAlloc",  # the form of 32 bits, behind __CUDA_API_VERSION_INTERNAL
+        "cuMemAlloc",  # the 32-bit form, behind __CUDA_API_VERSION_INTERNAL
         "cuMemAlloc_v2",
         "cuMemAllocAsync_ptsz",
         "cuMemcpyHtoD_v2_ptds",
@@ -47,7 +47,7 @@ def test_every_form_of_a_function_is_found_in_the_headers(name: str) -> None:
     assert all(name in declared(folder) for folder in ("cu13/include", "cuda_runtime/include"))
 
 
-def test_both_versions_of_the_headers_are_there() -> None:
+def test_both_versions_of_the_headers_are_installed() -> None:
     cuda = {name: (headers.folder(name) / "cuda.h") for name in headers.FOLDERS[:2]}
     versions = {name: text.read_text().split("#define CUDA_VERSION ", 1)[1].split()[0] for name, text in cuda.items()}
     assert {name: int(version) // 1000 for name, version in versions.items()} == {
@@ -70,6 +70,6 @@ def test_a_list_that_contradicts_itself_is_refused(tmp_path: Path, lines: str, m
         function_list.read(tmp_path)
 
 
-def test_every_word_of_the_list_is_explained_where_it_is_read() -> None:
+def test_every_keyword_of_the_list_is_documented() -> None:
     explained = (SOURCES / "driver" / "functions.h").read_text().split("*/", 1)[0]
     assert [word for word in (*Status, *Kind) if word not in explained] == []

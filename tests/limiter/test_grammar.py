@@ -1,4 +1,4 @@
-"""What C reads of limits is what Python reads, from files and from the environment, torn and foreign ones included."""
+"""C and Python read limits alike, from files and from the environment, also damaged ones."""
 
 import contextlib
 import ctypes
@@ -50,14 +50,14 @@ def as_file(slot: bytes) -> bytes:
 
 
 def parse(pure: ctypes.CDLL, *texts: str | None) -> Limits | None:
-    """By memory, cores, compute policy and memory policy, as far as given."""
+    """Parses memory, cores, compute policy and memory policy; None: not given."""
     slot = ctypes.create_string_buffer(SLOT_SIZE)
     encoded = Texts(*(None if text is None else text.encode() for text in texts))
     return limits.decode(as_file(slot.raw)) if pure.limits_parse(ctypes.byref(encoded), slot) else None
 
 
 @given(wanted, wanted, st.integers(0, 2**31), st.integers(0, 255))
-def test_a_file_reads_alike_whole_or_spoiled(
+def test_c_and_python_read_any_limits_file_alike(
     pure: ctypes.CDLL, old: Limits, new: Limits, place: int, flip: int
 ) -> None:
     data = bytearray(limits.encode(old))
@@ -73,7 +73,7 @@ def test_a_file_reads_alike_whole_or_spoiled(
 
 
 @given(sizes)
-def test_amounts_read_alike(pure: ctypes.CDLL, text: str) -> None:
+def test_c_and_python_read_amounts_alike(pure: ctypes.CDLL, text: str) -> None:
     expected = quantity.size_bytes(text)
     parsed = parse(pure, text)
     assert (parsed.cards[0].memory_bytes if parsed else None) == expected
@@ -85,14 +85,14 @@ typed = st.characters(codec="ascii", exclude_characters="\0\x1c\x1d\x1e\x1f")
 
 @example("0,0")
 @given(st.text(typed, max_size=30) | st.from_regex(r"\A\s*\d{1,3}\s?(Gi)?\s*\Z", alphabet=typed))
-def test_any_text_is_read_like_python_or_refused(pure: ctypes.CDLL, text: str) -> None:
+def test_c_reads_any_text_like_python_or_refuses_it(pure: ctypes.CDLL, text: str) -> None:
     expected = None
     with contextlib.suppress(ValueError):
         expected = launch.parse(text, None, "fixed")
     assert text == "" or parse(pure, text) == expected
 
 
-def test_cards_of_their_own_and_all_others(pure: ctypes.CDLL) -> None:
+def test_limits_may_name_cards_and_a_default(pure: ctypes.CDLL) -> None:
     parsed = parse(pure, f"{GPU}=8GiB, {ANOTHER}=512, 1.5Gi", "30", "best-effort", "spill")
     assert parsed == Limits(
         (CardLimit(GPU, 8 << 30, 30), CardLimit(ANOTHER, 512 << 20, 30), CardLimit(ANY_GPU, 3 << 29, 30)),
@@ -101,7 +101,7 @@ def test_cards_of_their_own_and_all_others(pure: ctypes.CDLL) -> None:
     )
 
 
-def test_what_cannot_be_read_is_refused(pure: ctypes.CDLL) -> None:
+def test_unreadable_limits_are_refused(pure: ctypes.CDLL) -> None:
     assert parse(pure, None, "30") == Limits((CardLimit(ANY_GPU, None, 30),))
     assert parse(pure, "8GiB", "101") is None
     assert parse(pure, "8GiB", "1x") is None
@@ -116,7 +116,7 @@ def test_what_cannot_be_read_is_refused(pure: ctypes.CDLL) -> None:
 
 
 @given(wanted, uuids.filter(lambda u: u != ANY_GPU))
-def test_the_entry_of_the_card_comes_before_the_one_for_all(pure: ctypes.CDLL, limit: Limits, gpu: str) -> None:
+def test_a_card_s_own_entry_overrides_the_default(pure: ctypes.CDLL, limit: Limits, gpu: str) -> None:
     slot = limits.encode(limit)[64 : 64 + SLOT_SIZE]
     pure.limits_for_card.restype = CardLimitC
     found = pure.limits_for_card(slot, limits.uuid_bytes(gpu))

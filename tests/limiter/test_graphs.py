@@ -1,4 +1,4 @@
-"""Graphs' own memory is held to the limit where the driver takes it: at the upload or the launch."""
+"""Memory of graphs is checked against the limit when the driver reserves it: at the upload or the launch."""
 
 import ctypes
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def process(container: Container) -> Session:
 
 
 def make(process: Session, *mib: int, freed: bool = True) -> tuple[int, list[int]]:
-    """Instance and addresses of a graph that allocates so much at once, and frees it or not."""
+    """Instance and addresses of a graph that allocates `mib` at once, and frees them if `freed`."""
     graph = process("graphs.create()")
     pointers = [process(f"graphs.alloc({graph}, {size * MIB})")[1] for size in mib]
     for pointer in pointers if freed else ():
@@ -41,12 +41,12 @@ def make(process: Session, *mib: int, freed: bool = True) -> tuple[int, list[int
 
 
 def taken(container: Container) -> int:
-    """MiB by the simulated card's own account."""
+    """MiB in use on the simulated card."""
     return sum(usage.bytes_by_card(container.world.state).values()) // MIB
 
 
 @pytest.mark.parametrize("function", RUNS)
-def test_charged_is_what_is_taken(container: Container, process: Session, function: str) -> None:
+def test_the_charge_equals_the_memory_in_use(container: Container, process: Session, function: str) -> None:
     instance, _ = make(process, 100)
     assert container.used_mib() == 0
     for _ in range(3):
@@ -59,7 +59,7 @@ def test_charged_is_what_is_taken(container: Container, process: Session, functi
 
 
 @pytest.mark.parametrize("function", RUNS)
-def test_past_the_limit_it_is_refused_and_can_be_gone_on_from(
+def test_past_the_limit_it_is_refused_and_the_program_continues(
     container: Container, process: Session, function: str
 ) -> None:
     large, _ = make(process, 200)
@@ -74,14 +74,14 @@ def test_past_the_limit_it_is_refused_and_can_be_gone_on_from(
     assert (container.used_mib(), taken(container)) == (224, 224)
 
 
-def test_graphs_share_what_is_there(container: Container, process: Session) -> None:
+def test_graphs_share_reserved_memory(container: Container, process: Session) -> None:
     instances = [make(process, size)[0] for size in (100, 120, 200)]
     for instance in [*instances, *instances]:
         assert process(f"graphs.launch({instance})") == 0
     assert (container.used_mib(), taken(container)) == (224, 224)
 
 
-def test_it_is_taken_again_after_a_trim(container: Container, process: Session) -> None:
+def test_after_a_trim_graph_memory_is_reserved_again(container: Container, process: Session) -> None:
     instance, _ = make(process, 100)
     process(f"graphs.launch({instance})")
     process("cuda.cuDeviceGraphMemTrim(0)")
@@ -92,7 +92,7 @@ def test_it_is_taken_again_after_a_trim(container: Container, process: Session) 
     assert container.used_mib() == 128
 
 
-def test_what_a_graph_leaves_is_not_shared(container: Container, process: Session) -> None:
+def test_memory_that_a_graph_leaves_allocated_is_not_shared(container: Container, process: Session) -> None:
     leaving, (pointer,) = make(process, 100, freed=False)
     other, _ = make(process, 60)
     third, _ = make(process, 130)
@@ -107,7 +107,7 @@ def test_what_a_graph_leaves_is_not_shared(container: Container, process: Sessio
     assert container.used_mib() == taken(container)
 
 
-def test_what_no_graph_uses_refuses_nothing(container: Container, process: Session) -> None:
+def test_unused_graph_memory_causes_no_refusal(container: Container, process: Session) -> None:
     instance, _ = make(process, 150)
     process(f"graphs.launch({instance})")
     result, pointer = process(f"alloc({200 * MIB})")
@@ -118,8 +118,8 @@ def test_what_no_graph_uses_refuses_nothing(container: Container, process: Sessi
     assert container.used_mib() == taken(container) == 160
 
 
-def test_a_larger_graph_may_have_the_place_of_what_is_there(container: Container, process: Session) -> None:
-    """Refused at first with what is idle, it is not charged too little once that is trimmed."""
+def test_a_larger_graph_replaces_idle_graph_memory(container: Container, process: Session) -> None:
+    """The idle memory is trimmed before the larger graph is charged in full."""
     small, large = make(process, 100)[0], make(process, 200)[0]
     process(f"graphs.launch({small})")
     _, pointer = process(f"alloc({40 * MIB})")
@@ -130,7 +130,7 @@ def test_a_larger_graph_may_have_the_place_of_what_is_there(container: Container
     assert container.used_mib() == taken(container) == 224
 
 
-def test_uploaded_at_once_it_is_held_to_the_limit_then(container: Container, process: Session) -> None:
+def test_a_graph_uploaded_at_instantiation_is_checked_then(container: Container, process: Session) -> None:
     graph = process("graphs.create()")
     process(f"graphs.free({graph}, graphs.alloc({graph}, {100 * MIB})[1])")
     process(f"alloc({200 * MIB})")
@@ -150,7 +150,7 @@ def test_graphs_memory_ends_with_the_context(container: Container, process: Sess
         process("start()")
 
 
-def test_graphs_without_memory_are_the_drivers_alone(container: Container, process: Session) -> None:
+def test_graphs_without_memory_are_not_charged(container: Container, process: Session) -> None:
     _, instance = process("graphs.instantiate(graphs.create())")
     assert process(f"graphs.launch({instance})") == 0
     assert process("graphs.launch(64)") != 0
@@ -162,7 +162,7 @@ class Blocks(ctypes.Structure):
 
 
 def sum_of(pure: ctypes.CDLL, *allocations: tuple[float, float]) -> int:
-    """MiB of the blocks for allocations of so many MiB at so many MiB from the first."""
+    """MiB of the blocks for allocations, given as (offset from the first, size) in MiB."""
     blocks = Blocks()
     for place, size in allocations:
         pure.graph_blocks_add(
@@ -183,13 +183,15 @@ def sum_of(pure: ctypes.CDLL, *allocations: tuple[float, float]) -> int:
         (((0, 0.001), *((0.001 + n, 1) for n in range(10)), (10.001, 33)), 96),
     ],
 )
-def test_blocks_are_as_measured(pure: ctypes.CDLL, allocations: tuple[tuple[float, float], ...], mib: int) -> None:
-    """What RESERVED read on an H200, driver 580, after the upload of a graph with these."""
+def test_block_sizes_equal_measurements(
+    pure: ctypes.CDLL, allocations: tuple[tuple[float, float], ...], mib: int
+) -> None:
+    """Expected: the attribute RESERVED after the upload of such a graph on an H200, driver 580."""
     assert sum_of(pure, *allocations) == mib
 
 
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=30))
-def test_blocks_hold_what_is_in_them(pure: ctypes.CDLL, sizes: list[int]) -> None:
+def test_blocks_cover_their_allocations(pure: ctypes.CDLL, sizes: list[int]) -> None:
     places = [sum(sizes[:n]) for n in range(len(sizes))]
     total = sum_of(pure, *zip(places, sizes, strict=True))
     assert sum(sizes) <= total <= sum(sizes) + 32 * len(sizes)

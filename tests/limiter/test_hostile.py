@@ -1,4 +1,4 @@
-"""Limits files and regions that hold anything at all: calls come back, with success or out of memory, and in time."""
+"""Limits files and regions with random contents: calls return success or out of memory, and within a bound."""
 
 import json
 import random
@@ -15,7 +15,7 @@ from vgpu import limits, region
 OUT_OF_MEMORY = 2
 ANSWERS = {0, OUT_OF_MEMORY}
 SLOTS_HIGH_AT, LOCK_AT, LOCK_SIZE = 28, 56, 40
-PATIENCE_S = 20
+TIMEOUT_S = 20
 
 Make = Callable[..., Container]
 
@@ -27,29 +27,29 @@ def write(path: Path, offset: int, data: bytes) -> None:
 
 
 def attempts(container: Container) -> list[int]:
-    """A fresh process asks for 8 MiB, too much, and a small piece; it ends by itself, and soon."""
+    """Results of a new process that allocates 8 MiB, more than the limit, and 1 byte; it must end by itself."""
     command = [str(container.world.bin / "gpuprobe"), "alloc", "8", "80", "1"]
     env = container.world.environment(**{**container.env, "VGPU_LOG": "off"})
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     assert done.returncode == 0, done
     return [json.loads(line)["result"] for line in done.stdout.splitlines()]
 
 
 def sizes_below(whole: int) -> Iterator[int]:
-    """Where structures begin and end, and a few between."""
+    """Sizes at which structures begin and end, and some between."""
     chance = random.Random(whole)
     yield from (0, 1, 8, 63, 64, 255, 256, whole // 2, whole - 1)
     yield from (chance.randrange(whole) for _ in range(20))
 
 
-def test_limits_cut_off_anywhere_deny(container: Container) -> None:
+def test_a_truncated_limits_file_denies_allocations(container: Container) -> None:
     whole = (container.folder / "limits").read_bytes()
     for size in sizes_below(len(whole)):
         (container.folder / "limits").write_bytes(whole[:size])
         assert attempts(container) == [OUT_OF_MEMORY] * 3, size
 
 
-def test_a_region_cut_off_anywhere_refuses(container: Container) -> None:
+def test_a_truncated_region_refuses_allocations(container: Container) -> None:
     whole = (container.folder / "region").read_bytes()
     for size in sizes_below(len(whole)):
         (container.folder / "region").write_bytes(whole[:size])
@@ -57,14 +57,14 @@ def test_a_region_cut_off_anywhere_refuses(container: Container) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_limits_with_a_flipped_bit_are_those_limits_or_deny(container: Container, seed: int) -> None:
+def test_a_flipped_bit_leaves_the_limits_or_denies(container: Container, seed: int) -> None:
     path = container.folder / "limits"
     place = random.Random(seed).randrange(64 + 1600)
     write(path, place, bytes([path.read_bytes()[place] ^ 1 << seed % 8]))
     assert attempts(container) in ([0, OUT_OF_MEMORY, 0], [OUT_OF_MEMORY] * 3)
 
 
-def test_limits_that_change_at_random_under_a_program_leave_the_last_good_ones(container: Container) -> None:
+def test_random_writes_to_the_limits_leave_the_last_valid_ones(container: Container) -> None:
     session = container.session()
     session("start()")
     path, chance = container.folder / "limits", random.Random(11)
@@ -85,8 +85,8 @@ def test_a_region_of_another_layout_refuses(container: Container, field: str) ->
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_region_of_random_bytes_ends_no_program_and_holds_none_up(container: Container, seed: int) -> None:
-    """All of it behind the header: the cards' rows, and slots of processes that never were."""
+def test_a_region_of_random_bytes_neither_crashes_nor_blocks_a_program(container: Container, seed: int) -> None:
+    """Everything after the header is random: the rows of cards, and the slots of processes."""
     chance = random.Random(seed)
     assert attempts(container) == [0, OUT_OF_MEMORY, 0]
     write(container.folder / "region", SLOTS_HIGH_AT, chance.randbytes(4))
@@ -96,10 +96,10 @@ def test_a_region_of_random_bytes_ends_no_program_and_holds_none_up(container: C
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_lock_of_random_bytes_is_waited_for_in_vain_or_taken(container: Container, seed: int) -> None:
+def test_a_lock_of_random_bytes_times_out_or_is_taken(container: Container, seed: int) -> None:
     chance = random.Random(seed)
     assert attempts(container) == [0, OUT_OF_MEMORY, 0]
-    kept = chance.choice([0, 4, 12, 16])  # so that what is behind the lock's first words is met too
+    kept = chance.choice([0, 4, 12, 16])  # keeps the lock's first words valid, so that the later ones matter
     write(container.folder / "region", LOCK_AT + kept, chance.randbytes(LOCK_SIZE - kept))
     assert set(attempts(container)) <= ANSWERS
 
@@ -115,14 +115,14 @@ def test_a_lock_of_another_kind_is_not_touched(container: Container) -> None:
 
 
 def poke(container: Container, chance: random.Random) -> None:
-    """Eight bytes anywhere but in the lock."""
+    """Overwrites eight bytes outside the lock."""
     first = chance.choice([24, LOCK_AT + LOCK_SIZE, 256, region.SLOTS_AT])
     most = {24: LOCK_AT - 8, 256: region.SLOTS_AT}.get(first, region.SLOTS_AT + 2 * region.SLOT_SIZE)
     write(container.folder / "region", chance.randrange(first, most), chance.choice([chance.randbytes(8), b"\xff" * 8]))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_region_that_changes_under_a_program_refuses_or_serves(container: Container, seed: int) -> None:
+def test_random_writes_to_the_region_neither_crash_nor_block_a_program(container: Container, seed: int) -> None:
     session, chance, held = container.session(VGPU_LOG="off"), random.Random(seed), list[int]()
     session("start()")
     session("nvml('nvmlInit')")
@@ -137,11 +137,11 @@ def test_a_region_that_changes_under_a_program_refuses_or_serves(container: Cont
         assert session("memory()")["free"] <= 64 * MIB
         if held and chance.random() < 0.6:
             assert session(f"free({held.pop()})") == 0
-        assert time.monotonic() - begun < PATIENCE_S
+        assert time.monotonic() - begun < TIMEOUT_S
     assert [session(f"free({pointer})") for pointer in held] == [0] * len(held)
 
 
-def test_what_is_read_of_such_a_region_from_outside_is_bounded(container: Container) -> None:
+def test_reading_a_random_region_from_outside_is_bounded(container: Container) -> None:
     chance = random.Random(5)
     path = container.folder / "region"
     for _ in range(10):
@@ -151,7 +151,7 @@ def test_what_is_read_of_such_a_region_from_outside_is_bounded(container: Contai
         assert len(seen.processes) <= region.MAX_PROCESSES
 
 
-def test_a_session_goes_on_after_its_region_is_made_good_again(container: Container) -> None:
+def test_a_process_recovers_after_its_region_is_restored(container: Container) -> None:
     session = container.session(VGPU_LOG="off")
     session("start()")
     path = container.folder / "region"

@@ -20,13 +20,13 @@ def planted(root: Path, **includes: str) -> Path:
     return root / "tree"
 
 
-def test_includes_of_folders_named_before_and_of_the_own_folder_are_allowed(tmp_path: Path) -> None:
+def test_includes_of_earlier_folders_and_of_the_own_folder_are_allowed(tmp_path: Path) -> None:
     root = planted(tmp_path, cuda_pool_c="pool.h ledger/sums.h cards/card.h", ledger_sums_c="sums.h cards/card.h")
     assert include_order.violations(root, TABLE) == []
     include_order.check(root, TABLE)
 
 
-def test_an_upward_include_is_named_with_its_line_and_what_is_allowed(tmp_path: Path) -> None:
+def test_an_upward_include_is_reported_with_its_line_and_the_allowed_folders(tmp_path: Path) -> None:
     root = planted(tmp_path, ledger_sums_c="sums.h cuda/pool.h", cards_card_c="card.h ../ledger/sums.h")
     assert include_order.violations(root, TABLE) == [
         "tree/cards/card.c:3: tree/cards may not include tree/ledger (allowed: none)",
@@ -36,7 +36,7 @@ def test_an_upward_include_is_named_with_its_line_and_what_is_allowed(tmp_path: 
         include_order.check(root, TABLE)
 
 
-def test_a_cycle_of_three_files_is_named_with_its_includes(tmp_path: Path) -> None:
+def test_a_cycle_of_three_files_is_reported_with_its_includes(tmp_path: Path) -> None:
     root = planted(
         tmp_path, cuda_pool_c="pool.h array.h", cuda_array_h="graph.h", cuda_graph_h="", cuda_graph_c="pool.h"
     )
@@ -53,7 +53,7 @@ def test_two_files_may_include_each_other(tmp_path: Path) -> None:
     assert include_order.violations(root, TABLE) == []
 
 
-def test_a_folder_or_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_or_file_is_reported(tmp_path: Path) -> None:
     root = planted(tmp_path, other_file_c="", cuda_pool_c="pools.h")
     assert include_order.violations(root, TABLE) == [
         "tree/other/file.c: the table has no folder other",

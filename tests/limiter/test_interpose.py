@@ -1,4 +1,4 @@
-"""The doors: a process that limits itself, and the environment for others."""
+"""The ways to load the library: `limiter.preload`, `python -m limiter`, and the environment for other commands."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def python(world: World, program: str, *more: str, **env: str) -> subprocess.Com
 
 @pytest.fixture
 def with_bare_names(world: World, tmp_path: Path) -> str:
-    """A folder that also has the names without a version, as a driver's installation does."""
+    """A folder that also has the library names without a version, as the driver's installation has."""
     folder = tmp_path / "driver"
     folder.mkdir()
     for library in ("libcuda.so", "libnvidia-ml.so"):
@@ -61,7 +61,7 @@ def test_a_process_limits_itself_under_every_name_of_the_driver(world: World, wi
     assert done.stdout.splitlines() == ["64", "64", f"64 {state_directory.MODEL}"], done.stderr
 
 
-def test_its_children_are_limited_with_it(world: World) -> None:
+def test_child_processes_are_limited_too(world: World) -> None:
     program = f"""
 import limiter; limiter.preload("64MiB")
 import subprocess
@@ -71,19 +71,19 @@ print(subprocess.run(["{world.bin}/gpuprobe", "alloc", "62", "2", "2"], capture_
     assert [line[-2] for line in done.stdout.split()] == ["0", "0", "2"], done.stderr
 
 
-def test_an_arbiter_listens_for_it(world: World) -> None:
+def test_preload_starts_an_arbiter(world: World) -> None:
     program = "import limiter, os; limiter.preload('64MiB'); print(os.path.exists(os.environ['VGPU_ARBITER_SOCKET']))"
     assert python(world, program).stdout == "True\n"
 
 
-def test_its_files_go_with_it(world: World) -> None:
+def test_the_container_s_files_are_removed_at_its_end(world: World) -> None:
     done = python(world, "import limiter, os; limiter.preload('64MiB'); print(os.environ['VGPU_LIMITS_FILE'])")
     assert done.stdout.startswith("/")
     assert not Path(done.stdout.strip()).parent.exists()
 
 
 @pytest.mark.parametrize("library", ["libcuda.so.1", "libnvidia-ml.so.1"])
-def test_too_late_is_said_so(world: World, library: str) -> None:
+def test_preloading_after_the_driver_was_loaded_is_an_error(world: World, library: str) -> None:
     done = python(world, f"import ctypes; ctypes.CDLL('{library}'); import limiter; limiter.preload('64MiB')")
     assert f"LimiterError: {library} is loaded already" in done.stderr
 
@@ -93,19 +93,19 @@ def test_limits_in_force_are_not_replaced(world: World) -> None:
     assert "LimiterError: this process is limited already" in done.stderr
 
 
-def test_without_a_driver_it_says_so(world: World) -> None:
+def test_a_missing_driver_is_an_error(world: World) -> None:
     done = python(world, "import limiter; limiter.preload('64MiB')", LD_LIBRARY_PATH="")
     assert "LimiterError: there is no NVIDIA driver here" in done.stderr
 
 
-def test_a_script_runs_under_limits_as_if_by_itself(world: World, tmp_path: Path) -> None:
+def test_a_script_runs_under_limits_as_it_does_alone(world: World, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(f"import sys, os\nprint(sys.argv[1:], sys.path[0] == os.path.dirname({str(script)!r})){SEEN}")
     done = python(world, "", "-m", "limiter", "--memory", "64MiB", "--", str(script), "--flag", "x")
     assert done.stdout.splitlines()[:2] == ["['--flag', 'x'] True", "64"], done.stderr
 
 
-def test_a_script_is_not_started_with_limits_that_cannot_be_read(world: World) -> None:
+def test_a_script_with_unreadable_limits_is_not_started(world: World) -> None:
     done = python(world, "", "-m", "limiter", "--memory", "8 apples", "--", "script.py")
     assert done.returncode == 2
     assert "not an amount of memory: '8 apples'" in done.stderr
@@ -125,7 +125,7 @@ def test_a_command_s_processes_share_the_limits(world: World) -> None:
     assert not folder.exists()
 
 
-def test_what_was_preloaded_before_stays() -> None:
+def test_earlier_entries_of_ld_preload_stay() -> None:
     base = {"LD_PRELOAD": "/lib/libjemalloc.so", "HOME": "/", "VGPU_STATE_DIR": os.environ["VGPU_STATE_DIR"]}
     with limiter.environment("1GiB", 30, "burst", base) as env:
         assert env["LD_PRELOAD"] == f"/lib/libjemalloc.so:{limiter.library_path()}"
@@ -137,7 +137,7 @@ def test_what_was_preloaded_before_stays() -> None:
     assert written == Limits((CardLimit(ANY_GPU, 1 << 30, 30),), ComputePolicy.BURST)
 
 
-def test_limits_inside_limits_are_refused() -> None:
+def test_nested_limits_are_refused() -> None:
     with (
         pytest.raises(LimiterError, match="limited already"),
         limiter.environment("1GiB", None, "fixed", dict(os.environ) | {"VGPU_LIMITS_FILE": "/x"}),
@@ -145,7 +145,7 @@ def test_limits_inside_limits_are_refused() -> None:
         pass
 
 
-def test_limits_are_read_as_people_write_them() -> None:
+def test_limits_accept_the_usual_units() -> None:
     assert launch.parse("4Gi", None, "fixed").cards == (CardLimit(ANY_GPU, 4 << 30, 100),)
     assert launch.parse(f"{GPU}=4GiB, 512", 30, "fixed").cards == (
         CardLimit(GPU, 4 << 30, 30),
@@ -166,7 +166,7 @@ def test_limits_are_read_as_people_write_them() -> None:
         (None, "fixed", (100, ComputePolicy.FIXED)),
     ],
 )
-def test_who_asks_for_no_cores_has_none_set_aside(
+def test_without_cores_no_share_is_guaranteed(
     cores: int | None, policy: str | None, meant: tuple[int, ComputePolicy]
 ) -> None:
     parsed = launch.parse("4Gi", cores, policy)
@@ -174,7 +174,7 @@ def test_who_asks_for_no_cores_has_none_set_aside(
 
 
 @pytest.mark.parametrize(("memory", "cores", "policy"), [("x", 1, "fixed"), ("1", 101, "fixed"), ("1", 1, "greedy")])
-def test_limits_that_make_no_sense_are_refused(memory: str, cores: int, policy: str) -> None:
+def test_invalid_limits_are_refused(memory: str, cores: int, policy: str) -> None:
     with pytest.raises(ValueError, match=r"amount|range|greedy"):
         launch.parse(memory, cores, policy)
 

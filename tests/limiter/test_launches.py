@@ -1,7 +1,7 @@
-"""Launches under a share of the card's time, on the simulated driver, whose kernels take the time that they say.
+"""Launches under a share of the card's time, on the simulated driver, whose kernels take the time in their names.
 
-What is asserted of a share is that it is not passed, and roughly reached: the machine may be busy. `test_turns.py`
-holds the arithmetic to the point, `benchmarks.limiter_compute` the shares of a real card.
+A share must not be exceeded and must be roughly reached, because the machine may be busy. `test_token_bucket.py`
+tests the exact arithmetic, `benchmarks.limiter_compute` the shares of a real card.
 """
 
 import signal
@@ -19,11 +19,11 @@ pytestmark = pytest.mark.slow
 
 Make = Callable[..., Container]
 SECONDS = 0.5
-ALLOWANCE = 0.010 / SECONDS + 0.02  # 10 ms, and a kernel, as the share is defined
-REACHED = 0.3  # of the share, on a busy machine
+ALLOWANCE = 0.010 / SECONDS + 0.02  # the burst cap of 10 ms, and one kernel
+REACHED = 0.3  # the part of the share that is reached on a busy machine
 LONG_US = 500  # kernels that a busy machine can launch fast enough
 LIMIT = "4GiB"
-SEEN_S = 1.0  # after which a change of the limits holds
+SEEN_S = 1.0  # after which changed limits are in force
 
 
 def start(container: Container) -> Session:
@@ -34,7 +34,7 @@ def start(container: Container) -> Session:
 
 @pytest.mark.parametrize("cores", [10, 30, 80])
 @pytest.mark.parametrize("us", [20, 500, 7000])
-def test_a_share_is_reached_and_not_passed(make_container: Make, cores: int, us: int) -> None:
+def test_a_share_is_reached_and_not_exceeded(make_container: Make, cores: int, us: int) -> None:
     session = start(make_container(LIMIT, cores))
     share = session(f"launches.feed({us}, {SECONDS})")
     assert share <= cores / 100 + ALLOWANCE
@@ -42,21 +42,21 @@ def test_a_share_is_reached_and_not_passed(make_container: Make, cores: int, us:
         assert share >= cores / 100 * REACHED
 
 
-@pytest.mark.parametrize(("kind", "twin"), [("0", ""), ("launches.stream()", ""), ("0", "_ptsz")])
-def test_every_kind_of_stream_is_held_to_it(make_container: Make, kind: str, twin: str) -> None:
+@pytest.mark.parametrize(("kind", "suffix"), [("0", ""), ("launches.stream()", ""), ("0", "_ptsz")])
+def test_every_kind_of_stream_is_limited(make_container: Make, kind: str, suffix: str) -> None:
     session = start(make_container(LIMIT, 30))
     stream = session(kind)
-    assert session(f"launches.feed(500, {SECONDS}, {stream}, {twin!r})") <= 0.3 + ALLOWANCE
+    assert session(f"launches.feed(500, {SECONDS}, {stream}, {suffix!r})") <= 0.3 + ALLOWANCE
 
 
 def test_threads_share_their_process_s_turn(make_container: Make) -> None:
     session = start(make_container(LIMIT, 30))
     shares = session(f"launches.feed_in_threads(500, {SECONDS}, 4)")
     assert len(shares) == 4
-    assert sum(shares) <= 4 * (0.3 + ALLOWANCE)  # their kernels run side by side in the simulated card
+    assert sum(shares) <= 4 * (0.3 + ALLOWANCE)  # the simulated card runs their kernels concurrently
 
 
-def test_the_processes_of_a_container_share_it(make_container: Make) -> None:
+def test_the_processes_of_a_container_divide_its_share(make_container: Make) -> None:
     container = make_container(LIMIT, 30)
     sessions = [start(container) for _ in range(3)]
     begun = time.monotonic()
@@ -77,7 +77,7 @@ def test_without_a_share_nothing_waits(make_container: Make, cores: int | None) 
 
 
 @pytest.mark.parametrize("policy", [ComputePolicy.BURST, ComputePolicy.BEST_EFFORT])
-def test_who_may_use_idle_time_does_not_wait_alone(make_container: Make, policy: ComputePolicy) -> None:
+def test_burst_and_best_effort_do_not_wait_on_an_idle_card(make_container: Make, policy: ComputePolicy) -> None:
     container = make_container(LIMIT, 30)
     container.limit(Limits((CardLimit(ANY_GPU, 1 << 32, 30),), policy))
     assert start(container)("launches.longest(1000, 200)") < 0.1
@@ -95,7 +95,7 @@ def test_a_changed_share_holds_within_a_second(make_container: Make) -> None:
     assert session("launches.longest(100, 50)") < 0.1
 
 
-def test_what_is_used_and_waited_for_is_counted(make_container: Make) -> None:
+def test_gpu_time_and_waiting_are_counted_in_the_region(make_container: Make) -> None:
     container = make_container(LIMIT, 30)
     session = start(container)
     share = session(f"launches.feed(500, {SECONDS})")
@@ -107,7 +107,9 @@ def test_what_is_used_and_waited_for_is_counted(make_container: Make) -> None:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGSTOP])
-def test_who_ends_in_his_turn_is_passed_over(make_container: Make, ending: signal.Signals) -> None:
+def test_a_process_that_dies_or_stops_in_its_turn_does_not_block_others(
+    make_container: Make, ending: signal.Signals
+) -> None:
     container = make_container(LIMIT, 50)
     other, session = start(container), start(container)
     other.tell("launches.feed(500, 30)")
@@ -127,7 +129,7 @@ def test_streams_and_contexts_end_with_launches_in_flight(make_container: Make) 
     assert session(f"launches.feed(500, {SECONDS})") <= 0.5 + ALLOWANCE
 
 
-def test_what_is_captured_neither_waits_nor_costs(make_container: Make) -> None:
+def test_captured_launches_neither_wait_nor_are_charged(make_container: Make) -> None:
     container = make_container(LIMIT, 5)
     session = start(container)
     kernel, stream = session("launches.kernel(5000)"), session("captures.stream()")
@@ -136,11 +138,11 @@ def test_what_is_captured_neither_waits_nor_costs(make_container: Make) -> None:
     begun, before = time.monotonic(), container.region().cards[0]
     assert session(f"{{captures.launch({kernel}, {stream}) for _ in range(200)}} == {{0}}")
     assert session(f"captures.end({stream})")[0] == 0
-    assert time.monotonic() - begun < 1  # they would take a second, and twenty at that share
+    assert time.monotonic() - begun < 1  # launched, they would take 1 s, and 20 s at 5 %
     assert container.region().cards[0].delayed_launches == before.delayed_launches
 
 
-def test_a_capture_stands_while_another_thread_s_launches_are_measured(make_container: Make) -> None:
+def test_measuring_another_thread_s_launches_does_not_invalidate_a_capture(make_container: Make) -> None:
     container = make_container(LIMIT, 50)
     session = start(container)
     kernel, other, stream = (

@@ -1,4 +1,4 @@
-"""New limits under a running program: they hold from its next allocation on, and nothing that it has is taken away."""
+"""Changed limits hold from the next allocation on; existing allocations stay."""
 
 import struct
 import subprocess
@@ -19,7 +19,7 @@ from vgpu.limits import ANY_GPU, CardLimit, Limits
 OUT_OF_MEMORY = 2
 GIB = 1 << 30
 ACTIVE_AT, SLOTS_AT, SLOT_SIZE = 16, 64, 1600
-LOOK_S = 0.03  # the path is looked at every 10 ms
+LOOK_S = 0.03  # the path is checked every 10 ms
 
 Make = Callable[..., Container]
 
@@ -46,7 +46,7 @@ def path(container: Container) -> Path:
 
 
 def replace(container: Container, data: bytes) -> None:
-    """Another file in the place of the former one, as careful writers do."""
+    """Replaces the file by a rename."""
     fresh = container.folder / "limits.new"
     fresh.write_bytes(data)
     fresh.replace(path(container))
@@ -62,7 +62,7 @@ def patch(container: Container, *writes: tuple[int, bytes]) -> None:
 
 
 def total(session: Session) -> int:
-    """What CUDA says; NVML agrees, and neither shows less free than nothing."""
+    """Total memory by CUDA, after a check that NVML agrees and free memory is not negative."""
     result, free, size = session("info()")
     shown = session("memory()")
     assert result == 0
@@ -71,8 +71,8 @@ def total(session: Session) -> int:
     return int(size)
 
 
-def test_up_and_down_again(big: Container, session: Session) -> None:
-    """2, 4 and 1 GiB: the program goes on, keeps what it has, and is refused what is too much."""
+def test_the_limit_may_be_raised_and_lowered(big: Container, session: Session) -> None:
+    """Limits of 2, 4 and 1 GiB: the program keeps its memory, and allocations over the limit are refused."""
     first = session(f"alloc({3 * GIB // 2})")[1]
     assert session(f"alloc({GIB})")[0] == OUT_OF_MEMORY
     big.limit(of(4 * GIB))
@@ -90,7 +90,7 @@ def test_up_and_down_again(big: Container, session: Session) -> None:
 
 
 @pytest.mark.parametrize("function", ["cuMemAllocManaged", "cuMemAllocAsync"])
-def test_every_kind_of_memory_follows(big: Container, session: Session, function: str) -> None:
+def test_a_new_limit_holds_for_every_kind_of_memory(big: Container, session: Session, function: str) -> None:
     assert session(f"alloc({64 * MIB}, '{function}')")[0] == 0
     big.limit(of(64 * MIB))
     assert session(f"alloc({64 * MIB}, '{function}')")[0] == OUT_OF_MEMORY
@@ -98,15 +98,15 @@ def test_every_kind_of_memory_follows(big: Container, session: Session, function
     assert session(f"alloc({64 * MIB}, '{function}')")[0] == 0
 
 
-def test_a_card_that_is_named_no_more_may_not_be_used(big: Container, session: Session) -> None:
+def test_a_card_removed_from_the_limits_is_denied(big: Container, session: Session) -> None:
     assert session(f"alloc({2 * MIB})")[0] == 0
     big.limit(Limits((CardLimit(big.world.cards[1].uuid, GIB),)))
     assert session(f"alloc({2 * MIB})")[0] == OUT_OF_MEMORY
     assert total(session) == 0
 
 
-def test_another_file_in_its_place_is_followed(big: Container, session: Session) -> None:
-    """Its numbers begin anew: what tells two files apart is not the sequence alone."""
+def test_a_replaced_limits_file_is_read(big: Container, session: Session) -> None:
+    """Its sequence numbers start again: files are not distinguished by the sequence number alone."""
     assert total(session) == 2 * GIB
     replace(big, limits.encode(of(GIB)))
     assert total(session) == GIB
@@ -116,14 +116,14 @@ def test_another_file_in_its_place_is_followed(big: Container, session: Session)
     assert total(session) == 4 * GIB
 
 
-def test_a_file_made_anew_in_place_is_followed(big: Container, session: Session) -> None:
-    """The same sequence number, other limits."""
+def test_a_file_rewritten_with_the_same_sequence_number_is_read(big: Container, session: Session) -> None:
+    """The sequence number stays, the limits change."""
     assert total(session) == 2 * GIB
     patch(big, (0, limits.encode(of(GIB))))
     assert total(session) == GIB
 
 
-def test_a_sequence_that_goes_backwards_is_followed(big: Container, session: Session) -> None:
+def test_a_decreasing_sequence_number_is_accepted(big: Container, session: Session) -> None:
     for memory in (3 * GIB, 4 * GIB, 5 * GIB):
         big.limit(of(memory))
     assert total(session) == 5 * GIB
@@ -131,7 +131,7 @@ def test_a_sequence_that_goes_backwards_is_followed(big: Container, session: Ses
     assert total(session) == GIB
 
 
-def test_a_file_that_is_removed_leaves_the_last_good_limits(big: Container, session: Session) -> None:
+def test_removing_the_file_leaves_the_last_valid_limits(big: Container, session: Session) -> None:
     path(big).unlink()
     time.sleep(LOOK_S)
     assert total(session) == 2 * GIB
@@ -140,15 +140,15 @@ def test_a_file_that_is_removed_leaves_the_last_good_limits(big: Container, sess
 
 
 @pytest.mark.parametrize("broken", [b"", b"\xff" * limits.SIZE, limits.encode(of(GIB))[:-1], bytes(limits.SIZE)])
-def test_a_file_that_is_none_does_not_take_its_place(big: Container, session: Session, broken: bytes) -> None:
+def test_a_replacement_that_is_no_limits_file_is_ignored(big: Container, session: Session, broken: bytes) -> None:
     replace(big, broken)
     assert total(session) == 2 * GIB
     replace(big, limits.encode(of(GIB)))
     assert total(session) == GIB
 
 
-def test_a_file_that_is_cut_off_leaves_the_last_good_limits(big: Container, session: Session) -> None:
-    """Nobody should: a program that reads it in the same 10 ms is killed by the kernel."""
+def test_truncating_the_file_leaves_the_last_valid_limits(big: Container, session: Session) -> None:
+    """A writer must not truncate: a program that reads the file within those 10 ms gets SIGBUS."""
     assert total(session) == 2 * GIB
     time.sleep(LOOK_S)
     path(big).write_bytes(b"")
@@ -158,7 +158,7 @@ def test_a_file_that_is_cut_off_leaves_the_last_good_limits(big: Container, sess
     assert total(session) == GIB
 
 
-def test_a_slot_is_in_force_when_the_index_is_flipped_and_not_before(big: Container, session: Session) -> None:
+def test_a_slot_holds_once_the_index_is_flipped(big: Container, session: Session) -> None:
     slot, flip = limits.rewrite(path(big).read_bytes(), of(GIB))
     patch(big, slot)
     assert total(session) == 2 * GIB
@@ -166,7 +166,7 @@ def test_a_slot_is_in_force_when_the_index_is_flipped_and_not_before(big: Contai
     assert total(session) == GIB
 
 
-def test_a_torn_slot_in_force_leaves_the_last_good_limits_not_the_ones_before(big: Container, session: Session) -> None:
+def test_a_torn_current_slot_leaves_the_last_valid_limits(big: Container, session: Session) -> None:
     big.limit(of(GIB))
     assert total(session) == GIB
     active = struct.unpack_from("<I", path(big).read_bytes(), ACTIVE_AT)[0]
@@ -176,7 +176,7 @@ def test_a_torn_slot_in_force_leaves_the_last_good_limits_not_the_ones_before(bi
     assert total(session) == 3 * GIB
 
 
-def test_what_could_not_be_read_at_the_start_is_read_when_it_can_be(big: Container) -> None:
+def test_limits_unreadable_at_the_start_are_read_later(big: Container) -> None:
     good = path(big).read_bytes()
     patch(big, (0, bytes(limits.SIZE)))
     session = big.session()
@@ -186,16 +186,16 @@ def test_what_could_not_be_read_at_the_start_is_read_when_it_can_be(big: Contain
     assert session(f"alloc({2 * MIB})")[0] == 0
 
 
-def test_the_path_is_remembered_whatever_becomes_of_the_environment(big: Container, session: Session) -> None:
-    """Programs that change their title write over it."""
+def test_the_path_outlives_changes_of_the_environment(big: Container, session: Session) -> None:
+    """Programs that set their process title overwrite the environment."""
     session("globals().update(find=ctypes.CDLL(None).getenv) or setattr(find, 'restype', ctypes.c_void_p)")
     session("ctypes.memset(find(b'VGPU_LIMITS_FILE'), ord('x'), len(os.environ['VGPU_LIMITS_FILE']))")
     replace(big, limits.encode(of(GIB)))
     assert total(session) == GIB
 
 
-def test_a_reader_meets_one_of_the_limits_and_never_a_mixture(big: Container, session: Session) -> None:
-    """Rewritten in place as fast as can be, with two cards whose limits always agree."""
+def test_a_reader_never_sees_a_mixture_of_two_limits(big: Container, session: Session) -> None:
+    """The file is rewritten continuously; both cards always have equal limits."""
     stop = threading.Event()
     gpus = [card.uuid for card in big.world.cards]
     sizes = {n * 64 * MIB for n in range(1, 9)}
@@ -211,7 +211,7 @@ def test_a_reader_meets_one_of_the_limits_and_never_a_mixture(big: Container, se
     try:
         seen = {session("info()")[2] for _ in range(300)}
         until = time.monotonic() + 20
-        while len(seen) == 1 and time.monotonic() < until:  # the writer may not have had a processor yet
+        while len(seen) == 1 and time.monotonic() < until:  # the writer may not have run yet
             seen.add(session("info()")[2])
     finally:
         stop.set()
@@ -234,7 +234,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_job_that_allocates_and_frees_follows_each_step(big: Container) -> None:
+def test_a_running_job_follows_each_change(big: Container) -> None:
     job = big.world.start(sys.executable, "-c", LOOP, **big.env, PYTHONPATH=str(ROOT), VGPU_LOG="off")
     assert job.stdin
     assert job.stdout
@@ -246,8 +246,8 @@ def test_a_job_that_allocates_and_frees_follows_each_step(big: Container) -> Non
     assert job.poll() is None
 
 
-def test_the_file_as_the_device_plugin_writes_it(big: Container, session: Session, tmp_path: Path) -> None:
-    """Whatever else changes: what it writes is what is followed."""
+def test_limits_written_by_the_device_plugin_are_read(big: Container, session: Session, tmp_path: Path) -> None:
+    """A test of the whole path from the device plugin's writer to the library."""
     code = """
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The user's arbiter: there when a command starts, one for all of them, and gone after the last."""
+"""The arbiter of a user: started with the first command, shared by all, ended after the last."""
 
 import os
 import shutil
@@ -20,11 +20,11 @@ WANTED = launch.parse("64MiB", 30, None)
 HOST = limiter.this_host()
 SAYS = "test -S $VGPU_ARBITER_SOCKET && echo there; exec sleep ${1:-0}"
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shim")]  # which builds the arbiter too
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shim")]  # builds the arbiter too
 
 
 def arbiters(home: Path) -> list[int]:
-    """The processes that look after a state directory."""
+    """Pids of the arbiters of a state directory."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -69,23 +69,23 @@ def session_of(pid: int) -> int:
     return os.getsid(pid)
 
 
-def test_it_listens_when_the_command_starts_and_stays_when_that_ends(home: Path) -> None:
+def test_the_arbiter_listens_at_the_command_s_start_and_outlives_it(home: Path) -> None:
     process = vgpu_run(home)
-    assert process.communicate(timeout=30) == ("there\n", "")  # nor does it keep our pipes
+    assert process.communicate(timeout=30) == ("there\n", "")  # the arbiter does not keep the command's pipes open
     (arbiter,) = arbiters(home)
     assert (session_of(arbiter) != os.getsid(0), process.returncode) == (True, 0)
     assert list((home / "allocations").iterdir()) == []
 
 
-def test_one_serves_all(home: Path) -> None:
+def test_one_arbiter_serves_all_commands(home: Path) -> None:
     first = [vgpu_run(home, 2) for _ in range(3)]
     assert [process.communicate(timeout=30)[0] for process in first] == ["there\n"] * 3
     assert len(arbiters(home)) == 1
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
-def test_vgpu_run_has_it_started_again(home: Path, ending: signal.Signals) -> None:
-    """Twice: the second one is started with our signals blocked, and must hear them all the same."""
+def test_vgpu_run_restarts_the_arbiter(home: Path, ending: signal.Signals) -> None:
+    """The second restart is done by a thread with blocked signals; the new arbiter must receive signals."""
     process = vgpu_run(home, 60)
     assert process.stdout is not None
     assert process.stdout.readline() == "there\n"
@@ -98,7 +98,7 @@ def test_vgpu_run_has_it_started_again(home: Path, ending: signal.Signals) -> No
     process.communicate(timeout=30)
 
 
-def test_it_gives_up_when_nothing_is_left(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_arbiter_ends_when_no_allocation_is_left(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_arbiter, "_IDLE_EXIT_S", 1)
     allocation = local_state.add(home, WANTED, [], HOST)
     assert local_arbiter.await_socket(allocation.folder, HOST)
@@ -108,14 +108,14 @@ def test_it_gives_up_when_nothing_is_left(home: Path, monkeypatch: pytest.Monkey
     until(lambda: not arbiters(home))
 
 
-def test_its_words_are_kept_but_not_for_ever(home: Path) -> None:
+def test_the_arbiter_s_log_is_kept_up_to_a_maximum_size(home: Path) -> None:
     (home / "arbiter.log").write_bytes(b"x" * (2 << 20))
     assert local_arbiter.ensure_running(home)
     until(lambda: arbiters(home))
     assert (home / "arbiter.log").stat().st_size < 1 << 20
 
 
-def test_without_one_limits_hold_all_the_same(
+def test_limits_hold_without_an_arbiter(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(installation, "ARBITER", "none")
@@ -124,7 +124,7 @@ def test_without_one_limits_hold_all_the_same(
     assert "no arbiter" in caplog.text
 
 
-def test_one_that_ends_at_once_is_not_tried_for_ever(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restarts_of_an_arbiter_that_exits_at_once_are_bounded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation, "ARBITER", "__init__.py")
     allocation = local_state.add(home, WANTED, [], HOST)
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""Local memory: a kernel that makes its context grow is held to the limit, whichever way it is launched."""
+"""Local memory: a kernel that makes its context grow is checked against the limit, by every way to launch it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,12 +31,12 @@ def process(container: Container) -> Session:
 
 
 def taken(container: Container) -> int:
-    """MiB by the simulated card's own account."""
+    """MiB in use on the simulated card."""
     return sum(usage.bytes_by_card(container.world.state).values()) >> 20
 
 
 @pytest.mark.parametrize("by", LAUNCHES)
-def test_charged_is_what_is_taken(container: Container, process: Session, by: str) -> None:
+def test_the_charge_equals_the_memory_in_use(container: Container, process: Session, by: str) -> None:
     for bytes_each, mib in ((512, 0), (2048, 264), (1024, 264), (8192, 1848), (8192, 1848)):
         function = process(f"kernels.load('local{bytes_each}_10')")
         assert process(f"kernels.launch({function}, '{by}')") == 0
@@ -46,7 +46,9 @@ def test_charged_is_what_is_taken(container: Container, process: Session, by: st
 
 
 @pytest.mark.parametrize("by", LAUNCHES)
-def test_past_the_limit_it_is_refused_and_can_be_gone_on_from(container: Container, process: Session, by: str) -> None:
+def test_past_the_limit_it_is_refused_and_the_program_continues(
+    container: Container, process: Session, by: str
+) -> None:
     large, small = (process(f"kernels.load('local{size}_10')") for size in (32768, 8192))
     for _ in range(2):
         assert process(f"kernels.launch({large}, '{by}')") == OUT_OF_MEMORY
@@ -59,14 +61,14 @@ def test_past_the_limit_it_is_refused_and_can_be_gone_on_from(container: Contain
     assert process(f"kernels.launch({small}, '{by}')") == 0
 
 
-def test_a_kernel_of_a_library_is_asked_as_such(container: Container, process: Session) -> None:
+def test_a_kernel_of_a_library_is_queried_through_the_library(container: Container, process: Session) -> None:
     for size, result in ((32768, OUT_OF_MEMORY), (8192, 0)):
         kernel = process(f"kernels.from_library('local{size}_10')")
         assert process(f"kernels.launch({kernel})") == result
     assert container.used_mib() == CONTEXT + 1848
 
 
-def test_a_graph_is_held_to_it_when_it_is_instantiated(container: Container, process: Session) -> None:
+def test_local_memory_of_a_graph_is_checked_at_its_instantiation(container: Container, process: Session) -> None:
     for size, expected in ((32768, OUT_OF_MEMORY), (8192, 0)):
         graph = process("graphs.create()")
         process(f"graphs.kernel({graph}, kernels.load('local512_10'))")
@@ -86,8 +88,8 @@ def test_each_context_grows_by_itself(container: Container, process: Session) ->
     assert taken(container) == 2 * CONTEXT + 1848
 
 
-def test_an_address_that_comes_again_is_another_function(container: Container, process: Session) -> None:
-    """The functions of a module that is unloaded make room for those of the next."""
+def test_a_reused_function_address_is_queried_again(container: Container, process: Session) -> None:
+    """The functions of an unloaded module may have the addresses of the next module's."""
     results = process("[kernels.once(f'local{size}_10') for _ in range(20) for size in (64, 32768)]")
     assert results == [0, OUT_OF_MEMORY] * 20
     assert taken(container) == CONTEXT

@@ -1,4 +1,4 @@
-"""The directory of a user's allocations: whose it is, and what becomes of what the dead leave behind."""
+"""A user's state directory: its owner and permissions, and the cleanup after dead processes."""
 
 import os
 import signal
@@ -60,7 +60,7 @@ def holder(home: Path, then: str = "stay") -> tuple["subprocess.Popen[str]", Pat
     return process, Path(process.stdout.readline().strip())
 
 
-def test_an_allocation_has_what_programs_and_people_read(made: Path) -> None:
+def test_an_allocation_contains_its_files_and_their_description(made: Path) -> None:
     allocation = local_state.add(made, WANTED, ["python", "a b.py"], HOST)
     folder = allocation.folder
     assert folder.parent == made / "allocations"
@@ -74,7 +74,7 @@ def test_an_allocation_has_what_programs_and_people_read(made: Path) -> None:
     assert allocations(made) == set()
 
 
-def test_what_the_dead_left_goes_and_what_the_living_have_stays(made: Path) -> None:
+def test_allocations_of_dead_processes_are_removed(made: Path) -> None:
     (dead, left), (living, kept) = holder(made), holder(made)
     dead.kill()
     dead.communicate()
@@ -88,17 +88,17 @@ def test_what_the_dead_left_goes_and_what_the_living_have_stays(made: Path) -> N
         living.communicate()
 
 
-def test_a_fork_keeps_what_its_parent_made(made: Path) -> None:
-    """As the workers of a program that limits itself do."""
+def test_a_forked_child_keeps_its_parent_s_allocation(made: Path) -> None:
+    """As the forked workers of a program with `limiter.preload` do."""
     parent, folder = holder(made, "fork")
     assert parent.wait() == 0
     assert local_state.is_owned(folder)
     os.killpg(parent.pid, signal.SIGKILL)
-    parent.communicate()  # the fork's end closes the pipe
+    parent.communicate()  # returns when the forked child has closed the pipe
     assert not local_state.is_owned(folder)
 
 
-def test_allocations_are_made_by_many_at_once(made: Path) -> None:
+def test_allocations_may_be_made_concurrently(made: Path) -> None:
     found: list[local_state.Allocation] = []
     threads = [
         threading.Thread(target=lambda: found.append(local_state.add(made, WANTED, [], HOST))) for _ in range(16)
@@ -112,7 +112,7 @@ def test_allocations_are_made_by_many_at_once(made: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o702])
-def test_a_directory_that_others_may_write_is_refused(home: Path, mode: int) -> None:
+def test_a_directory_writable_by_others_is_refused(home: Path, mode: int) -> None:
     home.mkdir()
     home.chmod(mode)
     with pytest.raises(LimiterError, match="may be written by others"):
@@ -125,14 +125,14 @@ def test_a_link_to_a_directory_is_refused(home: Path, tmp_path: Path) -> None:
         local_state.ensure(home)
 
 
-def test_a_file_in_its_place_is_refused(home: Path) -> None:
+def test_a_file_in_place_of_the_directory_is_refused(home: Path) -> None:
     home.write_bytes(b"")
     with pytest.raises(LimiterError, match="File exists"):
         local_state.ensure(home)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_directory_of_somebody_else_is_refused(home: Path) -> None:
+def test_a_directory_of_another_user_is_refused(home: Path) -> None:
     home.mkdir()
     os.chown(home, 65534, 65534)
     with pytest.raises(LimiterError, match=r"belongs to another user.*VGPU_STATE_DIR"):
@@ -144,21 +144,19 @@ def test_a_path_too_long_for_sockets_is_refused(home: Path) -> None:
         local_state.ensure(home / ("x" * 80))
 
 
-def test_each_user_has_his_own_unless_he_chooses() -> None:
+def test_each_user_has_a_default_directory() -> None:
     assert local_state.state_directory({}).name == f"vgpu-{os.geteuid()}"
     assert local_state.state_directory({"VGPU_STATE_DIR": "/chosen"}) == Path("/chosen")
 
 
-def test_a_lock_that_is_never_given_back_is_not_waited_for_without_end(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_for_a_held_lock_times_out(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_state, "_LOCK_TIMEOUT_S", 0.05)
     with local_state._locked(made / "lock", HOST), pytest.raises(LimiterError, match="does not go on"):
         local_state.add(made, WANTED, [], HOST)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
-def test_without_room_nothing_is_left(made: Path) -> None:
+def test_on_a_full_disk_nothing_is_left_behind(made: Path) -> None:
     program = (
         "import os, sys; from pathlib import Path\n"
         "import limiter; from limiter import LimiterError, launch, local_state\n"

@@ -1,4 +1,4 @@
-"""The ranks of limiter/src/process/lock.h: a build that checks them aborts where they are broken."""
+"""The lock ranks of limiter/src/process/lock.h: a build that checks them aborts if the order is broken."""
 
 import re
 import subprocess
@@ -26,13 +26,13 @@ def take(program: Path, first: str, second: str) -> subprocess.CompletedProcess[
     return subprocess.run([program, *numbers], capture_output=True, text=True, check=False)
 
 
-def test_locks_are_taken_in_the_order_of_their_ranks(program: Path) -> None:
+def test_locks_may_be_taken_in_the_order_of_their_ranks(program: Path) -> None:
     done = take(program, "POOLS", "REGION")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(("first", "second"), [("REGION", "POOLS"), ("POINTERS", "POINTERS")])
-def test_an_inversion_and_a_lock_taken_twice_abort(program: Path, first: str, second: str) -> None:
+def test_a_lock_order_inversion_or_a_recursive_lock_aborts(program: Path, first: str, second: str) -> None:
     done = take(program, first, second)
     assert done.returncode < 0
     assert done.stderr.startswith(f"lock order: lock {ranks().index(second)} is taken while")

@@ -1,4 +1,4 @@
-"""What only the driver knows the size of: contexts and modules are charged as NVML says, and refused past the limit."""
+"""Memory whose size only the driver knows: contexts and modules are charged by NVML, and refused over the limit."""
 
 import struct
 import time
@@ -39,7 +39,7 @@ def taken_mib(container: Container) -> int:
     return usage.bytes_by_card(container.world.state).get(container.world.cards[0].uuid, 0) // MIB
 
 
-def test_a_context_is_charged_with_what_it_takes(container: Container) -> None:
+def test_a_context_is_charged_its_memory(container: Container) -> None:
     process = start(container)
     assert container.used_mib() == CONTEXT
     assert container.region().cards[0].context_bytes == CONTEXT * MIB
@@ -52,7 +52,7 @@ def test_a_context_is_charged_with_what_it_takes(container: Container) -> None:
     assert container.used_mib() == 0
 
 
-def test_a_further_reference_to_the_primary_context_takes_nothing(container: Container) -> None:
+def test_a_second_reference_to_the_primary_context_is_free(container: Container) -> None:
     process = start(container)
     assert process(f"alloc({44 * MIB})")[0] == 0
     assert process("start()") == 0
@@ -60,7 +60,7 @@ def test_a_further_reference_to_the_primary_context_takes_nothing(container: Con
 
 
 @pytest.mark.parametrize("made", [CREATE, LOAD])
-def test_what_takes_the_container_over_its_limit_is_undone(container: Container, made: str) -> None:
+def test_a_context_or_module_over_the_limit_is_undone(container: Container, made: str) -> None:
     process = start(container)
     _, pointer = process(f"alloc({42 * MIB})")
     assert process(made)[0] == OUT_OF_MEMORY
@@ -70,7 +70,7 @@ def test_what_takes_the_container_over_its_limit_is_undone(container: Container,
     assert process(made)[0] == 0
 
 
-def test_what_a_pool_keeps_is_given_back_for_a_module(container: Container) -> None:
+def test_idle_pool_memory_is_trimmed_for_a_module(container: Container) -> None:
     process = start(container)
     process("globals().update(pool=U64()) or cuda.cuDeviceGetDefaultMemPool(ctypes.byref(pool), 0)")
     assert process("cuda.cuMemPoolSetAttribute(pool, 4, ctypes.byref(U64(2**64 - 1)))") == 0
@@ -84,7 +84,7 @@ def test_what_a_pool_keeps_is_given_back_for_a_module(container: Container) -> N
     process(f"free({other})")
 
 
-def test_modules_are_charged_and_given_back(container: Container) -> None:
+def test_modules_are_charged_until_unloaded(container: Container) -> None:
     process = start(container)
     modules = [process(LOAD)[1] for _ in range(3)]
     assert container.used_mib() == CONTEXT + 3 * MODULE
@@ -94,7 +94,7 @@ def test_modules_are_charged_and_given_back(container: Container) -> None:
 
 
 def test_processes_that_start_together_stay_under_the_limit(container: Container) -> None:
-    """The first tells the others how much a context takes; they charge it before the driver is asked."""
+    """The first process records a context's size in the region; the others reserve it before the driver's call."""
     start(container)
     others = [container.session() for _ in range(6)]
     for other in others:
@@ -104,18 +104,18 @@ def test_processes_that_start_together_stay_under_the_limit(container: Container
 
 
 def overcharge(container: Container, process: Session, mib: int) -> None:
-    """As if the model had thought that the process took so much more."""
+    """Adds `mib` to the charge of a process, as if the library had counted too much."""
     path = container.folder / "region"
     place = [each.pid for each in container.region().processes].index(process.process.pid)
     with path.open("r+b") as file:
-        for offset in (256 + 16, region.SLOTS_AT + place * region.SLOT_SIZE + 64):  # of the first card
+        for offset in (256 + 16, region.SLOTS_AT + place * region.SLOT_SIZE + 64):  # rows of the first card
             file.seek(offset)
             (used,) = struct.unpack("<Q", file.read(8))
             file.seek(offset)
             file.write(struct.pack("<Q", used + mib * MIB))
 
 
-def test_what_was_charged_too_much_refuses_nothing(container: Container) -> None:
+def test_an_excess_charge_is_corrected_before_a_refusal(container: Container) -> None:
     process = start(container)
     overcharge(container, process, 40)
     assert container.used_mib() == CONTEXT + 40
@@ -124,7 +124,7 @@ def test_what_was_charged_too_much_refuses_nothing(container: Container) -> None
     assert container.region().cards[0].refusals == 0
 
 
-def test_what_another_process_was_charged_too_much_refuses_nothing(container: Container) -> None:
+def test_an_excess_charge_of_another_process_is_corrected_before_a_refusal(container: Container) -> None:
     first, second = start(container), start(container)
     overcharge(container, first, 20)
     assert second(f"alloc({24 * MIB})")[0] == 0
@@ -132,7 +132,7 @@ def test_what_another_process_was_charged_too_much_refuses_nothing(container: Co
     assert container.region().cards[0].refusals == 0
 
 
-def test_what_was_charged_too_little_is_seen_by_others_too(container: Container) -> None:
+def test_a_missing_charge_is_corrected_by_other_processes(container: Container) -> None:
     first, second = start(container), start(container)
     assert first(f"alloc({20 * MIB})")[0] == 0
     overcharge(container, first, -20)
@@ -141,7 +141,7 @@ def test_what_was_charged_too_little_is_seen_by_others_too(container: Container)
     assert second("info()")[1] == 4 * MIB
 
 
-def test_without_nvml_the_model_alone_counts(container: Container) -> None:
+def test_without_nvml_the_library_s_own_charges_count(container: Container) -> None:
     state_directory.inject_faults(container.world.state, ("nvmlInit_v2", 9))
     process = start(container)
     assert container.used_mib() == 0
@@ -149,7 +149,7 @@ def test_without_nvml_the_model_alone_counts(container: Container) -> None:
     assert process(f"alloc({8 * MIB})")[0] == OUT_OF_MEMORY
 
 
-def test_a_process_that_nvml_does_not_name_is_not_taken_to_hold_nothing(container: Container) -> None:
+def test_a_process_missing_from_nvml_s_list_keeps_its_charge(container: Container) -> None:
     state_directory.inject_faults(container.world.state, ("nvmlDeviceGetComputeRunningProcesses_v3", 3))
     process = start(container)
     assert process(f"alloc({60 * MIB})")[0] == 0
@@ -158,7 +158,7 @@ def test_a_process_that_nvml_does_not_name_is_not_taken_to_hold_nothing(containe
     assert container.used_mib() == 60
 
 
-def test_a_library_takes_its_memory_when_it_is_first_asked_for_something(container: Container) -> None:
+def test_a_library_is_charged_at_its_first_use(container: Container) -> None:
     process = start(container)
     libraries = [process("made('cuLibraryLoadData', b'', None, None, 0, None, None, 0)")[1] for _ in range(2)]
     assert process(f"alloc({38 * MIB})")[0] == 0

@@ -1,4 +1,4 @@
-"""One process under a limit, by every way to allocate, free and ask."""
+"""One process under a limit: every function that allocates, frees or reports memory."""
 
 import random
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def results(lines: list[dict[str, int]]) -> list[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("program", "options"), DOORS)
-def test_the_limit_is_reached_and_not_passed(
+def test_allocations_reach_the_limit_and_do_not_exceed_it(
     container: Container, program: str, options: tuple[str, ...], kind: str
 ) -> None:
     lines = container.probe("alloc", *options, "--kind", kind, "40", "24", "2", program=program)
@@ -40,7 +40,7 @@ def test_cuda_and_nvml_show_the_limit(container: Container, program: str, option
     assert [(card["total"], card["free"], card["used"]) for card in shown["nvml"]] == [(64 * MIB, 64 * MIB, 0)] * 2
 
 
-def test_the_view_follows_what_is_held(make_world: Callable[..., World], make_container: Make) -> None:
+def test_free_memory_follows_allocations(make_world: Callable[..., World], make_container: Make) -> None:
     make_world(tuple(replace(card, reserved_mib=500) for card in state_directory.make_cards(2)))
     container = make_container()
     process = container.session()
@@ -53,7 +53,7 @@ def test_the_view_follows_what_is_held(make_world: Callable[..., World], make_co
     assert process("info()") == [0, 64 * MIB, 64 * MIB]
 
 
-def test_free_never_reads_more_than_the_card_has(make_container: Make, world: World) -> None:
+def test_free_memory_is_at_most_the_card_s(make_container: Make, world: World) -> None:
     hog = world.hold(81920 - 16)
     process = make_container("1GiB").session()
     process("start()")
@@ -61,7 +61,7 @@ def test_free_never_reads_more_than_the_card_has(make_container: Make, world: Wo
     hog.kill()
 
 
-def test_a_refusal_can_be_gone_on_from(container: Container) -> None:
+def test_a_program_continues_after_a_refusal(container: Container) -> None:
     process = container.session()
     process("start()")
     _, pointer = process(f"alloc({60 * MIB})")
@@ -73,7 +73,7 @@ def test_a_refusal_can_be_gone_on_from(container: Container) -> None:
     assert container.region().cards[0].peak_bytes == 64 * MIB
 
 
-def test_any_free_takes_back_any_allocation(container: Container) -> None:
+def test_every_free_function_releases_every_allocation(container: Container) -> None:
     process = container.session()
     process("start()")
     for function in ("cuMemAlloc_v2", "cuMemAllocManaged"):
@@ -84,8 +84,8 @@ def test_any_free_takes_back_any_allocation(container: Container) -> None:
             assert container.used_mib() == 0
 
 
-def test_the_charge_is_what_the_driver_takes(make_container: Make, world: World) -> None:
-    """Small allocations share chunks, so that many cost little, and a chunk lasts as long as its last piece."""
+def test_the_charge_equals_the_driver_s_chunks(make_container: Make, world: World) -> None:
+    """Small allocations share chunks; a chunk is charged until its last piece is freed."""
     process = make_container("1GiB").session()
     process("start()")
     chance, held = random.Random(3), list[int]()
@@ -100,7 +100,7 @@ def test_the_charge_is_what_the_driver_takes(make_container: Make, world: World)
     assert taken > 0
 
 
-def test_a_refused_small_allocation_leaves_nothing_behind(container: Container, world: World) -> None:
+def test_a_refused_small_allocation_leaves_no_charge(container: Container, world: World) -> None:
     process = container.session()
     process("start()")
     process(f"alloc({64 * MIB})")
@@ -108,7 +108,7 @@ def test_a_refused_small_allocation_leaves_nothing_behind(container: Container, 
     assert usage.bytes_by_card(world.state) == {world.cards[0].uuid: 64 * MIB}
 
 
-def test_what_the_driver_refuses_is_not_charged(container: Container, world: World) -> None:
+def test_an_allocation_that_the_driver_refuses_is_not_charged(container: Container, world: World) -> None:
     process = container.session()
     process("start()")
     state_directory.inject_faults(world.state, ("cuMemAlloc_v2", 999), ("cuMemFree_v2", 999))
@@ -123,7 +123,7 @@ def test_what_the_driver_refuses_is_not_charged(container: Container, world: Wor
     assert container.used_mib() == 0
 
 
-def test_odd_arguments_are_the_drivers_to_judge(container: Container) -> None:
+def test_invalid_arguments_are_passed_to_the_driver(container: Container) -> None:
     process = container.session()
     assert process("alloc(4096)")[0] not in {0, OUT_OF_MEMORY}
     process("start()")
@@ -145,13 +145,13 @@ def test_each_card_has_its_own_limit_in_any_order_of_cards(make_container: Make,
     assert results(container.probe("alloc", "--device", "1", "8", "2")) == [0, OUT_OF_MEMORY]
 
 
-def test_a_card_that_is_not_named_may_not_be_used(make_container: Make, world: World) -> None:
+def test_a_card_without_limits_is_denied(make_container: Make, world: World) -> None:
     container = make_container(f"{world.cards[1].uuid}=8MiB")
     assert results(container.probe("alloc", "2")) == [OUT_OF_MEMORY]
     assert container.probe("info")[0]["cuda"][0]["free"] == 0
 
 
-def test_no_memory_limit_passes_all_and_counts_it(make_container: Make) -> None:
+def test_without_a_memory_limit_allocations_are_counted_only(make_container: Make) -> None:
     container = make_container(None, cores=30)
     process = container.session()
     process("start()")
@@ -175,7 +175,7 @@ def test_the_environment_alone_is_enough(world: World, shim: object) -> None:
     "broken",
     [{"VGPU_MEMORY_LIMIT": "8 apples"}, {"VGPU_LIMITS_FILE": "/nowhere"}, {"VGPU_REGION_FILE": "/dev/null"}],
 )
-def test_limits_that_cannot_be_read_deny(container: Container, broken: dict[str, str]) -> None:
+def test_unreadable_limits_deny_allocations(container: Container, broken: dict[str, str]) -> None:
     env = {**container.env, **broken}
     if "VGPU_MEMORY_LIMIT" in broken:
         del env["VGPU_LIMITS_FILE"]
@@ -194,7 +194,7 @@ def test_limits_change_under_a_running_process(container: Container) -> None:
     assert process("info()") == [0, 0, 32 * MIB]
 
 
-def test_a_spoiled_limits_file_leaves_the_last_good_limits(container: Container) -> None:
+def test_a_damaged_limits_file_leaves_the_last_valid_limits(container: Container) -> None:
     process = container.session()
     process("start()")
     process(f"alloc({2 * MIB})")
@@ -206,7 +206,7 @@ def test_a_spoiled_limits_file_leaves_the_last_good_limits(container: Container)
 
 
 @pytest.mark.parametrize("end", ["cuDevicePrimaryCtxReset_v2(0)", "cuDevicePrimaryCtxRelease_v2(0)"])
-def test_what_a_context_held_ends_with_it(container: Container, end: str) -> None:
+def test_memory_of_a_context_ends_with_it(container: Container, end: str) -> None:
     process = container.session()
     process("start()")
     process(f"[alloc({20 * MIB}), alloc(4096), alloc(8192)]")
@@ -217,7 +217,7 @@ def test_what_a_context_held_ends_with_it(container: Container, end: str) -> Non
     assert process(f"alloc({64 * MIB})")[0] == 0
 
 
-def test_the_end_of_one_context_leaves_the_others_their_memory(container: Container) -> None:
+def test_destroying_a_context_keeps_the_charges_of_others(container: Container) -> None:
     process = container.session()
     process("start()")
     process(f"alloc({20 * MIB})")

@@ -1,4 +1,4 @@
-"""`memory_classes` and `pool_growth`: on a real GPU, and on the simulated card with contexts as large as there."""
+"""`memory_classes` and `pool_growth` on a real GPU, and on a simulated card with contexts of the real size."""
 
 import os
 import subprocess
@@ -13,13 +13,11 @@ import limiter
 from simgpu import state_directory
 from simgpu.world import World
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(limiter.__file__).parents[1]
 
 
 def steps(env: Mapping[str, str], module: str = "memory_classes") -> str:
-    """What it printed, all of which was good."""
+    """Output of the program, which must have exited with 0."""
     done = subprocess.run(
         [sys.executable, "-m", f"tests.gpu.{module}"],
         env={**env, "PYTHONPATH": str(ROOT)},
@@ -32,22 +30,26 @@ def steps(env: Mapping[str, str], module: str = "memory_classes") -> str:
 
 
 @pytest.mark.gpu
-def test_each_class_is_charged_what_the_card_says() -> None:
+def test_each_memory_class_is_charged_its_use_on_the_card() -> None:
     assert "capture" in steps(os.environ)
 
 
-def test_each_class_is_charged_what_the_simulated_card_says(make_world: Callable[..., World], shim: Path) -> None:
+@pytest.mark.slow
+def test_each_memory_class_is_charged_its_use_on_the_simulated_card(
+    make_world: Callable[..., World], shim: Path
+) -> None:
     assert shim.is_file()
     world = make_world(tuple(replace(card, context_mib=518) for card in state_directory.make_cards(1)))
     assert "capture" in steps(world.environment())
 
 
 @pytest.mark.gpu
-def test_pools_that_grow_in_pieces_are_charged_at_once() -> None:
+def test_fragmented_pools_are_charged_when_they_grow() -> None:
     assert "grown" in steps(os.environ, "pool_growth")
 
 
-def test_simulated_pools_are_charged_at_once(make_world: Callable[..., World], shim: Path) -> None:
+@pytest.mark.slow
+def test_simulated_pools_are_charged_when_they_grow(make_world: Callable[..., World], shim: Path) -> None:
     assert shim.is_file()
     world = make_world(tuple(replace(card, context_mib=518) for card in state_directory.make_cards(1)))
     assert "grown" in steps(world.environment(), "pool_growth")

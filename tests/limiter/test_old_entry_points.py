@@ -1,4 +1,4 @@
-"""The entries of before CUDA 3.2, by their names without a version: no way past the limit."""
+"""The entry points of before CUDA 3.2, whose names have no version, are limited too."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def run(old_driver: Path, **env: str) -> dict[str, object]:
     return seen
 
 
-def test_the_old_entries_are_held_to_the_limit(shim: Path, old_driver: Path) -> None:
+def test_the_old_entry_points_are_limited(shim: Path, old_driver: Path) -> None:
     assert run(old_driver, LD_PRELOAD=str(shim), VGPU_MEMORY_LIMIT="64MiB") == {
         "first": 0,
         "info": [24, 64],
@@ -74,16 +74,16 @@ def test_the_old_entries_are_held_to_the_limit(shim: Path, old_driver: Path) -> 
         "pitch": [0, 512],
         "freed": 0,
         "again": 0,
-        "small": 1,  # of the 4 MiB left the pitched allocation has 2 already
+        "small": 1,  # the pitched allocation has used 2 of the remaining 4 MiB
     }
 
 
-def test_without_a_limit_they_are_the_driver_s(shim: Path, old_driver: Path) -> None:
+def test_without_a_limit_the_old_entry_points_are_unchanged(shim: Path, old_driver: Path) -> None:
     native = run(old_driver)
     assert native["info"] == [3 * 1024 - 40, 3 * 1024]
     assert run(old_driver, LD_PRELOAD=str(shim)) == native
 
 
-def test_a_limit_beyond_32_bits_leaves_the_driver_s_numbers(shim: Path, old_driver: Path) -> None:
+def test_a_limit_above_32_bits_leaves_the_driver_s_figures(shim: Path, old_driver: Path) -> None:
     env = {"LD_PRELOAD": str(shim), "VGPU_MEMORY_LIMIT": f"{(1 << 33) // MIB}"}
     assert run(old_driver, **env) == run(old_driver)

@@ -1,4 +1,4 @@
-"""Physical memory is charged as long as anything holds it: mappings, arrays, descriptors, imports, in any order."""
+"""Physical memory is charged while a mapping, array, descriptor or import refers to it, in any order of their ends."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ def create(process: Session, *, usage: int = 0) -> int:
     return int(handle)
 
 
-def test_an_import_of_ones_own_memory_holds_it(container: Container, process: Session) -> None:
+def test_an_import_in_the_exporter_keeps_the_memory(container: Container, process: Session) -> None:
     handle = create(process)
     _, descriptor = process(f"vmm.export({handle})")
     result, imported = process(f"vmm.take({descriptor})")
@@ -40,7 +40,7 @@ def test_an_import_of_ones_own_memory_holds_it(container: Container, process: Se
     assert container.used_mib() == 0
 
 
-def test_an_open_descriptor_holds_it(container: Container, process: Session) -> None:
+def test_an_open_descriptor_keeps_the_memory(container: Container, process: Session) -> None:
     handle = create(process)
     _, descriptor = process(f"vmm.export({handle})")
     assert process(f"vmm.release({handle})") == 0
@@ -51,7 +51,7 @@ def test_an_open_descriptor_holds_it(container: Container, process: Session) -> 
     assert container.used_mib() == 46
 
 
-def test_a_descriptor_that_was_closed_before_holds_nothing(container: Container, process: Session) -> None:
+def test_a_closed_descriptor_keeps_nothing(container: Container, process: Session) -> None:
     handle = create(process)
     for _ in range(3):
         process(f"os.close(vmm.export({handle})[1])")
@@ -60,7 +60,7 @@ def test_a_descriptor_that_was_closed_before_holds_nothing(container: Container,
 
 
 @pytest.mark.parametrize("end", ["arrays.destroy({array})", "arrays.map_memory({array}, 0)"])
-def test_an_array_holds_what_is_mapped_to_it(container: Container, process: Session, end: str) -> None:
+def test_an_array_keeps_the_memory_mapped_to_it(container: Container, process: Session, end: str) -> None:
     handle = create(process, usage=1)
     _, array = process("arrays.cube(256, 256, 20, arrays.DEFERRED)")
     assert process(f"arrays.map_memory({array}, {handle})") == 0
@@ -70,7 +70,7 @@ def test_an_array_holds_what_is_mapped_to_it(container: Container, process: Sess
     assert container.used_mib() == 0
 
 
-def test_each_tile_of_a_sparse_array_holds_its_memory(container: Container, process: Session) -> None:
+def test_each_tile_of_a_sparse_array_keeps_its_memory(container: Container, process: Session) -> None:
     _, array = process("arrays.cube(1024, 1024, 0, arrays.SPARSE)")
     handles = [create(process, usage=1) for _ in range(3)]
     for tile, handle in enumerate(handles):
@@ -83,7 +83,7 @@ def test_each_tile_of_a_sparse_array_holds_its_memory(container: Container, proc
     assert container.used_mib() == 0
 
 
-def test_external_memory_and_its_buffers_hold_it(container: Container, process: Session) -> None:
+def test_external_memory_and_its_buffers_keep_the_memory(container: Container, process: Session) -> None:
     handle = create(process)
     _, descriptor = process(f"vmm.export({handle})")
     result, memory = process(f"external.take({descriptor}, {SIZE})")
@@ -98,7 +98,7 @@ def test_external_memory_and_its_buffers_hold_it(container: Container, process: 
     assert container.used_mib() == 0
 
 
-def test_what_is_no_external_memory_changes_nothing(container: Container, process: Session) -> None:
+def test_a_failed_import_of_external_memory_changes_nothing(container: Container, process: Session) -> None:
     handle = create(process)
     _, descriptor = process(f"vmm.export({handle})")
     assert process(f"external.take({descriptor}, {SIZE}, 99)")[0] != 0
@@ -108,7 +108,7 @@ def test_what_is_no_external_memory_changes_nothing(container: Container, proces
 
 
 @pytest.mark.parametrize("end", ["multicast.unbind({object}, 0, 0, 20 << 20)", "vmm.release({object})"])
-def test_a_multicast_object_holds_what_is_bound_to_it(container: Container, process: Session, end: str) -> None:
+def test_a_multicast_object_keeps_the_memory_bound_to_it(container: Container, process: Session, end: str) -> None:
     result, made = process(f"multicast.create({SIZE})")
     assert (result, process(f"multicast.add({made}, 0)"), container.used_mib()) == (0, 0, 0)
     handle = create(process)
@@ -123,7 +123,7 @@ def test_a_multicast_object_holds_what_is_bound_to_it(container: Container, proc
 def pair(
     make_world: Callable[..., World], make_container: Callable[..., Container]
 ) -> tuple[Container, Session, Session]:
-    """A container of 256 MiB whose contexts take 20 MiB each, and two processes."""
+    """Two processes of a container of 256 MiB, with contexts of 20 MiB."""
     world = make_world(tuple(replace(card, context_mib=20) for card in state_directory.make_cards(1)))
     container = replace(make_container("256MiB"), world=world)
     exporter, importer = container.session(), container.session()
@@ -132,7 +132,7 @@ def pair(
     return container, exporter, importer
 
 
-def test_what_the_exporter_freed_is_charged_to_the_importer(pair: tuple[Container, Session, Session]) -> None:
+def test_memory_freed_by_its_exporter_is_charged_to_the_importer(pair: tuple[Container, Session, Session]) -> None:
     container, exporter, importer = pair
     _, pointer = exporter(f"alloc({64 * MIB})")
     _, handle = exporter(f"ipc.export({pointer})")
@@ -145,7 +145,7 @@ def test_what_the_exporter_freed_is_charged_to_the_importer(pair: tuple[Containe
     assert importer(f"alloc({200 * MIB})")[0] == 0
 
 
-def test_what_a_killed_exporter_shared_is_charged_to_the_importer(pair: tuple[Container, Session, Session]) -> None:
+def test_memory_of_a_killed_exporter_is_charged_to_the_importer(pair: tuple[Container, Session, Session]) -> None:
     container, exporter, importer = pair
     _, pointer = exporter(f"alloc({64 * MIB})")
     _, handle = exporter(f"ipc.export({pointer})")
@@ -156,7 +156,7 @@ def test_what_a_killed_exporter_shared_is_charged_to_the_importer(pair: tuple[Co
     assert importer(f"alloc({172 * MIB})")[0] == 0
 
 
-def test_a_descriptors_memory_is_charged_to_the_importer_after_its_exporter(
+def test_memory_of_a_descriptor_is_charged_to_the_importer_after_its_exporter(
     pair: tuple[Container, Session, Session],
 ) -> None:
     container, exporter, importer = pair

@@ -1,4 +1,4 @@
-"""The rows of shared pools in C against a twin in Python: what no maker is charged for is charged to the card."""
+"""The pool export rows of a region against an oracle in Python: memory without an exporter is charged to the card."""
 
 import ctypes
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Share:
 
     @property
     def group(self) -> int:
-        """Two pointers lie in the same memory."""
+        """Key of the memory; two pointers share each group."""
         return self.key // 2
 
     @property
@@ -48,7 +48,7 @@ class Share:
 
 
 class Shares(RuleBasedStateMachine):
-    """Any order of rows, charges and ends, by any processes."""
+    """Random sequences of rows, charges and ends by several processes."""
 
     pure: ctypes.CDLL
 
@@ -94,7 +94,7 @@ class Shares(RuleBasedStateMachine):
 
     @rule(pid=PIDS, gpu=st.sampled_from(GPUS[:2]), size=st.integers(0, 40))
     def reserve(self, pid: int, gpu: str, size: int) -> None:
-        """Orphaned memory takes its room of the limit too."""
+        """Orphaned memory counts against the limit."""
         limit = 100
         fits = size == 0 or self._used(gpu) + size <= limit
         places = self._slot(pid), self._card(gpu)
@@ -113,15 +113,15 @@ class Shares(RuleBasedStateMachine):
         self.rows = {row for row in self.rows if row.pid != pid}
         self.held = {key: size for key, size in self.held.items() if key[0] != pid}
 
-    @rule(pid=PIDS, gpu=st.sampled_from(GPUS[:2]), said=st.integers(0, 40))
-    def measure(self, pid: int, gpu: str, said: int) -> None:
-        """By another process: what it shares may be held beside what is said."""
+    @rule(pid=PIDS, gpu=st.sampled_from(GPUS[:2]), measured=st.integers(0, 40))
+    def measure(self, pid: int, gpu: str, measured: int) -> None:
+        """A measurement by another process, which keeps the charge of shared memory."""
         places = self._slot(pid), self._card(gpu)
         calls = U64(self.pure.account_calls(self.region, places[0]))
-        assert self.pure.account_reconcile_other(self.region, *places, U64(said), calls)
+        assert self.pure.account_reconcile_other(self.region, *places, U64(measured), calls)
         made = {(row.group, row.size) for row in self.rows if (row.kind, row.pid, row.gpu) == (MAKER, pid, gpu)}
-        most = said + sum(size for _, size in made)
-        self.held[pid, gpu] = max(said, min(self.held.get((pid, gpu), 0), most))
+        most = measured + sum(size for _, size in made)
+        self.held[pid, gpu] = max(measured, min(self.held.get((pid, gpu), 0), most))
 
     @rule()
     def recompute(self) -> None:
@@ -131,7 +131,7 @@ class Shares(RuleBasedStateMachine):
         return sum(size for (_, card), size in self.held.items() if card == gpu) + self._orphaned(gpu)
 
     @invariant()
-    def the_sums_are_those_of_the_slots_and_of_what_is_orphaned(self) -> None:
+    def card_sums_equal_slots_plus_orphaned_memory(self) -> None:
         seen = region.decode(region_bytes(self.region.value or 0))
         for row in seen.cards:
             assert (row.orphaned_bytes, row.used_bytes) == (self._orphaned(row.gpu), self._used(row.gpu))
@@ -140,7 +140,7 @@ class Shares(RuleBasedStateMachine):
         assert by_process == {key: size for key, size in self.held.items() if size}
 
 
-def test_the_rows_agree_with_their_twin(pure: ctypes.CDLL) -> None:
+def test_the_rows_agree_with_the_oracle(pure: ctypes.CDLL) -> None:
     Shares.pure = pure
     run_state_machine_as_test(Shares, settings=settings(max_examples=100, stateful_step_count=15, deadline=None))
 
@@ -155,7 +155,7 @@ def place(pure: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
     pure.region_close(made)
 
 
-def test_a_full_table_says_so_and_goes_on(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
+def test_a_full_table_refuses_further_rows(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
     added = [
         pure.account_add_pool_export(place, ctypes.byref(Row(n, n, 1, 1, 0, 0, MAKER)), U64(0)) for n in range(ROWS + 1)
     ]
@@ -165,8 +165,8 @@ def test_a_full_table_says_so_and_goes_on(pure: ctypes.CDLL, place: ctypes.c_voi
     assert pure.account_add_pool_export(place, ctypes.byref(Row(ROWS, 5, 1, 1, 0, 0, MAKER)), U64(0))
 
 
-def test_a_charge_becomes_the_card_s_without_ever_standing_twice(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
-    """The peak would tell."""
+def test_a_charge_that_moves_to_the_card_is_never_counted_twice(pure: ctypes.CDLL, place: ctypes.c_void_p) -> None:
+    """A double count would raise the recorded peak."""
     pure.account_reserve(place, 0, 0, U64(64), U64(100))
     pure.account_add_pool_export(place, ctypes.byref(Row(1, 1, 64, 1, 0, 0, MAKER)), U64(0))
     pure.account_add_pool_export(place, ctypes.byref(Row(1, 1, 64, 1, 0, 1, IMPORTER)), U64(0))
@@ -179,16 +179,16 @@ def test_a_charge_becomes_the_card_s_without_ever_standing_twice(pure: ctypes.CD
     assert (card.used_bytes, card.orphaned_bytes, card.peak_bytes) == (0, 0, 64)
 
 
-@pytest.mark.parametrize(("said", "held"), [(0, 64), (20, 84), (70, 96), (200, 200)])
-def test_what_a_process_shares_is_not_taken_off_by_another_s_measurement(
-    pure: ctypes.CDLL, place: ctypes.c_void_p, said: int, held: int
+@pytest.mark.parametrize(("measured", "held"), [(0, 64), (20, 84), (70, 96), (200, 200)])
+def test_measurements_by_others_keep_the_charge_of_shared_memory(
+    pure: ctypes.CDLL, place: ctypes.c_void_p, measured: int, held: int
 ) -> None:
-    """Pointers in the same memory count once."""
+    """Two pointers into one memory count once."""
     pure.account_reserve(place, 0, 0, U64(96), U64(100))
     for key in (1, 2):
         pure.account_add_pool_export(place, ctypes.byref(Row(key, 1, 64, 1, 0, 0, MAKER)), U64(0))
     calls = U64(pure.account_calls(place, 0))
-    assert pure.account_reconcile_other(place, 0, 0, U64(said), calls)
+    assert pure.account_reconcile_other(place, 0, 0, U64(measured), calls)
     assert region.decode(region_bytes(place.value or 0)).cards[0].used_bytes == held
-    assert pure.account_reconcile(place, 0, 0, U64(said), calls, 0)
-    assert region.decode(region_bytes(place.value or 0)).cards[0].used_bytes == said
+    assert pure.account_reconcile(place, 0, 0, U64(measured), calls, 0)
+    assert region.decode(region_bytes(place.value or 0)).cards[0].used_bytes == measured

@@ -1,4 +1,4 @@
-"""Memory of a pool that other processes use stays charged, once, as long as anybody has it."""
+"""Memory of exported pools is charged once while any process holds it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ END = "[free({pointer}, 'cuMemFreeAsync'), pools.trim({pool}, 0)]"
 
 @dataclass
 class Exporter:
-    """A process with a pool that others may open."""
+    """A process with a pool that other processes can import."""
 
     session: Session
     paths: Iterator[str]
@@ -43,7 +43,7 @@ class Exporter:
         assert self.session(END.format(pointer=pointer, pool=self.pool)) == [0, 0]
 
     def opened_by(self, importer: Session) -> int:
-        """The importer's handle of the pool; its descriptor is closed again."""
+        """The handle of the pool in the importer, which closes the descriptor."""
         path = next(self.paths)
         importer(f"ipc.listen('{path}')")
         self.session(f"ipc.send('{path}', {self.descriptor})")
@@ -72,15 +72,15 @@ class Scene:
         return Exporter(self.process(container), self.paths)
 
     def used(self, contexts: int, container: int = 0) -> int:
-        """MiB charged beside so many contexts."""
+        """MiB charged to the container without those of `contexts` contexts."""
         return self.containers[container].used_mib() - contexts * CONTEXT
 
     def peak(self) -> int:
-        """MiB that the container was charged at most."""
+        """The highest charge so far, in MiB."""
         return self.containers[0].region().cards[0].peak_bytes // MIB
 
     def card(self, contexts: int) -> int:
-        """MiB that the card holds beside so many contexts, whoever is shown with them."""
+        """MiB in use on the card without those of `contexts` contexts, whichever process NVML counts them with."""
         world = self.containers[0].world
         return usage.bytes_by_card(world.state).get(world.cards[0].uuid, 0) // MIB - contexts * CONTEXT
 
@@ -92,7 +92,7 @@ def scene(make_world: Callable[..., World], make_container: Callable[..., Contai
     return Scene((first, second), (str(world.state / f"socket{number}") for number in count()))
 
 
-def test_what_a_killed_exporter_shared_stays_charged(scene: Scene) -> None:
+def test_exported_memory_of_a_killed_exporter_stays_charged(scene: Scene) -> None:
     exporter, importer, third = scene.exporter(), scene.process(), scene.process()
     pool = exporter.opened_by(importer)
     data = exporter.export(exporter.alloc())
@@ -110,8 +110,8 @@ def test_what_a_killed_exporter_shared_stays_charged(scene: Scene) -> None:
     assert third(f"alloc({256 * MIB})")[0] == 0
 
 
-def test_a_measurement_of_a_dead_exporter_takes_nothing_off_that_others_have(scene: Scene) -> None:
-    """Any call that measures comes before the dead are cleared away."""
+def test_measuring_a_dead_exporter_keeps_the_charge_of_imported_memory(scene: Scene) -> None:
+    """A measurement may come before the dead exporter's slot is cleared."""
     exporter, importer = scene.exporter(), scene.process()
     pool = exporter.opened_by(importer)
     importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
@@ -123,7 +123,7 @@ def test_a_measurement_of_a_dead_exporter_takes_nothing_off_that_others_have(sce
     assert scene.process()(f"alloc({290 * MIB})")[0] == 0
 
 
-def test_an_exporter_that_destroys_its_pool_leaves_the_charge_to_who_has_it(scene: Scene) -> None:
+def test_after_the_exporter_destroys_its_pool_the_importers_are_charged(scene: Scene) -> None:
     exporter, importer = scene.exporter(), scene.process()
     pool, pointer = exporter.opened_by(importer), exporter.alloc()
     exporter.close()
@@ -134,7 +134,7 @@ def test_an_exporter_that_destroys_its_pool_leaves_the_charge_to_who_has_it(scen
     assert exporter.session(f"alloc({256 * MIB})")[0] == 0
 
 
-def test_importers_are_charged_together_for_what_they_have_together(scene: Scene) -> None:
+def test_importers_of_one_memory_are_charged_once(scene: Scene) -> None:
     exporter, importers = scene.exporter(), [scene.process(), scene.process()]
     pools = [exporter.opened_by(importer) for importer in importers]
     data = exporter.export(exporter.alloc())
@@ -150,8 +150,8 @@ def test_importers_are_charged_together_for_what_they_have_together(scene: Scene
     assert (scene.used(1), scene.card(1)) == (0, 0)
 
 
-def test_what_an_importer_had_not_freed_stays_charged_after_its_pool(scene: Scene) -> None:
-    """The driver keeps it until the process ends, freed afterwards or not."""
+def test_pointers_that_were_not_freed_stay_charged_after_the_imported_pool(scene: Scene) -> None:
+    """The driver keeps the memory until the process ends, whether or not the pointer is freed later."""
     exporter, importer = scene.exporter(), scene.process()
     pool = exporter.opened_by(importer)
     _, pointer = importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
@@ -175,7 +175,7 @@ def test_pointers_in_the_same_memory_are_charged_once(scene: Scene) -> None:
     assert scene.used(1) == 32
 
 
-def test_what_comes_from_another_container_is_charged_at_once(scene: Scene) -> None:
+def test_an_import_from_another_container_is_charged_at_once(scene: Scene) -> None:
     exporter, importer = scene.exporter(container=1), scene.process()
     pool, data = exporter.opened_by(importer), exporter.export(exporter.alloc())
     _, pointer = importer(f"pools.take_pointer({pool}, '{data}')")
@@ -191,8 +191,8 @@ def test_what_comes_from_another_container_is_charged_at_once(scene: Scene) -> N
     assert scene.used(1) == 0
 
 
-def test_what_does_not_fit_is_refused_and_charged_while_it_is_there(scene: Scene) -> None:
-    """The driver keeps it for the pool, freed or not."""
+def test_a_refused_import_is_charged_while_the_driver_keeps_it(scene: Scene) -> None:
+    """The driver keeps the memory while the pool exists, also after the pointer is freed."""
     exporter, importer = scene.exporter(container=1), scene.process()
     pool, data = exporter.opened_by(importer), exporter.export(exporter.alloc())
     assert importer(f"alloc({250 * MIB})")[0] == 0
@@ -202,8 +202,8 @@ def test_what_does_not_fit_is_refused_and_charged_while_it_is_there(scene: Scene
     assert scene.used(1) == 250
 
 
-def test_without_room_for_a_row_the_importer_is_charged(scene: Scene) -> None:
-    """Which ends with its pool too."""
+def test_with_a_full_table_the_importer_is_charged(scene: Scene) -> None:
+    """The charge ends with the importer's pool."""
     crowd, importer = scene.exporter(), scene.process()
     for _ in range(512):
         crowd.export(crowd.session(f"pools.alloc(65536, {crowd.pool})")[1])
@@ -219,7 +219,7 @@ def test_without_room_for_a_row_the_importer_is_charged(scene: Scene) -> None:
     assert (scene.used(1), scene.card(1)) == (0, 0)
 
 
-def test_a_former_image_s_rows_end_with_its_slot(scene: Scene) -> None:
+def test_rows_of_the_image_before_an_exec_end_with_its_slot(scene: Scene) -> None:
     exporter, importer = scene.exporter(), scene.process()
     pool = exporter.opened_by(importer)
     _, pointer = importer(f"pools.take_pointer({pool}, '{exporter.export(exporter.alloc())}')")
@@ -243,12 +243,12 @@ def test_the_child_of_a_fork_shares_nothing(scene: Scene) -> None:
 
 
 def both(scene: Scene, contexts: int = 1) -> tuple[int, int]:
-    """MiB charged, and held by the card."""
+    """MiB that are charged, and MiB in use on the card."""
     return scene.used(contexts), scene.card(contexts)
 
 
-def test_what_an_exporter_frees_and_trims_stays_charged_while_its_pool_keeps_it(scene: Scene) -> None:
-    """Again and again, at other places: what is allocated between takes the former ones."""
+def test_lost_memory_stays_charged_while_the_pool_exists(scene: Scene) -> None:
+    """Repeated at different addresses: allocations in between take the former ones."""
     exporter = scene.exporter()
     exporter.close()
     for number in (1, 2, 3):
@@ -262,7 +262,7 @@ def test_what_an_exporter_frees_and_trims_stays_charged_while_its_pool_keeps_it(
     assert both(scene) == (6, 6)
 
 
-def test_what_is_exported_at_the_same_place_again_replaces_what_was_kept(scene: Scene) -> None:
+def test_an_export_at_the_same_address_replaces_lost_memory(scene: Scene) -> None:
     exporter, importer = scene.exporter(), scene.process()
     pool = exporter.opened_by(importer)
     for _ in range(5):
@@ -276,7 +276,7 @@ def test_what_is_exported_at_the_same_place_again_replaces_what_was_kept(scene: 
     assert scene.peak() <= 2 * SHARED + 2 * CONTEXT
 
 
-def test_what_was_given_back_unseen_is_seen_before_the_pool_grows_again(scene: Scene) -> None:
+def test_an_unnoticed_shrink_is_noticed_before_the_pool_grows(scene: Scene) -> None:
     exporter = scene.exporter()
     first = exporter.alloc()
     exporter.export(first)
@@ -286,7 +286,7 @@ def test_what_was_given_back_unseen_is_seen_before_the_pool_grows_again(scene: S
     assert both(scene) == (2 * SHARED, 2 * SHARED)
 
 
-def test_what_a_pool_keeps_by_its_threshold_is_charged_once(scene: Scene) -> None:
+def test_memory_below_the_release_threshold_is_charged_once(scene: Scene) -> None:
     exporter = scene.exporter()
     exporter.session(f"pools.write({exporter.pool}, pools.THRESHOLD, 2**63)")
     for _ in range(3):
@@ -296,7 +296,7 @@ def test_what_a_pool_keeps_by_its_threshold_is_charged_once(scene: Scene) -> Non
         assert both(scene) == (SHARED, SHARED)
 
 
-def test_others_measure_what_a_pool_has_lost_too(scene: Scene) -> None:
+def test_measurements_by_other_processes_include_lost_memory(scene: Scene) -> None:
     exporter, other = scene.exporter(), scene.process()
     pointer = exporter.alloc()
     exporter.export(pointer)
@@ -308,8 +308,8 @@ def test_others_measure_what_a_pool_has_lost_too(scene: Scene) -> None:
     assert both(scene, 2) == (SHARED, SHARED)
 
 
-def test_one_s_own_measurement_takes_off_nothing_that_is_lost(scene: Scene) -> None:
-    """The end of another pool measures."""
+def test_a_process_s_own_measurement_keeps_the_charge_of_lost_memory(scene: Scene) -> None:
+    """Destroying another pool measures the process."""
     exporter = scene.exporter()
     pointer = exporter.alloc()
     exporter.export(pointer)
@@ -319,7 +319,7 @@ def test_one_s_own_measurement_takes_off_nothing_that_is_lost(scene: Scene) -> N
 
 
 @pytest.mark.parametrize("is_freed", [False, True])
-def test_a_descriptor_holds_what_a_destroyed_pool_exported(scene: Scene, *, is_freed: bool) -> None:
+def test_a_descriptor_keeps_exported_memory_of_a_destroyed_pool(scene: Scene, *, is_freed: bool) -> None:
     exporter, importer = scene.exporter(), scene.process()
     pool, pointer = exporter.opened_by(importer), exporter.alloc()
     _, taken = importer(f"pools.take_pointer({pool}, '{exporter.export(pointer)}')")
@@ -337,7 +337,7 @@ def test_a_descriptor_holds_what_a_destroyed_pool_exported(scene: Scene, *, is_f
     assert both(scene, 2) == (0, 0)
 
 
-def test_a_descriptor_that_nobody_imported_from_holds_it_too(scene: Scene) -> None:
+def test_an_unused_descriptor_keeps_exported_memory_too(scene: Scene) -> None:
     exporter = scene.exporter()
     pointer = exporter.alloc()
     exporter.export(pointer)

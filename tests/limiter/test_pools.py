@@ -1,4 +1,4 @@
-"""Stream-ordered memory is charged by what its pool has reserved, with NVML and without it."""
+"""Stream-ordered memory is charged by the bytes that its pool has reserved, with NVML and without it."""
 
 import time
 from collections.abc import Callable
@@ -21,7 +21,7 @@ FROM_POOL = "made('cuMemAllocFromPoolAsync', ctypes.c_size_t({size}), pool, None
 def container(
     request: pytest.FixtureRequest, make_world: Callable[..., World], make_container: Callable[..., Container]
 ) -> Container:
-    """128 MiB beside a context, which takes nothing, so that NVML is not trusted, or something."""
+    """128 MiB and one context, of 0 MiB (then NVML is not trusted) or more."""
     cards = tuple(replace(card, context_mib=request.param) for card in state_directory.make_cards(2))
     return replace(make_container(f"{128 + request.param}MiB"), world=make_world(cards))
 
@@ -35,7 +35,7 @@ def process(container: Container) -> Session:
 
 
 def used(container: Container) -> int:
-    """MiB charged beside the context; NVML says the same, and of each process."""
+    """MiB charged without the context, after a check that NVML agrees for the card and for each process."""
     card = container.world.cards[0]
     assert container.used_mib() * MIB == usage.bytes_by_card(container.world.state).get(card.uuid, 0)
     return container.used_mib() - card.context_mib
@@ -55,12 +55,12 @@ def test_a_pool_is_charged_by_its_steps(container: Container, process: Session) 
     assert used(container) == 96
 
 
-def test_what_a_pool_took_was_held_to_the_limit(container: Container, process: Session) -> None:
+def test_the_growth_of_a_pool_is_limited(container: Container, process: Session) -> None:
     assert alloc(process, 20)[0] == 0
     assert container.region().cards[0].limit_bytes == (128 + container.world.cards[0].context_mib) * MIB
 
 
-def test_freed_memory_is_the_pools_until_a_synchronisation(container: Container, process: Session) -> None:
+def test_freed_memory_stays_in_the_pool_until_a_synchronisation(container: Container, process: Session) -> None:
     pointers = [alloc(process, mib)[1] for mib in (40, 40, 40)]
     for pointer in pointers:
         assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
@@ -70,7 +70,7 @@ def test_freed_memory_is_the_pools_until_a_synchronisation(container: Container,
     assert used(container) == 0
 
 
-def test_what_a_pool_gave_back_refuses_nothing(container: Container, process: Session) -> None:
+def test_memory_that_a_pool_has_released_causes_no_refusal(container: Container, process: Session) -> None:
     _, pointer = alloc(process, 128)
     assert process(f"[free({pointer}, 'cuMemFreeAsync'), cuda.cuCtxSynchronize()]") == [0, 0]
     assert process(f"alloc({128 * MIB})")[0] == 0
@@ -78,8 +78,8 @@ def test_what_a_pool_gave_back_refuses_nothing(container: Container, process: Se
     assert container.region().cards[0].refusals == 0
 
 
-def test_what_a_pool_keeps_without_use_is_given_back_before_a_refusal(container: Container, process: Session) -> None:
-    """As the driver does where the card is full, whatever the release threshold."""
+def test_idle_pool_memory_is_trimmed_before_a_refusal(container: Container, process: Session) -> None:
+    """As the driver does on a full card, with any release threshold."""
     assert process("cuda.cuDeviceGetMemPool(ctypes.byref(globals().setdefault('pool', U64())), 0)") == 0
     assert process("cuda.cuMemPoolSetAttribute(pool, 4, ctypes.byref(U64(2**64 - 1)))") == 0
     _, pointer = alloc(process, 128)
@@ -89,7 +89,7 @@ def test_what_a_pool_keeps_without_use_is_given_back_before_a_refusal(container:
     assert used(container) == 128
 
 
-def test_a_pool_of_ones_own_lasts_until_it_is_destroyed(container: Container, process: Session) -> None:
+def test_an_own_pool_is_charged_until_it_is_destroyed(container: Container, process: Session) -> None:
     assert process(POOL) == 0
     _, pointer = process(FROM_POOL.format(size=40 * MIB))
     alloc(process, 1)
@@ -115,8 +115,8 @@ def test_a_pool_made_the_current_one_is_charged(container: Container, process: S
     assert used(container) == 32
 
 
-def test_what_is_freed_is_room_for_the_next(container: Container, process: Session) -> None:
-    """Frees are not counted: when the sum of what was allocated passes what is reserved, the driver is asked."""
+def test_freed_pool_memory_is_reused_without_a_charge(container: Container, process: Session) -> None:
+    """Frees are not counted: once the sum of allocations exceeds the reserved bytes, the driver is queried."""
     for _ in range(40):
         _, pointer = alloc(process, 3)
         assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
@@ -133,8 +133,8 @@ def again(mib, times):
 """
 
 
-def test_a_pool_in_pieces_grows_though_it_has_room(container: Container, process: Session) -> None:
-    """Nothing announces that: and between calls that follow each other at once, the driver is not asked."""
+def test_the_growth_of_a_fragmented_pool_is_noticed(container: Container, process: Session) -> None:
+    """The driver does not announce the growth, and is not queried between calls in quick succession."""
     process(f"exec({AGAIN!r}, globals())")
     assert process("again(20, 1000)") == 0
     assert used(container) == 32
@@ -149,7 +149,7 @@ def test_a_pool_in_pieces_grows_though_it_has_room(container: Container, process
 
 
 @pytest.mark.parametrize(("threshold", "left"), [(0, 0), (40, 64), (64, 64), (2**44 - 1, 128)])
-def test_the_view_follows_what_a_release_threshold_lets_go(
+def test_free_memory_follows_the_release_threshold(
     container: Container, process: Session, threshold: int, left: int
 ) -> None:
     assert process(POOL) == 0
@@ -172,7 +172,7 @@ def test_many_small_pieces_are_counted_once(container: Container, process: Sessi
     assert used(container) == 128
 
 
-def test_processes_share_what_pools_leave(container: Container, process: Session) -> None:
+def test_pools_of_several_processes_share_the_limit(container: Container, process: Session) -> None:
     other = container.session()
     if container.world.cards[0].context_mib:
         pytest.skip("two contexts take more than one")
@@ -186,7 +186,7 @@ def test_processes_share_what_pools_leave(container: Container, process: Session
     assert used(container) == 128
 
 
-def test_a_reset_takes_the_pools_with_it(container: Container, process: Session) -> None:
+def test_a_device_reset_ends_the_pools(container: Container, process: Session) -> None:
     alloc(process, 100)
     assert process("cuda.cuDevicePrimaryCtxReset_v2(0)") == 0
     assert container.used_mib() == 0
@@ -196,7 +196,7 @@ def test_a_reset_takes_the_pools_with_it(container: Container, process: Session)
     assert used(container) == 128
 
 
-def test_an_absurd_size_is_refused(container: Container, process: Session) -> None:
+def test_a_size_that_overflows_is_refused(container: Container, process: Session) -> None:
     assert process(f"alloc({2**64 - 1}, 'cuMemAllocAsync')")[0] == OUT_OF_MEMORY
     assert alloc(process, 128)[0] == 0
     assert used(container) == 128
@@ -215,8 +215,8 @@ def give(pointer): return int(cuda.cuMemFreeAsync(U64(pointer), stream))
 
 
 @pytest.mark.parametrize("mode", range(3))
-def test_a_capture_is_not_spoiled_by_our_questions(container: Container, process: Session, mode: int) -> None:
-    """Nor is anything charged in it, or refused: it takes memory when the graph is launched."""
+def test_queries_of_the_limiter_do_not_invalidate_a_capture(container: Container, process: Session, mode: int) -> None:
+    """Captured allocations are neither charged nor refused: the graph reserves memory at its launch."""
     process(f"exec({CAPTURE!r}, globals())")
     alloc(process, 100)
     assert process(f"begin({mode})") == 0

@@ -1,4 +1,4 @@
-"""The library is loaded into whatever runs in a container: programs of other kinds, beside other libraries."""
+"""LD_PRELOAD loads the library into all programs of a container: static, musl, setuid, with other libraries."""
 
 import json
 import os
@@ -33,13 +33,13 @@ def run(container: Container, *command: str | Path, preload: str | None = None, 
 
 
 def same(container: Container, *command: str | Path) -> Done:
-    """Does and says the same with the library and without; what it did."""
+    """Runs a command without and with the library, whose results must be equal, and returns the former."""
     native, limited = run(container, *command, limited=False), run(container, *command)
     assert (limited.returncode, limited.stdout, limited.stderr) == (native.returncode, native.stdout, native.stderr)
     return native
 
 
-def test_a_static_program_does_not_load_it(container: Container) -> None:
+def test_a_static_program_does_not_load_the_library(container: Container) -> None:
     busybox = shutil.which("busybox")
     if busybox:
         assert same(container, busybox, "sh", "-c", "echo $((6 * 7)) | cat; exit 3").returncode == 3
@@ -57,7 +57,7 @@ def musl_programs(built: Build) -> dict[str, Path]:
 
 
 @pytest.mark.timeout(MUSL_COMPILE_S)
-def test_a_static_program_of_musl_does_not_load_it(container: Container, musl_programs: dict[str, Path]) -> None:
+def test_a_static_musl_program_does_not_load_the_library(container: Container, musl_programs: dict[str, Path]) -> None:
     assert same(container, musl_programs["static"]).returncode == EXIT_CODE
 
 
@@ -70,23 +70,23 @@ def musl_loader() -> str:
 
 @pytest.mark.timeout(MUSL_COMPILE_S)
 @pytest.mark.parametrize("name", ["dlsym_user", "report"])
-def test_a_program_of_musl_loads_it_and_goes_on(
+def test_a_dynamic_musl_program_runs_with_the_library(
     container: Container, musl_programs: dict[str, Path], name: str
 ) -> None:
-    """LD_PRELOAD is handed on to children of any kind; there is no dlsym of glibc's for ours to go on to."""
+    """Children inherit LD_PRELOAD, also those linked with musl, which has no dlvsym for our dlsym to call."""
     program = musl_programs[name]
     native = run(container, musl_loader(), program, limited=False)
     limited = run(container, musl_loader(), program)
     assert (limited.returncode, limited.stdout) == (native.returncode, native.stdout)
 
 
-def test_lookups_of_a_program_without_cuda_are_the_c_librarys(container: Container, built: Build) -> None:
+def test_dlsym_in_a_program_without_cuda_is_unchanged(container: Container, built: Build) -> None:
     assert same(container, built("dlsym_user.c")).stdout == "puts 1, cuInit 0\n"
 
 
 # Ours is last under `vgpu run`, and anywhere where somebody writes LD_PRELOAD himself.
 @pytest.mark.parametrize("order", [*permutations(("ours", "allocator", "profiler"))])
-def test_it_stands_beside_libraries_that_hook_malloc_and_dlsym(
+def test_the_library_works_beside_others_that_hook_malloc_and_dlsym(
     container: Container, built: Build, order: tuple[str, ...]
 ) -> None:
     libraries = {
@@ -97,13 +97,13 @@ def test_it_stands_beside_libraries_that_hook_malloc_and_dlsym(
     preload = ":".join(str(libraries[name]) for name in order)
     done = run(container, container.world.bin / "gpuprobe", "alloc", "40", "40", "24", preload=preload)
     assert [json.loads(line)["result"] for line in done.stdout.splitlines()] == [0, 2, 0]
-    told = [line for line in done.stderr.splitlines() if line.startswith("interposer")]
+    lines = [line for line in done.stderr.splitlines() if line.startswith("interposer")]
     assert done.returncode == 0
-    assert len(told) == 2
-    assert "interposer 1 0" in told
+    assert len(lines) == 2
+    assert "interposer 1 0" in lines
 
 
-def test_a_profiler_before_it_sees_every_lookup(container: Container, built: Build) -> None:
+def test_a_profiler_preloaded_first_sees_every_lookup(container: Container, built: Build) -> None:
     profiler = built("interposer.c", "-shared", "-fPIC", "-DHOOKS_DLSYM")
     preload = f"{profiler}:{container.env['LD_PRELOAD']}"
     done = run(container, container.world.bin / "gpuprobe", "alloc", "80", preload=preload)
@@ -154,7 +154,7 @@ def become(container: Container, program: Path, name: str) -> Done:
 def test_a_setuid_program_runs_and_leaves_the_region_alone(
     container: Container, built: Build, name: str, secure: int, left: int
 ) -> None:
-    """The region is written by those who have fewer rights. Without them, the former image's slot is cleared."""
+    """A setuid program does not use the region, which other users can write. A plain one clears its former slot."""
     assert Path(container.env["LD_PRELOAD"]).stat().st_mode & stat.S_IROTH
     done = become(container, built("report.c"), name)
     if "unshare" in done.stderr or "mount" in done.stderr:

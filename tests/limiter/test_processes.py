@@ -1,4 +1,4 @@
-"""Several processes of one container: what they hold counts together, and what the dead held does not."""
+"""Several processes of one container share the limit, and dead processes are not charged."""
 
 import os
 import random
@@ -50,7 +50,7 @@ def test_processes_share_one_limit(container: Container) -> None:
     assert {held for process in container.region().processes for _, held in process.used_bytes} == {40 * MIB, 24 * MIB}
 
 
-def test_two_containers_do_not(container: Container, make_container: Callable[..., Container]) -> None:
+def test_two_containers_have_separate_limits(container: Container, make_container: Callable[..., Container]) -> None:
     other = make_container("64MiB")
     first, second = container.session(), other.session()
     first("start()"), second("start()")
@@ -58,8 +58,8 @@ def test_two_containers_do_not(container: Container, make_container: Callable[..
 
 
 @pytest.mark.parametrize("wait", [True, False])
-def test_what_a_killed_process_held_is_given_to_the_next(container: Container, *, wait: bool) -> None:
-    """Also while the dead one is a zombie, whom nobody has waited for."""
+def test_memory_of_a_killed_process_is_released(container: Container, *, wait: bool) -> None:
+    """Also while the killed process is a zombie."""
     first, second = container.session(), container.session()
     first("start()"), second("start()")
     first(f"alloc({64 * MIB})")
@@ -72,7 +72,7 @@ def test_what_a_killed_process_held_is_given_to_the_next(container: Container, *
     assert container.region().reaped == 1
 
 
-def test_a_fork_holds_nothing(container: Container) -> None:
+def test_a_forked_child_is_charged_nothing(container: Container) -> None:
     process = container.session()
     process("start()")
     process(f"alloc({60 * MIB})")
@@ -85,8 +85,8 @@ def test_a_fork_holds_nothing(container: Container) -> None:
         os.kill(child, 9)
 
 
-def test_a_fork_that_opens_the_card_itself_has_an_account_of_its_own(container: Container) -> None:
-    """A parent that has only asked NVML so far, and one that holds memory, which no child inherits."""
+def test_a_forked_child_that_uses_the_card_has_its_own_slot(container: Container) -> None:
+    """The parent has only called NVML, or holds memory, which its child does not inherit."""
     process = container.session()
     process("nvml('nvmlInit') or memory()")
     assert process(f"in_fork('[start(), alloc({40 * MIB})[0], alloc({40 * MIB})[0]]')") == [0, 0, OUT_OF_MEMORY]
@@ -98,7 +98,7 @@ def test_a_fork_that_opens_the_card_itself_has_an_account_of_its_own(container: 
     assert container.used_mib() == 10
 
 
-def test_the_view_forgets_the_dead_soon(container: Container) -> None:
+def test_free_memory_soon_excludes_dead_processes(container: Container) -> None:
     first, second = container.session(), container.session()
     first("start()"), second("start()")
     first(f"alloc({40 * MIB})")
@@ -108,7 +108,7 @@ def test_the_view_forgets_the_dead_soon(container: Container) -> None:
     assert second("info()")[1] == 64 * MIB
 
 
-def test_a_program_started_by_exec_has_not_what_its_former_image_held(container: Container) -> None:
+def test_an_exec_clears_the_charges_of_the_former_image(container: Container) -> None:
     process = container.session()
     process("start()")
     process(f"alloc({60 * MIB})")
@@ -121,7 +121,7 @@ def test_a_program_started_by_exec_has_not_what_its_former_image_held(container:
     assert process.process.poll() is None
 
 
-def test_racing_processes_never_pass_the_limit(container: Container, world: World) -> None:
+def test_racing_processes_never_exceed_the_limit(container: Container, world: World) -> None:
     racers = [start_racer(container, seed, 400) for seed in range(6)]
     for racer in racers:
         assert racer.wait(50) == 0
@@ -129,11 +129,11 @@ def test_racing_processes_never_pass_the_limit(container: Container, world: Worl
     assert card.used_bytes == 0
     assert card.refusals > 0
     assert card.peak_bytes <= 64 * MIB
-    # A piece is charged once its place is known: each process may for a moment be one chunk over.
+    # A piece is charged once its address is known, so each process may exceed the limit by one chunk for a moment.
     assert usage.peak_bytes_by_card(world.state)[world.cards[0].uuid] <= (64 + 2 * len(racers)) * MIB
 
 
-def test_after_kills_at_any_moment_the_account_is_that_of_the_living(container: Container) -> None:
+def test_after_kills_at_random_times_only_living_processes_are_charged(container: Container) -> None:
     chance = random.Random(7)
     survivor = container.session()
     survivor("start()")
@@ -151,7 +151,7 @@ def test_after_kills_at_any_moment_the_account_is_that_of_the_living(container: 
 
 
 def test_a_descriptor_limit_or_a_closed_table_of_files_changes_nothing(container: Container) -> None:
-    """A daemon closes all its files: the region stays mapped, and no lock hangs on a descriptor."""
+    """A daemon closes all its descriptors: the region stays mapped, and no lock depends on a descriptor."""
     process = container.session()
     process("start()")
     process(f"alloc({40 * MIB})")

@@ -1,4 +1,4 @@
-"""What is remembered of allocations from pools is never more than was allocated, and never told twice."""
+"""The cache of recent pool allocations never returns more bytes than were allocated, and returns each entry once."""
 
 import ctypes
 
@@ -40,7 +40,7 @@ def test_a_pointer_has_its_last_size_or_none(
         assert taken.bytes == 0 or taken.pool == pool
 
 
-def test_one_that_is_alone_is_remembered(recents: ctypes.CDLL) -> None:
+def test_a_single_allocation_is_always_remembered(recents: ctypes.CDLL) -> None:
     recents.fork_forget_all()
     recents.recent_allocations_add((1 << 49) - 512, 255, (20 << 20) + 5)
     assert [recents.recent_allocations_take((1 << 49) - 512).bytes for _ in range(2)] == [20 << 20, 0]

@@ -1,4 +1,4 @@
-"""Every refusal is told: a line on standard error, and a counter of the card in the region."""
+"""Every refusal is logged on standard error and counted in the card's row of the region."""
 
 import json
 import os
@@ -36,7 +36,7 @@ Make = Callable[..., Container]
 
 
 def ask(container: Container, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Runs gpuprobe; its attempts are on standard output, and what the limiter says on standard error."""
+    """Runs gpuprobe: standard output has its results, standard error the limiter's log."""
     env = container.world.environment(**{**container.env, **more})
     command = [str(container.world.bin / "gpuprobe"), *arguments]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=30)
@@ -51,20 +51,20 @@ def refusals(container: Container) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_of_refusal_is_told_once_with_all_that_matters(container: Container, kind: str) -> None:
-    function, asked = KINDS[kind]
+def test_each_kind_of_refusal_is_logged_once_with_its_details(container: Container, kind: str) -> None:
+    function, amount_mib = KINDS[kind]
     done = ask(container, "alloc", "--kind", kind, "80")
-    told = [match.groups() for match in map(LINE.fullmatch, done.stderr.splitlines()) if match]
+    refused = [match.groups() for match in map(LINE.fullmatch, done.stderr.splitlines()) if match]
     assert results(done) == [OUT_OF_MEMORY]
-    assert [(name, limit, card) for _, name, _, _, limit, card in told] == [
+    assert [(name, limit, card) for _, name, _, _, limit, card in refused] == [
         (function, str(64 * MIB), container.world.cards[0].uuid)
     ]
-    assert [int(amount) // MIB for _, _, amount, _, _, _ in told] == [asked]
+    assert [int(amount) // MIB for _, _, amount, _, _, _ in refused] == [amount_mib]
     assert refusals(container) == 1
 
 
 @pytest.mark.parametrize(("kind", "function"), [("context", "cuCtxCreate"), ("module", "cuModuleLoadData")])
-def test_what_is_measured_and_undone_is_told_too(
+def test_a_refusal_after_a_measurement_is_logged(
     make_world: Callable[..., World], make_container: Make, kind: str, function: str
 ) -> None:
     make_world(tuple(replace(card, context_mib=24, module_kib=24 * 1024) for card in state_directory.make_cards(2)))
@@ -75,7 +75,7 @@ def test_what_is_measured_and_undone_is_told_too(
     assert re.findall(r"(\w+?)(?:_v\d)? refused", done.stderr) == [function] * refused
 
 
-def test_the_card_that_is_named_is_the_one_that_was_asked(make_container: Make, world: World) -> None:
+def test_the_log_names_the_card_of_the_allocation(make_container: Make, world: World) -> None:
     container = make_container("8MiB")
     done = ask(container, "alloc", "--device", "1", "4", "16")
     assert f"4194304 used, limit 8388608 on {world.cards[1].uuid}" in done.stderr
@@ -83,7 +83,7 @@ def test_the_card_that_is_named_is_the_one_that_was_asked(make_container: Make, 
 
 
 @pytest.mark.parametrize("kind", ["alloc", "managed", "vmm", "array"])
-def test_the_drivers_own_refusal_is_told_apart_where_more_is_asked_for(container: Container, kind: str) -> None:
+def test_the_debug_log_distinguishes_refusals_of_the_driver(container: Container, kind: str) -> None:
     container.world.hold(81920)
     done = ask(container, "alloc", "--kind", kind, "40", VGPU_LOG="debug")
     is_refused = results(done) == [OUT_OF_MEMORY]
@@ -92,13 +92,13 @@ def test_the_drivers_own_refusal_is_told_apart_where_more_is_asked_for(container
     assert refusals(container) == 0
 
 
-def test_off_says_nothing_and_counts(container: Container) -> None:
+def test_with_logging_off_refusals_are_counted_only(container: Container) -> None:
     done = ask(container, "alloc", "80", "80", VGPU_LOG="off")
     assert done.stderr == ""
     assert refusals(container) == 2
 
 
-def test_a_flood_is_cut_and_counted_in_full(container: Container) -> None:
+def test_the_log_is_rate_limited_and_the_counter_is_not(container: Container) -> None:
     begun = time.monotonic()
     done = ask(container, "alloc", *["80"] * 500)
     seconds = time.monotonic() - begun
@@ -118,16 +118,16 @@ session.alloc(80 << 20)
 """
 
 
-def test_after_a_flood_it_is_said_how_much_was_left_out(container: Container) -> None:
+def test_the_number_of_suppressed_lines_is_logged(container: Container) -> None:
     env = container.world.environment(**container.env, PYTHONPATH=str(ROOT))
     done = subprocess.run([sys.executable, "-c", FLOOD], env=env, capture_output=True, text=True, check=False)
     lines = done.stderr.splitlines()
-    told = [match for match in map(LINE.fullmatch, lines) if match]
-    assert len(told) == len(lines)
-    assert len(lines) + sum(int(match[1] or 0) for match in told) == refusals(container) == 41
+    matches = [match for match in map(LINE.fullmatch, lines) if match]
+    assert len(matches) == len(lines)
+    assert len(lines) + sum(int(match[1] or 0) for match in matches) == refusals(container) == 41
 
 
-def test_a_full_pipe_or_a_closed_one_stops_nobody(container: Container) -> None:
+def test_a_full_or_closed_standard_error_does_not_block(container: Container) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     while True:
@@ -146,7 +146,7 @@ def test_a_full_pipe_or_a_closed_one_stops_nobody(container: Container) -> None:
     os.close(writing)
 
 
-def test_where_the_region_is_none_the_line_says_so(container: Container) -> None:
+def test_the_log_says_that_the_region_is_missing(container: Container) -> None:
     done = ask(container, "alloc", "2", VGPU_REGION_FILE="/dev/null")
     assert results(done) == [OUT_OF_MEMORY]
     assert "/dev/null cannot be used as the region" in done.stderr
@@ -162,8 +162,8 @@ sys.stdin.read()
 """
 
 
-def test_a_refusal_for_the_locks_sake_is_told_and_counted(container: Container) -> None:
-    """The holder goes on living: what would fit is refused, and not taken for a reached limit."""
+def test_a_refusal_after_a_lock_timeout_is_logged_and_counted(container: Container) -> None:
+    """The lock's holder is alive, so an allocation that would fit is refused; the log does not blame the limit."""
     assert results(ask(container, "alloc", "8")) == [0]
     holder = container.world.start(sys.executable, "-c", LOCK, str(container.folder / "region"))
     assert holder.stdout

@@ -1,4 +1,4 @@
-"""Who asks for a function gets what the system would give, except that the driver's functions become ours."""
+"""dlsym, dlvsym and cuGetProcAddress return what they return without the library, but wrappers for driver functions."""
 
 import ctypes
 import platform
@@ -58,9 +58,9 @@ def ask(world: World, programs: Path, *preloads: Path | str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_names_are_found_where_they_would_be_but_ours_in_our_library(world: World, shim: Path, programs: Path) -> None:
+def test_dlsym_finds_each_name_in_its_usual_library(world: World, shim: Path, programs: Path) -> None:
     assert ask(world, programs, shim) == [
-        "default cuMemAlloc_v2 nowhere",  # the driver is not loaded yet: nothing is made up
+        "default cuMemAlloc_v2 nowhere",  # the driver is not loaded yet
         f"next cuMemAlloc_v2 {LIBRARY}",  # what comes after the program is our library
         f"handle cuMemAlloc_v2 {LIBRARY}",
         "handle cuInit libcuda.so.1",
@@ -69,13 +69,13 @@ def test_names_are_found_where_they_would_be_but_ours_in_our_library(world: Worl
         f"next cuMemAlloc_v2 {LIBRARY}",
         "default curl_easy_init nowhere",
         "default puts libc.so.6",
-        "other cuMemAlloc_v2 libother.so",  # a name of ours in a library that is not the driver
+        "other cuMemAlloc_v2 libother.so",  # one of our names in a library that is not the driver
         "end",
     ]
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_rtld_next_of_another_preload_sees_its_own_place(
+def test_rtld_next_of_another_preloaded_library_is_unchanged(
     world: World, shim: Path, programs: Path, *, first: bool
 ) -> None:
     preloads = (shim, programs / "libnext.so") if first else (programs / "libnext.so", shim)
@@ -84,7 +84,7 @@ def test_rtld_next_of_another_preload_sees_its_own_place(
     assert f"handle cuMemAlloc_v2 {LIBRARY}" in lines
 
 
-def test_a_driver_function_by_its_path_is_ours_too(container: Container) -> None:
+def test_a_driver_function_found_by_library_path_is_wrapped(container: Container) -> None:
     process = container.session()
     process("start()")
     path = container.world.bin / "libcuda.so.1"
@@ -95,8 +95,8 @@ def test_a_driver_function_by_its_path_is_ours_too(container: Container) -> None
 
 @pytest.mark.parametrize("version", [3020, 7000, 11030, 12000, 13000])
 @pytest.mark.parametrize("flags", [0, 1, 2])
-def test_cu_get_proc_address_answers_as_the_driver_does(container: Container, version: int, flags: int) -> None:
-    """The same result and status for every version; the same address, or our wrapper of exactly that function."""
+def test_cu_get_proc_address_returns_the_driver_s_results(container: Container, version: int, flags: int) -> None:
+    """Equal result and status for every version, and the driver's address or our wrapper of that function."""
     native, ours = container.world.session(), container.session()
     native("start()"), ours("start()")
     base = {who: who("symbol('cuInit')") for who in (native, ours)}

@@ -1,4 +1,4 @@
-"""The limiter under sanitizers: its pure modules fed with foreign bytes, and all of it in a program of many threads."""
+"""The limiter under sanitizers: pure modules with random bytes, and the whole library in a program with threads."""
 
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ MIX = (HERE / "mix.c", HERE / "mix_steps.c")
 
 
 def compiled(program: Path, sanitizers: str, *sources: Path) -> Path:
-    """Built by the system's compiler, for the one in the wheel carries no address sanitizer."""
+    """Builds with the system's compiler, because the one of the ziglang wheel has no address sanitizer."""
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs gcc or clang with its sanitizers")
@@ -62,7 +62,7 @@ def racing_mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def container(
     request: pytest.FixtureRequest, make_world: Callable[..., World], make_container: Callable[..., Container]
 ) -> Container:
-    """On cards whose contexts and modules take memory, so that it is measured too."""
+    """A container on cards whose contexts and modules take memory, so that measurements happen."""
     make_world(tuple(replace(card, context_mib=4, module_kib=100) for card in state_directory.make_cards(1)))
     return make_container("64MiB", request.param)
 
@@ -74,27 +74,27 @@ def run(container: Container, program: Path, *arguments: str, **more: str) -> No
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_foreign_bytes_and_long_histories_are_clean(fuzz: Path, seed: int) -> None:
+def test_random_bytes_and_histories_are_clean(fuzz: Path, seed: int) -> None:
     done = subprocess.run([fuzz, str(seed)], capture_output=True, text=True, check=False, timeout=50)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_threads_that_do_everything_at_once_leave_nothing_behind(container: Container, mix: Path, seed: int) -> None:
+def test_concurrent_calls_of_every_kind_leak_nothing(container: Container, mix: Path, seed: int) -> None:
     run(container, mix, "4", "600", str(seed))
     assert container.region().cards[0].refusals > 0
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_threads_that_do_everything_at_once_do_not_race(container: Container, racing_mix: Path, seed: int) -> None:
+def test_concurrent_calls_of_every_kind_do_not_race(container: Container, racing_mix: Path, seed: int) -> None:
     run(container, racing_mix, "4", "600", str(seed))
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_arrays_of_many_threads_never_pass_the_limit(
+def test_concurrent_arrays_never_exceed_the_limit(
     make_world: Callable[..., World], make_container: Callable[..., Container], racing_mix: Path, seed: int
 ) -> None:
-    """By the card's own account. Small arrays share chunks, and what a refused one would have brought is nobody's."""
+    """Compared with the peak of the card. Small arrays share chunks; a refused array leaves no room in a chunk."""
     world = make_world(tuple(replace(card, context_mib=4) for card in state_directory.make_cards(1)))
     container = make_container("16MiB")
     run(container, racing_mix, "8", "600", str(seed), "arrays")
@@ -103,7 +103,7 @@ def test_arrays_of_many_threads_never_pass_the_limit(
 
 
 @pytest.mark.parametrize("sanitized", ["mix", "racing_mix"])
-def test_threads_that_take_an_arbiter_s_turns_are_clean(
+def test_threads_with_an_arbiter_are_clean(
     container: Container, request: pytest.FixtureRequest, tmp_path: Path, sanitized: str
 ) -> None:
     """The arbiter's pages change meanwhile, and it is closed and started again after the first message."""
@@ -132,12 +132,12 @@ def test_threads_that_take_an_arbiter_s_turns_are_clean(
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_pool_that_ends_is_not_the_current_one_of_anybody_by_then(
+def test_no_thread_allocates_from_a_current_pool_after_its_end(
     make_world: Callable[..., World], make_container: Callable[..., Container], racing_mix: Path, seed: int
 ) -> None:
-    """Its owner makes it current and another again, and destroys it, while others allocate from what is current.
+    """One thread changes the current pool and destroys the former one, while others allocate from the current pool.
 
-    A pool in pieces may grow by a step of 32 MiB more than it lacked, which is seen afterwards.
+    A fragmented pool may grow by one step of 32 MiB more than was reserved, which is noticed after the call.
     """
     world = make_world(tuple(replace(card, context_mib=4) for card in state_directory.make_cards(1)))
     run(replace(make_container("512MiB"), world=world), racing_mix, "8", "800", str(seed), "pools")
@@ -145,7 +145,7 @@ def test_a_pool_that_ends_is_not_the_current_one_of_anybody_by_then(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_region_that_is_written_over_meanwhile_hurts_nobody(container: Container, mix: Path, seed: int) -> None:
+def test_random_writes_to_the_region_are_harmless(container: Container, mix: Path, seed: int) -> None:
     run(container, mix, "4", "300", str(seed), "hostile")
 
 

@@ -1,4 +1,4 @@
-"""A program does not notice the library: what it could have changed is the same before and after, with and without."""
+"""The library has no side effects: the state of a process is equal with and without it."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from tests.limiter.conftest import Build, Container, environment_without_limits
 
 HERE = Path(__file__).parent
 EXIT_CODE = 42  # of report.c
-MOST_KIB = 1024  # of address space
+MOST_KIB = 1024  # additional address space
 
 Done = subprocess.CompletedProcess[str]
 
@@ -38,13 +38,13 @@ def run(container: Container, *command: str | Path, limited: bool, **more: str) 
         ["/bin/cat", "/nowhere"],
     ],
 )
-def test_programs_do_what_they_do_without_it(container: Container, command: list[str]) -> None:
+def test_programs_behave_as_without_the_library(container: Container, command: list[str]) -> None:
     native, limited = run(container, *command, limited=False), run(container, *command, limited=True)
     assert (limited.returncode, limited.stdout, limited.stderr) == (native.returncode, native.stdout, native.stderr)
 
 
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8", "nowhere"])
-def test_nothing_that_a_process_has_is_changed_at_its_start(container: Container, report: Path, locale: str) -> None:
+def test_the_process_state_at_start_is_unchanged(container: Container, report: Path, locale: str) -> None:
     """errno, signals, their masks and stacks, limits, timers, umask, threads, descriptors, environment, libraries."""
     native, limited = (run(container, report, limited=each, LC_ALL=locale) for each in (False, True))
     assert (limited.returncode, limited.stdout) == (EXIT_CODE, native.stdout)
@@ -53,8 +53,8 @@ def test_nothing_that_a_process_has_is_changed_at_its_start(container: Container
     assert 0 < int(match[1]) < MOST_KIB
 
 
-def test_a_program_that_uses_cuda_has_nvml_too_and_nothing_else(container: Container, report: Path) -> None:
-    """It is opened with the first context, to measure; the simulated one keeps a descriptor, as NVIDIA's does."""
+def test_a_cuda_program_gets_nvml_and_no_other_library(container: Container, report: Path) -> None:
+    """NVML is opened with the first context, for measurements, and keeps one descriptor open."""
     native, limited = (run(container, report, "cuda", limited=each).stdout.splitlines() for each in (False, True))
     more = [line for line in limited if line not in native]
     assert [line for line in native if line not in limited] == [line for line in native if "descriptors" in line]
@@ -85,7 +85,7 @@ print(signal.SIGALRM in seen or signal.sigtimedwait({signal.SIGALRM}, 1) is not 
 
 
 @pytest.mark.parametrize("cuda", [(), ("cuda",)])
-def test_signals_come_as_they_would(container: Container, cuda: tuple[str, ...]) -> None:
+def test_signals_are_delivered_as_without_the_library(container: Container, cuda: tuple[str, ...]) -> None:
     more = {"PYTHONPATH": str(HERE.parents[1])}
     done = [run(container, sys.executable, "-c", SIGNALS, *cuda, limited=each, **more) for each in (False, True)]
     assert [each.stdout for each in done] == ["5 True False {<Signals.SIGUSR2: 12>}\nTrue 1\n"] * 2

@@ -1,4 +1,4 @@
-"""An allocation within the limit on a full card: refused, or served from managed memory where that is the policy."""
+"""An allocation within the limit on a full card is refused, or served from managed memory with the policy spill."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ PITCHED = "made('cuMemAllocPitch_v2', ctypes.byref(pitch), ctypes.c_size_t(1000)
 
 @pytest.fixture
 def full(world: World) -> World:
-    """The first card has 16 MiB left, for another container's process has the rest."""
+    """The first card has 16 MiB left; a process of another container holds the rest."""
     world.hold(CARD_MIB - 16)
     return world
 
@@ -55,7 +55,7 @@ def test_by_default_a_full_card_refuses(full: World, make_container: Make) -> No
     assert account(container).spills == 0
 
 
-def test_what_the_card_has_no_room_for_is_spilled_and_counted(spilling: Container) -> None:
+def test_allocations_beyond_the_card_are_spilled_and_counted(spilling: Container) -> None:
     session = started(spilling)
     assert session(f"alloc({16 * MIB})")[0] == 0
     assert account(spilling).spills == 0
@@ -91,7 +91,7 @@ def test_small_allocations_are_spilled_by_the_byte(spilling: Container) -> None:
     assert account(spilling).used_bytes == 16 * MIB + 3 * 8192
 
 
-def test_rows_keep_their_pitch(spilling: Container) -> None:
+def test_a_spilled_pitched_allocation_keeps_its_pitch(spilling: Container) -> None:
     session = started(spilling)
     session(f"alloc({16 * MIB})")
     assert session(PITCHED)[0] == 0
@@ -100,12 +100,12 @@ def test_rows_keep_their_pitch(spilling: Container) -> None:
 
 
 @pytest.mark.parametrize("kind", ["vmm", "array", "async"])
-def test_what_managed_memory_cannot_be_stays_refused(spilling: Container, kind: str) -> None:
+def test_memory_that_cannot_be_managed_is_refused(spilling: Container, kind: str) -> None:
     assert [line["result"] for line in spilling.probe("alloc", "--kind", kind, "40")] == [OUT_OF_MEMORY]
     assert (account(spilling).spills, spilling.used_mib()) == (0, 0)
 
 
-def test_where_the_driver_has_no_managed_memory_either_it_says_out_of_memory(spilling: Container) -> None:
+def test_without_managed_memory_the_result_is_out_of_memory(spilling: Container) -> None:
     state_directory.inject_faults(spilling.world.state, ("cuMemAllocManaged", 801))
     assert [line["result"] for line in spilling.probe("alloc", "40", "12")] == [OUT_OF_MEMORY, 0]
     assert (account(spilling).spills, account(spilling).peak_bytes) == (0, 40 * MIB)
@@ -117,7 +117,7 @@ def test_without_a_limit_nothing_is_spilled(full: World, make_container: Make) -
     assert full.cards
 
 
-def test_a_dead_processs_spilled_memory_is_taken_back(spilling: Container) -> None:
+def test_spilled_memory_of_a_dead_process_is_released(spilling: Container) -> None:
     session = started(spilling)
     assert session(f"alloc({60 * MIB})")[0] == 0
     session.kill()
@@ -125,8 +125,8 @@ def test_a_dead_processs_spilled_memory_is_taken_back(spilling: Container) -> No
     assert (spilling.used_mib(), managed_mib(spilling)) == (60, 60)
 
 
-def test_what_is_measured_leaves_spilled_memory_charged(full: World, make_container: Make) -> None:
-    """NVML does not count it: what a context took is added to it, not put in its place."""
+def test_measurements_keep_the_charge_of_spilled_memory(full: World, make_container: Make) -> None:
+    """NVML does not count spilled memory, so a measured context is added to its charge."""
     state_directory.write_cards(full.state, tuple(replace(card, context_mib=8) for card in full.cards))
     container = make_container("64MiB", memory_policy="spill")
     session = started(container)

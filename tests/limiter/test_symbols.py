@@ -1,4 +1,4 @@
-"""The whole list of functions under the limiter, beside the driver's own answers."""
+"""Lookups of all listed functions, with the limiter and natively."""
 
 import re
 import subprocess
@@ -12,8 +12,6 @@ from limiter.build import headers
 from simgpu.world import World
 from tests.limiter import symbols
 from tests.limiter.conftest import environment_without_limits
-
-pytestmark = pytest.mark.slow
 
 ROOT = Path(limiter.__file__).parents[1]
 PRELOADED = {"LD_PRELOAD": str(ROOT / "limiter" / limiter.LIBRARY), "VGPU_MEMORY_LIMIT": "1GiB"}
@@ -34,19 +32,21 @@ def compare(env: dict[str, str]) -> None:
     assert int(re.findall(r"(\d+) questions", done.stdout)[0]) > 200_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [PRELOADED, {}], ids=["preloaded", "limits itself"])
-def test_the_simulated_driver_s_answers_stand(world: World, more: dict[str, str]) -> None:
+def test_lookups_agree_with_the_simulated_driver(world: World, more: dict[str, str]) -> None:
     compare(world.environment(**more))
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("more", [PRELOADED, {}], ids=["preloaded", "limits itself"])
-def test_the_driver_s_answers_stand(shim: Path, more: dict[str, str]) -> None:
+def test_lookups_agree_with_the_driver(shim: Path, more: dict[str, str]) -> None:
     assert shim.is_file()
     compare({**environment_without_limits(), **more})
 
 
-def test_every_version_at_which_a_header_changed_is_asked_for() -> None:
+@pytest.mark.slow
+def test_every_version_with_a_header_change_is_queried() -> None:
     texts = [file.read_text() for name in headers.FOLDERS for file in headers.folder(name).glob("cuda*Typedefs.h")]
     versions = {int(version) for text in texts for version in re.findall(r"PFN_cu\w+?_v(\d{4,5})", text)}
     assert versions == set(symbols.VERSIONS)

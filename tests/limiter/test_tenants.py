@@ -1,6 +1,6 @@
-"""Containers that share a simulated card by the node's arbiter, which is the real one.
+"""Containers that share a simulated card by means of the real arbiter.
 
-Shares are asserted loosely, for the machine may be busy; `tests/arbiter` holds who comes next to the point, and
+Assertions on shares are loose, because the machine may be busy; `tests/arbiter` tests the schedule exactly, and
 `benchmarks.limiter_compute` the shares of a real card.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["built_arbiter", "idle_node"]  # fixtures
 
 SECONDS = 1.5
 ATTEMPTS = 5
-ALLOWANCE = 0.04  # on a busy machine, of which the definition has 10 ms and a kernel
+ALLOWANCE = 0.04  # the burst cap of 10 ms, one kernel, and some for a busy machine
 GIB = 1 << 30
 
 
@@ -39,16 +39,16 @@ class Tenant:
 
 
 class Tenants:
-    """The containers of a card, and the arbiter beside them."""
+    """The containers of a card, and its arbiter."""
 
     def __init__(self, world: World, node: Node) -> None:
         self.world, self.node = world, node
 
-    def asked(self, cores: int, policy: str) -> Limits:
+    def limits_for(self, cores: int, policy: str) -> Limits:
         return Limits((CardLimit(self.world.cards[0].uuid, 4 * GIB, cores),), ComputePolicy(policy))
 
     def add(self, cores: int, policy: str = "fixed") -> Tenant:
-        folder = self.node.add(self.asked(cores, policy))
+        folder = self.node.add(self.limits_for(cores, policy))
         until(folder.socket.exists)
         return Tenant(folder, self._start(folder))
 
@@ -59,11 +59,11 @@ class Tenants:
         return session
 
     def join(self, tenant: Tenant) -> Tenant:
-        """One more process of its container."""
+        """Starts another process in the tenant's container."""
         return Tenant(tenant.folder, self._start(tenant.folder))
 
     def feed(self, *tenants: Tenant, us: int = 500, seconds: float = SECONDS) -> list[float]:
-        """The shares of the card that they get when all of them launch such kernels, after a while."""
+        """The tenants' shares of the card while all launch kernels of `us` us, after 0.8 s that are not measured."""
         for tenant in tenants:
             tenant.session.tell(f"[launches.feed_ahead({us}, 0.8), launches.feed_ahead({us}, {seconds})][1]")
         return [float(tenant.session.answer()) for tenant in tenants]
@@ -76,26 +76,26 @@ def tenants(world: World, idle_node: Node) -> Tenants:
 
 
 def reached(attempt: Callable[[], bool]) -> bool:
-    """Whether it comes out so once: somebody else may have had the machine's processors meanwhile."""
+    """Whether one of several attempts succeeds, because the machine's processors may be busy."""
     return any(attempt() for _ in range(ATTEMPTS))
 
 
 @pytest.mark.parametrize(
-    ("asked", "policy"),
+    ("all_cores", "policy"),
     [((30, 60), "fixed"), ((30, 60), "burst"), ((10, 20, 30, 35), "fixed"), ((50, 50), "burst")],
 )
-def test_containers_get_what_they_asked_for(tenants: Tenants, asked: tuple[int, ...], policy: str) -> None:
-    all_of_them = [tenants.add(cores, policy) for cores in asked]
+def test_containers_get_their_shares(tenants: Tenants, all_cores: tuple[int, ...], policy: str) -> None:
+    all_of_them = [tenants.add(cores, policy) for cores in all_cores]
 
     def is_kept() -> bool:
-        shares = list(zip(asked, tenants.feed(*all_of_them), strict=True))
+        shares = list(zip(all_cores, tenants.feed(*all_of_them), strict=True))
         assert policy != "fixed" or all(share <= cores / 100 + ALLOWANCE for cores, share in shares)
         return all(share >= 0.6 * cores / 100 for cores, share in shares)
 
     assert reached(is_kept)
 
 
-def test_who_has_no_share_takes_what_the_others_leave(tenants: Tenants) -> None:
+def test_a_container_without_a_share_gets_the_remaining_time(tenants: Tenants) -> None:
     limited, free = tenants.add(30), tenants.add(100)
 
     def is_shared() -> bool:
@@ -106,14 +106,14 @@ def test_who_has_no_share_takes_what_the_others_leave(tenants: Tenants) -> None:
     assert reached(is_shared)
 
 
-def test_a_neighbour_that_is_idle_leaves_its_share_and_gets_it_back(tenants: Tenants) -> None:
+def test_an_idle_container_lends_its_share_and_gets_it_back(tenants: Tenants) -> None:
     first, second = tenants.add(50, "burst"), tenants.add(50, "burst")
     assert reached(lambda: min(tenants.feed(first, second)) > 0.35)
     assert reached(lambda: tenants.feed(first)[0] > 0.7)
     assert reached(lambda: min(tenants.feed(first, second)) > 0.35)
 
 
-def test_best_effort_gives_way_and_does_not_starve(tenants: Tenants) -> None:
+def test_best_effort_yields_and_does_not_starve(tenants: Tenants) -> None:
     online, offline = tenants.add(60), tenants.add(0, "best-effort")
 
     def gives_way() -> bool:
@@ -123,33 +123,33 @@ def test_best_effort_gives_way_and_does_not_starve(tenants: Tenants) -> None:
     assert reached(gives_way)
 
 
-def test_an_answer_is_not_late_beside_one_that_burns(tenants: Tenants) -> None:
+def test_inference_latency_stays_low_beside_a_continuous_load(tenants: Tenants) -> None:
     burner, inference = tenants.add(50, "burst"), tenants.add(50, "burst")
 
     def is_soon() -> bool:
         burner.session.tell("launches.feed_ahead(500, 3)")
-        inference.session("launches.answers(450, 1)")  # until it is known as one that waits
+        inference.session("launches.answers(450, 1)")  # until the arbiter treats it as latency-sensitive
         taken = inference.session("launches.answers(450, 1.5)")
         assert burner.session.answer() > 0.3
-        return bool(statistics.median(taken) < 0.004)  # alone: 0.001; and the longest turn of the burner takes 10 ms
+        return bool(statistics.median(taken) < 0.004)  # 0.001 alone; a turn of the continuous load takes up to 10 ms
 
     assert reached(is_soon)
 
 
-def test_the_processes_of_a_container_have_its_share_together(tenants: Tenants) -> None:
+def test_processes_of_a_container_divide_its_share(tenants: Tenants) -> None:
     many, one = tenants.add(50), tenants.add(50)
     more = [tenants.join(many) for _ in range(7)]
 
     def is_shared() -> bool:
         shares = tenants.feed(one, many, *more)
-        assert max(shares) <= 0.5 + ALLOWANCE  # each of them times itself, and some begin late
+        assert max(shares) <= 0.5 + ALLOWANCE  # each process measures its own share, and some begin late
         return shares[0] > 0.3 and sum(shares[1:]) > 0.3 and min(shares[1:]) > 0
 
     assert reached(is_shared)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_without_the_arbiter_shares_are_kept_and_with_it_again(tenants: Tenants, how: signal.Signals) -> None:
+def test_shares_hold_without_the_arbiter_and_after_its_return(tenants: Tenants, how: signal.Signals) -> None:
     small, large = tenants.add(20, "burst"), tenants.add(60)
     tenants.feed(small, large)
     arbiter = tenants.node.process
@@ -163,11 +163,11 @@ def test_without_the_arbiter_shares_are_kept_and_with_it_again(tenants: Tenants,
     else:
         arbiter.communicate()
         tenants.node.start()
-    assert reached(lambda: tenants.feed(small, large)[0] > 0.2 + ALLOWANCE)  # idle time is lent once more
+    assert reached(lambda: tenants.feed(small, large)[0] > 0.2 + ALLOWANCE)  # idle time may be used again
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_tenant_that_ends_in_its_turn_holds_nobody_up(tenants: Tenants, ending: signal.Signals) -> None:
+def test_a_tenant_that_ends_in_its_turn_does_not_block_others(tenants: Tenants, ending: signal.Signals) -> None:
     other, tenant = tenants.add(50, "burst"), tenants.add(50, "burst")
     other.session.tell("launches.feed_ahead(500, 30)")
     tenants.feed(tenant, seconds=0.3)
@@ -179,6 +179,6 @@ def test_a_tenant_that_ends_in_its_turn_holds_nobody_up(tenants: Tenants, ending
 def test_a_changed_share_holds_within_two_seconds(tenants: Tenants) -> None:
     changed, other = tenants.add(60), tenants.add(30)
     tenants.feed(changed, other, seconds=0.5)
-    changed.folder.limit(tenants.asked(20, "fixed"))
-    time.sleep(1.2)  # and 0.8 s in which they feed unmeasured
+    changed.folder.limit(tenants.limits_for(20, "fixed"))
+    time.sleep(1.2)  # and 0.8 s of `feed` that are not measured
     assert tenants.feed(changed, other)[0] <= 0.2 + ALLOWANCE

@@ -1,4 +1,4 @@
-"""What turns are charged, of programs that launch as real ones do: by a model of their host and of the card."""
+"""The GPU time that turns are charged, for a model of a program's host code and of the card."""
 
 import ctypes
 from collections.abc import Iterator
@@ -7,26 +7,26 @@ from random import Random
 
 import pytest
 
-from tests.limiter.test_turns import DEEP, FITS, MS, START, U64, Terms, Turn, compute
+from tests.limiter.test_turn import FITS, TOO_DEEP
+from tests.limiter.turn_structures import MS, START, U64, Turn, TurnLimits
 
 US = 1000
 LATENCY = 8 * US  # between a launch and its start on an idle card: what an H200 takes
 SHARE = 30
 TURNS, LEARNT = 40, 20
-__all__ = ["compute"]  # the fixture
 
 
 @dataclass
 class Program:
-    """Kernels in a stream, over and over: what each takes, and the host's time before the next.
+    """A program that launches a list of kernels in one stream, again and again.
 
     Attributes:
-        kernels: ns each.
-        host: ns between launches, where the gate lets it.
-        around: ns more after the last of the kernels.
-        cold: ns more before the second launch of a turn: the host has slept, and its caches are cold.
-        waits: whether it waits for each kernel before it goes on.
-        is_one: whether it is the same kernel with other arguments, so that nobody knows what it takes this time.
+        kernels: GPU time of each kernel in ns.
+        host: ns of the host between two launches that the gate admits.
+        around: additional ns of the host after the last kernel of the list.
+        cold: additional ns of the host before the second launch of a turn, because its caches are cold after a sleep.
+        waits: whether the host waits for each kernel before the next launch.
+        is_one: whether all kernels have one key, so that the estimate is an average.
     """
 
     kernels: tuple[int, ...]
@@ -39,7 +39,11 @@ class Program:
 
 @dataclass
 class Gate:
-    """A process's gate, driven as src/compute/launch_gate.c drives it, alone on its card or between others' turns."""
+    """The launch gate of a process, which calls the functions as src/compute/launch_gate.c does.
+
+    Attributes:
+        is_granted: whether the turns are the arbiter's, on a contended card.
+    """
 
     pure: ctypes.CDLL
     program: Program
@@ -54,16 +58,16 @@ class Gate:
         known = self.pure.estimates_of(self.estimates, U64(key), ctypes.byref(found))
         return found.value if known else None
 
-    def terms(self) -> Terms:
+    def limits(self) -> TurnLimits:
         granted = U64(10 * MS), U64(5 * MS)
-        terms: Terms = (
+        limits: TurnLimits = (
             self.pure.turn_limits_arbitrated(SHARE, *granted) if self.is_granted else self.pure.turn_limits_alone(SHARE)
         )
-        return terms
+        return limits
 
     def turn(self, now: int) -> tuple[int, int]:
-        """What a turn cost by the limiter, and in truth."""
-        turn: Turn = self.pure.turn_open(U64(now), self.terms())
+        """Runs a turn; returns the GPU time that the limiter charges, and the GPU time of its kernels."""
+        turn: Turn = self.pure.turn_open(U64(now), self.limits())
         busy, begun, free_at, sampled = 0, now, now, (0, 0, False)
         sample_at = self.random.randrange(self.launches) if self.launches else 0
         while True:
@@ -71,7 +75,7 @@ class Gate:
             expected = self.expected(key)
             known = expected is not None
             verdict = self.pure.turn_judge(ctypes.byref(turn), known, U64(expected or 0), U64(now))
-            if verdict == DEEP:
+            if verdict == TOO_DEEP:
                 now += 100 * US
                 continue
             if verdict != FITS:
@@ -124,18 +128,18 @@ PROGRAMS = pytest.mark.parametrize(
 
 
 @PROGRAMS
-def test_what_is_charged_is_what_the_kernels_took(compute: ctypes.CDLL, program: Program, most: float) -> None:
-    """Be the host the slower of both, or the card; and whether or not it waits for each kernel."""
+def test_a_turn_is_charged_its_kernels_time(compute: ctypes.CDLL, program: Program, most: float) -> None:
+    """Whether the host or the card is the slower of the two, and whether or not the host waits for each kernel."""
     last = list(Gate(compute, program).turns())[LEARNT:]
     cost, busy = (sum(each) for each in zip(*last, strict=True))
     assert 0.98 <= cost / busy <= most
 
 
 @PROGRAMS
-def test_between_others_turns_a_slow_host_is_charged_little_more(
+def test_in_contended_turns_a_slow_host_is_charged_little_more(
     compute: ctypes.CDLL, program: Program, most: float
 ) -> None:
-    """A change of contexts may make a turn longer than its kernels: what looks like one is taken for it."""
+    """On a contended card a pause before the first kernel may be a handover between contexts, and is charged."""
     last = list(Gate(compute, program, is_granted=True).turns())[LEARNT:]
     cost, busy = (sum(each) for each in zip(*last, strict=True))
     assert 0.98 <= cost / busy <= most + 0.04

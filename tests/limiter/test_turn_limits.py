@@ -1,4 +1,4 @@
-"""What a turn may take, by the share and by what stands in the arbiter's page, whatever that is."""
+"""The limits of a turn, from the share and from any content of the arbiter's page."""
 
 import ctypes
 import struct
@@ -7,59 +7,59 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.limiter.test_turns import MS, SECOND, U64, Terms
+from tests.limiter.turn_structures import MS, SECOND, U64, TurnLimits
 
-ALONE, CONTENDED, AWAY = range(3)
+UNCONTENDED, ARBITRATED, UNARBITRATED = range(3)
 ANY = 2**64 - 1
 PAGE = struct.Struct("<IIQQQII24x")  # limiter/src/common/arbitration.h
 NOW = 1000 * SECOND
 
 
 @pytest.fixture(scope="module")
-def terms(pure: ctypes.CDLL) -> ctypes.CDLL:
+def turn_limits(pure: ctypes.CDLL) -> ctypes.CDLL:
     for name in ("turn_limits_alone", "turn_limits_arbitrated", "turn_limits_without_arbiter"):
-        getattr(pure, name).restype = Terms
+        getattr(pure, name).restype = TurnLimits
     pure.turn_limits_fresh_for.restype = U64
     return pure
 
 
-def contention(terms: ctypes.CDLL, *, joined: bool, contended: int, beat: int, now: int = NOW) -> int:
+def contention(turn_limits: ctypes.CDLL, *, joined: bool, contended: int, beat: int, now: int = NOW) -> int:
     page = PAGE.pack(0, 0, 0, 0, beat, contended, 0)
-    return int(terms.turn_limits_contention(page, joined, U64(now)))
+    return int(turn_limits.turn_limits_contention(page, joined, U64(now)))
 
 
-def granted(terms: ctypes.CDLL, share: int, left: int, depth: int = ANY) -> tuple[int, int, int]:
-    found = terms.turn_limits_arbitrated(share, U64(left), U64(depth))
+def arbitrated(turn_limits: ctypes.CDLL, share: int, left: int, depth: int = ANY) -> tuple[int, int, int]:
+    found = turn_limits.turn_limits_arbitrated(share, U64(left), U64(depth))
     return found.budget, found.depth, found.age
 
 
 @pytest.mark.parametrize(
     ("joined", "contended", "age_ms", "expected"),
     [
-        (True, 0, 0, ALONE),
-        (True, 0, 9999, ALONE),  # nobody has to write it then
-        (True, 1, 60, CONTENDED),
-        (True, 1, 61, AWAY),
-        (True, 1, -5, CONTENDED),  # written since the clock was read
-        (True, 1, -5000, AWAY),
-        (False, 1, 0, AWAY),
-        (False, 0, 0, ALONE),
+        (True, 0, 0, UNCONTENDED),
+        (True, 0, 9999, UNCONTENDED),  # an uncontended card has no heartbeat
+        (True, 1, 60, ARBITRATED),
+        (True, 1, 61, UNARBITRATED),
+        (True, 1, -5, ARBITRATED),  # written since the clock was read
+        (True, 1, -5000, UNARBITRATED),
+        (False, 1, 0, UNARBITRATED),
+        (False, 0, 0, UNCONTENDED),
     ],
 )
-def test_how_a_card_stands_is_what_the_page_says_while_it_is_fresh(
-    terms: ctypes.CDLL, joined: bool, contended: int, age_ms: int, expected: int
+def test_contention_follows_the_page_until_the_heartbeat_times_out(
+    turn_limits: ctypes.CDLL, joined: bool, contended: int, age_ms: int, expected: int
 ) -> None:
-    assert contention(terms, joined=joined, contended=contended, beat=NOW - age_ms * MS) == expected
+    assert contention(turn_limits, joined=joined, contended=contended, beat=NOW - age_ms * MS) == expected
 
 
 @pytest.mark.parametrize(("age_ms", "fresh_ms"), [(0, 60), (40, 20), (59, 1), (60, 1), (5000, 1)])
-def test_a_wait_ends_when_the_page_would_be_too_old(terms: ctypes.CDLL, age_ms: int, fresh_ms: int) -> None:
+def test_a_wait_ends_at_the_heartbeat_timeout(turn_limits: ctypes.CDLL, age_ms: int, fresh_ms: int) -> None:
     page = PAGE.pack(0, 0, 0, 0, NOW - age_ms * MS, 1, 0)
-    assert terms.turn_limits_fresh_for(page, U64(NOW)) == fresh_ms * MS
+    assert turn_limits.turn_limits_fresh_for(page, U64(NOW)) == fresh_ms * MS
 
 
-def test_without_a_page_a_card_is_alone(terms: ctypes.CDLL) -> None:
-    assert terms.turn_limits_contention(None, True, U64(NOW)) == ALONE
+def test_without_a_page_the_card_is_uncontended(turn_limits: ctypes.CDLL) -> None:
+    assert turn_limits.turn_limits_contention(None, True, U64(NOW)) == UNCONTENDED
 
 
 @pytest.mark.parametrize(
@@ -73,36 +73,36 @@ def test_without_a_page_a_card_is_alone(terms: ctypes.CDLL) -> None:
         (100, 0, MS // 2),
     ],
 )
-def test_a_granted_turn_is_as_long_as_share_and_arbiter_allow(
-    terms: ctypes.CDLL, share: int, left: int, budget: int
+def test_a_turn_s_budget_is_bounded_by_share_and_arbiter(
+    turn_limits: ctypes.CDLL, share: int, left: int, budget: int
 ) -> None:
-    assert granted(terms, share, left)[0] == budget
+    assert arbitrated(turn_limits, share, left)[0] == budget
 
 
-def test_a_turn_without_an_end_is_charged_every_50_ms_and_keeps_10_ms_in_flight(terms: ctypes.CDLL) -> None:
-    assert granted(terms, 100, ANY) == (50 * MS, 10 * MS, 50 * MS)
-    assert granted(terms, 100, ANY, MS)[1] == MS
-    assert granted(terms, 30, ANY)[0] == 13 * MS  # a share of its own ends it
+def test_an_unbounded_turn_has_a_budget_of_50_ms_and_a_depth_of_10_ms(turn_limits: ctypes.CDLL) -> None:
+    assert arbitrated(turn_limits, 100, ANY) == (50 * MS, 10 * MS, 50 * MS)
+    assert arbitrated(turn_limits, 100, ANY, MS)[1] == MS
+    assert arbitrated(turn_limits, 30, ANY)[0] == 13 * MS  # the fixed share bounds the turn
 
 
-def test_while_the_arbiter_is_away_turns_are_short_enough_to_be_measured_beside_others(terms: ctypes.CDLL) -> None:
-    assert terms.turn_limits_without_arbiter(50).budget == 1.5 * MS
-    assert terms.turn_limits_without_arbiter(5).budget == 0.9 * MS
-    assert terms.turn_limits_without_arbiter(0).budget == ANY
+def test_turns_without_a_heartbeat_are_short(turn_limits: ctypes.CDLL) -> None:
+    assert turn_limits.turn_limits_without_arbiter(50).budget == 1.5 * MS
+    assert turn_limits.turn_limits_without_arbiter(5).budget == 0.9 * MS
+    assert turn_limits.turn_limits_without_arbiter(0).budget == ANY
 
 
-@pytest.mark.parametrize(("said", "percent"), [(0, 1), (1, 1), (40, 40), (99, 99), (100, 0), (2**32 - 1, 0)])
-def test_the_fallback_is_a_percentage_or_none(terms: ctypes.CDLL, said: int, percent: int) -> None:
-    assert terms.turn_limits_fallback(PAGE.pack(0, 0, 0, 0, 0, 1, said)) == percent
+@pytest.mark.parametrize(("fallback", "percent"), [(0, 1), (1, 1), (40, 40), (99, 99), (100, 0), (2**32 - 1, 0)])
+def test_the_fallback_is_a_percentage_or_none(turn_limits: ctypes.CDLL, fallback: int, percent: int) -> None:
+    assert turn_limits.turn_limits_fallback(PAGE.pack(0, 0, 0, 0, 0, 1, fallback)) == percent
 
 
 @given(st.binary(min_size=64, max_size=64), st.booleans(), st.integers(1, 100), st.integers(0, ANY))
-def test_no_page_makes_a_turn_useless_or_without_a_bound(
-    terms: ctypes.CDLL, page: bytes, joined: bool, share: int, now: int
+def test_no_page_makes_a_turn_empty_or_unbounded(
+    turn_limits: ctypes.CDLL, page: bytes, joined: bool, share: int, now: int
 ) -> None:
-    assert terms.turn_limits_contention(page, joined, U64(now)) in {ALONE, CONTENDED, AWAY}
-    assert 0 <= terms.turn_limits_fallback(page) < 100
+    assert turn_limits.turn_limits_contention(page, joined, U64(now)) in {UNCONTENDED, ARBITRATED, UNARBITRATED}
+    assert 0 <= turn_limits.turn_limits_fallback(page) < 100
     left, depth = struct.unpack_from("<QQ", page, 8)
-    budget, deep, age = granted(terms, share, left, depth)
+    budget, deep, age = arbitrated(turn_limits, share, left, depth)
     assert MS // 2 <= budget <= age <= 50 * MS
     assert deep >= MS // 10

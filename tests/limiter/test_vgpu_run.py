@@ -22,11 +22,11 @@ from simgpu.world import World
 pytestmark = pytest.mark.slow
 
 ROOT = Path(limiter.__file__).parents[1]
-SEEN_S = 2.0  # after which changed limits hold
+SEEN_S = 2.0  # after which changed limits are in force
 
 
 class Vgpu:
-    """The command, for a user with a state directory of his own."""
+    """The command `vgpu`, with its own state directory."""
 
     def __init__(self, world: World, home: str) -> None:
         self._world = world
@@ -38,7 +38,7 @@ class Vgpu:
         self._world.processes.append(subprocess.Popen(command, env=self._env, text=True))
 
     def start(self, *options: str) -> tuple[subprocess.Popen[str], int]:
-        """A command that does nothing, and its pid."""
+        """Starts a command that does nothing; returns it and its pid."""
         command = [sys.executable, "-m", "vgpu.cli", "run", *options, "--", "sh", "-c", "echo $$; exec sleep 60"]
         process = subprocess.Popen(command, env=self._env, text=True, stdout=subprocess.PIPE)
         assert process.stdout is not None
@@ -49,7 +49,7 @@ class Vgpu:
         return subprocess.run(command, env=self._env, capture_output=True, text=True, check=True, timeout=30).stdout
 
     def top(self) -> dict[int, Any]:
-        """A look's rows, by the cores that they asked for."""
+        """The rows of `vgpu top`, by their requested cores."""
         rows = json.loads(self("top", "--once", "-o", "json", "--refresh", "0.1"))
         return {row["cores"]: row for row in rows}
 
@@ -73,7 +73,7 @@ def share(rows: dict[int, Any], cores: int) -> float:
     return rows[cores]["share_1s"] or 0.0 if cores in rows else 0.0
 
 
-def test_two_programs_take_turns_and_top_shows_it(vgpu: Vgpu) -> None:
+def test_two_programs_alternate_and_top_shows_both(vgpu: Vgpu) -> None:
     vgpu.run("--gpu-cores", "20", "--compute-policy", "burst", "--priority", "4")
     vgpu.run("--gpu-mem", "1Gi", "--gpu-cores", "60")
     rows = vgpu.until(lambda rows: share(rows, 20) > 0.1 and share(rows, 60) > 0.2)
@@ -83,7 +83,7 @@ def test_two_programs_take_turns_and_top_shows_it(vgpu: Vgpu) -> None:
     assert share(rows, 60) < 0.75
 
 
-def test_other_limits_hold_within_two_seconds(vgpu: Vgpu) -> None:
+def test_changed_limits_hold_within_two_seconds(vgpu: Vgpu) -> None:
     vgpu.run("--gpu-cores", "60")
     rows = vgpu.until(lambda rows: share(rows, 60) > 0.3)
     vgpu("set", rows[60]["id"][:4], "--gpu-cores", "10")
@@ -95,9 +95,9 @@ def test_a_command_keeps_its_limits_where_vgpu_run_was_killed(vgpu: Vgpu) -> Non
     process, pid = vgpu.start("--gpu-cores", "30")
     process.kill()
     process.wait()
-    vgpu("run", "--gpu-mem", "1Gi", "--", "true")  # removes what the dead left
+    vgpu("run", "--gpu-mem", "1Gi", "--", "true")  # removes allocations of dead processes
     assert set(vgpu.top()) == {30}
     os.kill(pid, signal.SIGKILL)
-    process.communicate()  # its end closes the pipe
+    process.communicate()  # the pipe is closed at its end
     vgpu("run", "--gpu-mem", "1Gi", "--", "true")
     assert vgpu.top() == {}

@@ -1,4 +1,4 @@
-"""What NVML says of processes inside a container: its own, with what they are charged, and nobody else's."""
+"""NVML's process lists inside a container: its own processes with their charges, and no others."""
 
 import os
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def sibling(container: Container, ours: Session) -> Session:
 
 @pytest.fixture
 def stranger(make_container: Callable[..., Container]) -> Session:
-    """A process of another container on the same card, and one of none."""
+    """Two processes on the card: one of another container, and one without limits."""
     other = make_container()
     other.world.hold(10)
     return holding(other.session(), 8)
@@ -67,7 +67,7 @@ def test_only_the_container_s_processes_need_room(
     assert ours(f"listed({function!r}, room=2)")[0] == 0
 
 
-def test_more_processes_than_the_first_guess_are_all_looked_at(world: World, ours: Session) -> None:
+def test_a_process_list_longer_than_the_first_guess_is_complete(world: World, ours: Session) -> None:
     for _ in range(70):
         world.start(str(world.bin / "gpuprobe"), "--hold", "0", "alloc", "1")
     while len(world.session()("nvml('nvmlInit') or processes()")) < 71:
@@ -79,7 +79,7 @@ def test_another_card_s_list_is_empty_there(stranger: Session, ours: Session) ->
     assert stranger("processes(1)") == ours("processes(1)") == []
 
 
-def test_without_limits_the_driver_s_list_stands(world: World, ours: Session) -> None:
+def test_without_limits_the_driver_s_list_is_returned(world: World, ours: Session) -> None:
     session = world.session()
     session("nvml('nvmlInit')")
     assert session("processes()") == [entry(ours, 6)]
@@ -87,14 +87,16 @@ def test_without_limits_the_driver_s_list_stands(world: World, ours: Session) ->
 
 @pytest.mark.parametrize("function", [*LISTS, "nvmlDeviceGetAccountingPids"])
 @pytest.mark.parametrize("arguments", ["None, None", "ctypes.byref(ctypes.c_uint(3)), None"])
-def test_wrong_questions_get_the_driver_s_answer(world: World, ours: Session, function: str, arguments: str) -> None:
+def test_invalid_arguments_return_the_driver_s_error(
+    world: World, ours: Session, function: str, arguments: str
+) -> None:
     native = world.session()
     native("nvml('nvmlInit')")
     call = f"ctypes.CDLL('libnvidia-ml.so.1').{function}(card(), {arguments})"
     assert ours(call) == native(call) != 0
 
 
-def test_graphics_and_mps_lists_are_answered(ours: Session) -> None:
+def test_graphics_and_mps_lists_are_empty(ours: Session) -> None:
     for kind in ("Graphics", "MPSCompute"):
         for version in ("", "_v2", "_v3"):
             assert ours(f"listed('nvmlDeviceGet{kind}RunningProcesses{version}')") == [0, []]
@@ -108,14 +110,14 @@ def test_the_detailed_list_says_the_same(stranger: Session, ours: Session) -> No
     assert stranger(shown.format(3)) == [entry(stranger, 8)]
 
 
-def test_a_version_of_tomorrow_is_refused_rather_than_shown_unread(ours: Session) -> None:
+def test_an_unknown_version_of_the_list_is_refused(ours: Session) -> None:
     library = "ctypes.CDLL('libnvidia-ml.so.1')"
     assert ours(f"{library}.nvmlDeviceGetRunningProcessDetailList(card(), (ctypes.c_uint * 8)(9))") == VERSION_MISMATCH
     assert ours(f"{library}.nvmlDeviceGetProcessesUtilizationInfo(card(), (ctypes.c_uint * 8)(9))") == VERSION_MISMATCH
 
 
 @pytest.mark.parametrize("name", ["nvmlDeviceGetProcessUtilization", "nvmlDeviceGetProcessesUtilizationInfo"])
-def test_utilisation_is_of_the_container_s_processes(stranger: Session, ours: Session, name: str) -> None:
+def test_utilisation_contains_the_container_s_processes(stranger: Session, ours: Session, name: str) -> None:
     samples = f"[s.pid for s in pynvml.{name}(card(), 0)]"
     for session in (stranger, ours):
         module = session("made('cuModuleLoadData', b'code')")[1]
@@ -126,7 +128,7 @@ def test_utilisation_is_of_the_container_s_processes(stranger: Session, ours: Se
         assert session(samples) == [session.process.pid]
 
 
-def test_accounting_is_of_the_container_s_processes(stranger: Session, ours: Session) -> None:
+def test_accounting_contains_the_container_s_processes(stranger: Session, ours: Session) -> None:
     assert ours("list(pynvml.nvmlDeviceGetAccountingPids(card()))") == [ours.process.pid]
     stats = "nvml('nvmlDeviceGetAccountingStats', card(), {})"
     assert ours(stats.format(stranger.process.pid)) == NOT_FOUND
@@ -135,6 +137,6 @@ def test_accounting_is_of_the_container_s_processes(stranger: Session, ours: Ses
 
 
 @pytest.mark.gpu
-def test_on_a_real_card_a_container_sees_itself_only() -> None:
+def test_on_a_real_card_a_container_sees_only_itself() -> None:
     with limiter.environment("4GiB", None, "fixed", os.environ) as limited:
         assert process_view.wrong(process_view.look(os.environ, limited)) == []

@@ -1,4 +1,4 @@
-"""Memory by handle is charged from its creation until its last handle and its last mapping are gone, in any order."""
+"""Memory of cuMemCreate is charged until its last handle and its last mapping have ended, in any order."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_the_limit_holds_for_memory_by_handle(container: Container) -> None:
     assert [line["result"] for line in lines] == [0, 0, OUT_OF_MEMORY]
 
 
-def test_a_handle_released_frees_what_is_not_mapped(container: Container) -> None:
+def test_releasing_a_handle_frees_memory_that_is_not_mapped(container: Container) -> None:
     process = start(container)
     result, handle = process(f"create({20 * MIB})")
     assert (result, container.used_mib()) == (0, 20)
@@ -33,7 +33,7 @@ def test_a_handle_released_frees_what_is_not_mapped(container: Container) -> Non
     assert container.used_mib() == 0
 
 
-def test_mapped_memory_stays_charged_when_its_handle_is_gone(container: Container) -> None:
+def test_mapped_memory_stays_charged_after_its_handle(container: Container) -> None:
     process = start(container)
     _, place = process(f"reserve({40 * MIB})")
     for part in range(2):
@@ -50,7 +50,7 @@ def test_mapped_memory_stays_charged_when_its_handle_is_gone(container: Containe
     assert container.used_mib() == 0
 
 
-def test_memory_mapped_twice_lasts_for_both(container: Container) -> None:
+def test_memory_mapped_twice_lasts_until_both_are_unmapped(container: Container) -> None:
     process = start(container)
     _, place = process(f"reserve({40 * MIB})")
     _, handle = process(f"create({20 * MIB})")

@@ -1,0 +1,39 @@
+"""The structures of compute/turn.h and compute/turn_limits.h for ctypes, and the units of the tests that use them."""
+
+import ctypes
+
+MS = 1_000_000
+SECOND = 1000 * MS
+U64 = ctypes.c_uint64
+START = 1000 * SECOND
+
+
+class TurnLimits(ctypes.Structure):
+    _fields_ = (("budget", U64), ("depth", U64), ("age", U64), ("end_by", U64))
+
+
+class Turn(ctypes.Structure):
+    _fields_ = (
+        ("begun_at", U64),
+        ("limits", TurnLimits),
+        ("expected", U64),
+        ("drained_at", U64),
+        ("idle_ns", U64),
+        ("launches", ctypes.c_uint),
+        ("idle_gaps", ctypes.c_uint),
+        ("expected_at_probe", U64),
+        ("is_probe_pending", ctypes.c_bool),
+        ("is_unknown", ctypes.c_bool),
+    )
+
+
+def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
+    """Declares the results of the functions in turn.c, turn_limits.c, token_bucket.c and estimates.c."""
+    pure.turn_open.restype = Turn
+    for name in ("turn_limits_alone", "turn_limits_arbitrated", "turn_limits_without_arbiter"):
+        getattr(pure, name).restype = TurnLimits
+    for name in ("turn_cost", "turn_sampled", "turn_remaining", "token_bucket_take", "estimates_key"):
+        getattr(pure, name).restype = U64
+    for name in ("turn_is_to_be_probed", "turn_is_informative", "turn_is_fully_informative", "estimates_of"):
+        getattr(pure, name).restype = ctypes.c_bool
+    return pure
