@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from tests.webhook import build
+from tests.webhook import builders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ class FakeApi:
             "value": self.objects[path]["metadata"]["resourceVersion"],
         }:
             return self._status(422, "Invalid")
-        self.put(path, build.apply(steps, self.objects[path]))
+        self.put(path, builders.apply(steps, self.objects[path]))
         return web.json_response(self.objects[path])
 
     def _status(self, code: int, reason: str) -> web.Response:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.webhook import build
+from tests.webhook import builders
 from vgpu import names
 from webhook import admission, app, wire
 
-RULES = build.rules(build.H100)
+RULES = builders.rules(builders.H100)
 SHARE = {names.GPU_MEM: "8192"}
 NODE = ("system:nodes", "system:authenticated")
 
@@ -25,18 +25,18 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 async def test_a_share_is_patched_and_then_let_in(client: httpx.AsyncClient) -> None:
     """The API server adds its own time-out to the path."""
-    pod = build.pod(SHARE)
-    answer = await client.post("/mutate?timeout=3s", content=build.review("CREATE", pod))
-    assert build.response(answer.content)["patchType"] == "JSONPatch"
-    mutated = build.apply(build.patch_of(answer.content), pod)
+    pod = builders.pod(SHARE)
+    answer = await client.post("/mutate?timeout=3s", content=builders.review("CREATE", pod))
+    assert builders.response(answer.content)["patchType"] == "JSONPatch"
+    mutated = builders.apply(builders.patch_of(answer.content), pod)
     assert mutated["spec"]["schedulerName"] == names.SCHEDULER
-    answer = await client.post("/validate?timeout=3s", content=build.review("CREATE", mutated))
-    assert build.response(answer.content) == {"uid": "u1", "allowed": True}
+    answer = await client.post("/validate?timeout=3s", content=builders.review("CREATE", mutated))
+    assert builders.response(answer.content) == {"uid": "u1", "allowed": True}
 
 
 async def test_a_refusal_says_why(client: httpx.AsyncClient) -> None:
-    answer = await client.post("/validate", content=build.review("CREATE", build.pod({names.GPU_MEM: "16Gi"})))
-    response = build.response(answer.content)
+    answer = await client.post("/validate", content=builders.review("CREATE", builders.pod({names.GPU_MEM: "16Gi"})))
+    response = builders.response(answer.content)
     assert response["allowed"] is False
     assert (response["status"]["code"], response["status"]["reason"]) == (422, "Invalid")
     assert "write 16384" in response["status"]["message"]
@@ -50,9 +50,9 @@ async def test_a_refusal_says_why(client: httpx.AsyncClient) -> None:
         b"{}",
         b"\xff",
         b"[" * 5000,
-        build.review("CREATE", {"spec": {"containers": "x"}}),
-        build.review("CREATE", build.pod(SHARE)).replace(b"k8s.io/v1", b"k8s.io/v2"),
-        build.review("CREATE", build.pod(), None).replace(b'"name": "p"', b'"annotations": {"a": 1}'),
+        builders.review("CREATE", {"spec": {"containers": "x"}}),
+        builders.review("CREATE", builders.pod(SHARE)).replace(b"k8s.io/v1", b"k8s.io/v2"),
+        builders.review("CREATE", builders.pod(), None).replace(b'"name": "p"', b'"annotations": {"a": 1}'),
     ],
 )
 async def test_what_is_no_review_of_a_pod_is_a_bad_request(client: httpx.AsyncClient, path: str, body: bytes) -> None:
@@ -74,12 +74,12 @@ async def test_health_and_readiness_are_told_apart() -> None:
 class TestMirrorPods:
     """A kubelet shows its static pods: they run already."""
 
-    POD = build.pod(SHARE, {"kubernetes.io/config.mirror": "x"}, nodeName="n1")
+    POD = builders.pod(SHARE, {"kubernetes.io/config.mirror": "x"}, nodeName="n1")
 
     def decide(self, pod: dict[str, Any], groups: tuple[str, ...]) -> tuple[list[Any], bool]:
-        review = wire.decode(build.review("CREATE", pod, groups=groups))
-        patch = build.patch_of(admission.mutating(review, RULES))
-        return patch, build.response(admission.validating(review, RULES))["allowed"]
+        review = wire.decode(builders.review("CREATE", pod, groups=groups))
+        patch = builders.patch_of(admission.mutating(review, RULES))
+        return patch, builders.response(admission.validating(review, RULES))["allowed"]
 
     def test_they_are_left_alone(self) -> None:
         assert self.decide(self.POD, NODE) == ([], True)
@@ -90,21 +90,21 @@ class TestMirrorPods:
         assert not is_allowed
 
     def test_they_carry_no_state_either(self) -> None:
-        pod = build.pod(SHARE, {"kubernetes.io/config.mirror": "x", names.ASSIGNMENT: "{}"}, nodeName="n1")
+        pod = builders.pod(SHARE, {"kubernetes.io/config.mirror": "x", names.ASSIGNMENT: "{}"}, nodeName="n1")
         assert self.decide(pod, NODE) == ([], False)
 
 
 def test_an_update_is_never_mutated() -> None:
-    pod = build.pod(SHARE)
-    review = wire.decode(build.review("UPDATE", pod, pod))
-    assert build.patch_of(admission.mutating(review, RULES)) == []
-    assert build.response(admission.validating(review, RULES))["allowed"]
+    pod = builders.pod(SHARE)
+    review = wire.decode(builders.review("UPDATE", pod, pod))
+    assert builders.patch_of(admission.mutating(review, RULES)) == []
+    assert builders.response(admission.validating(review, RULES))["allowed"]
 
 
 def test_a_deletion_is_let_through() -> None:
-    review = wire.decode(build.review("DELETE", None, build.pod(SHARE, {names.ASSIGNMENT: "{}"})))
-    assert build.response(admission.mutating(review, RULES))["allowed"]
-    assert build.response(admission.validating(review, RULES))["allowed"]
+    review = wire.decode(builders.review("DELETE", None, builders.pod(SHARE, {names.ASSIGNMENT: "{}"})))
+    assert builders.response(admission.mutating(review, RULES))["allowed"]
+    assert builders.response(admission.validating(review, RULES))["allowed"]
 
 
 JSON = st.recursive(
@@ -135,10 +135,10 @@ JSON = st.recursive(
 
 @given(JSON, st.sampled_from(["CREATE", "UPDATE"]))
 def test_any_json_is_answered_or_called_malformed(obj: Any, operation: str) -> None:
-    body = json.dumps(json.loads(build.review(operation, obj, obj))).encode()
+    body = json.dumps(json.loads(builders.review(operation, obj, obj))).encode()
     try:
         review = wire.decode(body)
     except wire.MalformedReview:
         return
-    build.response(admission.mutating(review, RULES))
-    build.response(admission.validating(review, RULES))
+    builders.response(admission.mutating(review, RULES))
+    builders.response(admission.validating(review, RULES))

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from aiohttp import test_utils
 
-from tests.webhook import build
+from tests.webhook import builders
 from tests.webhook.fake_api import FakeApi
 from vgpu import names
 from webhook.certificates import ca_objects
@@ -42,7 +42,7 @@ def port() -> int:
 @pytest.fixture
 async def program(api: FakeApi, port: int, tmp_path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     async with test_utils.TestServer(api.application()) as server:
-        kubeconfig = build.kubeconfig(tmp_path / "kubeconfig", f"http://{server.host}:{server.port}")
+        kubeconfig = builders.kubeconfig(tmp_path / "kubeconfig", f"http://{server.host}:{server.port}")
         (tmp_path / "tmp").mkdir()
         started = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "webhook", f"--kubeconfig={kubeconfig}", f"--listen=127.0.0.1:{port}",
@@ -99,8 +99,10 @@ async def test_it_serves_what_the_api_server_believes_until_it_is_told_to_stop(
 ) -> None:
     context = await serving(api, port, program)
     async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=context) as client:
-        answer = await client.post("/mutate?timeout=3s", content=build.review("CREATE", build.pod({names.GPU: "1"})))
-        assert build.patch_of(answer.content)
+        answer = await client.post(
+            "/mutate?timeout=3s", content=builders.review("CREATE", builders.pod({names.GPU: "1"}))
+        )
+        assert builders.patch_of(answer.content)
     program.send_signal(signal.SIGTERM)
     assert await program.wait() == 0
     assert list((tmp_path / "tmp").iterdir()) == [], "the key is left behind"

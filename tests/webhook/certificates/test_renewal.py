@@ -10,7 +10,7 @@ import pytest
 from aiohttp import test_utils
 from cryptography import x509
 
-from tests.webhook import build
+from tests.webhook import builders
 from tests.webhook.fake_api import FakeApi
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
@@ -41,7 +41,7 @@ def api() -> FakeApi:
 @pytest.fixture
 async def client(api: FakeApi, tmp_path: Path) -> AsyncIterator[Client]:
     async with test_utils.TestServer(api.application()) as server:
-        kubeconfig = build.kubeconfig(tmp_path / "kubeconfig", f"http://{server.host}:{server.port}")
+        kubeconfig = builders.kubeconfig(tmp_path / "kubeconfig", f"http://{server.host}:{server.port}")
         async with await Client.connect(str(kubeconfig), user_agent="test") as found:
             yield found
 
