@@ -1,4 +1,4 @@
-"""An API server for Secrets and webhook configurations, as far as trust needs one: versions, conflicts, JSON patch."""
+"""A fake API server for Secrets and webhook configurations: resource versions, conflicts and JSON patches."""
 
 import json
 import re
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class FakeApi:
-    """Keeps objects by path. `before` runs before each write, to let somebody else be faster."""
+    """Objects by path. `before` runs before each write, so that a test can write first and cause a conflict."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Json] = {}

@@ -32,12 +32,12 @@ def test_several_cards_get_slices_for_all_and_limits_for_each() -> None:
     assert env(container)["VGPU_CORES_LIMIT"] == "80"
 
 
-def test_the_last_slice_may_be_a_partial_one() -> None:
+def test_the_last_slice_may_be_partial() -> None:
     (container,) = mutate.mutate(builders.pod({names.GPU_MEM: "257"}), RULES)["spec"]["containers"]
     assert container["resources"]["limits"][names.SLICE] == "2"
 
 
-def test_whole_cards_have_no_limit_to_tell() -> None:
+def test_whole_cards_have_no_limits_in_the_environment() -> None:
     (container,) = mutate.mutate(builders.pod({names.GPU: "2"}), RULES)["spec"]["containers"]
     assert container["resources"]["limits"] == {names.GPU: "2", names.CARD: "2"}
     assert "env" not in container
@@ -47,26 +47,26 @@ def test_whole_cards_have_no_limit_to_tell() -> None:
     ("annotations", "policy"),
     [({}, "burst"), ({names.COMPUTE_POLICY: "best-effort"}, "best-effort")],
 )
-def test_without_cores_the_compute_policy_is_burst_unless_told(annotations: dict[str, str], policy: str) -> None:
+def test_without_cores_the_default_compute_policy_is_burst(annotations: dict[str, str], policy: str) -> None:
     (container,) = mutate.mutate(builders.pod({names.GPU_MEM: "256"}, annotations), RULES)["spec"]["containers"]
     assert env(container)["VGPU_COMPUTE_POLICY"] == policy
 
 
-def test_the_memory_policy_is_told_where_there_is_one() -> None:
+def test_a_memory_policy_is_set_in_the_environment() -> None:
     (container,) = mutate.mutate(builders.pod(SHARE, {names.MEMORY_POLICY: "spill"}), RULES)["spec"]["containers"]
     assert env(container)["VGPU_MEMORY_POLICY"] == "spill"
     (container,) = mutate.mutate(builders.pod(SHARE), RULES)["spec"]["containers"]
     assert "VGPU_MEMORY_POLICY" not in env(container)
 
 
-def test_an_init_container_gets_as_many_slices_as_the_container_it_hands_them_to() -> None:
+def test_an_init_container_gets_as_many_slices_as_the_app_container_after_it() -> None:
     init = [builders.container("init", {names.GPU_MEM: "512"})]
     spec = mutate.mutate(builders.pod({names.GPU_MEM: "2048"}, initContainers=init), RULES)["spec"]
     assert spec["initContainers"][0]["resources"]["limits"][names.SLICE] == "8"
     assert env(spec["initContainers"][0])["VGPU_MEMORY_LIMIT"] == "512MiB"
 
 
-def test_what_the_user_wrote_stays() -> None:
+def test_the_users_fields_stay() -> None:
     variables = [{"name": "A", "value": "1"}, {"name": names.MEMORY_ENV, "value": "mine"}]
     pod = builders.pod(schedulerName="own") | {}
     pod["spec"]["containers"] = [builders.container(limits=SHARE | {"cpu": "2"}, env=variables)]
@@ -77,7 +77,7 @@ def test_what_the_user_wrote_stays() -> None:
     assert spec["containers"][0]["resources"]["limits"]["cpu"] == "2"
 
 
-def test_foreign_names_are_removed_from_limits_and_requests() -> None:
+def test_names_of_other_projects_are_removed_from_limits_and_requests() -> None:
     foreign = {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "30"}
     pod = builders.pod()
     pod["spec"]["containers"][0]["resources"] = {"limits": {**foreign, "cpu": "1"}, "requests": foreign}
@@ -86,7 +86,7 @@ def test_foreign_names_are_removed_from_limits_and_requests() -> None:
     assert container["resources"] == {"limits": ours | {"cpu": "1"}, "requests": ours}
 
 
-def test_a_foreign_scheduler_could_not_read_our_names() -> None:
+def test_the_scheduler_name_of_another_project_is_replaced() -> None:
     pod = builders.pod({"volcano.sh/vgpu-memory": "1024"}, schedulerName="volcano")
     assert mutate.mutate(pod, RULES)["spec"]["schedulerName"] == names.SCHEDULER
 
@@ -104,20 +104,20 @@ def test_a_percentage_becomes_mib_of_every_card() -> None:
 
 
 @pytest.mark.parametrize("limits", [None, {"cpu": "1"}, {"nvidia.com/gpu": "1"}, {names.GPU_MEM: "16Gi"}])
-def test_other_pods_and_wrong_ones_are_left_as_they_are(limits: dict[str, str] | None) -> None:
+def test_pods_without_a_share_and_invalid_pods_are_not_changed(limits: dict[str, str] | None) -> None:
     pod = builders.pod(limits)
     assert mutate.mutate(pod, RULES) is pod
 
 
 @given(builders.pods())
-def test_mutating_twice_changes_nothing_more(pod: dict[str, Any]) -> None:
+def test_mutation_is_idempotent(pod: dict[str, Any]) -> None:
     once = mutate.mutate(pod, RULES)
     event("changed" if once != pod else "left alone")
     assert mutate.mutate(once, RULES) == once
 
 
 @given(builders.pods())
-def test_the_patch_leads_from_the_pod_to_the_mutated_pod_and_overwrites_no_list(pod: dict[str, Any]) -> None:
+def test_the_patch_makes_the_mutated_pod_and_overwrites_no_list(pod: dict[str, Any]) -> None:
     after = mutate.mutate(pod, RULES)
     patch = mutate.patch(pod, after)
     assert builders.apply(patch, pod) == after
@@ -125,7 +125,7 @@ def test_the_patch_leads_from_the_pod_to_the_mutated_pod_and_overwrites_no_list(
 
 
 @given(builders.pods())
-def test_what_was_mutated_and_is_otherwise_well_formed_is_let_in(pod: dict[str, Any]) -> None:
+def test_a_mutated_valid_pod_is_admitted(pod: dict[str, Any]) -> None:
     pod["spec"].pop("nodeName", None)
     pod["spec"].pop("ephemeralContainers", None)
     pod["metadata"].pop("annotations", None)
