@@ -28,12 +28,12 @@ CONTROLLERS = Account("controller-manager", "system:kube-controller-manager")
 
 def write(work: Path, nodes: Sequence[str]) -> None:
     """Write pki/tokens.csv and one kubeconfig for each account."""
-    everybody = [ADMIN, SCHEDULER, CONTROLLERS, *map(Account.of_node, nodes)]
-    tokens = {account: secrets.token_urlsafe() for account in everybody}
-    lines = (f'{token},{who.user},{who.name},"{who.groups}"\n' for who, token in tokens.items())
+    all_accounts = [ADMIN, SCHEDULER, CONTROLLERS, *map(Account.of_node, nodes)]
+    tokens = {account: secrets.token_urlsafe() for account in all_accounts}
+    lines = (f'{token},{account.user},{account.name},"{account.groups}"\n' for account, token in tokens.items())
     (work / "pki" / "tokens.csv").write_text("".join(lines))
-    for who, token in tokens.items():
-        kubeconfig(work, who.name, token)
+    for account, token in tokens.items():
+        kubeconfig(work, account.name, token)
 
 
 def path(work: Path, name: str) -> Path:

@@ -1,3 +1,5 @@
+"""Which replica binds: the Lease of the extender, and the wait at a change of leader."""
+
 import asyncio
 from datetime import UTC, datetime
 

@@ -140,6 +140,6 @@ async def test_an_invalid_setting_is_named(flags: list[str], words: str) -> None
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "extender", *flags, stderr=asyncio.subprocess.PIPE
     )
-    _, said = await process.communicate()
+    _, stderr = await process.communicate()
     assert process.returncode == 2
-    assert words in said.decode()
+    assert words in stderr.decode()

@@ -1,3 +1,5 @@
+"""Filter, prioritize and bind against an in-memory API server."""
+
 import asyncio
 from typing import Any
 

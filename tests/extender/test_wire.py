@@ -1,3 +1,5 @@
+"""Decoding of kube-scheduler's calls, and encoding of the responses."""
+
 import json
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""The webhook's endpoints, and its decisions on reviews."""
+
 import json
 from collections.abc import AsyncIterator
 from typing import Any

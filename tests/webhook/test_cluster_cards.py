@@ -1,3 +1,5 @@
+"""The cards of the cluster, from watched GPUNodes."""
+
 import json
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""What the webhook changes in a pod."""
+
 from typing import Any
 
 import pytest

@@ -1,3 +1,5 @@
+"""The webhook's settings."""
+
 import pytest
 from pydantic import ValidationError
 from pydantic_settings import CliApp

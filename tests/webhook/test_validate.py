@@ -1,3 +1,5 @@
+"""Which new pods the webhook refuses."""
+
 import dataclasses
 from typing import Any
 

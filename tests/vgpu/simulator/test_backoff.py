@@ -1,3 +1,5 @@
+"""Back-off between attempts to schedule a pod."""
+
 from datetime import UTC, datetime, timedelta
 
 from vgpu.simulator.api.resources import Json

@@ -1,3 +1,5 @@
+"""The simulated kubelet: pods start, fail and end on one node."""
+
 from datetime import UTC, datetime, timedelta
 
 import pytest

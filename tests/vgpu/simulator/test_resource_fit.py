@@ -1,3 +1,5 @@
+"""The resource screening of the simulated scheduler."""
+
 from typing import Any
 
 from vgpu.simulator import resource_fit

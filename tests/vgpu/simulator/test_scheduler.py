@@ -1,3 +1,5 @@
+"""The simulated kube-scheduler with a fake extender."""
+
 import asyncio
 import inspect
 import json

@@ -1,3 +1,5 @@
+"""The simulator's settings."""
+
 import socket
 
 import pytest

@@ -1,3 +1,5 @@
+"""What `make run` shows, and its workload."""
+
 from dataclasses import replace
 
 import pytest

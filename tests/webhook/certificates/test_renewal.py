@@ -1,3 +1,5 @@
+"""Renewal of the webhook's certificate and CA by several replicas, with a fake API server."""
+
 import asyncio
 import base64
 from collections.abc import AsyncIterator

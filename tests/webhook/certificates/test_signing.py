@@ -1,3 +1,5 @@
+"""CA rotation and certificates, over simulated time."""
+
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Admission webhooks of the simulated API server."""
+
 import base64
 import ipaddress
 import json

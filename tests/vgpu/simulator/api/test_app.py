@@ -1,3 +1,5 @@
+"""The REST interface of the simulated API server."""
+
 from typing import Any
 
 import httpx

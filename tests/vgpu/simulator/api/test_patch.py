@@ -1,3 +1,5 @@
+"""JSON patch, merge patch and strategic merge patch."""
+
 import contextlib
 import copy
 from typing import Any

@@ -1,3 +1,5 @@
+"""Label and field selectors."""
+
 import pytest
 
 from vgpu.errors import KubernetesError

@@ -1,3 +1,5 @@
+"""The versioned object store of the simulated API server."""
+
 import asyncio
 import copy
 import json
