@@ -1,4 +1,4 @@
-"""Brings up a cluster with vgpushare until Ctrl-C: `python -m cluster` (`make cluster`)."""
+"""Runs a cluster with vgpushare until Ctrl-C: `python -m cluster` (`make cluster`)."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ _EXPLANATION = """
   export KUBECONFIG={kubeconfig}
   nsenter -t {pid} -n                                a shell in which that KUBECONFIG works
 
-  {work}/logs/                            everybody's logs, audit.log among them
+  {work}/logs/                            logs of all parts, and audit.log
   {work}/node1/                           the first node: its /run, /var/lib as lib, its cards in simgpu
 
 Ctrl-C ends it.
@@ -21,7 +21,7 @@ Ctrl-C ends it.
 
 
 def main() -> None:
-    """Show a cluster until Ctrl-C."""
+    """Run a cluster until Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     try:
         with Cluster() as cluster:
@@ -30,7 +30,7 @@ def main() -> None:
     except missing.Missing as lacking:
         raise SystemExit(str(lacking)) from None
     except KeyboardInterrupt:
-        progress.say("the cluster is gone")
+        progress.say("the cluster is removed")
 
 
 def _explain(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""Who may speak to the API server: static tokens for Kubernetes' own parts, kubeconfigs for everybody."""
+"""Accounts of the API server: static tokens for Kubernetes' own parts, and a kubeconfig for each account."""
 
 import json
 import secrets
@@ -27,22 +27,22 @@ CONTROLLERS = Account("controller-manager", "system:kube-controller-manager")
 
 
 def write(work: Path, nodes: Sequence[str]) -> None:
-    """Write pki/tokens.csv and one kubeconfig an account."""
-    everybody = [ADMIN, SCHEDULER, CONTROLLERS, *map(Account.of_node, nodes)]
-    tokens = {account: secrets.token_urlsafe() for account in everybody}
-    lines = (f'{token},{who.user},{who.name},"{who.groups}"\n' for who, token in tokens.items())
+    """Write pki/tokens.csv and one kubeconfig for each account."""
+    all_accounts = [ADMIN, SCHEDULER, CONTROLLERS, *map(Account.of_node, nodes)]
+    tokens = {account: secrets.token_urlsafe() for account in all_accounts}
+    lines = (f'{token},{account.user},{account.name},"{account.groups}"\n' for account, token in tokens.items())
     (work / "pki" / "tokens.csv").write_text("".join(lines))
-    for who, token in tokens.items():
-        kubeconfig(work, who.name, token)
+    for account, token in tokens.items():
+        kubeconfig(work, account.name, token)
 
 
 def path(work: Path, name: str) -> Path:
-    """The kubeconfig of an account."""
+    """Path of an account's kubeconfig."""
     return work / "config" / f"{name}.kubeconfig"
 
 
 def kubeconfig(work: Path, name: str, token: str) -> Path:
-    """Write the kubeconfig of whoever holds this token."""
+    """Write a kubeconfig with this token."""
     cluster = {"server": SERVER, "certificate-authority": str(work / "pki" / "ca.crt")}
     content = {
         "apiVersion": "v1",

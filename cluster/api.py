@@ -1,4 +1,4 @@
-"""The API server as tests speak to it: JSON documents by their REST path.
+"""A client of the cluster's API server: JSON documents by REST path.
 
 api = Api(namespace, token, authority)
 api.create("/api/v1/namespaces/default/pods", {...})
@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 
 class Refused(AssertionError):
-    """The API server said no; carries its status code and message."""
+    """The API server refused a request; has its status code and message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -27,7 +27,7 @@ class Refused(AssertionError):
 
 
 class Transport(httpx.HTTPTransport):
-    """HTTP whose connections are made inside the cluster's network."""
+    """An HTTP transport that connects inside the cluster's network namespace."""
 
     def __init__(self, within: namespace.Namespace, verify: ssl.SSLContext | bool = True) -> None:
         super().__init__(verify=verify, retries=2)
@@ -57,7 +57,7 @@ class Api:
         return self.request("GET", path, query=query)
 
     def find(self, path: str) -> Document | None:
-        """Read what may not be there."""
+        """Read an object; None where it does not exist."""
         try:
             return self.get(path)
         except Refused as refused:
@@ -76,7 +76,7 @@ class Api:
         return self.request("DELETE", path, query=query)
 
     def text(self, path: str, **query: str) -> str:
-        """Read what is no JSON: logs, metrics."""
+        """Read a text that is not JSON: logs, metrics."""
         return self._checked(self._http.get(path, params=query)).text
 
     def request(
@@ -87,16 +87,16 @@ class Api:
         kind: str = "application/json",
         query: Mapping[str, str] | None = None,
     ) -> Document:
-        answer = self._http.request(method, path, json=body, params=query, headers={"Content-Type": kind})
-        document: Document = self._checked(answer).json()
+        response = self._http.request(method, path, json=body, params=query, headers={"Content-Type": kind})
+        document: Document = self._checked(response).json()
         return document
 
     @staticmethod
-    def _checked(answer: httpx.Response) -> httpx.Response:
-        if answer.is_success:
-            return answer
-        said = answer.json() if "json" in answer.headers.get("content-type", "") else {}
-        raise Refused(answer.status_code, said.get("message", answer.text))
+    def _checked(response: httpx.Response) -> httpx.Response:
+        if response.is_success:
+            return response
+        status = response.json() if "json" in response.headers.get("content-type", "") else {}
+        raise Refused(response.status_code, status.get("message", response.text))
 
     def close(self) -> None:
         self._http.close()

@@ -1,9 +1,9 @@
-"""A real Kubernetes cluster on this machine, in private namespaces, gone without a trace when it is closed.
+"""A real Kubernetes cluster on this machine, in private Linux namespaces; `close` removes everything.
 
     with BareCluster() as cluster:
         cluster.api.get("/api/v1/nodes")
 
-Nothing of ours runs in it; `cluster.Cluster` is one with vgpushare.
+Without vgpushare; `cluster.cluster.Cluster` has vgpushare installed.
 """
 
 import shutil
@@ -30,7 +30,7 @@ class BareCluster:
 
     Args:
         count: how many nodes.
-        cards: how many cards each.
+        cards: how many cards each node has.
         status_period: how often kubelets publish their node's status; "10s" is Kubernetes' default.
     """
 
@@ -92,7 +92,7 @@ class BareCluster:
         script.chmod(0o755)
 
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        """Run kubectl as admin and return what it printed; raises AssertionError with its complaint."""
+        """Run kubectl as admin and return its output; raises AssertionError with its error output."""
         command = [str(self.work / "kubectl"), *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
         if check and done.returncode:
@@ -100,12 +100,12 @@ class BareCluster:
         return done.stdout + done.stderr
 
     def save_logs(self, target: Path) -> None:
-        """Copy all logs, the audit log among them, to where they outlive the cluster."""
+        """Copy all logs, with the audit log, to a folder that outlives the cluster."""
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(self.work / "logs", target)
 
     def close(self) -> None:
-        """End everything; returns when nothing is left of it."""
+        """End every process; returns when nothing is left of the cluster."""
         self.api.close()
         self.within.close()
 

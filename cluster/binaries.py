@@ -24,7 +24,7 @@ _VERSION_PACKAGE = "k8s.io/component-base/version"
 
 
 def ensure() -> Path:
-    """Folder that holds all of PROGRAMS, built now if need be; raises missing.Missing with what stands in the way."""
+    """Folder that holds all of PROGRAMS, built now if need be; raises missing.Missing with what is lacking."""
     reasons = missing.reasons([REPOSITORY, cache(), Path(sys.executable).resolve()])
     if reasons:
         raise missing.Missing(reasons)
@@ -52,7 +52,7 @@ def _built() -> Path:
 
 
 def cache() -> Path:
-    """Folder for what outlives a checkout."""
+    """Folder of the built programs, which outlives a checkout."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vgpushare"
 
 
@@ -75,7 +75,7 @@ def _build(target: Path) -> None:
     if done.returncode:
         shutil.rmtree(scratch)
         raise missing.Missing([f"a built Kubernetes (go build ended with {done.returncode})"])
-    with contextlib.suppress(OSError):  # another session was faster: its folder is as good
+    with contextlib.suppress(OSError):  # another process has built the same folder meanwhile
         scratch.rename(target)
     shutil.rmtree(scratch, ignore_errors=True)
     target.chmod(0o755)

@@ -6,11 +6,11 @@ _ROOT = Path("/sys/fs/cgroup")
 _INHERITED = (
     "cpuset.cpus",
     "cpuset.mems",
-)  # version 1 gives a new cpuset none, and refuses processes until it has some
+)  # cgroup v1: a new cpuset has no CPUs and no memory nodes, and refuses processes without them
 
 
 def create(name: str) -> None:
-    """Make the cgroup in every hierarchy; whoever closes the cluster's namespace removes it."""
+    """Create the cgroup in every hierarchy; closing the cluster's namespace removes it."""
     for hierarchy in _hierarchies():
         (hierarchy / name).mkdir(exist_ok=True)
         for file in _INHERITED:

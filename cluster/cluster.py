@@ -1,9 +1,9 @@
-"""A real cluster with vgpushare installed from manifests/: two nodes of four simulated cards unless asked otherwise.
+"""A real cluster with vgpushare installed from manifests/: by default two nodes of four simulated cards.
 
     with Cluster() as cluster:
         cluster.plugins[0].kill()
 
-`python -m cluster` (`make cluster`) brings one up to look at, until Ctrl-C.
+`python -m cluster` (`make cluster`) runs a cluster until Ctrl-C.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ class Cluster(bare.BareCluster):
 
     @contextmanager
     def extender_with(self, **settings: str) -> Iterator[None]:
-        """Run the extender with other settings for a while: `node_policy="spread"` is `--node-policy=spread`."""
+        """Run the extender with other settings inside the block: `node_policy="spread"` is `--node-policy=spread`."""
         self.extender.restart(*(f"--{name.replace('_', '-')}={value}" for name, value in settings.items()))
         try:
             yield
@@ -55,11 +55,11 @@ class Cluster(bare.BareCluster):
 
     @property
     def parts(self) -> list[parts.Part]:
-        """All of ours."""
+        """All parts of vgpushare and their scheduler."""
         return [self.extender, self.webhook, *self.plugins, self.scheduler]
 
     def close(self) -> None:
-        """End everything; returns when nothing is left of it."""
+        """End every process; returns when nothing is left of the cluster."""
         maker: parts.Maker | None = getattr(self, "maker", None)
         if maker:
             maker.close()

@@ -17,7 +17,7 @@ _AUDIT_POLICY: dict[str, Any] = {
     "omitStages": ["RequestReceived"],
     "rules": [
         {"level": "None", "verbs": _READING},
-        # Bodies of everything that changes what a card holds, for the tests that replay the log.
+        # The audit log has the bodies of all writes that change the load of a card: tests replay the log.
         {
             "level": "RequestResponse",
             "resources": [{"group": "", "resources": ["pods", "pods/binding", "pods/status", "pods/eviction"]}],
@@ -43,7 +43,7 @@ class ControlPlane:
 
     @property
     def audit(self) -> Path:
-        """The API server's audit log: a JSON event a line."""
+        """The API server's audit log: one JSON event on each line."""
         return self._work / "logs" / AUDIT
 
     @property
@@ -61,7 +61,7 @@ class ControlPlane:
         self.scheduler.start()
 
     def scheduler_of(self, name: str, account: str, configuration: dict[str, Any], port: int) -> process.Process:
-        """Make a kube-scheduler process of a name, a kubeconfig's account and a KubeSchedulerConfiguration."""
+        """Make a kube-scheduler process with an account's kubeconfig and a KubeSchedulerConfiguration."""
         kubeconfig = accounts.path(self._work, account)
         content = configuration | {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -114,7 +114,7 @@ def _apiserver_flags(work: Path) -> list[str]:
         "--service-cluster-ip-range=10.0.0.0/24",
         "--endpoint-reconciler-type=none",
         "--allow-privileged=true",
-        f"--requestheader-client-ca-file={pki_folder}/ca.crt",  # the schedulers read it and complain without end
+        f"--requestheader-client-ca-file={pki_folder}/ca.crt",  # without it the schedulers log errors all the time
         "--requestheader-allowed-names=front-proxy",
         "--requestheader-username-headers=X-Remote-User",
         "--requestheader-group-headers=X-Remote-Group",

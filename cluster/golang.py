@@ -1,4 +1,4 @@
-"""A Go that can build the pinned Kubernetes.
+"""A Go toolchain that can build the pinned Kubernetes.
 
 Go 1.21 and later fetch the toolchain a go.mod asks for by themselves. Debian 12 has 1.19, which does not; but to it a
 toolchain is an ordinary module, so it can download one from the module proxy, checked against the checksum database.
@@ -16,7 +16,7 @@ _SELF_UPDATING = (1, 21)
 
 
 def find(module: Path) -> Path:
-    """Path of a go command fit for the folder of a go.mod; raises missing.Missing."""
+    """Path of a go command that can build the module in a folder; raises missing.Missing."""
     present = _present()
     if present is None:
         progress.say("no Go here: installing Debian's")
@@ -50,7 +50,7 @@ def _wanted(module: Path) -> str:
 
 
 def _fetched(go: Path, version: str) -> Path:
-    """A newer Go, downloaded as a module by an old one."""
+    """Download a newer Go as a module, by an older Go."""
     progress.say(f"Debian's Go is too old: fetching Go {version} through the module proxy")
     module = f"golang.org/toolchain@v0.0.1-go{version}.linux-amd64"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Images made on the spot, for there is no registry.
+"""Container images that are built here, because the cluster has no registry.
 
 `local/pause:1` is the sandbox; `local/base:1` has bash, busybox, glibc and /usr/bin/gpuprobe, no driver and no shim.
 """

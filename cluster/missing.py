@@ -1,4 +1,4 @@
-"""What this machine lacks for a real cluster, said by name."""
+"""What this machine lacks for a real cluster: packages, folders and rights by name."""
 
 import os
 import platform
@@ -15,13 +15,13 @@ PACKAGES = {
     "ip": "iproute2",
     "busybox": "busybox-static",
 }
-HIDDEN = (Path("/run"), Path("/var/lib"), Path("/var/log"))  # a node has its own of these
+HIDDEN = (Path("/run"), Path("/var/lib"), Path("/var/log"))  # every node has its own
 
 _SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
 
 class Missing(Exception):
-    """The machine cannot run the cluster; `things` says why, one phrase each."""
+    """The machine cannot run the cluster; `things` are the reasons."""
 
     def __init__(self, things: list[str]) -> None:
         super().__init__("cannot run a cluster here: " + "; ".join(things))
@@ -29,17 +29,17 @@ class Missing(Exception):
 
 
 def which(program: str) -> str | None:
-    """Find a program on PATH or among root's own, which a user's PATH may leave out."""
+    """Find a program on PATH or in the folders of root's programs, which a user's PATH may lack."""
     return shutil.which(program, path=_SEARCH)
 
 
 def packages() -> list[str]:
-    """Names of the Debian packages whose programs are not here."""
+    """Names of the Debian packages whose programs are not installed."""
     return sorted({package for program, package in PACKAGES.items() if which(program) is None})
 
 
 def install(names: list[str]) -> None:
-    """Install Debian packages; raises Missing with apt's last words."""
+    """Install Debian packages; raises Missing with apt's last output."""
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *names]
     for step in (["apt-get", "update", "-qq"], command):

@@ -1,11 +1,11 @@
-"""One private network, process and mount namespace: whatever runs in it ends with it, and nothing in it reaches out.
+"""A private network, process and mount namespace: its processes end with it and reach nothing outside.
 
-A janitor process of ours holds the namespace open for as long as its standard input is. When the harness ends, be it by
-kill -9, the pipe closes, the namespace's first process returns, the kernel kills all others in it, and the janitor
-removes the cgroups that the kubelets made and the cluster's folder. Mounts and interfaces vanish with their namespaces.
+A janitor process keeps the namespace open while the janitor's standard input is open. When the harness ends, also by
+kill -9, the pipe closes, the namespace's first process returns, the kernel kills all other processes of the namespace,
+and the janitor removes the kubelets' cgroups and the cluster's folder. Mounts and interfaces end with their namespaces.
 
-Our own threads step into it for the moment of a fork or a connect (`joined`), so processes in there are children of the
-harness with ordinary process ids.
+A thread of the harness joins the namespace for a fork or a connect (`joined`), so processes of the namespace are
+children of the harness with ordinary process IDs.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from typing import IO
 
 from cluster import missing
 
-# The shell reads its own pid before it mounts the namespace's own /proc: the outer number, which we need.
+# The shell reads its process ID before it mounts the namespace's own /proc: the ID in the outer namespace.
 _FIRST_PROCESS = r"""
 read -r pid rest < /proc/self/stat
 mount -t proc proc /proc && ip link set lo up && echo "$pid"
@@ -39,7 +39,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Namespace:
-    """Namespaces of one cluster; `name` begins the names of its cgroups, `work` is its folder, removed in the end."""
+    """The namespaces of one cluster; `name` is the prefix of its cgroups, and `close` removes its folder `work`."""
 
     def __init__(self, name: str, work: Path) -> None:
         self.name = name
@@ -49,29 +49,29 @@ class Namespace:
             ["bash", "-c", _JANITOR, "janitor", _FIRST_PROCESS, name, work],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the harness, which then ends things in order
+            start_new_session=True,  # Ctrl-C goes to the harness only, which then ends the processes in order
             env=os.environ | {"PATH": path},
             text=True,
         )
         self.pid = self._first_pid()
 
     def _first_pid(self) -> int:
-        said = self._janitor.stdout.readline().strip() if self._janitor.stdout else ""
-        if not said:
+        printed = self._janitor.stdout.readline().strip() if self._janitor.stdout else ""
+        if not printed:
             self.close()
             raise missing.Missing(["private network, process and mount namespaces"])
-        return int(said)
+        return int(printed)
 
     @contextmanager
     def network(self) -> Iterator[None]:
-        """Let this thread's new sockets belong to the cluster's network."""
+        """Inside the block, new sockets of this thread belong to the cluster's network."""
         with joined(self.pid, "net"):
             yield
 
     def spawn(
         self, command: Sequence[str], output: IO[bytes], environment: Mapping[str, str]
     ) -> subprocess.Popen[bytes]:
-        """Start a program among the cluster's processes and on its network; it sees the machine's files."""
+        """Start a program in the network and process namespaces; the program sees the machine's files."""
         with joined(self.pid, "net"), joined(self.pid, "pid"):
             child = subprocess.Popen(
                 command,
@@ -97,7 +97,7 @@ class Namespace:
 
 @contextmanager
 def joined(pid: int, kind: str) -> Iterator[None]:
-    """Move the calling thread into one namespace of a process and back; for "pid" it is its children that move."""
+    """Move the calling thread into one namespace of a process and back; with "pid" only its new children move."""
     with ExitStack() as stack:
         own, other = (stack.enter_context(Path(f"/proc/{of}/ns/{kind}").open("rb")) for of in ("thread-self", pid))
         _enter(other.fileno())

@@ -28,7 +28,7 @@ state = "{work}/containerd/state"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
     BinaryName = "{runtime}"
 """
-# Pods speak to nobody: their network is a loopback interface, and this is both plugins that containerd calls.
+# Pods have a loopback interface only. This script stands for both network plugins that containerd calls.
 _CNI_PLUGIN = """#!/bin/sh
 case $CNI_COMMAND in
 VERSION) echo '{"cniVersion": "0.4.0", "supportedVersions": ["0.3.1", "0.4.0"]}' ;;
@@ -75,7 +75,7 @@ def kubelet(work: Path, address: str, cgroup: str, status_period: str) -> dict[s
         "makeIPTablesUtilChains": False,
         "oomScoreAdj": 0,
         "resolvConf": "",
-        "clusterDNS": ["10.0.0.10"],  # nobody answers there; without one every pod gets a Warning
+        "clusterDNS": ["10.0.0.10"],  # no DNS server: without an address every pod gets a Warning
         "maxPods": 250,
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,

@@ -1,8 +1,7 @@
 """Nodes: each is a mount namespace with a containerd, a kubelet and four simulated cards.
 
 The kubelet's device-plugin folder and ours are fixed paths, so a node has its own /run, /var/lib and /var/log, kept
-under the cluster's work folder where the harness can look at them. Nodes are told apart by their loopback address,
-which is their name as well.
+under the cluster's work folder where the harness can read them. A node's loopback address is also its name.
 """
 
 import json
@@ -13,7 +12,7 @@ from cluster import accounts, cgroups, missing, namespace, nodefiles, ociruntime
 from simgpu import state_directory
 
 _OWN = ("/run", "/var/lib", "/var/log")
-# The kubelet insists on three sysctls: show it files that already hold its values, and leave the machine's alone.
+# The kubelet sets three sysctls: it gets files that have its values already, so the machine's own stay unchanged.
 STATUS_PERIOD = "2s"  # Kubernetes' default is 10 s
 _SYSCTLS = {"vm/overcommit_memory": "1\n", "kernel/panic": "10\n", "kernel/panic_on_oops": "1\n"}
 _FOLDERS = (
@@ -34,7 +33,7 @@ class Node:
         binaries: folder of the kubelet.
         work: the cluster's folder.
         within: the cluster's namespaces.
-        cards: what its driver shows.
+        cards: the cards of its driver.
         driver: folder of the simulated libraries.
     """
 
@@ -92,7 +91,7 @@ class Node:
 
     @property
     def driver_state(self) -> Path:
-        """Folder of the simulated driver's state: its cards, what they hold, failures to inject."""
+        """Folder of the simulated driver's state: its cards, their memory, injected faults."""
         return self.work / "simgpu"
 
     @property
@@ -126,7 +125,7 @@ class Node:
         return process.Process(f"{self._label}-{part}", command, self._within, logs, environment, self.mounts.pid)
 
     def ctr(self, *arguments: str | Path) -> None:
-        """Run containerd's own client to its end."""
+        """Run containerd's client `ctr`, and wait for its end."""
         socket = str(self.work / "containerd.sock")
         client = self.process("ctr", ["ctr", "-a", socket, "-n", "k8s.io", *arguments])
         client.start()
@@ -135,7 +134,7 @@ class Node:
             raise AssertionError(f"ctr {' '.join(map(str, arguments))} on {self.name}: {status}\n{client.tail()}")
 
     def restart_kubelet(self, status_period: str = STATUS_PERIOD) -> None:
-        """Stop the kubelet as systemd would and start it again, with this period; containers go on."""
+        """Stop the kubelet as systemd would and start it again, with this period; containers keep running."""
         self._configure(status_period)
         self.kubelet.restart()
 

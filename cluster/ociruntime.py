@@ -1,8 +1,8 @@
 """What nvidia-container-runtime does, for simulated cards: called by containerd like runc, with runc's arguments.
 
 A container whose environment names cards in NVIDIA_VISIBLE_DEVICES gets the driver's two libraries, the node's driver
-state and the list of its cards as mounts; then runc runs as ever. `write` installs a script for one node; the script
-calls back into this file only for `runc create` of a container that names cards, for Python takes its time to start.
+state and the list of its cards as mounts; then runc runs as usual. `write` installs a script for one node; the script
+calls back into this file only for `runc create` of a container that names cards, because Python starts slowly.
 """
 
 import json

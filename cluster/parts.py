@@ -1,6 +1,6 @@
-"""Our own parts as processes, each with the token of its own ServiceAccount, so that RBAC is the installed one.
+"""The parts of vgpushare as processes, each with a token of its ServiceAccount, so that the installed RBAC applies.
 
-A part's command line is the one its Deployment or DaemonSet would give it, apart from addresses and its kubeconfig.
+Command lines are those of the Deployments and of the DaemonSet, except for addresses and kubeconfigs.
 """
 
 import sys
@@ -24,7 +24,7 @@ _READY_S = 60
 
 
 class Part:
-    """A process of ours and how to see that it is ready."""
+    """A process and the check whether it is ready."""
 
     def __init__(self, running: process.Process, ready: Callable[[], bool]) -> None:
         self.process = running
@@ -48,11 +48,11 @@ class Part:
         wait.until(self._ready, f"{self.name} ready", _READY_S, [self.process])
 
     def stop(self) -> int:
-        """Ask it to end as the kubelet would; returns its exit status."""
+        """Send SIGTERM, as the kubelet does; returns the exit status."""
         return self.process.stop()
 
     def kill(self) -> None:
-        """kill -9."""
+        """Send SIGKILL."""
         self.process.kill()
 
     def restart(self, *flags: str) -> None:
@@ -61,7 +61,7 @@ class Part:
 
 
 class Maker:
-    """Makes the parts of one cluster, whose manifests are applied already."""
+    """Makes the parts of one cluster; the manifests must be applied before."""
 
     def __init__(self, cluster: bare.BareCluster) -> None:
         self._cluster = cluster
@@ -77,7 +77,7 @@ class Maker:
         return Part(self._process("extender", flags), lambda: self._answers(f"{EXTENDER}/readyz"))
 
     def scheduler(self) -> Part:
-        """The kube-scheduler beside the extender: it shares the extender's pod and so its account."""
+        """The kube-scheduler beside the extender: in the extender's pod, so with its account."""
         settings = yaml.safe_load(_SCHEDULER_CONFIG.read_text())
         account = self._kubeconfig("vgpu-extender").stem
         running = self._cluster.control.scheduler_of("vgpu-scheduler", account, settings, _SCHEDULER_PORT)
@@ -118,9 +118,9 @@ class Maker:
             return False
 
     def _mutates(self) -> bool:
-        """Whether the API server itself reaches the webhook and believes its certificate.
+        """Whether the API server reaches the webhook and trusts its certificate.
 
-        One that comes up between the mutating and the validating call refuses what it has not completed.
+        A webhook that starts between the mutating and the validating call refuses the unmutated pod.
         """
         limits = {"limits": {"vgpu.io/gpu-mem": "256"}}
         container = {"name": "main", "image": "none", "resources": limits}

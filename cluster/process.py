@@ -1,4 +1,4 @@
-"""A process of the cluster: started, stopped, killed and read by the harness."""
+"""A process of the cluster, with its log."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ class Process:
     """One command in the cluster's namespaces, with a log that survives restarts.
 
     Args:
-        name: for messages and the log's file name.
+        name: of the log file, and in messages.
         command: program and arguments.
         within: the cluster's namespaces.
         logs: folder of the log.
@@ -44,7 +44,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Process id as the harness sees it."""
+        """Process ID in the harness's own namespace."""
         if self._process is None:
             raise RuntimeError(f"{self.name} was never started")
         return self._process.pid
@@ -61,24 +61,24 @@ class Process:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def gone(self) -> bool:
-        """Whether it was started and ended by itself."""
+    def has_ended(self) -> bool:
+        """Whether the process was started and has ended by itself."""
         return self._process is not None and self._process.poll() is not None
 
     def stop(self, within_s: float = 20) -> int:
-        """Ask it to end, wait, and return its exit status; a process that does not end in time is killed and named."""
+        """Send SIGTERM, return the exit status; a process that does not end in time is killed: AssertionError."""
         if self.running():
             self.signal(signal.SIGTERM)
         return self._ended(within_s)
 
     def kill(self) -> None:
-        """End it without a word, as the kernel would."""
+        """Send SIGKILL, and wait for the end."""
         if self.running():
             self.signal(signal.SIGKILL)
         self._ended(10)
 
     def wait(self, within_s: float) -> int:
-        """Let a command that ends by itself do so, and return its exit status."""
+        """Wait for a command that ends by itself, and return its exit status."""
         return self._ended(within_s)
 
     def restart(self) -> None:

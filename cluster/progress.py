@@ -1,4 +1,4 @@
-"""What the harness tells a waiting person: short lines on stderr, with seconds since the start."""
+"""Progress of the cluster: short lines on stderr, with the seconds since the start."""
 
 import sys
 import time

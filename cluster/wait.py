@@ -1,4 +1,4 @@
-"""Waiting with an end: what was awaited, for how long, and the last words of those who should have done it."""
+"""Waiting with a timeout, whose error has the log of the processes that a test waits for."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,41 +10,41 @@ _LONGEST_S = 0.5
 T = TypeVar("T")
 
 
-class Witness(Protocol):
-    """Somebody to ask when a wait fails."""
+class AwaitedProcess(Protocol):
+    """A process that has to do what a test waits for."""
 
     @property
     def name(self) -> str: ...
     def tail(self) -> str: ...
-    def gone(self) -> bool:
-        """Whether it ended though it should run: then nothing is worth waiting for."""
+    def has_ended(self) -> bool:
+        """Whether the process was started and has ended by itself."""
         ...
 
 
 class Overdue(AssertionError):
-    """What was awaited did not come; the message carries the log tails."""
+    """A timeout, or the end of an awaited process; the message has the last log lines of each process."""
 
 
-def until(check: Callable[[], T | None], what: str, within_s: float, witnesses: Sequence[Witness] = ()) -> T:
-    """Return the first truthy answer of `check`; raises Overdue after `within_s`, or at once when a witness died."""
+def until(check: Callable[[], T | None], what: str, within_s: float, processes: Sequence[AwaitedProcess] = ()) -> T:
+    """Return the first true result of `check`; raises Overdue after `within_s`, or as soon as a process has ended."""
     deadline = time.monotonic() + within_s
     pause = _SHORTEST_S
     while True:
-        answer = check()
-        if answer:
-            return answer
-        _still_hopeful(what, deadline, within_s, witnesses)
+        result = check()
+        if result:
+            return result
+        _raise_if_overdue(what, deadline, within_s, processes)
         time.sleep(pause)
-        pause = min(pause * 1.2, _LONGEST_S)  # who waits long must not slow down what is awaited
+        pause = min(pause * 1.2, _LONGEST_S)  # a long wait checks less often, to leave the CPU to others
 
 
-def _still_hopeful(what: str, deadline: float, within_s: float, witnesses: Sequence[Witness]) -> None:
-    dead = [witness.name for witness in witnesses if witness.gone()]
-    if dead:
-        raise Overdue(f"{what}: {', '.join(dead)} ended\n{_tails(witnesses)}")
+def _raise_if_overdue(what: str, deadline: float, within_s: float, processes: Sequence[AwaitedProcess]) -> None:
+    ended = [process.name for process in processes if process.has_ended()]
+    if ended:
+        raise Overdue(f"{what}: {', '.join(ended)} ended\n{_tails(processes)}")
     if time.monotonic() > deadline:
-        raise Overdue(f"{what}: not within {within_s:g} s\n{_tails(witnesses)}")
+        raise Overdue(f"{what}: not within {within_s:g} s\n{_tails(processes)}")
 
 
-def _tails(witnesses: Sequence[Witness]) -> str:
-    return "\n".join(f"--- {witness.name}\n{witness.tail()}" for witness in witnesses)
+def _tails(processes: Sequence[AwaitedProcess]) -> str:
+    return "\n".join(f"--- {process.name}\n{process.tail()}" for process in processes)

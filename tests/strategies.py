@@ -1,4 +1,4 @@
-"""Hypothesis strategies shared by the tests: small ranges, so that collisions and boundaries are met often."""
+"""Pods, cards and hypothesis strategies shared by the tests; small ranges, so that examples often reach the limits."""
 
 from typing import Any
 
@@ -44,15 +44,15 @@ def pod(
 
 
 def admit(obj: dict[str, Any], slice_mib: int = SLICE_MIB) -> dict[str, Any]:
-    """Add what the webhook adds for the kubelet."""
+    """Add the slices or cards that the webhook adds for the kubelet, and return the pod."""
     from vgpu import request  # noqa: PLC0415 - keeps this file importable by tests of request itself
 
-    asked = request.parse(obj).request
-    assert asked is not None
-    wanted = {c.name: asked.kubelet_resource(c, slice_mib) for c in asked.containers}
+    pod_request = request.parse(obj).request
+    assert pod_request is not None
+    added = {c.name: pod_request.kubelet_resource(c, slice_mib) for c in pod_request.containers}
     for _, _, each in request.containers_of(obj):
-        if each["name"] in wanted:
-            resource, amount = wanted[each["name"]]
+        if each["name"] in added:
+            resource, amount = added[each["name"]]
             each["resources"]["limits"][resource] = str(amount)
     return obj
 

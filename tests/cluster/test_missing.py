@@ -1,4 +1,4 @@
-"""A machine that cannot run the cluster is told why, in names."""
+"""The reasons for which a machine cannot run the cluster."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ import pytest
 from cluster import binaries, missing
 
 
-def test_a_checkout_that_a_node_would_not_see_is_named() -> None:
-    reasons = missing.reasons([Path("/home/me/vgpushare"), Path("/var/lib/ci/vgpushare")])
+def test_a_checkout_below_a_nodes_own_folders_is_a_reason() -> None:
+    reasons = missing.reasons([Path("/home/user/vgpushare"), Path("/var/lib/ci/vgpushare")])
     assert "/var/lib/ci/vgpushare outside /run, /var/lib, /var/log" in reasons
 
 
-def test_absent_programs_are_named_by_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_programs_are_named_by_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missing, "_SEARCH", "/nonexistent")
     assert missing.packages() == ["busybox-static", "containerd", "etcd-server", "iproute2", "runc"]
     reasons = missing.reasons([])

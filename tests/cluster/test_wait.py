@@ -1,4 +1,4 @@
-"""A wait ends: with the answer, with the time, or with the death of who should bring it."""
+"""A wait ends with a result, with a timeout, or with the end of an awaited process."""
 
 from dataclasses import dataclass
 
@@ -8,27 +8,27 @@ from cluster import wait
 
 
 @dataclass
-class Witness:
+class FakeProcess:
     name: str = "plugin"
-    dead: bool = False
+    is_dead: bool = False
 
     def tail(self) -> str:
-        return "last words"
+        return "last line"
 
-    def gone(self) -> bool:
-        return self.dead
-
-
-def test_the_first_true_answer_is_returned() -> None:
-    answers = iter([None, 0, 7])
-    assert wait.until(lambda: next(answers), "an answer", 5) == 7
+    def has_ended(self) -> bool:
+        return self.is_dead
 
 
-def test_what_does_not_come_is_named_with_the_log() -> None:
-    with pytest.raises(wait.Overdue, match=r"a node Ready: not within 0.1 s\n--- plugin\nlast words"):
-        wait.until(lambda: False, "a node Ready", 0.1, [Witness()])
+def test_the_first_true_result_is_returned() -> None:
+    results = iter([None, 0, 7])
+    assert wait.until(lambda: next(results), "a result", 5) == 7
 
 
-def test_nobody_waits_for_the_dead() -> None:
+def test_a_timeout_has_the_log_of_the_process() -> None:
+    with pytest.raises(wait.Overdue, match=r"a node Ready: not within 0.1 s\n--- plugin\nlast line"):
+        wait.until(lambda: False, "a node Ready", 0.1, [FakeProcess()])
+
+
+def test_the_end_of_a_process_ends_the_wait() -> None:
     with pytest.raises(wait.Overdue, match="plugin ended"):
-        wait.until(lambda: False, "a node Ready", 60, [Witness(dead=True)])
+        wait.until(lambda: False, "a node Ready", 60, [FakeProcess(is_dead=True)])

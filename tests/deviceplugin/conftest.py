@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import grpc
 import msgspec
 import pytest
 
@@ -112,6 +113,25 @@ class World:
         self.kubelet.end(pod["metadata"]["uid"])
         body = {"gracePeriodSeconds": 0}
         await self.client.delete(f"{PODS}/{pod['metadata']['name']}", body)
+
+    async def refusal(self, pod: dict[str, Any], container: str = "main") -> str:
+        """Start a container that must be refused, and return the plugin's message."""
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await self.kubelet.start_container(pod, container)
+        return caught.value.details() or ""
+
+    async def can_start(self, pod: dict[str, Any]) -> bool:
+        """Start a pod's container `main`; whether it was not refused."""
+        try:
+            await self.kubelet.start_container(pod)
+        except grpc.aio.AioRpcError:
+            return False
+        return True
+
+    def cards_of(self, pod: dict[str, Any], container: str = "main") -> set[str]:
+        """UUIDs of the cards whose devices a container has."""
+        allocated = self.kubelet.allocations[pod["metadata"]["uid"]][container]
+        return {each.partition("::")[0] for ids in allocated.values() for each in ids}
 
     def limits(self, pod: dict[str, Any], container: str = "main") -> Limits:
         return limits.decode(self.kubelet.mount(pod, "/run/vgpu/limits", container).read_bytes())

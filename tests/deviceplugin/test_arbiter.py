@@ -3,7 +3,7 @@
 import pytest
 
 from tests.deviceplugin.conftest import World
-from tests.vgpu.node.pids import is_running, lives
+from tests.vgpu.node.pids import is_running, wait_for_starts
 
 
 @pytest.mark.parametrize("program", ["none", "state"])
@@ -20,7 +20,7 @@ async def test_the_plugin_serves_without_an_arbiter(
 async def test_the_plugin_ends_the_arbiter(idle_world: World) -> None:
     idle_world.start_plugin()
     await idle_world.until_registered()
-    (pid,) = await lives(idle_world.directory / "arbiter-pids")
+    (pid,) = await wait_for_starts(idle_world.directory / "arbiter-pids")
     await idle_world.stop_plugin()
     assert not is_running(pid)
 

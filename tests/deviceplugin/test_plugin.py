@@ -1,13 +1,10 @@
 """Pods from their admission by the kubelet to their limits: the plugin between a kubelet and an API server."""
 
 import asyncio
-from typing import Any
 
-import grpc
-import msgspec
 import pytest
 
-from tests.deviceplugin.conftest import PODS, World
+from tests.deviceplugin.conftest import World
 from tests.strategies import container
 from tests.vgpu.node.builders import SLICE_MIB, sidecar, uuid
 from vgpu import names, region
@@ -15,23 +12,11 @@ from vgpu.limits import CardLimit
 from vgpu.policy import MemoryPolicy
 
 GIB = 1 << 30
-REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
-
-
-def cards_of(world: World, pod: dict[str, Any], name: str = "main") -> set[str]:
-    allocated = world.kubelet.allocations[pod["metadata"]["uid"]][name]
-    return {each.partition("::")[0] for ids in allocated.values() for each in ids}
-
-
-async def refused(world: World, pod: dict[str, Any], name: str = "main") -> str:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await world.kubelet.start_container(pod, name)
-    return caught.value.details() or ""
 
 
 async def test_a_pod_gets_its_card_its_limits_and_a_fresh_region(world: World) -> None:
     pod = await world.run("p", container(gpu_mem=1000, gpu_cores=30), gpus=1)
-    assert cards_of(world, pod) == {uuid(1)}
+    assert world.cards_of(pod) == {uuid(1)}
     assert world.limits(pod).cards == (CardLimit(uuid(1), 1000 << 20, 30),)
     assert region.decode(world.kubelet.mount(pod, "/run/vgpu/region").read_bytes()).processes == ()
     envs = world.kubelet.responses[pod["metadata"]["uid"], "main"].envs
@@ -67,15 +52,15 @@ async def test_a_whole_card_and_its_slices_exclude_each_other(world: World) -> N
     assert world.limits(whole).cards == (CardLimit(uuid(0), None),)
     share = await world.create("share", gpus=0)
     await world.kubelet.admit(share)
-    assert "CardHeldWhole" in await refused(world, share)
+    assert "CardHeldWhole" in await world.refusal(share)
     await world.run("other", gpus=1)
     second = await world.create("second", container(gpu=1), gpus=1)
     await world.kubelet.admit(second)
-    assert "CardInUse" in await refused(world, second)
+    assert "CardInUse" in await world.refusal(second)
     clients = world.kubelet.clients
     assert (len(clients[names.SLICE].healthy), len(clients[names.CARD].healthy)) == (16, 2)
     await world.end(whole)
-    await world.until(lambda: _can_start(world, share))
+    await world.until(lambda: world.can_start(share))
 
 
 async def test_init_containers_sidecars_and_two_containers_each_get_their_limits(world: World) -> None:
@@ -127,17 +112,6 @@ async def test_a_kubelet_without_get_is_supported(world: World) -> None:
     assert world.limits(pod).cards[0].gpu == uuid(0)
 
 
-async def test_without_pod_resources_a_pod_is_admitted_and_refused_at_its_start(world: World) -> None:
-    """An error from GetPreferredAllocation or Allocate would make the pod Failed for good."""
-    world.kubelet.lists_fail = True
-    pod = await world.create("p", gpus=1)
-    await world.kubelet.admit(pod)
-    assert cards_of(world, pod) == {uuid(0)}
-    world.kubelet.lists_fail = False
-    assert "CardMismatch" in await refused(world, pod)
-    assert world.limits(pod).cards == ()
-
-
 async def test_a_pod_that_the_watch_has_not_shown_yet_is_fetched(world: World) -> None:
     first = await world.create("p", gpus=1)
     await world.kubelet.admit(first)
@@ -155,94 +129,5 @@ async def test_a_recreated_pod_of_the_same_name_gets_its_own_limits(world: World
     assert world.limits(old).cards == (CardLimit(uuid(0), 1024 << 20, 10),)
 
 
-async def test_a_card_that_was_not_assigned_is_refused_reported_and_evicted(world: World) -> None:
-    pod = await world.create("p", gpus=0, owner=REPLICA_SET)
-    world.kubelet.lists_fail = True
-    await world.kubelet.admit(pod)
-    world.kubelet.lists_fail = False
-    uid = pod["metadata"]["uid"]
-    ids_of_other_card = frozenset(
-        each.replace(uuid(0), uuid(1)) for each in world.kubelet.allocations[uid]["main"][names.SLICE]
-    )
-    await _allocate(world, pod, ids_of_other_card)
-    assert "CardMismatch" in await refused(world, pod)
-    assert "CardMismatch" in await refused(world, pod)
-    await world.until(lambda: _has_events(world, [("p", "CardMismatch")]))
-    await world.until(lambda: _is_being_deleted(world, "p"))
-
-
-async def test_a_pod_that_does_not_fit_is_refused_until_another_ends(world: World) -> None:
-    """The two assignments need 120 % of the card's time."""
-    first = await world.run("first", container(gpu_mem=512, gpu_cores=60))
-    second = await world.create("second", container(gpu_mem=512, gpu_cores=60))
-    await world.kubelet.admit(second)
-    assert "CardInsufficientCores" in await refused(world, second)
-    assert world.limits(second).cards == ()
-    await world.end(first)
-    await world.until(lambda: _can_start(world, second))
-
-
-async def test_of_concurrent_starts_only_one_gets_the_cards_time(world: World) -> None:
-    pods = [await world.create(f"p{n}", container(gpu_mem=256, gpu_cores=60)) for n in range(4)]
-    for pod in pods:
-        await world.kubelet.admit(pod)
-    results = await asyncio.gather(*(world.kubelet.start_container(pod) for pod in pods), return_exceptions=True)
-    assert [isinstance(each, grpc.aio.AioRpcError) for each in results].count(False) == 1
-
-
-async def test_of_two_holders_of_an_id_the_first_recorded_wins(world: World) -> None:
-    first = await world.run("first")
-    second = await world.create("second")
-    world.kubelet.pods[second["metadata"]["uid"]] = second
-    ids = world.kubelet.allocations[first["metadata"]["uid"]]["main"][names.SLICE]
-    await _allocate(world, second, ids)
-    assert "HeldTwice" in await refused(world, second)
-    await world.end(second)
-    await world.kubelet.start_container(first)
-    assert world.limits(first).cards[0].memory_bytes == GIB
-
-
-async def test_a_pod_without_an_assignment_is_refused(world: World) -> None:
-    pod = await world.create("p", gpus=None)
-    await world.kubelet.admit(pod)
-    assert "NoAssignment" in await refused(world, pod)
-
-
-async def test_devices_without_a_recorded_allocation_are_refused(world: World) -> None:
-    pod = await world.create("p")
-    world.kubelet.allocations[pod["metadata"]["uid"]]["main"][names.SLICE] = frozenset({f"{uuid(0)}::0"})
-    assert "AllocationLost" in await refused(world, pod)
-
-
-async def _allocate(world: World, pod: dict[str, Any], ids: frozenset[str]) -> None:
-    """Make the kubelet give a pod these IDs, whatever the plugin prefers."""
-    from deviceplugin.kubelet.api import deviceplugin_pb2 as api  # noqa: PLC0415 - used here only
-
-    one = api.ContainerAllocateRequest(devices_ids=sorted(ids))
-    response = await world.kubelet.clients[names.SLICE].call(
-        "Allocate", api.AllocateRequest(container_requests=[one]), api.AllocateResponse
-    )
-    uid = pod["metadata"]["uid"]
-    world.kubelet.allocations[uid]["main"][names.SLICE] = ids
-    world.kubelet.responses[uid, "main"] = response.container_responses[0]
-
-
-async def _can_start(world: World, pod: dict[str, Any]) -> bool:
-    try:
-        await world.kubelet.start_container(pod)
-    except grpc.aio.AioRpcError:
-        return False
-    return True
-
-
 async def _holds_slices(world: World, number: int) -> bool:
     return [card["heldSlices"] for card in await world.cards()] == [number, 0]
-
-
-async def _has_events(world: World, events: list[tuple[str, str]]) -> bool:
-    return await world.events() == events
-
-
-async def _is_being_deleted(world: World, name: str) -> bool:
-    pod = msgspec.json.decode(await world.client.get(f"{PODS}/{name}"))
-    return "deletionTimestamp" in pod["metadata"]

@@ -1,4 +1,4 @@
-"""The cluster's namespaces keep everything in and leave nothing behind."""
+"""The Linux namespaces of the cluster: nothing leaves them, and nothing remains of them."""
 
 import socket
 import subprocess
@@ -13,7 +13,7 @@ from cluster.namespace import Namespace
 
 pytestmark = pytest.mark.e2e
 
-# A harness that makes a namespace, a cgroup and a process that would live for ever, says where, and is killed.
+# A harness that creates a namespace, a cgroup and an endless process, prints their place, and is killed.
 _HARNESS = """
 import sys, time
 from pathlib import Path
@@ -38,7 +38,7 @@ def cgroups_of(work: Path) -> list[Path]:
     return list(Path("/sys/fs/cgroup").rglob(f"{work.name}-*"))
 
 
-def test_kill_of_the_harness_leaves_no_process_no_cgroup_and_no_file(work: Path) -> None:
+def test_a_killed_harness_leaves_no_process_cgroup_or_file(work: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", _HARNESS, work], stdout=subprocess.PIPE, text=True) as harness:
         assert harness.stdout
         sleeper = Path("/proc") / harness.stdout.readline().strip()
@@ -62,17 +62,17 @@ def test_the_network_is_private(work: Path) -> None:
         within.close()
 
 
-def test_a_killed_process_is_no_surprise_and_one_that_ends_by_itself_is(work: Path) -> None:
+def test_only_a_process_that_ends_by_itself_has_ended(work: Path) -> None:
     within = Namespace(work.name, work)
     try:
         sleeper = process.Process("sleeper", ["sleep", "infinity"], within, work)
         sleeper.start()
         sleeper.kill()
-        assert not sleeper.gone()
+        assert not sleeper.has_ended()
         assert not sleeper.running()
         brief = process.Process("brief", ["sh", "-c", "echo gone"], within, work)
         brief.start()
-        wait.until(brief.gone, "its end", 5)
+        wait.until(brief.has_ended, "its end", 5)
         assert brief.tail() == "gone\n"
     finally:
         within.close()

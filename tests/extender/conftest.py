@@ -1,4 +1,4 @@
-"""The real verbs and watches over an in-memory API server: three nodes of two cards of 2 GiB, eight slices each."""
+"""The extender's verbs and watches over an in-memory API server: three nodes, each with two cards of eight slices."""
 
 import asyncio
 import itertools
@@ -34,7 +34,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 class Clock:
-    """Monotonic seconds that move only when told to."""
+    """Monotonic seconds that a test advances."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -49,7 +49,7 @@ class Clock:
 
 
 class FlakyClient(Client):
-    """A client whose next Bindings fail as told, before or after the server carried them out."""
+    """A client whose next Bindings fail, before or after the server carried them out, as `faults` says."""
 
     faults: list[tuple[str, KubernetesError]]
     lost: list[tuple[str, Any]]
@@ -65,10 +65,10 @@ class FlakyClient(Client):
         if when == "before":
             self.lost.append((path, body))
             raise error
-        answer = await super().post(path, body, timeout=timeout)
+        response = await super().post(path, body, timeout=timeout)
         if when == "after":
             raise error
-        return answer
+        return response
 
     async def get(self, path: str, params: Any = None, *, timeout: float = 30) -> bytes:
         if self.reads_fail and path.startswith(PODS + "/"):
@@ -78,17 +78,17 @@ class FlakyClient(Client):
 
 @dataclass
 class Leader:
-    """A leadership that is what the test says."""
+    """A leadership whose refusal a test sets."""
 
-    said: str = ""
+    refusal_text: str = ""
 
     def refusal(self) -> str:
-        return self.said
+        return self.refusal_text
 
 
 @dataclass
 class World:
-    """Everything a test touches."""
+    """One extender, with the clock, the leadership and the API client that a test controls."""
 
     client: FlakyClient
     cluster: Cluster
@@ -111,13 +111,13 @@ class World:
 
     async def filter(self, pod: dict[str, Any], *nodes: str) -> dict[str, Any]:
         body = {"Pod": pod, "NodeNames": list(nodes or ("n1", "n2", "n3"))}
-        answer: dict[str, Any] = json.loads(await self.verbs.filter(json.dumps(body).encode()))
-        return answer
+        result: dict[str, Any] = json.loads(await self.verbs.filter(json.dumps(body).encode()))
+        return result
 
     async def prioritize(self, pod: dict[str, Any], *nodes: str) -> list[dict[str, Any]]:
         body = {"Pod": pod, "NodeNames": list(nodes)}
-        answer: list[dict[str, Any]] = json.loads(await self.verbs.prioritize(json.dumps(body).encode()))
-        return answer
+        scores: list[dict[str, Any]] = json.loads(await self.verbs.prioritize(json.dumps(body).encode()))
+        return scores
 
     async def bind(self, pod: dict[str, Any], node: str = "n1") -> str:
         meta = pod["metadata"]
@@ -130,7 +130,7 @@ class World:
         await self.until(lambda: pod["metadata"]["uid"] not in self.cluster.objects.pods)
 
     def stop_watching(self) -> None:
-        """From here on the picture lags."""
+        """Stop every watch: the extender sees no later change."""
         self.watching.cancel()
 
     async def read(self, pod: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class World:
             while not condition():
                 await asyncio.sleep(0.005)
 
-    async def until_seen(self, pod: dict[str, Any]) -> None:
+    async def until_bound_is_watched(self, pod: dict[str, Any]) -> None:
         uid = pod["metadata"]["uid"]
         await self.until(lambda: bool(self.cluster.objects.pods[uid].node))
 
@@ -159,7 +159,7 @@ class World:
 
 
 def gpu_node(name: str, *, slice_mib: int = 256, cards: int = 2) -> dict[str, Any]:
-    seen = [
+    card_statuses = [
         {"uuid": f"GPU-{name}-{n}", "index": n, "model": "NVIDIA H100", "memoryMiB": 2048, "healthy": True}
         for n in range(cards)
     ]
@@ -167,7 +167,7 @@ def gpu_node(name: str, *, slice_mib: int = 256, cards: int = 2) -> dict[str, An
         "apiVersion": names.API_VERSION,
         "kind": "GPUNode",
         "metadata": {"name": name},
-        "status": {"sliceMiB": slice_mib, "pluginVersion": "0", "cards": seen},
+        "status": {"sliceMiB": slice_mib, "pluginVersion": "0", "cards": card_statuses},
     }
 
 

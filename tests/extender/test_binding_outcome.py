@@ -1,4 +1,4 @@
-"""Bindings whose answer never came: the cards stay taken until the pod itself tells, however late."""
+"""Bindings without a response: the cards stay reserved until the pod has been read, however late."""
 
 import asyncio
 from typing import Any, Final
@@ -12,14 +12,14 @@ FORBIDDEN: Final = KubernetesError(403, "Forbidden", "no")
 
 
 async def bind_unknown(world: World) -> dict[str, Any]:
-    """A Binding that was lost on its way, of a pod that cannot be read."""
+    """Post a Binding that times out, of a pod that cannot be read; return the pod."""
     pod = await world.create_pod()
     world.client.faults, world.client.reads_fail = [("before", LOST)], True
     assert "TimeoutError" in await world.bind(pod)
     return pod
 
 
-async def test_the_cards_stay_taken_until_the_pod_could_be_read(world: World) -> None:
+async def test_the_cards_stay_reserved_until_the_pod_is_read(world: World) -> None:
     await bind_unknown(world)
     world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S + 600
     await asyncio.sleep(0.05)
@@ -29,7 +29,7 @@ async def test_the_cards_stay_taken_until_the_pod_could_be_read(world: World) ->
     await world.until(lambda: world.used_slices() == [0, 0])
 
 
-async def test_nobody_is_asked_before_it_must_be_over(world: World) -> None:
+async def test_the_pod_is_not_read_before_the_request_has_expired(world: World) -> None:
     await bind_unknown(world)
     world.client.reads_fail = False
     world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S - 1
@@ -37,7 +37,7 @@ async def test_nobody_is_asked_before_it_must_be_over(world: World) -> None:
     assert world.used_slices() == [4, 0]
 
 
-async def test_a_binding_carried_out_late_is_counted_though_the_watch_lags(world: World) -> None:
+async def test_a_late_binding_counts_although_the_watch_lags(world: World) -> None:
     pod = await bind_unknown(world)
     world.client.reads_fail = False
     world.stop_watching()
@@ -50,7 +50,7 @@ async def test_a_binding_carried_out_late_is_counted_though_the_watch_lags(world
     assert world.used_slices() == [4, 0]
 
 
-async def test_a_pod_that_went_meanwhile_holds_nothing(world: World) -> None:
+async def test_a_deleted_pod_releases_its_cards(world: World) -> None:
     pod = await bind_unknown(world)
     world.client.reads_fail = False
     await world.delete_pod(pod)
@@ -67,7 +67,7 @@ async def test_a_retry_posts_the_same_cards(world: World) -> None:
     assert world.used_slices() == [5, 0]
 
 
-async def test_a_refused_retry_does_not_free_what_the_first_may_still_take(world: World) -> None:
+async def test_a_refused_retry_keeps_the_reservation_of_the_first_attempt(world: World) -> None:
     pod = await world.create_pod()
     world.client.faults = [("before", LOST), ("before", FORBIDDEN)]
     assert "TimeoutError" in await world.bind(pod)
@@ -77,7 +77,7 @@ async def test_a_refused_retry_does_not_free_what_the_first_may_still_take(world
     await world.until(lambda: world.used_slices() == [0, 0])
 
 
-async def test_a_retry_starts_the_waiting_again(world: World) -> None:
+async def test_a_retry_restarts_the_expiry(world: World) -> None:
     pod = await world.create_pod()
     world.client.faults = [("before", LOST), ("before", LOST)]
     await world.bind(pod)

@@ -1,7 +1,7 @@
-"""A state machine over the accounting: what the API server really holds, or may yet hold, never passes a card.
+"""A state machine over the accounting: pods that are bound, or may still be bound, never exceed a card's capacity.
 
-The server's truth is kept apart from the extender's picture: Bindings commit early, late or never, watch events arrive
-late and in order, lists replace the picture, and the extender sees nothing else.
+`truth` has the pods of the API server. The extender sees them only through its watch: Bindings commit early, late or
+never, events arrive late and in order, and a list replaces the watched state.
 """
 
 from collections import deque
@@ -32,7 +32,7 @@ SLICES = 4
 
 @dataclass
 class Posted:
-    """A Binding without an answer: until its time is over the server may carry it out, where it came that far."""
+    """A Binding without a response; if it has arrived, the server may carry it out until `ends`."""
 
     pod: Pod
     assignment: Assignment
@@ -48,27 +48,27 @@ class Accounting(RuleBasedStateMachine):
         cards = (strategies.card(0, SLICES * 256),)
         self.cluster.upsert_gpunodes(GpuNode(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
         self.cluster.objects.nodes[NODE] = KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1})
-        client: Any = None  # only the step that takes is tried here; it speaks to nobody
+        client: Any = None  # never called: the test reserves and concludes without an API server
         self.binder = Binder(client, self.cluster, Filter(self.cluster, DefaultPolicies()), Leader())
         self.truth: dict[str, Pod] = {}
         self.unknown: list[Posted] = []
-        self.unseen: deque[tuple[str, Pod]] = deque()
+        self.undelivered: deque[tuple[str, Pod]] = deque()
         self.count = 0
-        self.alive()
+        self.renew_node_lease()
 
-    def alive(self) -> None:
+    def renew_node_lease(self) -> None:
         self.cluster.leases.put(Lease(names.node_lease(NODE), NODE, str(self.clock.seconds), 3))
 
-    def tell(self, kind: str, pod: Pod) -> None:
-        self.unseen.append((kind, pod))
+    def queue_event(self, kind: str, pod: Pod) -> None:
+        self.undelivered.append((kind, pod))
 
     def may_commit(self, posted: Posted) -> bool:
-        there = self.truth.get(posted.pod.uid)
-        return posted.arrived and posted.ends > self.clock.seconds and there is not None and not there.node
+        pod = self.truth.get(posted.pod.uid)
+        return posted.arrived and posted.ends > self.clock.seconds and pod is not None and not pod.node
 
     def commit(self, pod: Pod, chosen: Assignment) -> None:
         self.truth[pod.uid] = replace(pod, node=NODE, assignment=chosen)
-        self.tell("upsert", self.truth[pod.uid])
+        self.queue_event("upsert", self.truth[pod.uid])
 
     @rule(memory=st.sampled_from([300, 512, 1024]), whole=st.booleans())
     def create(self, memory: int, whole: bool) -> None:
@@ -110,7 +110,7 @@ class Accounting(RuleBasedStateMachine):
     @precondition(lambda self: any(posted.ends <= self.clock.seconds for posted in self.unknown))
     @rule()
     def the_pod_is_read(self) -> None:
-        """What `OutcomePoller` does, as late as the rules have it: the read shows the truth."""
+        """`OutcomePoller` reads the pod at any time after the expiry, and sees the API server's state."""
         posted = next(posted for posted in self.unknown if posted.ends <= self.clock.seconds)
         self.unknown.remove(posted)
         args = BindArgs(posted.pod.name, posted.pod.namespace, posted.pod.uid, NODE)
@@ -119,14 +119,14 @@ class Accounting(RuleBasedStateMachine):
 
     @precondition(lambda self: self.truth)
     @rule(data=st.data())
-    def somebody_touches_a_pod(self, data: st.DataObject) -> None:
-        """A label changes: the watch shows the pod again as it is, bound or not."""
-        self.tell("upsert", data.draw(st.sampled_from(list(self.truth.values()))))
+    def a_pod_is_modified(self, data: st.DataObject) -> None:
+        """A label changes: the watch shows the pod's present state again."""
+        self.queue_event("upsert", data.draw(st.sampled_from(list(self.truth.values()))))
 
-    @precondition(lambda self: self.unseen)
+    @precondition(lambda self: self.undelivered)
     @rule()
     def watch(self) -> None:
-        kind, pod = self.unseen.popleft()
+        kind, pod = self.undelivered.popleft()
         if kind == "upsert":
             self.cluster.upsert_pod(pod)
         else:
@@ -134,7 +134,7 @@ class Accounting(RuleBasedStateMachine):
 
     @rule()
     def relist(self) -> None:
-        self.unseen.clear()
+        self.undelivered.clear()
         for uid in self.cluster.objects.pods.keys() - self.truth.keys():
             self.cluster.delete_pod(uid)
         for pod in self.truth.values():
@@ -142,23 +142,23 @@ class Accounting(RuleBasedStateMachine):
 
     @precondition(lambda self: self.truth)
     @rule(data=st.data(), ends=st.booleans())
-    def a_pod_goes(self, data: st.DataObject, ends: bool) -> None:
+    def a_pod_ends_or_is_deleted(self, data: st.DataObject, ends: bool) -> None:
         uid = data.draw(st.sampled_from(list(self.truth)))
         pod = self.truth.pop(uid)
         if ends and pod.node:
             self.truth[uid] = replace(pod, is_terminal=True)
-            self.tell("upsert", self.truth[uid])
+            self.queue_event("upsert", self.truth[uid])
         else:
-            self.tell("delete", pod)
+            self.queue_event("delete", pod)
 
     @rule(seconds=st.sampled_from([1.0, 40.0, 400.0]))
     def time_passes(self, seconds: float) -> None:
-        """Also while the watch lags, for as long as it likes."""
+        """The watch may lag for any time."""
         self.clock.seconds += seconds
-        self.alive()
+        self.renew_node_lease()
 
     @invariant()
-    def no_card_is_over_its_capacity(self) -> None:
+    def no_card_exceeds_its_capacity(self) -> None:
         held = [(pod.assignment, pod) for pod in self.truth.values() if pod.node and not pod.is_terminal]
         held += [(posted.assignment, posted.pod) for posted in self.unknown if self.may_commit(posted)]
         slices = {"GPU-0": 0}

@@ -1,3 +1,5 @@
+"""Which replica binds: the Lease of the extender, and the wait at a change of leader."""
+
 import asyncio
 from datetime import UTC, datetime
 
@@ -12,7 +14,7 @@ from vgpu.errors import KubernetesError
 
 
 class Relists:
-    """Counts the lists asked for."""
+    """Counts calls of relist."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -22,7 +24,7 @@ class Relists:
 
 
 class Candidate:
-    """One replica; its settling time passes at once, and is noted."""
+    """One replica; its sleeps return at once and are recorded."""
 
     def __init__(self, world: World, identity: str) -> None:
         self.pods = Relists()
@@ -58,7 +60,7 @@ async def until_watched(world: World, holder: str) -> None:
     await world.until(is_watched)
 
 
-async def test_the_first_holder_binds_at_once_and_the_second_not_at_all(world: World) -> None:
+async def test_the_first_replica_binds_at_once_and_the_second_does_not(world: World) -> None:
     first, second = Candidate(world, "a"), Candidate(world, "b")
     assert await first.renew() == ""
     assert first.slept == []
@@ -66,7 +68,7 @@ async def test_the_first_holder_binds_at_once_and_the_second_not_at_all(world: W
     assert await first.renew() == ""
 
 
-async def test_who_takes_over_from_the_dead_waits_and_lists_again(world: World) -> None:
+async def test_taking_over_an_expired_lease_waits_and_lists_again(world: World) -> None:
     first, second = Candidate(world, "a"), Candidate(world, "b")
     await first.renew()
     await until_watched(world, "a")
@@ -80,8 +82,8 @@ async def test_who_takes_over_from_the_dead_waits_and_lists_again(world: World) 
     assert (await first.renew()).startswith("NotLeader")
 
 
-async def test_a_lease_that_moved_on_unwatched_is_not_taken(world: World) -> None:
-    """The watch may lag: only the very record that stood still may be taken over."""
+async def test_a_lease_that_was_renewed_but_not_watched_is_not_taken(world: World) -> None:
+    """The watch may lag: a Lease is taken over only if the record just read is the record that stayed unchanged."""
     first, second = Candidate(world, "a"), Candidate(world, "b")
     await first.renew()
     await until_watched(world, "a")
@@ -95,7 +97,7 @@ async def test_a_lease_that_moved_on_unwatched_is_not_taken(world: World) -> Non
     assert (await second.renew()).startswith("NotLeader")
 
 
-async def test_a_restarted_holder_waits_out_its_former_self(world: World) -> None:
+async def test_a_restarted_holder_waits_for_the_calls_of_its_former_process(world: World) -> None:
     await Candidate(world, "a").renew()
     await until_watched(world, "a")
     again = Candidate(world, "a")
@@ -103,7 +105,7 @@ async def test_a_restarted_holder_waits_out_its_former_self(world: World) -> Non
     assert again.slept == [5.0]
 
 
-async def test_a_lease_given_back_needs_no_wait(world: World) -> None:
+async def test_a_released_lease_is_taken_without_a_wait(world: World) -> None:
     first, second = Candidate(world, "a"), Candidate(world, "b")
     await first.renew()
     await first.leadership.resign()
@@ -113,7 +115,7 @@ async def test_a_lease_given_back_needs_no_wait(world: World) -> None:
     assert second.slept == []
 
 
-async def test_a_holder_that_cannot_renew_stops_when_its_time_is_over(
+async def test_a_holder_that_cannot_renew_stops_when_its_lease_expires(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = Candidate(world, "a")

@@ -1,4 +1,4 @@
-"""The process itself: it starts from a kubeconfig, answers, and gives its Lease back when it is told to end."""
+"""The extender as a process: it starts from a kubeconfig, serves, and releases its Lease on SIGTERM."""
 
 import asyncio
 import ipaddress
@@ -32,7 +32,7 @@ def free_port() -> int:
         return port
 
 
-async def answers(http: httpx.AsyncClient, url: str) -> None:
+async def until_ready(http: httpx.AsyncClient, url: str) -> None:
     async with asyncio.timeout(30):
         while True:
             try:
@@ -61,7 +61,7 @@ def kubeconfig(folder: Path, url: str) -> Path:
 
 
 def certificate(folder: Path, name: str, issuer: tuple[x509.Name, ec.EllipticCurvePrivateKey] | None = None) -> Any:
-    """Write NAME.crt and NAME.key, signed by the issuer or by itself, and return what signs with it."""
+    """Write NAME.crt and NAME.key, signed by the issuer or self-signed; return certificate and key as an issuer."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     issuer_name, issuer_key = issuer or (subject, key)
@@ -79,7 +79,7 @@ def certificate(folder: Path, name: str, issuer: tuple[x509.Name, ec.EllipticCur
     return subject, key
 
 
-async def test_with_tls_only_known_clients_are_answered(tmp_path: Path) -> None:
+async def test_mutual_tls_refuses_clients_without_a_known_certificate(tmp_path: Path) -> None:
     authority = certificate(tmp_path, "ca")
     certificate(tmp_path, "server", authority)
     certificate(tmp_path, "client", authority)
@@ -95,7 +95,7 @@ async def test_with_tls_only_known_clients_are_answered(tmp_path: Path) -> None:
         where = [f"--kubeconfig={kubeconfig(tmp_path, url)}", f"--listen=127.0.0.1:{port}"]
         process = await asyncio.create_subprocess_exec(sys.executable, "-m", "extender", *where, *flags)
         try:
-            await answers(friend, f"https://127.0.0.1:{port}/readyz")
+            await until_ready(friend, f"https://127.0.0.1:{port}/readyz")
             async with httpx.AsyncClient(verify=trust) as stranger:
                 with pytest.raises(httpx.TransportError):
                     await stranger.get(f"https://127.0.0.1:{port}/healthz")
@@ -104,7 +104,7 @@ async def test_with_tls_only_known_clients_are_answered(tmp_path: Path) -> None:
             assert await asyncio.wait_for(process.wait(), 20) == 0
 
 
-async def test_it_serves_and_gives_its_lease_back(tmp_path: Path) -> None:
+async def test_it_serves_and_releases_its_lease(tmp_path: Path) -> None:
     numbers = itertools.count(1)
     api = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
     port = free_port()
@@ -112,7 +112,7 @@ async def test_it_serves_and_gives_its_lease_back(tmp_path: Path) -> None:
         flags = [f"--kubeconfig={kubeconfig(tmp_path, url)}", f"--listen=127.0.0.1:{port}", "--identity=me"]
         process = await asyncio.create_subprocess_exec(sys.executable, "-m", "extender", *flags)
         try:
-            await answers(http, f"http://127.0.0.1:{port}/readyz")
+            await until_ready(http, f"http://127.0.0.1:{port}/readyz")
             async with asyncio.timeout(10):
                 while await holder(http, url) != "me":
                     await asyncio.sleep(0.02)
@@ -136,10 +136,10 @@ async def test_it_serves_and_gives_its_lease_back(tmp_path: Path) -> None:
     ],
     ids=["open", "no address", "half of TLS", "unknown policy"],
 )
-async def test_bad_settings_are_named(flags: list[str], words: str) -> None:
+async def test_an_invalid_setting_is_named(flags: list[str], words: str) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "extender", *flags, stderr=asyncio.subprocess.PIPE
     )
-    _, said = await process.communicate()
+    _, stderr = await process.communicate()
     assert process.returncode == 2
-    assert words in said.decode()
+    assert words in stderr.decode()

@@ -1,3 +1,5 @@
+"""Filter, prioritize and bind against an in-memory API server."""
+
 import asyncio
 from typing import Any
 
@@ -12,8 +14,8 @@ from vgpu.errors import KubernetesError
 
 async def test_a_pod_is_filtered_scored_and_bound_with_one_write(world: World) -> None:
     pod = await world.create_pod(gpu_mem=1024, gpu_cores=30)
-    answer = await world.filter(pod)
-    assert answer == {"NodeNames": ["n1", "n2", "n3"], "FailedNodes": {}, "FailedAndUnresolvableNodes": {}, "Error": ""}
+    result = await world.filter(pod)
+    assert result == {"NodeNames": ["n1", "n2", "n3"], "FailedNodes": {}, "FailedAndUnresolvableNodes": {}, "Error": ""}
     scores = {entry["Host"]: entry["Score"] for entry in await world.prioritize(pod, "n1", "n2", "n3")}
     assert max(scores.values()) == 10
     assert list(scores.values()).count(10) == 1
@@ -25,7 +27,7 @@ async def test_a_pod_is_filtered_scored_and_bound_with_one_write(world: World) -
     assert chosen == Assignment({"main": (Grant("GPU-n1-0", 1024, 30),)})
 
 
-async def test_filter_and_prioritize_take_nothing(world: World) -> None:
+async def test_filter_and_prioritize_reserve_nothing(world: World) -> None:
     pod = await world.create_pod()
     for _ in range(60):
         await world.filter(pod)
@@ -37,44 +39,44 @@ async def test_usage_follows_the_pods(world: World) -> None:
     pod = await world.create_pod()
     assert await world.bind(pod) == ""
     assert world.used_slices() == [4, 0]
-    await world.until_seen(pod)
+    await world.until_bound_is_watched(pod)
     assert world.used_slices() == [4, 0]
     await world.client.patch(f"{PODS}/{pod['metadata']['name']}/status", {"status": {"phase": "Succeeded"}})
     await world.until(lambda: world.used_slices() == [0, 0])
 
 
-async def test_racing_binds_never_pass_a_cards_capacity(world: World) -> None:
+async def test_concurrent_binds_never_exceed_a_cards_capacity(world: World) -> None:
     pods = [await world.create_pod(gpu_mem=768) for _ in range(12)]
-    answers = await asyncio.gather(*(world.bind(pod) for pod in pods))
-    assert answers.count("") == 4  # two of three slices each on both cards of eight
-    assert {answer for answer in answers if answer} == {"CardInsufficientMemory: no card has the GPU memory free"}
+    errors = await asyncio.gather(*(world.bind(pod) for pod in pods))
+    assert errors.count("") == 4  # each card of eight slices holds two pods of three slices
+    assert {error for error in errors if error} == {"CardInsufficientMemory: no card has the GPU memory free"}
     assert world.used_slices() == [6, 6]
 
 
 async def test_bind_is_idempotent(world: World) -> None:
     pod = await world.create_pod()
     assert await asyncio.gather(*(world.bind(pod) for _ in range(5))) == [""] * 5
-    await world.until_seen(pod)
+    await world.until_bound_is_watched(pod)
     assert await world.bind(pod) == ""
     assert world.client.posts == 1
     assert "already bound to n1" in await world.bind(pod, "n2")
 
 
-async def test_a_definite_refusal_releases(world: World) -> None:
+async def test_a_refused_binding_releases_its_reservation(world: World) -> None:
     pod = await world.create_pod()
     world.client.faults = [("before", KubernetesError(403, "Forbidden", "no"))]
     assert "Forbidden" in await world.bind(pod)
     assert world.used_slices() == [0, 0]
 
 
-async def test_a_time_out_that_was_carried_out_is_settled_as_bound(world: World) -> None:
+async def test_a_binding_that_timed_out_but_was_carried_out_is_bound(world: World) -> None:
     pod = await world.create_pod()
     world.client.faults = [("after", KubernetesError(0, "TimeoutError", ""))]
     assert await world.bind(pod) == ""
     assert world.used_slices() == [4, 0]
 
 
-async def test_a_recreated_pod_is_not_bound_by_mistake(world: World) -> None:
+async def test_a_deleted_pod_is_not_bound(world: World) -> None:
     pod = await world.create_pod()
     await world.delete_pod(pod)
     assert "is gone" in await world.bind(pod)
@@ -83,14 +85,14 @@ async def test_a_recreated_pod_is_not_bound_by_mistake(world: World) -> None:
 
 async def test_only_the_leader_binds(world: World) -> None:
     pod = await world.create_pod()
-    world.leader.said = "NotLeader: somebody else"
-    assert await world.bind(pod) == "NotLeader: somebody else"
+    world.leader.refusal_text = "NotLeader: another replica"
+    assert await world.bind(pod) == "NotLeader: another replica"
     assert (await world.filter(pod))["NodeNames"] == ["n1", "n2", "n3"]
 
 
-async def test_nodes_whose_plugin_is_away_are_refused(world: World) -> None:
+async def test_nodes_without_a_running_plugin_are_refused(world: World) -> None:
     pod = await world.create_pod()
-    away = "PluginAway: the node's device plugin is not running"
+    reason = "PluginAway: the node's device plugin is not running"
     await world.client.patch(
         "/api/v1/nodes/n1/status", {"status": {"allocatable": {names.SLICE: "0", names.CARD: "0"}}}
     )
@@ -98,15 +100,15 @@ async def test_nodes_whose_plugin_is_away_are_refused(world: World) -> None:
     assert await world.filter(pod) == {
         "NodeNames": ["n2", "n3"],
         "FailedNodes": {},
-        "FailedAndUnresolvableNodes": {"n1": away},
+        "FailedAndUnresolvableNodes": {"n1": reason},
         "Error": "",
     }
-    world.clock.seconds += 3.5  # no Lease was renewed
-    assert set((await world.filter(pod))["FailedAndUnresolvableNodes"].values()) == {away}
-    assert await world.bind(pod, "n2") == away
+    world.clock.seconds += 3.5  # every node's Lease has expired
+    assert set((await world.filter(pod))["FailedAndUnresolvableNodes"].values()) == {reason}
+    assert await world.bind(pod, "n2") == reason
 
 
-async def test_unadmitted_unreadable_and_foreign_pods(world: World) -> None:
+async def test_unadmitted_and_invalid_pods_are_refused_and_other_pods_pass(world: World) -> None:
     bare = await world.create_pod(admitted=False)
     assert (await world.filter(bare, "n1"))["FailedAndUnresolvableNodes"]["n1"].startswith("NotAdmitted")
     wrong = await world.create_pod(admitted=False, gpu_mem="16Gi")
@@ -115,14 +117,14 @@ async def test_unadmitted_unreadable_and_foreign_pods(world: World) -> None:
     assert (await world.filter(slices, "n1"))["FailedAndUnresolvableNodes"]["n1"].startswith("InvalidRequest")
     plain: dict[str, Any] = {"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [{"name": "c"}]}}
     assert (await world.filter(plain))["NodeNames"] == ["n1", "n2", "n3"]
-    assert (await world.filter(plain, "never-heard-of"))["NodeNames"] == ["never-heard-of"]
+    assert (await world.filter(plain, "unknown-node"))["NodeNames"] == ["unknown-node"]
 
 
 ONE_CARD = assignment.encode(Assignment({"main": (Grant("GPU-n1-0", 2048),)}))
 
 
 @pytest.mark.parametrize(
-    ("written", "asked", "said"),
+    ("annotation", "amounts", "message"),
     [
         (ONE_CARD, {}, "asks for nothing"),
         (ONE_CARD, {"gpu_mem": 256}, "grants something else"),
@@ -131,20 +133,20 @@ ONE_CARD = assignment.encode(Assignment({"main": (Grant("GPU-n1-0", 2048),)}))
         (ONE_CARD, {"gpu_mem": "2Gi"}, "vgpu.io/gpu-mem"),
     ],
 )
-async def test_a_forged_assignment_counts_nothing_and_is_told(
-    world: World, written: str, asked: dict[str, Any], said: str
+async def test_an_untrusted_assignment_uses_nothing_and_is_reported(
+    world: World, annotation: str, amounts: dict[str, Any], message: str
 ) -> None:
-    obj = strategies.pod(strategies.container(**asked))
-    obj["metadata"] = {"name": "f", "annotations": {names.ASSIGNMENT: written} if written else {}}
+    obj = strategies.pod(strategies.container(**amounts))
+    obj["metadata"] = {"name": "f", "annotations": {names.ASSIGNMENT: annotation} if annotation else {}}
     obj["spec"]["nodeName"] = "n1"
     await world.client.post(PODS, obj)
     (event,) = await world.events()
     assert event["reason"] == "AssignmentNotTrusted"
-    assert said in event["message"]
+    assert message in event["message"]
     assert world.used_slices() == [0, 0]
 
 
-async def test_the_owner_of_a_waiting_pod_is_told_card_by_card(world: World) -> None:
+async def test_a_pending_pod_has_one_event_with_the_reason_of_each_card(world: World) -> None:
     pod = await world.create_pod(gpu_mem=4096)
     await world.filter(pod, "n1")
     await world.filter(pod, "n1")
@@ -156,19 +158,19 @@ async def test_the_owner_of_a_waiting_pod_is_told_card_by_card(world: World) -> 
     )
 
 
-async def test_another_slice_size_is_refused_until_drained(world: World) -> None:
+async def test_a_node_with_another_slice_size_is_refused(world: World) -> None:
     pod = await world.create_pod()
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": gpu_node("n1", slice_mib=512)["status"]})
     await world.until(lambda: world.cluster.objects.gpunodes["n1"].node.slice_mib == 512)
     assert (await world.filter(pod, "n1"))["FailedAndUnresolvableNodes"]["n1"].startswith("SliceSizeMismatch")
 
 
-async def test_a_card_on_two_nodes_belongs_to_the_newest(world: World) -> None:
-    await asyncio.sleep(1.1)  # creation times have whole seconds
-    twin = gpu_node("n4")
-    twin["status"]["cards"][0]["uuid"] = "GPU-n1-0"
-    await world.client.post(names.GPUNODES_PATH, twin)
-    await world.client.patch(f"{names.GPUNODES_PATH}/n4/status", {"status": twin["status"]})
+async def test_a_card_uuid_on_two_nodes_belongs_to_the_newest(world: World) -> None:
+    await asyncio.sleep(1.1)  # creation times are in whole seconds
+    duplicate = gpu_node("n4")
+    duplicate["status"]["cards"][0]["uuid"] = "GPU-n1-0"
+    await world.client.post(names.GPUNODES_PATH, duplicate)
+    await world.client.patch(f"{names.GPUNODES_PATH}/n4/status", {"status": duplicate["status"]})
     await world.until(
         lambda: "n4" in world.cluster.objects.gpunodes and world.cluster.objects.gpunodes["n4"].node.cards
     )
@@ -182,11 +184,11 @@ async def test_a_card_on_two_nodes_belongs_to_the_newest(world: World) -> None:
     assert (event["reason"], event["message"].rpartition(": ")[2]) == ("DuplicateUUID", "GPU-n1-0 on n4")
 
 
-async def test_held_slices_count_but_not_what_was_given_back_after_the_report(world: World) -> None:
-    """kube-scheduler asks once when a pod goes: a report that lags must not refuse then, and an orphan must later."""
+async def test_held_slices_count_except_those_of_a_pod_deleted_after_the_report(world: World) -> None:
+    """kube-scheduler retries once at a deletion: the old report must not refuse then, but counts again after 5 s."""
     pod = await world.create_pod(gpu_mem=2048)
     assert await world.bind(pod) == ""
-    await world.until_seen(pod)
+    await world.until_bound_is_watched(pod)
     status = gpu_node("n1")["status"]
     status["cards"][0]["heldSlices"] = 8
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": status})
@@ -198,8 +200,8 @@ async def test_held_slices_count_but_not_what_was_given_back_after_the_report(wo
     assert world.cluster.state("n1").cards[0].free_slices == 0
 
 
-async def test_a_pod_refused_before_we_were_asked_is_explained_too(world: World) -> None:
-    """A scheduler that screens by free slices itself never asks; its own words name no card."""
+async def test_a_pod_that_the_scheduler_refused_by_itself_has_an_event_too(world: World) -> None:
+    """A scheduler that screens by free slices may never call the extender; its own message names no card."""
     pod = await world.create_pod(gpu_mem=4096)
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     await world.client.patch(f"{PODS}/{pod['metadata']['name']}/status", {"status": {"conditions": [condition]}})
@@ -208,8 +210,8 @@ async def test_a_pod_refused_before_we_were_asked_is_explained_too(world: World)
     assert "n3: card 0 CardTooSmall" in event["message"]
 
 
-async def test_the_kubelet_is_never_sent_more_than_it_offers(world: World) -> None:
-    """It fails such a pod for good: an ill card's slices are not offered while its old tenants still count."""
+async def test_a_pod_is_refused_where_the_kubelet_offers_fewer_slices_than_are_free(world: World) -> None:
+    """The kubelet would fail the pod for good. An unhealthy card's slices are not offered while its tenants run."""
     pod, other = await world.create_pod(gpu_mem=1024), await world.create_pod(gpu_mem=1024)
     assert await world.bind(pod) == ""
     await world.client.patch(

@@ -1,3 +1,5 @@
+"""Decoding of kube-scheduler's calls, and encoding of the responses."""
+
 import json
 from typing import Any
 
@@ -21,7 +23,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("keys", [("Pod", "NodeNames"), ("pod", "nodenames"), ("POD", "nodeNames")])
-def test_keys_are_read_in_any_case(keys: tuple[str, str]) -> None:
+def test_keys_are_read_in_any_letter_case(keys: tuple[str, str]) -> None:
     call = wire.call(json.dumps({keys[0]: POD, keys[1]: ["n1"]}).encode())
     assert (call.pod, call.nodes) == (POD, ["n1"])
 
@@ -35,7 +37,7 @@ def test_keys_are_read_in_any_case(keys: tuple[str, str]) -> None:
         (json.dumps({"Pod": POD, "Nodes": {"items": []}}).encode(), "nodeCacheCapable"),
     ],
 )  # fmt: skip
-def test_a_call_that_cannot_be_read_names_the_field(body: bytes, field: str) -> None:
+def test_a_malformed_call_names_its_field(body: bytes, field: str) -> None:
     with pytest.raises(wire.MalformedCall, match=field):
         wire.call(body)
 
@@ -49,13 +51,13 @@ def test_bind_needs_every_field(missing: str) -> None:
 
 
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
-def test_no_body_does_worse_than_malformed(body: bytes) -> None:
+def test_any_body_is_decoded_or_malformed(body: bytes) -> None:
     for read in (wire.call, wire.bind_args):
         with pytest.raises(wire.MalformedCall):
             read(body)
 
 
-def test_filter_result_parts_what_waiting_can_cure_from_what_it_cannot() -> None:
+def test_the_filter_result_separates_resolvable_from_unresolvable_nodes() -> None:
     verdict = Verdict(["a"], {"b": Refusal(Reason.CARD_INSUFFICIENT_MEMORY), "c": Refusal(Reason.CARD_TOO_SMALL)})
     assert json.loads(wire.filter_result(verdict)) == {
         "NodeNames": ["a"],
@@ -65,7 +67,7 @@ def test_filter_result_parts_what_waiting_can_cure_from_what_it_cannot() -> None
     }
 
 
-def test_scores_are_a_bare_array_of_whole_numbers() -> None:
+def test_scores_are_an_array_of_whole_numbers() -> None:
     assert wire.host_priorities({"a": 10, "b": 0}) == b'[{"Host":"a","Score":10},{"Host":"b","Score":0}]'
 
 
@@ -74,11 +76,11 @@ limits = st.dictionaries(st.sampled_from(["vgpu.io/gpu-mem", "vgpu.io/slice", "c
 
 
 @given(annotation, st.lists(limits, max_size=3))
-def test_no_users_pod_crashes_the_watch(annotations: dict[str, str], amounts: list[dict[str, str]]) -> None:
+def test_any_pod_is_decoded_for_the_watch(annotations: dict[str, str], amounts: list[dict[str, str]]) -> None:
     containers: list[dict[str, Any]] = [
         {"name": f"c{n}", "resources": {"limits": each}} for n, each in enumerate(amounts)
     ]
-    seen = objects.pod({"metadata": {"uid": "u", "annotations": annotations}, "spec": {"containers": containers}})
-    assert seen.uid == "u"
-    is_nothing = seen.assignment == assignment_trust.NOTHING_ASSIGNED and not annotations.get("vgpu.io/assignment")
-    assert is_nothing or isinstance(seen.assignment, Distrust)
+    decoded = objects.pod({"metadata": {"uid": "u", "annotations": annotations}, "spec": {"containers": containers}})
+    assert decoded.uid == "u"
+    is_nothing = decoded.assignment == assignment_trust.NOTHING_ASSIGNED and not annotations.get("vgpu.io/assignment")
+    assert is_nothing or isinstance(decoded.assignment, Distrust)

@@ -1,4 +1,4 @@
-"""What the manifests say and what the code says are the same; that a server accepts them is shown in tests/e2e."""
+"""The manifests agree with the code; tests/e2e shows that an API server accepts them."""
 
 import re
 from collections.abc import Iterator
@@ -64,13 +64,13 @@ def test_every_file_is_in_the_kustomization() -> None:
 
 
 @pytest.mark.parametrize(("where", "expression"), list(expressions()))
-def test_whoever_looks_for_foreign_names_looks_for_all_of_them(where: str, expression: str) -> None:
+def test_an_expression_with_names_of_other_projects_has_all_of_them(where: str, expression: str) -> None:
     found = set(re.findall(r"'((?:aliyun\.com|nvidia\.com|volcano\.sh)/[^']+)'", expression))
     assert found in (set(), aliases.MARKER_NAMES), where
 
 
 @pytest.mark.parametrize(("where", "expression"), list(expressions()))
-def test_no_expression_names_what_the_code_does_not_know(where: str, expression: str) -> None:
+def test_expressions_use_only_names_of_the_code(where: str, expression: str) -> None:
     ours = set(re.findall(rf"'({re.escape(names.DOMAIN)}/[^']*)'", expression))
     known = {
         f"{names.DOMAIN}/",
@@ -82,7 +82,7 @@ def test_no_expression_names_what_the_code_does_not_know(where: str, expression:
     assert ours <= known, where
 
 
-def test_every_wish_stands_once_a_pod_is_bound() -> None:
+def test_every_user_annotation_is_immutable_once_a_pod_is_bound() -> None:
     changes = "".join(_strings(one("ValidatingAdmissionPolicy", "vgpu-pod-changes"), "expression"))
     assert set(re.findall(r"'(vgpu\.io/[^']+)'", changes)) == {*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS}
 
@@ -96,7 +96,7 @@ def test_every_policy_is_bound_and_fails_closed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"])
-def test_the_webhooks_never_stand_in_the_way(kind: str) -> None:
+def test_the_webhooks_fail_open(kind: str) -> None:
     settings = CliApp.run(WebhookSettings, cli_args=[])
     (webhook,) = one(kind, settings.configuration)["webhooks"]
     assert (webhook["failurePolicy"], webhook["sideEffects"], webhook["timeoutSeconds"]) == ("Ignore", "None", 3)
@@ -107,7 +107,7 @@ def test_the_webhooks_never_stand_in_the_way(kind: str) -> None:
     assert webhook["matchConditions"]
 
 
-def test_the_scheduler_asks_the_extender_about_all_that_is_ours() -> None:
+def test_the_scheduler_calls_the_extender_for_all_our_resources() -> None:
     config = yaml.safe_load((BASE / "scheduler-config.yaml").read_text())
     (extender,) = config["extenders"]
     settings = CliApp.run(ExtenderSettings, cli_args=[])
@@ -120,7 +120,7 @@ def test_the_scheduler_asks_the_extender_about_all_that_is_ours() -> None:
     assert [profile["schedulerName"] for profile in config["profiles"]] == [names.SCHEDULER]
 
 
-def test_images_have_our_version_and_a_containerfile() -> None:
+def test_images_have_the_packages_version_and_a_containerfile() -> None:
     ours = [container["image"] for _, container in containers() if container["image"].startswith("vgpushare-")]
     assert len(ours) == 3
     for image in ours:
@@ -144,7 +144,7 @@ def test_only_the_device_plugin_has_privileges(owner: str, container: Json) -> N
     assert container["resources"]["limits"]["memory"]
 
 
-def test_a_plugin_never_registers_beside_another() -> None:
+def test_the_daemonset_never_runs_two_plugins_on_a_node() -> None:
     strategy = one("DaemonSet", "vgpu-deviceplugin")["spec"]["updateStrategy"]
     assert strategy["rollingUpdate"]["maxSurge"] == 0
 
@@ -157,7 +157,7 @@ def rules() -> Iterator[tuple[str, Json]]:
 
 
 @pytest.mark.parametrize(("role", "rule"), list(rules()))
-def test_no_role_is_wide(role: str, rule: Json) -> None:
+def test_no_role_has_wildcards_or_may_delete(role: str, rule: Json) -> None:
     granted = {*rule["verbs"], *rule["resources"], *rule["apiGroups"]}
     assert not granted & {"*", "delete", "deletecollection", "escalate", "impersonate"}, role
     if "secrets" in rule["resources"] and rule["verbs"] != ["create"]:
@@ -172,7 +172,7 @@ def test_only_the_extender_binds() -> None:
     assert f"'system:serviceaccount:{names.NAMESPACE}:vgpu-extender'" in expression
 
 
-def test_the_inventory_is_what_the_code_reads_and_says_what_kubectl_shows() -> None:
+def test_the_gpunode_schema_has_the_codes_fields_and_printer_columns() -> None:
     crd = one("CustomResourceDefinition", f"gpunodes.{names.DOMAIN}")
     (version,) = crd["spec"]["versions"]
     assert f"{crd['spec']['group']}/{version['name']}" == names.API_VERSION
@@ -186,7 +186,7 @@ def test_the_inventory_is_what_the_code_reads_and_says_what_kubectl_shows() -> N
             at = at["properties"][key]
 
 
-def test_an_admin_s_watermarks_are_held_to_what_the_plugin_takes() -> None:
+def test_the_schema_refuses_watermarks_that_the_plugin_refuses() -> None:
     (version,) = one("CustomResourceDefinition", f"gpunodes.{names.DOMAIN}")["spec"]["versions"]
     cards = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["cards"]
     schema = cards["items"]["properties"]["watermark"]

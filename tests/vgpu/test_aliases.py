@@ -1,3 +1,5 @@
+"""Translation of other projects' resource names."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

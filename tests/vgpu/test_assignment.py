@@ -1,3 +1,5 @@
+"""The assignment annotation: encoding, decoding, and comparison with a request."""
+
 import contextlib
 import json
 

@@ -1,3 +1,5 @@
+"""The default compute policy."""
+
 import pytest
 
 from vgpu import policy

@@ -1,3 +1,5 @@
+"""Amounts: parsing and printing."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""Requests of pods: parsing, division over cards, init containers and sidecars."""
+
 from typing import Any
 
 import pytest

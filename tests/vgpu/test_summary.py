@@ -1,3 +1,5 @@
+"""The summary of a node in `kubectl get gpunodes`."""
+
 from dataclasses import replace
 
 from vgpu import summary

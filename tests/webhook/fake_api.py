@@ -1,4 +1,4 @@
-"""An API server for Secrets and webhook configurations, as far as trust needs one: versions, conflicts, JSON patch."""
+"""A fake API server for Secrets and webhook configurations: resource versions, conflicts and JSON patches."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from tests.webhook import build
+from tests.webhook import builders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class FakeApi:
-    """Keeps objects by path. `before` runs before each write, to let somebody else be faster."""
+    """Objects by path. `before` runs before each write, so that a test can write first and cause a conflict."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Json] = {}
@@ -69,7 +69,7 @@ class FakeApi:
             "value": self.objects[path]["metadata"]["resourceVersion"],
         }:
             return self._status(422, "Invalid")
-        self.put(path, build.apply(steps, self.objects[path]))
+        self.put(path, builders.apply(steps, self.objects[path]))
         return web.json_response(self.objects[path])
 
     def _status(self, code: int, reason: str) -> web.Response:

@@ -1,3 +1,5 @@
+"""The webhook's endpoints, and its decisions on reviews."""
+
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -7,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.webhook import build
+from tests.webhook import builders
 from vgpu import names
 from webhook import admission, app, wire
 
-RULES = build.rules(build.H100)
+RULES = builders.rules(builders.H100)
 SHARE = {names.GPU_MEM: "8192"}
 NODE = ("system:nodes", "system:authenticated")
 
@@ -23,20 +25,20 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
         yield found
 
 
-async def test_a_share_is_patched_and_then_let_in(client: httpx.AsyncClient) -> None:
-    """The API server adds its own time-out to the path."""
-    pod = build.pod(SHARE)
-    answer = await client.post("/mutate?timeout=3s", content=build.review("CREATE", pod))
-    assert build.response(answer.content)["patchType"] == "JSONPatch"
-    mutated = build.apply(build.patch_of(answer.content), pod)
+async def test_a_share_is_mutated_and_then_admitted(client: httpx.AsyncClient) -> None:
+    """The API server adds a timeout parameter to the path."""
+    pod = builders.pod(SHARE)
+    reply = await client.post("/mutate?timeout=3s", content=builders.review("CREATE", pod))
+    assert builders.response(reply.content)["patchType"] == "JSONPatch"
+    mutated = builders.apply(builders.patch_of(reply.content), pod)
     assert mutated["spec"]["schedulerName"] == names.SCHEDULER
-    answer = await client.post("/validate?timeout=3s", content=build.review("CREATE", mutated))
-    assert build.response(answer.content) == {"uid": "u1", "allowed": True}
+    reply = await client.post("/validate?timeout=3s", content=builders.review("CREATE", mutated))
+    assert builders.response(reply.content) == {"uid": "u1", "allowed": True}
 
 
-async def test_a_refusal_says_why(client: httpx.AsyncClient) -> None:
-    answer = await client.post("/validate", content=build.review("CREATE", build.pod({names.GPU_MEM: "16Gi"})))
-    response = build.response(answer.content)
+async def test_a_refusal_has_a_message(client: httpx.AsyncClient) -> None:
+    reply = await client.post("/validate", content=builders.review("CREATE", builders.pod({names.GPU_MEM: "16Gi"})))
+    response = builders.response(reply.content)
     assert response["allowed"] is False
     assert (response["status"]["code"], response["status"]["reason"]) == (422, "Invalid")
     assert "write 16384" in response["status"]["message"]
@@ -50,21 +52,23 @@ async def test_a_refusal_says_why(client: httpx.AsyncClient) -> None:
         b"{}",
         b"\xff",
         b"[" * 5000,
-        build.review("CREATE", {"spec": {"containers": "x"}}),
-        build.review("CREATE", build.pod(SHARE)).replace(b"k8s.io/v1", b"k8s.io/v2"),
-        build.review("CREATE", build.pod(), None).replace(b'"name": "p"', b'"annotations": {"a": 1}'),
+        builders.review("CREATE", {"spec": {"containers": "x"}}),
+        builders.review("CREATE", builders.pod(SHARE)).replace(b"k8s.io/v1", b"k8s.io/v2"),
+        builders.review("CREATE", builders.pod(), None).replace(b'"name": "p"', b'"annotations": {"a": 1}'),
     ],
 )
-async def test_what_is_no_review_of_a_pod_is_a_bad_request(client: httpx.AsyncClient, path: str, body: bytes) -> None:
+async def test_a_body_that_is_no_review_of_a_pod_is_a_bad_request(
+    client: httpx.AsyncClient, path: str, body: bytes
+) -> None:
     assert (await client.post(path, content=body)).status_code == 400
 
 
-async def test_nobody_fills_our_memory(client: httpx.AsyncClient) -> None:
-    answer = await client.post("/mutate", content=b" " * (app.MAX_BODY + 1))
-    assert answer.status_code == 413
+async def test_a_too_large_body_is_refused(client: httpx.AsyncClient) -> None:
+    reply = await client.post("/mutate", content=b" " * (app.MAX_BODY + 1))
+    assert reply.status_code == 413
 
 
-async def test_health_and_readiness_are_told_apart() -> None:
+async def test_health_and_readiness_are_separate() -> None:
     transport = httpx.ASGITransport(app.create(RULES, lambda: False))
     async with httpx.AsyncClient(transport=transport, base_url="https://webhook") as client:
         assert (await client.get("/healthz")).status_code == 200
@@ -72,39 +76,39 @@ async def test_health_and_readiness_are_told_apart() -> None:
 
 
 class TestMirrorPods:
-    """A kubelet shows its static pods: they run already."""
+    """Mirror pods: the kubelet creates them in the API for its static pods, which already run."""
 
-    POD = build.pod(SHARE, {"kubernetes.io/config.mirror": "x"}, nodeName="n1")
+    POD = builders.pod(SHARE, {"kubernetes.io/config.mirror": "x"}, nodeName="n1")
 
     def decide(self, pod: dict[str, Any], groups: tuple[str, ...]) -> tuple[list[Any], bool]:
-        review = wire.decode(build.review("CREATE", pod, groups=groups))
-        patch = build.patch_of(admission.mutating(review, RULES))
-        return patch, build.response(admission.validating(review, RULES))["allowed"]
+        review = wire.decode(builders.review("CREATE", pod, groups=groups))
+        patch = builders.patch_of(admission.mutating(review, RULES))
+        return patch, builders.response(admission.validating(review, RULES))["allowed"]
 
-    def test_they_are_left_alone(self) -> None:
+    def test_a_kubelets_mirror_pod_is_admitted_unchanged(self) -> None:
         assert self.decide(self.POD, NODE) == ([], True)
 
-    def test_a_users_annotation_makes_none(self) -> None:
+    def test_the_annotation_of_a_user_does_not_make_a_mirror_pod(self) -> None:
         patch, is_allowed = self.decide(self.POD, ("system:authenticated",))
         assert patch
         assert not is_allowed
 
-    def test_they_carry_no_state_either(self) -> None:
-        pod = build.pod(SHARE, {"kubernetes.io/config.mirror": "x", names.ASSIGNMENT: "{}"}, nodeName="n1")
+    def test_a_mirror_pod_with_an_assignment_is_refused(self) -> None:
+        pod = builders.pod(SHARE, {"kubernetes.io/config.mirror": "x", names.ASSIGNMENT: "{}"}, nodeName="n1")
         assert self.decide(pod, NODE) == ([], False)
 
 
 def test_an_update_is_never_mutated() -> None:
-    pod = build.pod(SHARE)
-    review = wire.decode(build.review("UPDATE", pod, pod))
-    assert build.patch_of(admission.mutating(review, RULES)) == []
-    assert build.response(admission.validating(review, RULES))["allowed"]
+    pod = builders.pod(SHARE)
+    review = wire.decode(builders.review("UPDATE", pod, pod))
+    assert builders.patch_of(admission.mutating(review, RULES)) == []
+    assert builders.response(admission.validating(review, RULES))["allowed"]
 
 
-def test_a_deletion_is_let_through() -> None:
-    review = wire.decode(build.review("DELETE", None, build.pod(SHARE, {names.ASSIGNMENT: "{}"})))
-    assert build.response(admission.mutating(review, RULES))["allowed"]
-    assert build.response(admission.validating(review, RULES))["allowed"]
+def test_a_deletion_is_admitted() -> None:
+    review = wire.decode(builders.review("DELETE", None, builders.pod(SHARE, {names.ASSIGNMENT: "{}"})))
+    assert builders.response(admission.mutating(review, RULES))["allowed"]
+    assert builders.response(admission.validating(review, RULES))["allowed"]
 
 
 JSON = st.recursive(
@@ -134,11 +138,11 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from(["CREATE", "UPDATE"]))
-def test_any_json_is_answered_or_called_malformed(obj: Any, operation: str) -> None:
-    body = json.dumps(json.loads(build.review(operation, obj, obj))).encode()
+def test_any_json_is_answered_or_malformed(obj: Any, operation: str) -> None:
+    body = json.dumps(json.loads(builders.review(operation, obj, obj))).encode()
     try:
         review = wire.decode(body)
     except wire.MalformedReview:
         return
-    build.response(admission.mutating(review, RULES))
-    build.response(admission.validating(review, RULES))
+    builders.response(admission.mutating(review, RULES))
+    builders.response(admission.validating(review, RULES))

@@ -1,3 +1,5 @@
+"""The cards of the cluster, from watched GPUNodes."""
+
 import json
 from typing import Any
 
@@ -13,7 +15,7 @@ def node(name: str, *cards: dict[str, Any], spec: list[dict[str, Any]] | None = 
 CARD = {"uuid": "GPU-a", "index": 0, "model": "M", "memoryMiB": 1024, "healthy": True, "numaNode": -1}
 
 
-def test_cards_come_and_go_with_their_nodes() -> None:
+def test_cards_follow_their_gpunodes() -> None:
     known = cluster_cards.ClusterCards()
     known.replace([node("n1", CARD), node("n2", CARD | {"uuid": "GPU-b"})])
     assert [card.uuid for card in known.cards()] == ["GPU-a", "GPU-b"]
@@ -25,10 +27,10 @@ def test_cards_come_and_go_with_their_nodes() -> None:
     assert known.cards() == ()
 
 
-def test_a_mode_that_an_admin_chose_belongs_to_the_card() -> None:
+def test_the_mode_of_the_spec_is_set_on_the_card() -> None:
     found = node("n1", CARD, CARD | {"uuid": "GPU-b"}, spec=[{"uuid": "GPU-b", "mode": "exclusive", "cordoned": True}])
     assert [card.mode for card in found.cards()] == [CardMode.SHARED, CardMode.EXCLUSIVE]
 
 
-def test_a_node_that_has_not_reported_yet_has_no_cards() -> None:
+def test_a_gpunode_without_a_status_has_no_cards() -> None:
     assert cluster_cards.decode(b'{"metadata": {"name": "n1"}}').cards() == ()

@@ -1,4 +1,4 @@
-"""The program as it is started: over TLS that the API server would believe, until it is told to stop."""
+"""The webhook as a process: it serves with a certificate that the API server trusts, until SIGTERM."""
 
 import asyncio
 import base64
@@ -13,7 +13,7 @@ import httpx
 import pytest
 from aiohttp import test_utils
 
-from tests.webhook import build
+from tests.webhook import builders
 from tests.webhook.fake_api import FakeApi
 from vgpu import names
 from webhook.certificates import ca_objects
@@ -42,7 +42,7 @@ def port() -> int:
 @pytest.fixture
 async def program(api: FakeApi, port: int, tmp_path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     async with test_utils.TestServer(api.application()) as server:
-        kubeconfig = build.kubeconfig(tmp_path / "kubeconfig", f"http://{server.host}:{server.port}")
+        kubeconfig = builders.kubeconfig(tmp_path / "kubeconfig", f"http://{server.host}:{server.port}")
         (tmp_path / "tmp").mkdir()
         started = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "webhook", f"--kubeconfig={kubeconfig}", f"--listen=127.0.0.1:{port}",
@@ -54,8 +54,8 @@ async def program(api: FakeApi, port: int, tmp_path: Path) -> AsyncIterator[asyn
             await started.wait()
 
 
-async def believed(api: FakeApi) -> ssl.SSLContext:
-    """Return what the API server verifies by, once it is there."""
+async def ssl_context_of(api: FakeApi) -> ssl.SSLContext:
+    """Wait for the caBundle, and return a context that verifies as the API server does."""
     while True:
         bundle = api.objects[CONFIGURATIONS[1]]["webhooks"][0]["clientConfig"].get("caBundle")
         if bundle:
@@ -66,7 +66,7 @@ async def believed(api: FakeApi) -> ssl.SSLContext:
 async def test_an_idle_connection_stays_open_for_longer_than_the_servers_default_timeout(
     api: FakeApi, port: int, program: asyncio.subprocess.Process
 ) -> None:
-    """The API server reuses a connection for 90 s; a POST that meets its end is not tried again."""
+    """The API server reuses a connection for 90 s, and does not retry a POST on a connection that is closing."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=await serving(api, port, program))
     for pause in (0, 6):
         await asyncio.sleep(pause)
@@ -78,7 +78,7 @@ async def test_an_idle_connection_stays_open_for_longer_than_the_servers_default
 
 async def serving(api: FakeApi, port: int, program: asyncio.subprocess.Process) -> ssl.SSLContext:
     assert program.returncode is None
-    context = await believed(api)
+    context = await ssl_context_of(api)
     async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=context) as client:
         await ready(client)
     return context
@@ -94,13 +94,14 @@ async def ready(client: httpx.AsyncClient) -> None:
         await asyncio.sleep(0.05)
 
 
-async def test_it_serves_what_the_api_server_believes_until_it_is_told_to_stop(
+async def test_it_serves_with_a_trusted_certificate_until_sigterm(
     api: FakeApi, port: int, program: asyncio.subprocess.Process, tmp_path: Path
 ) -> None:
     context = await serving(api, port, program)
     async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=context) as client:
-        answer = await client.post("/mutate?timeout=3s", content=build.review("CREATE", build.pod({names.GPU: "1"})))
-        assert build.patch_of(answer.content)
+        review = builders.review("CREATE", builders.pod({names.GPU: "1"}))
+        response = await client.post("/mutate?timeout=3s", content=review)
+        assert builders.patch_of(response.content)
     program.send_signal(signal.SIGTERM)
     assert await program.wait() == 0
     assert list((tmp_path / "tmp").iterdir()) == [], "the key is left behind"

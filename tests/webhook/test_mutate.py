@@ -1,13 +1,15 @@
+"""What the webhook changes in a pod."""
+
 from typing import Any
 
 import pytest
 from hypothesis import event, given
 
-from tests.webhook import build
+from tests.webhook import builders
 from vgpu import names, request
 from webhook import mutate, validate
 
-RULES = build.rules(build.H100)
+RULES = builders.rules(builders.H100)
 SHARE = {names.GPU_MEM: "8192", names.GPU_CORES: "30"}
 
 
@@ -16,7 +18,7 @@ def env(container: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_share_gets_slices_a_scheduler_and_its_limits_as_environment() -> None:
-    spec = mutate.mutate(build.pod(SHARE), RULES)["spec"]
+    spec = mutate.mutate(builders.pod(SHARE), RULES)["spec"]
     (container,) = spec["containers"]
     assert spec["schedulerName"] == names.SCHEDULER
     assert container["resources"]["limits"] == SHARE | {names.SLICE: "32"}
@@ -26,19 +28,19 @@ def test_a_share_gets_slices_a_scheduler_and_its_limits_as_environment() -> None
 
 def test_several_cards_get_slices_for_all_and_limits_for_each() -> None:
     limits = {names.GPU_MEM: "18432", names.GPU_CORES: "240", names.GPU: "3"}
-    (container,) = mutate.mutate(build.pod(limits), RULES)["spec"]["containers"]
+    (container,) = mutate.mutate(builders.pod(limits), RULES)["spec"]["containers"]
     assert container["resources"]["limits"][names.SLICE] == "72"
     assert env(container)["VGPU_MEMORY_LIMIT"] == "6144MiB"
     assert env(container)["VGPU_CORES_LIMIT"] == "80"
 
 
-def test_the_last_slice_may_be_a_partial_one() -> None:
-    (container,) = mutate.mutate(build.pod({names.GPU_MEM: "257"}), RULES)["spec"]["containers"]
+def test_the_last_slice_may_be_partial() -> None:
+    (container,) = mutate.mutate(builders.pod({names.GPU_MEM: "257"}), RULES)["spec"]["containers"]
     assert container["resources"]["limits"][names.SLICE] == "2"
 
 
-def test_whole_cards_have_no_limit_to_tell() -> None:
-    (container,) = mutate.mutate(build.pod({names.GPU: "2"}), RULES)["spec"]["containers"]
+def test_whole_cards_have_no_limits_in_the_environment() -> None:
+    (container,) = mutate.mutate(builders.pod({names.GPU: "2"}), RULES)["spec"]["containers"]
     assert container["resources"]["limits"] == {names.GPU: "2", names.CARD: "2"}
     assert "env" not in container
 
@@ -47,29 +49,29 @@ def test_whole_cards_have_no_limit_to_tell() -> None:
     ("annotations", "policy"),
     [({}, "burst"), ({names.COMPUTE_POLICY: "best-effort"}, "best-effort")],
 )
-def test_without_cores_the_compute_policy_is_burst_unless_told(annotations: dict[str, str], policy: str) -> None:
-    (container,) = mutate.mutate(build.pod({names.GPU_MEM: "256"}, annotations), RULES)["spec"]["containers"]
+def test_without_cores_the_default_compute_policy_is_burst(annotations: dict[str, str], policy: str) -> None:
+    (container,) = mutate.mutate(builders.pod({names.GPU_MEM: "256"}, annotations), RULES)["spec"]["containers"]
     assert env(container)["VGPU_COMPUTE_POLICY"] == policy
 
 
-def test_the_memory_policy_is_told_where_there_is_one() -> None:
-    (container,) = mutate.mutate(build.pod(SHARE, {names.MEMORY_POLICY: "spill"}), RULES)["spec"]["containers"]
+def test_a_memory_policy_is_set_in_the_environment() -> None:
+    (container,) = mutate.mutate(builders.pod(SHARE, {names.MEMORY_POLICY: "spill"}), RULES)["spec"]["containers"]
     assert env(container)["VGPU_MEMORY_POLICY"] == "spill"
-    (container,) = mutate.mutate(build.pod(SHARE), RULES)["spec"]["containers"]
+    (container,) = mutate.mutate(builders.pod(SHARE), RULES)["spec"]["containers"]
     assert "VGPU_MEMORY_POLICY" not in env(container)
 
 
-def test_an_init_container_gets_as_many_slices_as_the_container_it_hands_them_to() -> None:
-    init = [build.container("init", {names.GPU_MEM: "512"})]
-    spec = mutate.mutate(build.pod({names.GPU_MEM: "2048"}, initContainers=init), RULES)["spec"]
+def test_an_init_container_gets_as_many_slices_as_the_app_container_after_it() -> None:
+    init = [builders.container("init", {names.GPU_MEM: "512"})]
+    spec = mutate.mutate(builders.pod({names.GPU_MEM: "2048"}, initContainers=init), RULES)["spec"]
     assert spec["initContainers"][0]["resources"]["limits"][names.SLICE] == "8"
     assert env(spec["initContainers"][0])["VGPU_MEMORY_LIMIT"] == "512MiB"
 
 
-def test_what_the_user_wrote_stays() -> None:
+def test_the_users_fields_stay() -> None:
     variables = [{"name": "A", "value": "1"}, {"name": names.MEMORY_ENV, "value": "mine"}]
-    pod = build.pod(schedulerName="own") | {}
-    pod["spec"]["containers"] = [build.container(limits=SHARE | {"cpu": "2"}, env=variables)]
+    pod = builders.pod(schedulerName="own") | {}
+    pod["spec"]["containers"] = [builders.container(limits=SHARE | {"cpu": "2"}, env=variables)]
     spec = mutate.mutate(pod, RULES)["spec"]
     assert spec["schedulerName"] == "own"
     assert spec["containers"][0]["env"][:2] == variables
@@ -77,23 +79,23 @@ def test_what_the_user_wrote_stays() -> None:
     assert spec["containers"][0]["resources"]["limits"]["cpu"] == "2"
 
 
-def test_foreign_names_are_removed_from_limits_and_requests() -> None:
+def test_names_of_other_projects_are_removed_from_limits_and_requests() -> None:
     foreign = {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "30"}
-    pod = build.pod()
+    pod = builders.pod()
     pod["spec"]["containers"][0]["resources"] = {"limits": {**foreign, "cpu": "1"}, "requests": foreign}
     (container,) = mutate.mutate(pod, RULES)["spec"]["containers"]
     ours = {names.GPU: "2", names.GPU_MEM: "6000", names.GPU_CORES: "60", names.SLICE: "24"}
     assert container["resources"] == {"limits": ours | {"cpu": "1"}, "requests": ours}
 
 
-def test_a_foreign_scheduler_could_not_read_our_names() -> None:
-    pod = build.pod({"volcano.sh/vgpu-memory": "1024"}, schedulerName="volcano")
+def test_the_scheduler_name_of_another_project_is_replaced() -> None:
+    pod = builders.pod({"volcano.sh/vgpu-memory": "1024"}, schedulerName="volcano")
     assert mutate.mutate(pod, RULES)["spec"]["schedulerName"] == names.SCHEDULER
 
 
 def test_a_percentage_becomes_mib_of_every_card() -> None:
     limits = {names.GPU_MEM_PERCENTAGE: "50", names.GPU: "2"}
-    (container,) = mutate.mutate(build.pod(limits), RULES)["spec"]["containers"]
+    (container,) = mutate.mutate(builders.pod(limits), RULES)["spec"]["containers"]
     per_card = 81559 // 2
     slices = 2 * -(-per_card // 256)
     assert container["resources"]["limits"] == {
@@ -104,28 +106,28 @@ def test_a_percentage_becomes_mib_of_every_card() -> None:
 
 
 @pytest.mark.parametrize("limits", [None, {"cpu": "1"}, {"nvidia.com/gpu": "1"}, {names.GPU_MEM: "16Gi"}])
-def test_other_pods_and_wrong_ones_are_left_as_they_are(limits: dict[str, str] | None) -> None:
-    pod = build.pod(limits)
+def test_pods_without_a_share_and_invalid_pods_are_not_changed(limits: dict[str, str] | None) -> None:
+    pod = builders.pod(limits)
     assert mutate.mutate(pod, RULES) is pod
 
 
-@given(build.pods())
-def test_mutating_twice_changes_nothing_more(pod: dict[str, Any]) -> None:
+@given(builders.pods())
+def test_mutation_is_idempotent(pod: dict[str, Any]) -> None:
     once = mutate.mutate(pod, RULES)
     event("changed" if once != pod else "left alone")
     assert mutate.mutate(once, RULES) == once
 
 
-@given(build.pods())
-def test_the_patch_leads_from_the_pod_to_the_mutated_pod_and_overwrites_no_list(pod: dict[str, Any]) -> None:
+@given(builders.pods())
+def test_the_patch_makes_the_mutated_pod_and_overwrites_no_list(pod: dict[str, Any]) -> None:
     after = mutate.mutate(pod, RULES)
     patch = mutate.patch(pod, after)
-    assert build.apply(patch, pod) == after
+    assert builders.apply(patch, pod) == after
     assert all(step["op"] != "replace" or step["path"] == "/spec/schedulerName" for step in patch)
 
 
-@given(build.pods())
-def test_what_was_mutated_and_is_otherwise_well_formed_is_let_in(pod: dict[str, Any]) -> None:
+@given(builders.pods())
+def test_a_mutated_valid_pod_is_admitted(pod: dict[str, Any]) -> None:
     pod["spec"].pop("nodeName", None)
     pod["spec"].pop("ephemeralContainers", None)
     pod["metadata"].pop("annotations", None)

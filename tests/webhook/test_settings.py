@@ -1,3 +1,5 @@
+"""The webhook's settings."""
+
 import pytest
 from pydantic import ValidationError
 from pydantic_settings import CliApp
@@ -9,17 +11,17 @@ def settings(*flags: str) -> Settings:
     return CliApp.run(Settings, cli_args=list(flags))
 
 
-def test_the_certificate_holds_for_the_service_the_address_and_what_was_added() -> None:
+def test_the_certificate_has_the_names_of_the_service_the_address_and_the_setting() -> None:
     found = settings("--listen", "127.0.0.1:1", "--dns-names", "host.example, 10.0.0.1")
     service = "vgpu-webhook.vgpu-system.svc"
     assert found.serving_names == (service, f"{service}.cluster.local", "127.0.0.1", "host.example", "10.0.0.1")
 
 
-def test_an_address_that_means_all_is_no_name() -> None:
+def test_the_wildcard_address_is_not_in_the_certificate() -> None:
     assert "0.0.0.0" not in settings("--listen", "0.0.0.0:9443").serving_names
 
 
-def test_ipv6_is_an_address_too() -> None:
+def test_an_ipv6_address_may_be_listened_on() -> None:
     found = settings("--listen", "[::1]:9443")
     assert (found.host, found.port) == ("::1", 9443)
 

@@ -1,21 +1,23 @@
+"""Which new pods the webhook refuses."""
+
 import dataclasses
 from typing import Any
 
 import pytest
 from hypothesis import given
 
-from tests.webhook import build
+from tests.webhook import builders
 from vgpu import names
 from vgpu.device import CardMode
 from webhook import mutate, validate
 
-RULES = build.rules(build.H100)
+RULES = builders.rules(builders.H100)
 LIMITS = "spec.containers[main].resources.limits"
 SHARE = {names.GPU_MEM: "8192"}
 
 
-def fields(pod: dict[str, Any]) -> list[str]:
-    """What is refused of a new pod that went through the mutation."""
+def refused_fields(pod: dict[str, Any]) -> list[str]:
+    """Mutate a new pod, and return the fields that validation refuses."""
     return [problem.field for problem in validate.on_create(dict(mutate.mutate(pod, RULES)), RULES)]
 
 
@@ -31,14 +33,14 @@ def fields(pod: dict[str, Any]) -> list[str]:
         {names.GPU_MEM: "18k"},
     ],
 )
-def test_what_makes_sense_is_let_in(limits: dict[str, str] | None) -> None:
-    assert fields(build.pod(limits)) == []
+def test_valid_requests_are_admitted(limits: dict[str, str] | None) -> None:
+    assert refused_fields(builders.pod(limits)) == []
 
 
 @pytest.mark.parametrize("text", ["16Gi", "-1", "1500m", "1e9", "0", "x", ""])
-def test_an_amount_that_makes_no_sense_is_refused_by_name(text: str) -> None:
-    assert fields(build.pod({names.GPU_MEM: text})) == [f"{LIMITS}[{names.GPU_MEM}]"]
-    assert fields(build.pod({"nvidia.com/gpumem": text})) == [f"{LIMITS}[nvidia.com/gpumem]"]
+def test_an_invalid_amount_is_refused_by_name(text: str) -> None:
+    assert refused_fields(builders.pod({names.GPU_MEM: text})) == [f"{LIMITS}[{names.GPU_MEM}]"]
+    assert refused_fields(builders.pod({"nvidia.com/gpumem": text})) == [f"{LIMITS}[nvidia.com/gpumem]"]
 
 
 @pytest.mark.parametrize(
@@ -57,30 +59,30 @@ def test_an_amount_that_makes_no_sense_is_refused_by_name(text: str) -> None:
         ({names.GPU: "1", names.SLICE: "1"}, names.SLICE),
     ],
 )
-def test_requests_that_contradict_themselves_are_refused_by_name(limits: dict[str, str], name: str) -> None:
-    assert fields(build.pod(limits)) == [f"{LIMITS}[{name}]"]
+def test_contradicting_amounts_are_refused_by_name(limits: dict[str, str], name: str) -> None:
+    assert refused_fields(builders.pod(limits)) == [f"{LIMITS}[{name}]"]
 
 
-def test_slices_that_are_just_right_may_stand() -> None:
-    """A pod made from another's manifest brings them along."""
-    assert fields(build.pod({names.GPU_MEM: "1024", names.SLICE: "4"})) == []
+def test_the_right_number_of_slices_is_admitted() -> None:
+    """A pod that is copied from a mutated pod has slices already."""
+    assert refused_fields(builders.pod({names.GPU_MEM: "1024", names.SLICE: "4"})) == []
 
 
 def test_slices_are_compared_as_amounts() -> None:
     """The API server writes 9000 as 9k."""
-    pod = build.pod({names.GPU_MEM: str(9000 * 256), names.SLICE: "9k"})
-    assert fields(pod) == []
+    pod = builders.pod({names.GPU_MEM: str(9000 * 256), names.SLICE: "9k"})
+    assert refused_fields(pod) == []
 
 
-def test_a_pod_that_nobody_mutated_is_refused_so_that_its_controller_tries_again() -> None:
-    problems = validate.on_create(build.pod(SHARE), RULES)
+def test_an_unmutated_pod_is_refused_so_that_its_controller_retries() -> None:
+    problems = validate.on_create(builders.pod(SHARE), RULES)
     assert [problem.field for problem in problems] == [f"{LIMITS}[{names.SLICE}]"]
 
 
 @pytest.mark.parametrize("limits", [None, SHARE])
-def test_state_is_not_a_users_to_write(limits: dict[str, str] | None) -> None:
-    pod = build.pod(limits, {names.ASSIGNMENT: "{}"})
-    assert fields(pod) == [f"metadata.annotations[{names.ASSIGNMENT}]"]
+def test_a_user_may_not_write_an_assignment(limits: dict[str, str] | None) -> None:
+    pod = builders.pod(limits, {names.ASSIGNMENT: "{}"})
+    assert refused_fields(pod) == [f"metadata.annotations[{names.ASSIGNMENT}]"]
 
 
 @pytest.mark.parametrize(
@@ -95,48 +97,50 @@ def test_state_is_not_a_users_to_write(limits: dict[str, str] | None) -> None:
         (f"{names.DOMAIN}/gpu-polcy", "binpack"),
     ],
 )
-def test_unknown_wishes_are_refused_never_ignored(name: str, value: str) -> None:
-    assert fields(build.pod(SHARE, {name: value})) == [f"metadata.annotations[{name}]"]
-    assert fields(build.pod(None, {name: value})) == []
+def test_unknown_annotations_and_values_are_refused(name: str, value: str) -> None:
+    assert refused_fields(builders.pod(SHARE, {name: value})) == [f"metadata.annotations[{name}]"]
+    assert refused_fields(builders.pod(None, {name: value})) == []
 
 
-def test_a_node_may_not_be_chosen_by_hand() -> None:
-    assert fields(build.pod(SHARE, nodeName="n1")) == ["spec.nodeName"]
-    assert fields(build.pod(None, nodeName="n1")) == []
+def test_a_node_name_is_refused() -> None:
+    assert refused_fields(builders.pod(SHARE, nodeName="n1")) == ["spec.nodeName"]
+    assert refused_fields(builders.pod(None, nodeName="n1")) == []
 
 
 @pytest.mark.parametrize(
     ("limits", "value", "is_refused"),
     [(SHARE, "all", True), (SHARE, "void", True), (None, "all", False), (None, "void", False)],
 )
-def test_the_runtimes_variable_is_ours_to_set(limits: dict[str, str] | None, value: str, is_refused: bool) -> None:
-    pod = build.pod()
+def test_nvidia_visible_devices_is_refused_in_a_container_with_a_share(
+    limits: dict[str, str] | None, value: str, is_refused: bool
+) -> None:
+    pod = builders.pod()
     variable = {"name": "NVIDIA_VISIBLE_DEVICES", "value": value}
-    pod["spec"]["containers"] = [build.container(limits=limits, env=[variable])]
-    assert fields(pod) == (["spec.containers[main].env[NVIDIA_VISIBLE_DEVICES]"] if is_refused else [])
+    pod["spec"]["containers"] = [builders.container(limits=limits, env=[variable])]
+    assert refused_fields(pod) == (["spec.containers[main].env[NVIDIA_VISIBLE_DEVICES]"] if is_refused else [])
 
 
-def test_a_neighbour_in_the_pod_may_only_say_that_it_wants_none() -> None:
-    def neighbour(variable: dict[str, Any]) -> list[str]:
+def test_other_containers_of_the_pod_may_set_nvidia_visible_devices_to_void_only() -> None:
+    def of_sidecar(variable: dict[str, Any]) -> list[str]:
         env = [{"name": "NVIDIA_VISIBLE_DEVICES"} | variable]
-        return fields(build.pod(SHARE, initContainers=[build.container("side", env=env)]))
+        return refused_fields(builders.pod(SHARE, initContainers=[builders.container("side", env=env)]))
 
     refused = ["spec.initContainers[side].env[NVIDIA_VISIBLE_DEVICES]"]
-    assert neighbour({"value": "void"}) == []
-    assert neighbour({"value": "GPU-a"}) == refused
-    assert neighbour({"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}) == refused
+    assert of_sidecar({"value": "void"}) == []
+    assert of_sidecar({"value": "GPU-a"}) == refused
+    assert of_sidecar({"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}) == refused
 
 
-def test_everything_wrong_is_said_at_once() -> None:
-    pod = build.pod({names.GPU_MEM: "16Gi"}, {names.GPU_POLICY: "x"}, nodeName="n1")
+def test_all_problems_are_reported_at_once() -> None:
+    pod = builders.pod({names.GPU_MEM: "16Gi"}, {names.GPU_POLICY: "x"}, nodeName="n1")
     problems = validate.on_create(pod, RULES)
     text = validate.message(problems)
     assert all(part in text for part in ("16Gi", "16384", "binpack, spread", "spec.nodeName"))
 
 
-def test_a_long_list_is_cut() -> None:
-    pod = build.pod()
-    pod["spec"]["containers"] = [build.container(f"c{n}", {names.GPU_MEM: "1Gi"}) for n in range(300)]
+def test_a_long_list_of_problems_is_cut() -> None:
+    pod = builders.pod()
+    pod["spec"]["containers"] = [builders.container(f"c{n}", {names.GPU_MEM: "1Gi"}) for n in range(300)]
     text = validate.message(validate.on_create(pod, RULES))
     assert text.count("\n") == 20
     assert text.endswith("and 280 more")
@@ -144,95 +148,30 @@ def test_a_long_list_is_cut() -> None:
 
 @pytest.mark.parametrize(
     ("cards", "word"),
-    [((), "no card"), ((build.H100, build.A30), "24 GiB, 79.6 GiB")],
+    [((), "no card"), ((builders.H100, builders.A30), "24 GiB, 79.6 GiB")],
 )
 @pytest.mark.parametrize("name", [names.GPU_MEM_PERCENTAGE, "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"])
-def test_a_percentage_without_one_meaning_is_refused_by_the_users_name(
-    cards: tuple[Any, ...], word: str, name: str
-) -> None:
-    (problem,) = validate.on_create(build.pod({name: "50"}), build.rules(*cards))
+def test_an_ambiguous_percentage_is_refused_by_the_users_name(cards: tuple[Any, ...], word: str, name: str) -> None:
+    (problem,) = validate.on_create(builders.pod({name: "50"}), builders.rules(*cards))
     assert problem.field == f"{LIMITS}[{name}]"
     assert word in problem.why
 
 
-def test_a_percentage_means_the_cards_that_the_pod_accepts() -> None:
-    rules = build.rules(build.H100, build.A30)
-    pod = build.pod({names.GPU_MEM_PERCENTAGE: "50"}, {names.USE_GPU_MODEL: "a30"})
+def test_a_percentage_refers_to_the_cards_that_the_pod_accepts() -> None:
+    rules = builders.rules(builders.H100, builders.A30)
+    pod = builders.pod({names.GPU_MEM_PERCENTAGE: "50"}, {names.USE_GPU_MODEL: "a30"})
     (container,) = mutate.mutate(pod, rules)["spec"]["containers"]
     assert container["resources"]["limits"][names.GPU_MEM] == str(24576 // 2)
 
 
 def test_a_percentage_ignores_cards_that_take_no_shares() -> None:
-    rules = build.rules(build.H100, dataclasses.replace(build.A30, mode=CardMode.EXCLUSIVE))
-    (container,) = mutate.mutate(build.pod({names.GPU_MEM_PERCENTAGE: "50"}), rules)["spec"]["containers"]
+    rules = builders.rules(builders.H100, dataclasses.replace(builders.A30, mode=CardMode.EXCLUSIVE))
+    (container,) = mutate.mutate(builders.pod({names.GPU_MEM_PERCENTAGE: "50"}), rules)["spec"]["containers"]
     assert container["resources"]["limits"][names.GPU_MEM] == str(81559 // 2)
 
 
-class TestUpdate:
-    """What changed is judged, and nothing else."""
-
-    BOUND = build.pod({names.GPU_MEM: "16Gi"}, {names.ASSIGNMENT: "{}", names.GPU_POLICY: "odd"}, nodeName="n1")
-
-    @staticmethod
-    def changed(pod: dict[str, Any], **annotations: str | None) -> dict[str, Any]:
-        keys = {"assignment": names.ASSIGNMENT, "gpu_policy": names.GPU_POLICY, "compute": names.COMPUTE_POLICY}
-        merged = dict(pod["metadata"].get("annotations", {}))
-        for key, value in annotations.items():
-            merged |= {keys.get(key, key): value}
-        kept = {key: value for key, value in merged.items() if value is not None}
-        return {**pod, "metadata": {**pod["metadata"], "annotations": kept}}
-
-    @pytest.mark.parametrize("value", ["x", "", None])
-    def test_an_assignment_stands(self, value: str | None) -> None:
-        (problem,) = validate.on_update(self.BOUND, self.changed(self.BOUND, assignment=value))
-        assert problem.field == f"metadata.annotations[{names.ASSIGNMENT}]"
-
-    @pytest.mark.parametrize("limits", [None, SHARE])
-    def test_nobody_adds_an_assignment(self, limits: dict[str, str] | None) -> None:
-        pod = build.pod(limits)
-        (problem,) = validate.on_update(pod, self.changed(pod, assignment="x"))
-        assert problem.field == f"metadata.annotations[{names.ASSIGNMENT}]"
-
-    def test_a_pod_that_should_never_have_come_in_can_still_be_labelled_finalized_and_reported_on(self) -> None:
-        new = self.changed(self.BOUND, other="y")
-        new["metadata"] |= {"labels": {"a": "b"}, "finalizers": ["c"], "deletionTimestamp": "now"}
-        new["status"] = {"phase": "Failed"}
-        assert validate.on_update(self.BOUND, new) == []
-
-    def test_a_resize_is_let_in(self) -> None:
-        pod = mutate.mutate(build.pod(SHARE | {"cpu": "1"}, nodeName="n1"), RULES)
-        new = mutate.mutate(build.pod(SHARE | {"cpu": "2"}, nodeName="n1"), RULES)
-        assert validate.on_update(pod, new) == []
-
-    def test_a_bound_pod_keeps_its_wishes(self) -> None:
-        (problem,) = validate.on_update(self.BOUND, self.changed(self.BOUND, compute="best-effort"))
-        assert problem.field == f"metadata.annotations[{names.COMPUTE_POLICY}]"
-
-    def test_a_waiting_pod_may_change_its_mind_within_reason(self) -> None:
-        pod = build.pod(SHARE, {names.COMPUTE_POLICY: "odd"})
-        assert validate.on_update(pod, self.changed(pod, gpu_policy="spread")) == []
-        (problem,) = validate.on_update(pod, self.changed(pod, gpu_policy="tetris"))
-        assert problem.field == f"metadata.annotations[{names.GPU_POLICY}]"
-
-    def test_a_debugging_container_gets_no_gpu(self) -> None:
-        def debugged(**more: Any) -> list[str]:
-            new = {**self.BOUND, "spec": {**self.BOUND["spec"], "ephemeralContainers": [{"name": "d", **more}]}}
-            assert validate.on_update(new, new) == []
-            return [problem.field for problem in validate.on_update(self.BOUND, new)]
-
-        assert debugged() == []
-        env = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
-        assert debugged(env=env) == ["spec.ephemeralContainers[d].env[NVIDIA_VISIBLE_DEVICES]"]
-        assert debugged(resources={"limits": SHARE}) == ["spec.ephemeralContainers[d].resources"]
-
-
-@given(build.pods())
-def test_a_pod_that_does_not_change_is_never_refused(pod: dict[str, Any]) -> None:
-    assert validate.on_update(pod, pod) == []
-
-
-@given(build.pods())
-def test_every_pod_gets_an_answer_and_every_refusal_names_a_field(pod: dict[str, Any]) -> None:
+@given(builders.pods())
+def test_every_refusal_names_a_field(pod: dict[str, Any]) -> None:
     for problem in validate.on_create(pod, RULES):
         assert problem.field.startswith(("spec.", "metadata.annotations["))
         assert problem.why

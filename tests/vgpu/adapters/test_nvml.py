@@ -24,10 +24,10 @@ from vgpu.errors import NvmlError
 nvml = None
 for line in sys.stdin:
     try:
-        said = eval(line)
+        result = eval(line)
     except NvmlError as error:
-        said = {"error": error.code}
-    print(json.dumps(said), flush=True)
+        result = {"error": error.code}
+    print(json.dumps(result), flush=True)
 """
 
 

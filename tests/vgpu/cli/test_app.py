@@ -1,3 +1,5 @@
+"""The command `vgpu run`, with the real limiter."""
+
 import os
 import sys
 from pathlib import Path
@@ -44,7 +46,7 @@ def test_options_after_the_command_belong_to_the_command(capfd: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "message"),
     [
         (["--gpu-mem", "4Gi", "/bin/sh", "-c", "exit 9"], 9, ""),
         (["--gpu-mem", "4Gi", "no-such-command"], 127, "no-such-command: command not found"),
@@ -56,9 +58,9 @@ def test_options_after_the_command_belong_to_the_command(capfd: pytest.CaptureFi
         (["--gpu-mem", "4Gi"], 2, "Missing argument"),
     ],
 )
-def test_exit_status_and_message(arguments: list[str], code: int, says: str) -> None:
+def test_exit_status_and_message(arguments: list[str], code: int, message: str) -> None:
     ended, output = run("run", *arguments)
-    assert (ended, says in output) == (code, True), output
+    assert (ended, message in output) == (code, True), output
 
 
 def test_vgpu_run_inside_vgpu_run_is_refused() -> None:

@@ -8,7 +8,7 @@ def read_pids(pids: Path) -> list[int]:
     return [int(line) for line in pids.read_text().splitlines()] if pids.exists() else []
 
 
-async def lives(pids: Path, count: int = 1) -> list[int]:
+async def wait_for_starts(pids: Path, count: int = 1) -> list[int]:
     """Wait until `count` starts are recorded, and return their process IDs."""
     async with asyncio.timeout(10):
         while True:

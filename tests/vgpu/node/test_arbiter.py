@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import limiter
-from tests.vgpu.node.pids import is_running, lives
+from tests.vgpu.node.pids import is_running, wait_for_starts
 from vgpu.node import arbiter
 from vgpu.node.arbiter import Arbiter, Backoff
 
@@ -51,7 +51,7 @@ async def test_the_arbiter_gets_its_folder_and_its_output_is_logged(
     start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    await lives(start('echo "got $@" >&2; exec sleep 60'))
+    await wait_for_starts(start('echo "got $@" >&2; exec sleep 60'))
     async with asyncio.timeout(5):
         while "got" not in caplog.text:
             await asyncio.sleep(0.005)
@@ -60,10 +60,10 @@ async def test_the_arbiter_gets_its_folder_and_its_output_is_logged(
 
 async def test_an_ended_arbiter_is_started_again(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     pids = start("exec sleep 60")
-    (first,) = await lives(pids)
+    (first,) = await wait_for_starts(pids)
     os.kill(first, signal.SIGKILL)
     killed = time.monotonic()
-    _, second = await lives(pids, 2)
+    _, second = await wait_for_starts(pids, 2)
     assert time.monotonic() - killed < 2
     assert not is_running(first)
     assert is_running(second)
@@ -73,7 +73,7 @@ async def test_an_ended_arbiter_is_started_again(start: Start, caplog: pytest.Lo
 @pytest.mark.parametrize("script", ["exec sleep 60", "trap '' TERM; while :; do sleep 0.1; done"])
 async def test_the_arbiter_is_ended_on_cancellation(start: Start, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setattr(arbiter, "_END_S", 0.2)
-    (pid,) = await lives(start(script))
+    (pid,) = await wait_for_starts(start(script))
     (task,) = [each for each in asyncio.all_tasks() if "Arbiter.run" in repr(each)]
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -104,7 +104,7 @@ async def test_the_real_arbiter_ends_when_its_parent_is_killed(tmp_path: Path) -
     parent = await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, tmp_path, env={"PYTHONPATH": str(ROOT)}
     )
-    (pid,) = await lives(tmp_path / "pids")
+    (pid,) = await wait_for_starts(tmp_path / "pids")
     await asyncio.sleep(0.3)
     assert is_running(pid)
     parent.kill()

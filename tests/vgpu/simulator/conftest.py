@@ -1,3 +1,5 @@
+"""A simulated API server, and an HTTP client of it."""
+
 import itertools
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime

@@ -1,3 +1,5 @@
+"""Back-off between attempts to schedule a pod."""
+
 from datetime import UTC, datetime, timedelta
 
 from vgpu.simulator.api.resources import Json
@@ -28,7 +30,7 @@ def test_pauses_double_up_to_the_longest() -> None:
     assert pauses == [0.5, 1, 2, 4, 4, 4]
 
 
-def test_what_is_not_kept_begins_anew() -> None:
+def test_a_removed_pod_starts_with_the_shortest_pause() -> None:
     queue = BackoffQueue()
     for _ in range(3):
         queue.pause("a", START)

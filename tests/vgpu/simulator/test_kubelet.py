@@ -1,3 +1,5 @@
+"""The simulated kubelet: pods start, fail and end on one node."""
+
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,8 +23,8 @@ class Clock:
         return self.now
 
 
-class Bench:
-    """One node, and hands to put pods on it."""
+class NodeWorld:
+    """One simulated node, and helpers that put pods on it."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -54,92 +56,92 @@ class Bench:
 
 
 @pytest.fixture
-async def bench() -> Bench:
-    made = Bench()
+async def world() -> NodeWorld:
+    made = NodeWorld()
     await made.kubelet.register()
     return made
 
 
-async def test_a_node_offers_its_cards_and_lives(bench: Bench) -> None:
-    assert (bench.allocatable(names.SLICE), bench.allocatable(names.CARD)) == ("640", "2")
-    assert (bench.card(1)["uuid"], bench.card(1)["memoryMiB"], bench.card(1)["heldSlices"]) == (SECOND, 81920, 0)
+async def test_a_node_reports_its_cards_and_is_ready(world: NodeWorld) -> None:
+    assert (world.allocatable(names.SLICE), world.allocatable(names.CARD)) == ("640", "2")
+    assert (world.card(1)["uuid"], world.card(1)["memoryMiB"], world.card(1)["heldSlices"]) == (SECOND, 81920, 0)
     lease = Target(resources.LEASES, names.NAMESPACE, names.node_lease(NODE.name))
-    first = bench.cluster.get(lease)["spec"]
+    first = world.cluster.get(lease)["spec"]
     assert (first["holderIdentity"], first["leaseDurationSeconds"]) == (NODE.name, 3)
-    bench.clock.now += timedelta(seconds=1)
-    await bench.kubelet.round()
-    assert bench.cluster.get(lease)["spec"]["renewTime"] > first["renewTime"]
-    await bench.kubelet.plugin.release()
-    assert bench.cluster.get(lease)["spec"]["holderIdentity"] == ""
+    world.clock.now += timedelta(seconds=1)
+    await world.kubelet.round()
+    assert world.cluster.get(lease)["spec"]["renewTime"] > first["renewTime"]
+    await world.kubelet.plugin.release()
+    assert world.cluster.get(lease)["spec"]["holderIdentity"] == ""
 
 
-async def test_a_share_runs_and_its_slices_are_held(bench: Bench) -> None:
-    pod = await bench.put("a", {names.GPU_MEM: 1000, names.GPU_CORES: 30}, Grant(FIRST, 1000, 30))
-    await bench.kubelet.round()
-    assert bench.status(pod)["phase"] == "Running"
-    assert (bench.card(0)["heldSlices"], bench.card(1)["heldSlices"]) == (4, 0)
-    assert (bench.allocatable(names.SLICE), bench.allocatable(names.CARD)) == ("640", "1")
+async def test_a_share_runs_and_its_slices_are_held(world: NodeWorld) -> None:
+    pod = await world.put("a", {names.GPU_MEM: 1000, names.GPU_CORES: 30}, Grant(FIRST, 1000, 30))
+    await world.kubelet.round()
+    assert world.status(pod)["phase"] == "Running"
+    assert (world.card(0)["heldSlices"], world.card(1)["heldSlices"]) == (4, 0)
+    assert (world.allocatable(names.SLICE), world.allocatable(names.CARD)) == ("640", "1")
 
 
-async def test_a_whole_card_takes_its_slices_away(bench: Bench) -> None:
-    await bench.put("a", {names.GPU: 1}, Grant(SECOND, 81920, whole=True))
-    await bench.kubelet.round()
-    assert (bench.card(1)["heldWhole"], bench.card(1)["heldSlices"]) == (True, 0)
-    assert (bench.allocatable(names.SLICE), bench.allocatable(names.CARD)) == ("320", "2")
+async def test_a_whole_card_removes_its_slices(world: NodeWorld) -> None:
+    await world.put("a", {names.GPU: 1}, Grant(SECOND, 81920, whole=True))
+    await world.kubelet.round()
+    assert (world.card(1)["heldWhole"], world.card(1)["heldSlices"]) == (True, 0)
+    assert (world.allocatable(names.SLICE), world.allocatable(names.CARD)) == ("320", "2")
 
 
-async def test_without_an_assignment_nothing_starts(bench: Bench) -> None:
-    pod = await bench.put("a", {names.GPU_MEM: 1024})
-    forged = await bench.put("b", {names.GPU_MEM: 1024}, Grant(FIRST, 9999))
-    await bench.kubelet.round()
+async def test_without_an_assignment_a_pod_does_not_start(world: NodeWorld) -> None:
+    pod = await world.put("a", {names.GPU_MEM: 1024})
+    forged = await world.put("b", {names.GPU_MEM: 1024}, Grant(FIRST, 9999))
+    await world.kubelet.round()
     for target in (pod, forged):
-        status = bench.status(target)
+        status = world.status(target)
         assert status["phase"] == "Pending"
         assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "CreateContainerConfigError"
-    assert bench.card(0)["heldSlices"] == 0
+    assert world.card(0)["heldSlices"] == 0
 
 
-async def test_what_does_not_fit_beside_the_others_fails(bench: Bench) -> None:
-    first = await bench.put("a", {names.GPU_MEM: 50_000}, Grant(FIRST, 50_000))
-    second = await bench.put("b", {names.GPU_MEM: 50_000}, Grant(FIRST, 50_000))
-    third = await bench.put("c", {names.GPU: 1}, Grant(FIRST, 81920, whole=True))
-    await bench.kubelet.round()
-    assert [bench.status(pod)["phase"] for pod in (first, second, third)] == ["Running", "Failed", "Failed"]
-    assert bench.status(second)["reason"] == "UnexpectedAdmissionError"
+async def test_a_pod_that_does_not_fit_fails(world: NodeWorld) -> None:
+    first = await world.put("a", {names.GPU_MEM: 50_000}, Grant(FIRST, 50_000))
+    second = await world.put("b", {names.GPU_MEM: 50_000}, Grant(FIRST, 50_000))
+    third = await world.put("c", {names.GPU: 1}, Grant(FIRST, 81920, whole=True))
+    await world.kubelet.round()
+    assert [world.status(pod)["phase"] for pod in (first, second, third)] == ["Running", "Failed", "Failed"]
+    assert world.status(second)["reason"] == "UnexpectedAdmissionError"
 
 
-async def test_other_pods_just_run(bench: Bench) -> None:
-    pod = await bench.put("a", {})
-    await bench.kubelet.round()
-    assert bench.status(pod)["phase"] == "Running"
+async def test_pods_without_a_share_run(world: NodeWorld) -> None:
+    pod = await world.put("a", {})
+    await world.kubelet.round()
+    assert world.status(pod)["phase"] == "Running"
 
 
-async def test_a_pod_ends_when_its_time_is_over_and_holds_nothing_then(bench: Bench) -> None:
-    pod = await bench.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024), **{RUNS_FOR.replace("/", "__"): "20"})
-    await bench.kubelet.round()
-    bench.clock.now += timedelta(seconds=19)
-    await bench.kubelet.round()
-    assert bench.status(pod)["phase"] == "Running"
-    bench.clock.now += timedelta(seconds=1)
-    await bench.kubelet.round()
-    assert (bench.status(pod)["phase"], bench.card(0)["heldSlices"]) == ("Succeeded", 0)
+async def test_a_pod_succeeds_after_its_run_time_and_holds_nothing(world: NodeWorld) -> None:
+    pod = await world.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024), **{RUNS_FOR.replace("/", "__"): "20"})
+    await world.kubelet.round()
+    world.clock.now += timedelta(seconds=19)
+    await world.kubelet.round()
+    assert world.status(pod)["phase"] == "Running"
+    world.clock.now += timedelta(seconds=1)
+    await world.kubelet.round()
+    assert (world.status(pod)["phase"], world.card(0)["heldSlices"]) == ("Succeeded", 0)
 
 
-async def test_a_deleted_pod_goes_and_gives_back(bench: Bench) -> None:
-    pod = await bench.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024))
-    await bench.kubelet.round()
-    await bench.cluster.delete(pod, {})
-    assert bench.card(0)["heldSlices"] == 4
-    await bench.kubelet.round()
-    assert (bench.cluster.find(pod), bench.card(0)["heldSlices"]) == (None, 0)
+async def test_a_deleted_pod_is_removed_and_releases_its_slices(world: NodeWorld) -> None:
+    pod = await world.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024))
+    await world.kubelet.round()
+    await world.cluster.delete(pod, {})
+    assert world.card(0)["heldSlices"] == 4
+    await world.kubelet.round()
+    assert (world.cluster.find(pod), world.card(0)["heldSlices"]) == (None, 0)
 
 
-async def test_nothing_is_written_where_nothing_changed(bench: Bench) -> None:
-    await bench.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024))
-    await bench.kubelet.round()
-    version = bench.cluster.store.version
-    await bench.kubelet.round()
-    assert bench.cluster.store.version == version
+async def test_without_a_change_nothing_is_written(world: NodeWorld) -> None:
+    await world.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024))
+    await world.kubelet.round()
+    version = world.cluster.store.version
+    await world.kubelet.round()
+    assert world.cluster.store.version == version
 
 
 def test_cards_have_the_same_uuids_in_every_run() -> None:

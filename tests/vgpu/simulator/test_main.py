@@ -1,4 +1,4 @@
-"""`make run` as a user has it: the real extender and webhook as processes, everything over HTTP."""
+"""`make run`: the simulator with the real extender and webhook as processes, over HTTP."""
 
 import os
 import re
@@ -23,7 +23,7 @@ def first_url(line: str) -> str:
 
 
 class Run:
-    """A simulator and the addresses that it said."""
+    """A simulator process and the addresses that it printed."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -75,7 +75,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def test_pods_are_admitted_placed_and_run_until_it_is_told_to_stop(run: Run) -> None:
+def test_pods_are_admitted_placed_and_run_until_sigterm(run: Run) -> None:
     assert httpx.get(f"{run.extender}/healthz", verify=False).text == "ok"
     refused = run.create("typo", gpu_mem="16Gi")
     assert (refused.status_code, "for 16Gi write 16384" in refused.text) == (422, True)
@@ -95,7 +95,7 @@ def test_pods_are_admitted_placed_and_run_until_it_is_told_to_stop(run: Run) -> 
     assert not any(map(is_alive, parts.values()))
 
 
-def test_it_does_not_go_on_without_a_part(run: Run) -> None:
+def test_it_ends_when_a_part_ends(run: Run) -> None:
     parts = run.children()
     os.kill(parts["webhook"], signal.SIGKILL)
     _, err = run.process.communicate(timeout=40)
@@ -104,7 +104,7 @@ def test_it_does_not_go_on_without_a_part(run: Run) -> None:
     assert not is_alive(parts["extender"])
 
 
-def test_it_ends_quietly_when_nobody_reads_on(run: Run) -> None:
+def test_it_ends_without_an_error_when_its_output_is_closed(run: Run) -> None:
     parts = run.children()
     assert run.process.stdout is not None
     run.process.stdout.close()

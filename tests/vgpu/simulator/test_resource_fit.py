@@ -1,3 +1,5 @@
+"""The resource screening of the simulated scheduler."""
+
 from typing import Any
 
 from vgpu.simulator import resource_fit
@@ -20,19 +22,19 @@ def test_app_containers_add_up() -> None:
     assert resource_fit.requested(pod(8, "4")) == {"vgpu.io/slice": 12}
 
 
-def test_an_init_container_counts_where_it_is_larger_and_sidecars_run_beside_what_follows() -> None:
+def test_the_larger_of_init_and_app_containers_counts_and_sidecars_count_with_both() -> None:
     sidecar = container(3, restartPolicy="Always")
     assert resource_fit.requested(pod(5, inits=(container(10),))) == {"vgpu.io/slice": 10}
     assert resource_fit.requested(pod(5, inits=(sidecar, container(10)))) == {"vgpu.io/slice": 13}
     assert resource_fit.requested(pod(5, inits=(container(6), sidecar))) == {"vgpu.io/slice": 8}
 
 
-def test_what_is_over_takes_nothing() -> None:
+def test_a_terminal_pod_uses_nothing() -> None:
     pods = [pod(1, node="n"), pod(2, node="n", phase="Running"), pod(4, node="n", phase="Failed"), pod(8, node="m")]
     assert resource_fit.requested_on(pods, "n") == {"vgpu.io/slice": 3}
 
 
-def test_a_node_is_screened_by_what_is_left() -> None:
+def test_a_node_is_refused_when_too_little_is_left() -> None:
     wanted = {"vgpu.io/slice": 10}
     full = node(**{"vgpu.io/slice": "18k"})
     assert resource_fit.refusal(full, wanted, {"vgpu.io/slice": 17990}, frozenset()) == ""
@@ -42,6 +44,6 @@ def test_a_node_is_screened_by_what_is_left() -> None:
     assert resource_fit.refusal({**full, "spec": {"unschedulable": True}}, {}, {}, frozenset()) != ""
 
 
-def test_equal_texts_are_counted() -> None:
+def test_equal_reasons_are_counted() -> None:
     refusals = {"a": "CardTooSmall: x", "b": "Insufficient y", "c": "CardTooSmall: x"}
     assert resource_fit.failure_message(refusals) == "0/3 nodes are available: 1 Insufficient y, 2 CardTooSmall: x."

@@ -1,3 +1,5 @@
+"""The simulated kube-scheduler with a fake extender."""
+
 import asyncio
 import inspect
 import json
@@ -27,19 +29,19 @@ NODES = ["n1", "n2", "n3"]
 
 
 class FakeExtender:
-    """An extender that lets everything fit, unless a test says otherwise, and binds by itself."""
+    """An extender that accepts every node and binds; a test may set other responses."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.calls: list[tuple[str, Json]] = []
-        self.answers: dict[str, Any] = {}
+        self.responses: dict[str, Any] = {}
 
     async def endpoint(self, request: Request) -> Response:
         verb, args = request.url.path[1:], json.loads(await request.body())
         self.calls.append((verb, args))
-        answer = self.answers.get(verb) or getattr(self, f"_{verb}")
-        said = await answer(args) if inspect.iscoroutinefunction(answer) else answer
-        return said if isinstance(said, Response) else Response(json.dumps(said))
+        response = self.responses.get(verb) or getattr(self, f"_{verb}")
+        result = await response(args) if inspect.iscoroutinefunction(response) else response
+        return result if isinstance(result, Response) else Response(json.dumps(result))
 
     async def _filter(self, args: Json) -> Json:
         return {"NodeNames": args["NodeNames"], "FailedNodes": None, "Error": ""}
@@ -55,7 +57,7 @@ class FakeExtender:
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """One whose time goes on, for the pauses between attempts."""
+    """A cluster on the real clock, for the pauses between attempts."""
     return server.make_cluster(lambda: datetime.now(UTC), lambda: str(uuid.uuid4()))
 
 
@@ -114,11 +116,11 @@ async def test_a_pod_goes_where_the_extender_scores_highest(
 
 
 def screening_profile(extender: ExtenderClient) -> Profile:
-    """A cluster whose own scheduler was extended, and still screens by slices."""
+    """The profile of a scheduler that screens nodes by slices before it calls the extender."""
     return replace(vgpu_profile(extender), ignored=frozenset(names.USER_RESOURCES))
 
 
-async def test_only_what_is_left_of_the_screening_is_asked_about_and_one_node_needs_no_scores(
+async def test_only_screened_nodes_are_filtered_and_a_single_node_is_not_scored(
     cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     for name in ("n1", "n3"):
@@ -130,11 +132,11 @@ async def test_only_what_is_left_of_the_screening_is_asked_about_and_one_node_ne
     assert [(verb, args.get("NodeNames")) for verb, args in fake.calls] == [("filter", ["n2"]), ("bind", None)]
 
 
-async def test_a_pod_that_fits_nowhere_is_told_why_and_tried_again(
+async def test_a_pod_that_fits_nowhere_has_an_event_and_is_retried(
     cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     refused = {"n1": "CardTooSmall: x", "n2": "CardTooSmall: x"}
-    fake.answers["filter"] = {
+    fake.responses["filter"] = {
         "NodeNames": None,
         "FailedNodes": {"n3": "PluginAway: y"},
         "FailedAndUnresolvableNodes": refused,
@@ -146,37 +148,37 @@ async def test_a_pod_that_fits_nowhere_is_told_why_and_tried_again(
         await until(lambda: len(fake.calls) > 1)
         events = cluster.store.objects(EVENTS.name)
         assert [(event["reason"], event["message"]) for event in events] == [("FailedScheduling", why)]
-        fake.answers.clear()
+        fake.responses.clear()
         await until(lambda: node(cluster, pod))
     assert scheduling_status.last_reason(cluster.get(pod)) == ""
 
 
-async def test_a_pod_whose_binding_failed_is_tried_again(
+async def test_a_pod_whose_binding_failed_is_retried(
     cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
-    fake.answers["bind"] = {"Error": "NotLeader: not me"}
+    fake.responses["bind"] = {"Error": "NotLeader: not me"}
     pod = await create(cluster, "a")
     async with running(cluster, vgpu_profile(extender)):
         await until(lambda: "NotLeader" in scheduling_status.last_reason(cluster.get(pod)))
-        fake.answers.clear()
+        fake.responses.clear()
         await until(lambda: node(cluster, pod))
 
 
-async def test_slices_of_pods_being_bound_are_taken(
+async def test_slices_of_pods_being_bound_are_not_free(
     cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     """A slow Binding must not let the next pods through the screening."""
-    free = asyncio.Event()
+    released = asyncio.Event()
 
-    async def slowly(args: Json) -> Json:
-        await free.wait()
+    async def bind_later(args: Json) -> Json:
+        await released.wait()
         return await fake._bind(args)
 
-    fake.answers["bind"] = slowly
+    fake.responses["bind"] = bind_later
     pods = [await create(cluster, name, slices=60) for name in "abcd"]
     async with running(cluster, screening_profile(extender)):
         await until(lambda: "3 Insufficient" in scheduling_status.last_reason(cluster.get(pods[3])))
-        free.set()
+        released.set()
         await until(lambda: all(node(cluster, pod) for pod in pods[:3]))
     assert sorted(node(cluster, pod) for pod in pods[:3]) == NODES
 
@@ -191,8 +193,8 @@ async def test_other_pods_never_reach_the_extender(
     assert (fake.calls, node(cluster, foreign)) == ([], "")
 
 
-async def test_a_scheduler_without_an_extender_does_not_know_gpu_memory(cluster: Cluster, fake: FakeExtender) -> None:
-    """An unmutated pod lands here, and waits."""
+async def test_without_an_extender_a_pod_waits_for_gpu_memory(cluster: Cluster, fake: FakeExtender) -> None:
+    """A pod that the webhook has not changed goes to the default scheduler, and waits."""
     assert fake.calls == []
     pod = await create(cluster, "a", scheduler="default-scheduler")
     async with running(cluster, Profile("default-scheduler")):
@@ -201,29 +203,29 @@ async def test_a_scheduler_without_an_extender_does_not_know_gpu_memory(cluster:
 
 
 @pytest.mark.parametrize(
-    ("answer", "says"),
+    ("response", "message"),
     [
-        ({"NodeNames": ["n1", "stranger"]}, "not asked about"),
+        ({"NodeNames": ["n1", "unknown"]}, "not asked about"),
         ({"NodeNames": [], "Error": "broken"}, "broken"),
         (Response("no", 500), "HTTP 500"),
         (Response("no"), "truncated"),
     ],
 )
-async def test_answers_against_the_protocol_are_errors(
-    fake: FakeExtender, extender: ExtenderClient, answer: Any, says: str
+async def test_invalid_responses_are_errors(
+    fake: FakeExtender, extender: ExtenderClient, response: Any, message: str
 ) -> None:
-    fake.answers["filter"] = answer
-    with pytest.raises(ExtenderError, match=says):
+    fake.responses["filter"] = response
+    with pytest.raises(ExtenderError, match=message):
         await extender.filter({}, NODES)
 
 
-async def test_scores_that_are_no_whole_numbers_are_dropped(fake: FakeExtender, extender: ExtenderClient) -> None:
-    """As Go's decoder does it: one float, and all scores are lost."""
-    fake.answers["prioritize"] = [{"Host": "n1", "Score": 1}, {"Host": "n3", "Score": 9.5}]
+async def test_one_fractional_score_drops_all_scores(fake: FakeExtender, extender: ExtenderClient) -> None:
+    """Go's decoder refuses the whole list for a single float."""
+    fake.responses["prioritize"] = [{"Host": "n1", "Score": 1}, {"Host": "n3", "Score": 9.5}]
     assert await extender.best({}, ["n2", "n1", "n3"]) == "n2"
 
 
-async def test_nobody_there_is_an_error(fake: FakeExtender) -> None:
+async def test_an_unreachable_extender_is_an_error(fake: FakeExtender) -> None:
     assert fake.calls == []
     async with aiohttp.ClientSession() as session:
         with pytest.raises(ExtenderError, match="filter: "):

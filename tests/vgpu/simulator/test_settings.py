@@ -1,3 +1,5 @@
+"""The simulator's settings."""
+
 import socket
 
 import pytest
@@ -8,19 +10,19 @@ from vgpu.simulator import ports
 from vgpu.simulator.settings import Settings
 
 
-def test_a_port_is_insisted_on_only_where_it_was_given() -> None:
+def test_only_a_given_port_is_mandatory() -> None:
     assert CliApp.run(Settings, []).asked_port is None
     assert CliApp.run(Settings, ["--port", "0"]).asked_port == 0
     assert CliApp.run(Settings, ["--port", "9870"]).asked_port == 9870
 
 
 @pytest.mark.parametrize("flags", [["--nodes", "0"], ["--cards", "x"], ["--port", "70000"]])
-def test_nonsense_is_refused(flags: list[str]) -> None:
+def test_invalid_settings_are_refused(flags: list[str]) -> None:
     with pytest.raises(ValidationError):
         CliApp.run(Settings, flags)
 
 
-def test_a_taken_port_is_refused_where_it_was_asked_for_and_else_avoided() -> None:
+def test_a_port_in_use_is_refused_if_given_and_avoided_if_default() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         taken = listener.getsockname()[1]
         with pytest.raises(ports.PortTaken, match=str(taken)):

@@ -1,3 +1,5 @@
+"""What `make run` shows, and its workload."""
+
 from dataclasses import replace
 
 import pytest
@@ -25,20 +27,20 @@ async def put(cluster: Cluster, name: str, limits: dict[str, int], *grants: Gran
         await cluster.bind(Target(PODS, "default", name), binding)
 
 
-async def test_a_picture_shows_cards_tenants_and_why_others_wait(cluster: Cluster) -> None:
+async def test_the_view_has_cards_tenants_and_the_reasons_of_pending_pods(cluster: Cluster) -> None:
     await put(cluster, "share", {names.GPU_MEM: 8192, names.GPU_CORES: 30}, Grant(FIRST, 8192, 30))
     await put(cluster, "whole", {names.GPU: 1}, Grant(SECOND, 81920, whole=True))
     await put(cluster, "waits", {names.GPU_MEM: 12288, names.GPU: 2})
     event = {"involvedObject": {"uid": cluster.get(Target(PODS, "default", "waits"))["metadata"]["uid"]}}
-    said = {"source": {"component": "vgpu-extender"}, "message": "needs 6 GiB on 2 cards; ..."}
-    await cluster.create(Target(resources.EVENTS, "default"), {"metadata": {"name": "e"}, **event, **said})
+    message = {"source": {"component": "vgpu-extender"}, "message": "needs 6 GiB on 2 cards; ..."}
+    await cluster.create(Target(resources.EVENTS, "default"), {"metadata": {"name": "e"}, **event, **message})
     denied = RejectedPod("typo", 'admission webhook "v" denied the request: 16Gi is no number')
-    seen = view.view_of(cluster.store, FLEET, [denied])
-    assert seen.cards == (
+    result = view.view_of(cluster.store, FLEET, [denied])
+    assert result.cards == (
         CardRow("node-1", 0, 81920, 8192, 30, is_whole=False, tenants=("share",)),
         CardRow("node-1", 1, 81920, 81920, 100, is_whole=True, tenants=("whole",)),
     )
-    assert seen.pods == (
+    assert result.pods == (
         PodRow("share", "8 GiB, 30 %", "Pending", "node-1 card 0", ""),
         PodRow("waits", "2 x 6 GiB", "Pending", "", "needs 6 GiB on 2 cards; ..."),
         PodRow("whole", "1 whole card", "Pending", "node-1 card 1", ""),
@@ -46,10 +48,10 @@ async def test_a_picture_shows_cards_tenants_and_why_others_wait(cluster: Cluste
     )
 
 
-def rendered(seen: View, width: int) -> str:
+def rendered(content: View, width: int) -> str:
     console = Console(width=width, height=30, force_terminal=True, color_system=None, record=True)
     with console.capture() as shown:
-        console.print(display.cards_table(seen.cards), display.pods_table(seen.pods))
+        console.print(display.cards_table(content.cards), display.pods_table(content.pods))
     return shown.get()
 
 
@@ -58,7 +60,7 @@ POD = PodRow("share", "8 GiB, 30 %", "Running", "node-1 card 0", "")
 
 
 @pytest.mark.parametrize("width", [80, 150])
-def test_tables_show_what_matters_at_any_width(width: int) -> None:
+def test_tables_fit_their_width_and_keep_the_important_columns(width: int) -> None:
     note = "spec.containers[main].resources: " + "long " * 40
     shown = rendered(View((CARD,), (POD, PodRow("typo", "", "Refused", "", note))), width)
     for word in ("8 GiB of 80 GiB", "30 %", "share", "Running", "node-1 card 0", "spec.containers["):
@@ -66,7 +68,7 @@ def test_tables_show_what_matters_at_any_width(width: int) -> None:
     assert max(map(len, shown.splitlines())) <= width
 
 
-def test_lines_say_what_changed_and_nothing_else() -> None:
+def test_only_changes_are_printed() -> None:
     empty = replace(CARD, used_mib=0, cores=0, tenants=())
     first, second = View((empty,), ()), View((CARD,), (POD,))
     assert list(display.changes(View((), ()), first)) == []
@@ -78,7 +80,7 @@ def test_lines_say_what_changed_and_nothing_else() -> None:
     assert list(display.changes(second, first)) == ["card node-1/0: 0 MiB of 80 GiB, 0 %: nobody", "pod share: gone"]
 
 
-async def test_arrivals_remember_who_was_turned_away(cluster: Cluster) -> None:
+async def test_refused_pods_of_the_workload_are_recorded(cluster: Cluster) -> None:
     pauses = []
 
     async def sleep(seconds: float) -> None:
@@ -93,7 +95,7 @@ async def test_arrivals_remember_who_was_turned_away(cluster: Cluster) -> None:
     assert pauses == [1, 1, 1]
 
 
-def test_every_pod_that_arrives_has_a_name_of_its_own() -> None:
+def test_every_pod_of_the_workload_has_a_unique_name() -> None:
     found: list[Json] = list(manifests(40))
     assert len({manifest["metadata"]["name"] for manifest in found}) == 40
     assert list(manifests(2)) == found[:2]

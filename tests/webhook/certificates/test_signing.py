@@ -1,3 +1,5 @@
+"""CA rotation and certificates, over simulated time."""
+
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +18,7 @@ NAMES = ("vgpu-webhook.vgpu-system.svc", "127.0.0.1")
 
 
 def is_trusted(serving: ServingCertificate, bundle: bytes, now: datetime) -> bool:
-    """What an API server with this caBundle says."""
+    """Whether an API server with this caBundle trusts the certificate."""
     store = verification.Store(x509.load_pem_x509_certificates(bundle))
     verifier = verification.PolicyBuilder().store(store).time(now).build_server_verifier(x509.DNSName(NAMES[0]))
     try:
@@ -26,7 +28,7 @@ def is_trusted(serving: ServingCertificate, bundle: bytes, now: datetime) -> boo
     return True
 
 
-def test_a_certificate_is_trusted_by_who_has_the_bundle_and_by_nobody_else() -> None:
+def test_a_certificate_is_trusted_with_its_bundle_only() -> None:
     authority, stranger = signing.new_authority(NOW), signing.new_authority(NOW)
     serving = signing.issue(authority, NAMES, NOW)
     assert is_trusted(serving, ca_rotation.bundle([authority]), NOW)
@@ -34,7 +36,7 @@ def test_a_certificate_is_trusted_by_who_has_the_bundle_and_by_nobody_else() -> 
     assert not is_trusted(serving, ca_rotation.bundle([stranger]), NOW)
 
 
-def test_openssl_takes_it_and_an_address_is_an_address(tmp_path: Path) -> None:
+def test_openssl_verifies_names_and_ip_addresses(tmp_path: Path) -> None:
     serving = signing.issue(signing.new_authority(NOW), NAMES, NOW)
     (tmp_path / "crt").write_bytes(serving.certificate)
     (tmp_path / "key").write_bytes(serving.key)
@@ -62,19 +64,19 @@ def test_the_next_authority_is_trusted_before_it_signs() -> None:
     assert ca_rotation.rotate(both, later + ca_rotation.OVERLAP) == both
 
 
-def test_an_authority_that_ended_is_forgotten() -> None:
+def test_an_expired_authority_is_removed() -> None:
     (first,) = ca_rotation.rotate((), NOW)
     both = ca_rotation.rotate((first,), first.ends - timedelta(days=80))
     assert ca_rotation.rotate(both, first.ends) == both[1:]
 
 
-def test_all_are_gone_after_a_long_sleep_and_it_begins_anew() -> None:
+def test_after_a_long_pause_all_authorities_are_replaced() -> None:
     (first,) = ca_rotation.rotate((), NOW)
     (fresh,) = ca_rotation.rotate((first,), first.ends + timedelta(days=500))
     assert fresh != first
 
 
-def test_a_serving_certificate_is_renewed_in_time_and_not_before() -> None:
+def test_a_serving_certificate_is_renewed_before_its_end_but_not_early() -> None:
     authority = signing.new_authority(NOW)
     serving = signing.issue(authority, NAMES, NOW)
     assert ca_rotation.is_due(None, authority, NOW)
@@ -83,7 +85,7 @@ def test_a_serving_certificate_is_renewed_in_time_and_not_before() -> None:
     assert ca_rotation.is_due(serving, signing.new_authority(NOW), NOW)
 
 
-def test_the_authoritys_end_is_also_the_certificates() -> None:
+def test_a_certificate_ends_with_its_authority() -> None:
     authority = signing.new_authority(NOW)
     late = authority.ends - timedelta(days=1)
     serving = signing.issue(authority, NAMES, late)
@@ -91,7 +93,7 @@ def test_the_authoritys_end_is_also_the_certificates() -> None:
     assert not ca_rotation.is_due(serving, authority, late)
 
 
-def test_the_secret_reads_back_as_it_was_written() -> None:
+def test_an_encoded_secret_decodes_to_itself() -> None:
     both = (signing.new_authority(NOW), signing.new_authority(NOW + timedelta(days=1)))
     read = ca_rotation.decode(ca_rotation.encode(both))
     assert [a.certificate for a in read] == [a.certificate for a in both]
@@ -101,7 +103,7 @@ def test_the_secret_reads_back_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("damage", ["no key", "swapped", "garbage", "half"])
-def test_a_secret_that_somebody_else_wrote_is_called_so(damage: str) -> None:
+def test_a_secret_with_other_content_is_malformed(damage: str) -> None:
     data = ca_rotation.encode([signing.new_authority(NOW)])
     other = ca_rotation.encode([signing.new_authority(NOW)])
     damaged = {
@@ -116,8 +118,8 @@ def test_a_secret_that_somebody_else_wrote_is_called_so(damage: str) -> None:
 
 @given(st.lists(st.integers(1, 40 * 24), min_size=1, max_size=25))
 @settings(max_examples=25)
-def test_whatever_the_pauses_who_was_served_stays_trusted(hours: list[int]) -> None:
-    """Replicas wake at odd times for years: what is served is in date and signed by somebody trusted for an hour."""
+def test_certificates_stay_trusted_whatever_the_pauses_between_renewals(hours: list[int]) -> None:
+    """Renewals at random times for years: the served certificate is valid, and its CA trusted for an hour."""
     now = NOW
     known: tuple[Authority, ...] = ca_rotation.rotate((), now)
     serving: ServingCertificate | None = None

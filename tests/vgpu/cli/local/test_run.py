@@ -1,3 +1,5 @@
+"""Running a command: exit status, environment and signals."""
+
 import os
 import signal
 import subprocess

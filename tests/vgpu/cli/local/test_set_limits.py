@@ -65,7 +65,7 @@ def test_an_unambiguous_prefix_of_an_id_is_enough(home: Path, make: Make) -> Non
     assert set_limits.find_allocation([home], "ab1") == first
     assert set_limits.find_allocation([home, Path("/none")], "ab34") == second
     assert set_limits.find_allocation([home], "ab").name == "ab"
-    for wanted, says in (("a", "more than one"), ("x", "no such ID"), ("", "no such ID")):
-        with pytest.raises(CannotSetLimits, match=says):
+    for wanted, message in (("a", "more than one"), ("x", "no such ID"), ("", "no such ID")):
+        with pytest.raises(CannotSetLimits, match=message):
             set_limits.find_allocation([home], wanted)
     assert limits_of(first).cards[0].cores == 30

@@ -97,7 +97,7 @@ def test_set_changes_the_given_limits(home: Path, make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "message"),
     [
         (["ab"], 2, "nothing to change"),
         (["ab", "--gpu-cores", "101"], 2, "--gpu-cores"),
@@ -107,7 +107,7 @@ def test_set_changes_the_given_limits(home: Path, make: Make) -> None:
         ([], 2, "Missing argument"),
     ],
 )
-def test_exit_status_and_message_of_set(home: Path, make: Make, arguments: list[str], code: int, says: str) -> None:
+def test_exit_status_and_message_of_set(home: Path, make: Make, arguments: list[str], code: int, message: str) -> None:
     make("ab")
     ended, output = run("set", *arguments, "--state", str(home))
-    assert (ended, re.sub(r"\s+", " ", says) in re.sub(r"\s+", " ", output)) == (code, True), output
+    assert (ended, re.sub(r"\s+", " ", message) in re.sub(r"\s+", " ", output)) == (code, True), output

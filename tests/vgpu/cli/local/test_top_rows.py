@@ -1,3 +1,5 @@
+"""The rows of `vgpu top`."""
+
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""The table of `vgpu top`."""
+
 import io
 from dataclasses import replace
 

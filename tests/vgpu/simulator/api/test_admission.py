@@ -1,3 +1,5 @@
+"""Admission webhooks of the simulated API server."""
+
 import base64
 import ipaddress
 import json
@@ -21,11 +23,11 @@ from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import MUTATING, PODS, VALIDATING, Json, Target
 
 ANY_POD = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}]
-Answer = Callable[[Json], Json]
+Reply = Callable[[Json], Json]
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that signs itself, with its key."""
+    """A self-signed certificate for 127.0.0.1, with its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "webhook")])
     now = datetime.now(UTC)
@@ -44,26 +46,26 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 class Webhook:
-    """A webhook that answers as a test says, and remembers what it was asked."""
+    """A webhook with the responses that a test sets; it records the requests."""
 
     def __init__(self, url: str, ca: bytes) -> None:
         self.url = url
         self.bundle = base64.b64encode(ca).decode()
-        self.asked: list[Json] = []
-        self.answers: dict[str, Answer] = {}
+        self.requests: list[Json] = []
+        self.responses: dict[str, Reply] = {}
 
     async def configure(
-        self, cluster: Cluster, resource: resources.Resource, name: str, answer: Answer, **more: Any
+        self, cluster: Cluster, resource: resources.Resource, name: str, response: Reply, **more: Any
     ) -> None:
-        self.answers[name] = answer
+        self.responses[name] = response
         client = {"url": f"{self.url}/{name}", "caBundle": self.bundle}
         hook = {"name": f"{name}.test", "clientConfig": client, "rules": ANY_POD, "failurePolicy": "Fail"}
         await cluster.create(Target(resource), {"metadata": {"name": name}, "webhooks": [{**hook, **more}]})
 
     async def endpoint(self, request: Request) -> Response:
         review = json.loads(await request.body())
-        self.asked.append(review["request"] | {"timeout": request.query_params["timeout"]})
-        response = {"uid": review["request"]["uid"], **self.answers[request.url.path[1:]](review["request"])}
+        self.requests.append(review["request"] | {"timeout": request.query_params["timeout"]})
+        response = {"uid": review["request"]["uid"], **self.responses[request.url.path[1:]](review["request"])}
         return JSONResponse({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 
 
@@ -81,7 +83,7 @@ def allow(_: Json) -> Json:
     return {"allowed": True}
 
 
-def label(key: str, value: str) -> Answer:
+def label(key: str, value: str) -> Reply:
     operation = {"op": "add", "path": f"/metadata/labels/{key}", "value": value}
     return lambda _: {"allowed": True, "patchType": "JSONPatch", "patch": encoded([operation])}
 
@@ -99,20 +101,25 @@ async def test_mutating_webhooks_change_the_pod_one_after_the_other(cluster: Clu
     await webhook.configure(cluster, MUTATING, "a", label("a", "1"))
     made = await cluster.create(Target(PODS, "default"), pod(mine="0"))
     assert made["metadata"]["labels"] == {"mine": "0", "a": "1", "b": "2"}
-    assert [request["object"]["metadata"]["labels"] for request in webhook.asked] == [
+    assert [request["object"]["metadata"]["labels"] for request in webhook.requests] == [
         {"mine": "0"},
         {"mine": "0", "a": "1"},
     ]
 
 
-async def test_a_webhook_sees_what_the_api_server_says(cluster: Cluster, webhook: Webhook) -> None:
+async def test_a_webhook_gets_the_fields_of_the_api_servers_request(cluster: Cluster, webhook: Webhook) -> None:
     await webhook.configure(cluster, VALIDATING, "v", allow, timeoutSeconds=3)
     await cluster.create(Target(PODS, "default"), pod())
-    asked = webhook.asked[0]
-    assert (asked["operation"], asked["namespace"], asked["name"], asked["timeout"]) == ("CREATE", "default", "a", "3s")
-    assert asked["kind"] == {"group": "", "version": "v1", "kind": "Pod"}
-    assert asked["object"]["spec"]["schedulerName"] == "default-scheduler"
-    assert asked["oldObject"] is None
+    request = webhook.requests[0]
+    assert (request["operation"], request["namespace"], request["name"], request["timeout"]) == (
+        "CREATE",
+        "default",
+        "a",
+        "3s",
+    )
+    assert request["kind"] == {"group": "", "version": "v1", "kind": "Pod"}
+    assert request["object"]["spec"]["schedulerName"] == "default-scheduler"
+    assert request["oldObject"] is None
 
 
 async def test_a_denial_reaches_the_client_and_nothing_is_stored(cluster: Cluster, webhook: Webhook) -> None:
@@ -124,13 +131,13 @@ async def test_a_denial_reaches_the_client_and_nothing_is_stored(cluster: Cluste
     assert cluster.find(Target(PODS, "default", "a")) is None
 
 
-async def test_updates_are_shown_with_what_was(cluster: Cluster, webhook: Webhook) -> None:
+async def test_updates_have_the_old_object(cluster: Cluster, webhook: Webhook) -> None:
     await cluster.create(Target(PODS, "default"), pod())
     await webhook.configure(cluster, VALIDATING, "v", allow)
     await cluster.update(Target(PODS, "default", "a"), pod(new="1"))
-    asked = webhook.asked[0]
-    assert asked["operation"] == "UPDATE"
-    assert [asked[key]["metadata"].get("labels") for key in ("oldObject", "object")] == [{}, {"new": "1"}]
+    request = webhook.requests[0]
+    assert request["operation"] == "UPDATE"
+    assert [request[key]["metadata"].get("labels") for key in ("oldObject", "object")] == [{}, {"new": "1"}]
 
 
 async def test_subresources_have_rules_of_their_own(cluster: Cluster, webhook: Webhook) -> None:
@@ -139,45 +146,45 @@ async def test_subresources_have_rules_of_their_own(cluster: Cluster, webhook: W
     await webhook.configure(cluster, VALIDATING, "pods", allow)
     await webhook.configure(cluster, VALIDATING, "v", lambda _: {"allowed": False}, rules=binding)
     await cluster.update(Target(PODS, "default", "a", "status"), {"status": {"phase": "Running"}})
-    assert webhook.asked == []
+    assert webhook.requests == []
     with pytest.raises(KubernetesError, match="denied the request"):
         await cluster.bind(Target(PODS, "default", "a", "binding"), {"target": {"name": "n"}})
-    assert webhook.asked[0]["subResource"] == "binding"
+    assert webhook.requests[0]["subResource"] == "binding"
 
 
-async def test_selectors_narrow(cluster: Cluster, webhook: Webhook) -> None:
+async def test_selectors_restrict_webhooks(cluster: Cluster, webhook: Webhook) -> None:
     key = "kubernetes.io/metadata.name"
     elsewhere = {"matchExpressions": [{"key": key, "operator": "NotIn", "values": ["kube-system"]}]}
     marked = {"matchLabels": {"gpu": "yes"}}
     await webhook.configure(cluster, VALIDATING, "v", allow, namespaceSelector=elsewhere, objectSelector=marked)
     await cluster.create(Target(PODS, "kube-system"), pod(gpu="yes"))
     await cluster.create(Target(PODS, "default"), pod())
-    assert webhook.asked == []
+    assert webhook.requests == []
     await cluster.create(Target(PODS, "default"), pod("b", gpu="yes"))
-    assert len(webhook.asked) == 1
+    assert len(webhook.requests) == 1
 
 
-async def test_who_cannot_be_asked_is_ignored_or_fails_as_configured(cluster: Cluster, webhook: Webhook) -> None:
-    nobody = {"url": "https://127.0.0.1:1/x", "caBundle": webhook.bundle}
-    await webhook.configure(cluster, VALIDATING, "v", allow, clientConfig=nobody, failurePolicy="Ignore")
+async def test_failure_policy_decides_about_an_unreachable_webhook(cluster: Cluster, webhook: Webhook) -> None:
+    unreachable = {"url": "https://127.0.0.1:1/x", "caBundle": webhook.bundle}
+    await webhook.configure(cluster, VALIDATING, "v", allow, clientConfig=unreachable, failurePolicy="Ignore")
     await cluster.create(Target(PODS, "default"), pod())
-    await webhook.configure(cluster, VALIDATING, "w", allow, clientConfig=nobody)
+    await webhook.configure(cluster, VALIDATING, "w", allow, clientConfig=unreachable)
     with pytest.raises(KubernetesError, match=r'failed calling webhook "w\.test"') as why:
         await cluster.create(Target(PODS, "default"), pod("b"))
     assert why.value.status == 500
 
 
-async def test_a_webhook_is_trusted_by_its_bundle_only(cluster: Cluster, webhook: Webhook, tmp_path: Path) -> None:
+async def test_a_webhook_is_trusted_only_by_its_ca_bundle(cluster: Cluster, webhook: Webhook, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = base64.b64encode(certificate(tmp_path / "other")[0].read_bytes()).decode()
     strange = {"url": f"{webhook.url}/v", "caBundle": other}
     await webhook.configure(cluster, VALIDATING, "v", allow, clientConfig=strange)
     with pytest.raises(KubernetesError, match="certificate verify failed"):
         await cluster.create(Target(PODS, "default"), pod())
-    assert webhook.asked == []
+    assert webhook.requests == []
 
 
-async def test_an_answer_about_something_else_is_a_failure(cluster: Cluster, webhook: Webhook) -> None:
+async def test_a_response_with_another_uid_is_a_failure(cluster: Cluster, webhook: Webhook) -> None:
     await webhook.configure(cluster, VALIDATING, "v", lambda _: {"allowed": True, "uid": "another"})
     with pytest.raises(KubernetesError, match="another request"):
         await cluster.create(Target(PODS, "default"), pod())

@@ -1,15 +1,10 @@
-import asyncio
-import json
-import random
-from collections.abc import AsyncGenerator, AsyncIterator
+"""The REST interface of the simulated API server."""
+
 from typing import Any
 
 import httpx
 import pytest
 
-from vgpu.adapters.kubernetes import lease, reflector
-from vgpu.adapters.kubernetes.client import Client, PatchKind
-from vgpu.errors import KubernetesError
 from vgpu.simulator.api.cluster import Cluster
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -20,13 +15,13 @@ def pod(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"containers": [{"name": "main"}], **spec}}
 
 
-async def refused(answer: httpx.Response, code: int, reason: str) -> str:
-    status = answer.json()
-    assert (answer.status_code, status["kind"], status["code"], status["reason"]) == (code, "Status", code, reason)
+async def refused(response: httpx.Response, code: int, reason: str) -> str:
+    status = response.json()
+    assert (response.status_code, status["kind"], status["code"], status["reason"]) == (code, "Status", code, reason)
     return str(status["message"])
 
 
-async def test_create_stamps_and_defaults(http: httpx.AsyncClient) -> None:
+async def test_create_sets_metadata_and_defaults(http: httpx.AsyncClient) -> None:
     body = {"metadata": {"generateName": "p-"}, "spec": {"containers": [{"name": "main", "resources": {
         "limits": {"vgpu.io/gpu-mem": 18000, "cpu": "500m"}}}]}, "status": {"phase": "Running"}}  # fmt: skip
     made = (await http.post(PODS, json=body)).json()
@@ -49,7 +44,7 @@ async def test_errors_are_status_objects(http: httpx.AsyncClient) -> None:
     await http.post(PODS, json=pod("a"))
     await refused(await http.post(PODS, json=pod("a")), 409, "AlreadyExists")
     await refused(await http.get(f"{PODS}/b"), 404, "NotFound")
-    await refused(await http.get("/apis/nobody/v1/things"), 404, "NotFound")
+    await refused(await http.get("/apis/unknown/v1/things"), 404, "NotFound")
     await refused(await http.post(PODS, json=pod("No/Name")), 422, "Invalid")
     await refused(await http.post(PODS, content=b"{nonsense"), 400, "BadRequest")
     await refused(await http.get(PODS, params={"fieldSelector": "spec.nope=1"}), 400, "BadRequest")
@@ -65,7 +60,7 @@ async def test_of_two_updates_of_one_version_the_second_conflicts(http: httpx.As
     await refused(await http.put(f"{PODS}/a", json=first), 409, "Conflict")
 
 
-async def test_a_write_that_changes_nothing_makes_no_version(http: httpx.AsyncClient) -> None:
+async def test_a_write_without_a_change_keeps_the_version(http: httpx.AsyncClient) -> None:
     made = (await http.post(PODS, json=pod("a"))).json()
     assert (await http.put(f"{PODS}/a", json=made)).json() == made
 
@@ -96,11 +91,11 @@ async def test_status_is_written_by_requests_to_the_status_path_only(http: httpx
 
 async def test_updates_of_custom_resources_must_carry_a_version(http: httpx.AsyncClient) -> None:
     await http.post(GPUNODES, json={"metadata": {"name": "n"}})
-    answer = await http.put(f"{GPUNODES}/n", json={"metadata": {"name": "n"}})
-    assert "must be specified for an update" in await refused(answer, 422, "Invalid")
+    response = await http.put(f"{GPUNODES}/n", json={"metadata": {"name": "n"}})
+    assert "must be specified for an update" in await refused(response, 422, "Invalid")
 
 
-async def test_lists_come_in_pages_of_one_moment(http: httpx.AsyncClient) -> None:
+async def test_pages_of_a_list_have_one_version(http: httpx.AsyncClient) -> None:
     for name in "abcde":
         await http.post(PODS, json=pod(name))
     first = (await http.get(PODS, params={"limit": "2"})).json()
@@ -117,7 +112,7 @@ async def test_lists_come_in_pages_of_one_moment(http: httpx.AsyncClient) -> Non
     assert first["kind"] == "PodList"
 
 
-async def test_a_continue_token_of_forgotten_times_is_gone(http: httpx.AsyncClient, cluster: Cluster) -> None:
+async def test_a_continue_token_of_a_forgotten_version_is_gone(http: httpx.AsyncClient, cluster: Cluster) -> None:
     for name in "abc":
         await http.post(PODS, json=pod(name))
     token = (await http.get(PODS, params={"limit": "1"})).json()["metadata"]["continue"]
@@ -133,8 +128,8 @@ async def test_binding_sets_the_node_and_merges_annotations(http: httpx.AsyncCli
     other = {"metadata": {**metadata, "uid": "another"}, "target": {"name": "n"}}
     await refused(await http.post(f"{PODS}/a/binding", json=other), 409, "Conflict")
     binding = {"metadata": {**metadata, "uid": uid}, "target": {"name": "n"}}
-    answer = await http.post(f"{PODS}/a/binding", json=binding)
-    assert (answer.status_code, answer.json()["status"]) == (201, "Success")
+    response = await http.post(f"{PODS}/a/binding", json=binding)
+    assert (response.status_code, response.json()["status"]) == (201, "Success")
     bound = (await http.get(f"{PODS}/a")).json()
     assert bound["spec"]["nodeName"] == "n"
     assert bound["metadata"]["annotations"] == {"mine": "1", "vgpu.io/assignment": "{}"}
@@ -155,12 +150,12 @@ async def test_a_pod_on_a_node_is_deleted_gracefully(http: httpx.AsyncClient) ->
     await refused(await http.get(f"{PODS}/a"), 404, "NotFound")
 
 
-async def test_finalizers_hold_an_object_until_the_last_is_taken_off(http: httpx.AsyncClient) -> None:
+async def test_finalizers_keep_an_object_until_the_last_is_removed(http: httpx.AsyncClient) -> None:
     await http.post(GPUNODES, json={"metadata": {"name": "n", "finalizers": ["x/y"]}})
-    held = (await http.delete(f"{GPUNODES}/n")).json()
-    assert "deletionTimestamp" in held["metadata"]
-    held["metadata"]["finalizers"] = []
-    await http.put(f"{GPUNODES}/n", json=held)
+    deleted = (await http.delete(f"{GPUNODES}/n")).json()
+    assert "deletionTimestamp" in deleted["metadata"]
+    deleted["metadata"]["finalizers"] = []
+    await http.put(f"{GPUNODES}/n", json=deleted)
     await refused(await http.get(f"{GPUNODES}/n"), 404, "NotFound")
 
 
@@ -170,7 +165,7 @@ async def test_a_delete_for_another_uid_conflicts(http: httpx.AsyncClient) -> No
     await refused(await http.request("DELETE", f"{PODS}/a", json=options), 409, "Conflict")
 
 
-async def test_resources_of_a_definition_are_served(http: httpx.AsyncClient) -> None:
+async def test_resources_of_a_custom_resource_definition_are_served(http: httpx.AsyncClient) -> None:
     crd = {"metadata": {"name": "toys.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
            "names": {"plural": "toys", "kind": "Toy"}, "versions": [{"name": "v2", "served": True}]}}  # fmt: skip
     path = "/apis/example.com/v2/namespaces/default/toys"
@@ -178,125 +173,3 @@ async def test_resources_of_a_definition_are_served(http: httpx.AsyncClient) -> 
     await http.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json=crd)
     assert (await http.post(path, json={"metadata": {"name": "car"}})).json()["kind"] == "Toy"
     assert "example.com" in (await http.get("/apis")).text
-
-
-async def events(http: httpx.AsyncClient, path: str, **params: str) -> AsyncGenerator[dict[str, Any], None]:
-    async with http.stream("GET", path, params={"watch": "1", **params}, timeout=30) as answer:
-        async for line in answer.aiter_lines():
-            yield json.loads(line)
-
-
-async def test_a_watch_shows_what_enters_and_leaves_its_selection(http: httpx.AsyncClient) -> None:
-    start = (await http.get(PODS)).json()["metadata"]["resourceVersion"]
-    watch = events(http, PODS, resourceVersion=start, fieldSelector="spec.nodeName=n")
-    await http.post(PODS, json=pod("a"))
-    await http.post(f"{PODS}/a/binding", json={"metadata": {"name": "a"}, "target": {"name": "n"}})
-    added = await anext(watch)
-    assert (added["type"], added["object"]["spec"]["nodeName"]) == ("ADDED", "n")
-    await http.request("DELETE", f"{PODS}/a", json={"gracePeriodSeconds": 0})
-    gone = await anext(watch)
-    assert (gone["type"], gone["object"]["metadata"]["name"]) == ("DELETED", "a")
-    assert int(gone["object"]["metadata"]["resourceVersion"]) > int(added["object"]["metadata"]["resourceVersion"])
-    await watch.aclose()
-
-
-async def test_a_watch_without_a_version_starts_with_everything(http: httpx.AsyncClient) -> None:
-    await http.post(PODS, json=pod("a"))
-    watch = events(http, PODS, sendInitialEvents="true", allowWatchBookmarks="1")
-    assert [(await anext(watch))["type"], (await anext(watch))] == [
-        "ADDED",
-        {"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": "2",
-         "creationTimestamp": None, "annotations": {"k8s.io/initial-events-end": "true"}}}},
-    ]  # fmt: skip
-    await watch.aclose()
-
-
-async def test_a_watch_from_forgotten_times_says_410(http: httpx.AsyncClient, cluster: Cluster) -> None:
-    await http.post(PODS, json=pod("a"))
-    cluster.store.forget()
-    found = [event async for event in events(http, PODS, resourceVersion="1")]
-    assert [(event["type"], event["object"]["code"]) for event in found] == [("ERROR", 410)]
-
-
-async def test_a_watch_ends_after_its_time_with_a_bookmark(http: httpx.AsyncClient) -> None:
-    found = [e async for e in events(http, PODS, resourceVersion="1", timeoutSeconds="1", allowWatchBookmarks="true")]
-    assert [event["type"] for event in found] == ["BOOKMARK"]
-
-
-class View:
-    """What a reflector shows, by name."""
-
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-        self.lists = 0
-
-    def replace(self, objects: list[Any]) -> None:
-        self.names, self.lists = {obj["metadata"]["name"] for obj in objects}, self.lists + 1
-
-    def upsert(self, obj: Any) -> None:
-        self.names.add(obj["metadata"]["name"])
-
-    def delete(self, obj: Any) -> None:
-        self.names.discard(obj["metadata"]["name"])
-
-    async def until(self, names: set[str]) -> None:
-        async with asyncio.timeout(30):
-            while self.names != names:
-                await asyncio.sleep(0.01)
-
-
-@pytest.fixture
-async def client(url: str, tmp_path: Any) -> AsyncIterator[Client]:
-    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
-    config = {"current-context": "c", "contexts": [context], "users": [{"name": "u", "user": {}}],
-              "clusters": [{"name": "c", "cluster": {"server": url}}]}  # fmt: skip
-    (tmp_path / "kubeconfig").write_text(json.dumps(config))
-    async with await Client.connect(str(tmp_path / "kubeconfig"), user_agent="test") as connected:
-        yield connected
-
-
-async def test_our_reflector_keeps_its_picture_true(client: Client, cluster: Cluster) -> None:
-    picture = View()
-    running = asyncio.create_task(reflector.Reflector(client, "/api/v1/pods", picture, jitter=random.random).run())
-    for n in range(3):
-        await client.post(PODS, pod(f"p{n}"))
-    await picture.until({"p0", "p1", "p2"})
-    await client.delete(f"{PODS}/p1")
-    await picture.until({"p0", "p2"})
-    cluster.store.forget()
-    await client.post(PODS, pod("late"))
-    await picture.until({"p0", "p2", "late"})
-    running.cancel()
-
-
-async def test_our_lease_is_taken_by_one(client: Client, cluster: Cluster) -> None:
-    now = cluster.now()
-    first = await lease.renew(client, "vgpu-system", "leader", "one", 15, now)
-    assert first is not None
-    assert first.holder == "one"
-    assert await lease.renew(client, "vgpu-system", "leader", "two", 15, now) is None
-    await lease.release(client, "vgpu-system", "leader", "one", now)
-    second = await lease.renew(client, "vgpu-system", "leader", "two", 15, now)
-    assert second is not None
-    assert (second.holder, second.transitions) == ("two", 1)
-
-
-@pytest.mark.parametrize(
-    ("kind", "body"),
-    [
-        (PatchKind.MERGE, {"metadata": {"labels": {"a": "1"}}}),
-        (PatchKind.STRATEGIC, {"metadata": {"labels": {"a": "1"}}}),
-        (PatchKind.APPLY, {"metadata": {"labels": {"a": "1"}}}),
-        (PatchKind.JSON, [{"op": "add", "path": "/metadata/labels", "value": {"a": "1"}}]),
-    ],
-)
-async def test_every_kind_of_patch_of_our_client(client: Client, kind: PatchKind, body: Any) -> None:
-    await client.post(PODS, pod("a"))
-    assert json.loads(await client.patch(f"{PODS}/a", body, kind=kind))["metadata"]["labels"] == {"a": "1"}
-
-
-async def test_a_patch_that_names_an_old_version_conflicts(client: Client) -> None:
-    await client.post(PODS, pod("a"))
-    with pytest.raises(KubernetesError) as conflict:
-        await client.patch(f"{PODS}/a", {"metadata": {"resourceVersion": "1", "labels": {"a": "1"}}})
-    assert (conflict.value.status, conflict.value.reason) == (409, "Conflict")

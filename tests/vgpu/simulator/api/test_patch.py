@@ -1,3 +1,5 @@
+"""JSON patch, merge patch and strategic merge patch."""
+
 import contextlib
 import copy
 from typing import Any
@@ -63,14 +65,14 @@ RFC_6902: list[tuple[Any, list[dict[str, Any]], Any]] = [
 
 
 @pytest.mark.parametrize(("target", "change", "expected"), RFC_7386)
-def test_merge_patch_as_its_rfc_says(target: Any, change: Any, expected: Any) -> None:
+def test_merge_patch_examples_of_rfc_7386(target: Any, change: Any, expected: Any) -> None:
     before = copy.deepcopy(target)
     assert patch.merge(target, change) == expected
     assert target == before
 
 
 @pytest.mark.parametrize(("target", "operations", "expected"), RFC_6902)
-def test_json_patch_as_its_rfc_says(target: Any, operations: Any, expected: Any) -> None:
+def test_json_patch_examples_of_rfc_6902(target: Any, operations: Any, expected: Any) -> None:
     before = copy.deepcopy(target)
     assert patch.json_patch(target, operations) == expected
     assert target == before
@@ -97,23 +99,23 @@ def test_a_json_patch_that_does_not_fit_is_refused(operations: Any, code: int) -
 
 
 @given(JSON, JSON | st.lists(OPERATION, max_size=4))
-def test_foreign_json_patches_raise_nothing_else(target: Any, operations: Any) -> None:
+def test_any_json_patch_is_applied_or_refused(target: Any, operations: Any) -> None:
     with contextlib.suppress(KubernetesError):
         patch.json_patch(target, operations)
 
 
 @given(JSON, JSON)
-def test_merging_twice_is_merging_once(target: Any, change: Any) -> None:
+def test_merging_is_idempotent(target: Any, change: Any) -> None:
     once = patch.merge(target, change)
     assert patch.merge(once, change) == once
 
 
-def test_strategic_merges_known_lists_by_key_and_replaces_others() -> None:
+def test_strategic_merge_merges_known_lists_by_key_and_replaces_others() -> None:
     old = {"conditions": [{"type": "A", "status": "True"}, {"type": "B"}], "args": [1, 2]}
     new = patch.strategic(old, {"conditions": [{"type": "A", "status": "False"}, {"type": "C"}], "args": [3]})
     assert new == {"conditions": [{"type": "A", "status": "False"}, {"type": "B"}, {"type": "C"}], "args": [3]}
 
 
-def test_strategic_refuses_directives() -> None:
+def test_strategic_merge_refuses_directives() -> None:
     with pytest.raises(KubernetesError, match=r"\$patch"):
         patch.strategic({}, {"spec": {"$patch": "replace"}})

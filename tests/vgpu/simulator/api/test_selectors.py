@@ -1,3 +1,5 @@
+"""Label and field selectors."""
+
 import pytest
 
 from vgpu.errors import KubernetesError
@@ -43,12 +45,12 @@ def test_field_selectors(selector: str, *, expected: bool) -> None:
     assert selectors.parse(PODS, fields=selector)(pod()) is expected
 
 
-def test_a_field_that_the_resource_does_not_offer_is_refused() -> None:
+def test_an_unsupported_field_is_refused() -> None:
     with pytest.raises(KubernetesError, match="not supported"):
         selectors.parse(NODES, fields="spec.nodeName=x")
 
 
-def test_a_selector_that_cannot_be_read_is_refused() -> None:
+def test_a_malformed_selector_is_refused() -> None:
     with pytest.raises(KubernetesError, match="unable to parse"):
         selectors.parse(PODS, labels="a>1 or b")
 

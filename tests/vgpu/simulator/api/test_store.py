@@ -1,3 +1,5 @@
+"""The versioned object store of the simulated API server."""
+
 import asyncio
 import copy
 import json
@@ -24,7 +26,7 @@ def apply(store: Store, write: tuple[bool, str, int]) -> None:
 
 
 @given(WRITES)
-def test_the_past_is_what_was_listed_then(writes: list[tuple[bool, str, int]]) -> None:
+def test_a_list_at_an_old_version_is_the_list_of_that_time(writes: list[tuple[bool, str, int]]) -> None:
     store = Store()
     past = {store.version: copy.deepcopy(store.objects(PODS.name))}
     for write in writes:
@@ -36,7 +38,7 @@ def test_the_past_is_what_was_listed_then(writes: list[tuple[bool, str, int]]) -
 
 
 @given(WRITES, WRITES, st.sampled_from(["", "colour=1", "colour!=1", "colour in (0,2)", "!colour"]))
-def test_a_list_and_the_events_after_it_make_the_later_list(
+def test_a_list_and_its_later_events_make_the_later_list(
     before: list[tuple[bool, str, int]], after: list[tuple[bool, str, int]], selector: str
 ) -> None:
     store, matches = Store(), selectors.parse(PODS, selector)
@@ -59,7 +61,7 @@ def test_a_list_and_the_events_after_it_make_the_later_list(
     assert seen == {obj["metadata"]["name"]: obj for obj in store.objects(PODS.name) if matches(obj)}
 
 
-def test_the_log_is_bounded_and_says_when_it_forgot() -> None:
+def test_the_log_is_bounded_and_a_forgotten_version_is_an_error() -> None:
     store = Store(history=5)
     for n in range(20):
         apply(store, (True, "a", n))
@@ -68,8 +70,8 @@ def test_the_log_is_bounded_and_says_when_it_forgot() -> None:
         store.since(PODS.name, 3)
 
 
-def test_a_version_from_another_life_is_too_old() -> None:
-    """A client that outlived this server must list again instead of waiting for versions to catch up."""
+def test_a_version_of_a_former_server_is_too_old() -> None:
+    """A client must list again after a restart of the server, instead of waiting until versions catch up."""
     with pytest.raises(TooOld):
         Store().since(PODS.name, 500)
 
@@ -85,7 +87,7 @@ async def test_waiting_ends_with_the_next_change_of_that_resource_only() -> None
     await asyncio.wait_for(waiting, 10)
 
 
-async def test_waiting_for_what_has_happened_already_ends_at_once() -> None:
+async def test_waiting_for_a_past_change_ends_at_once() -> None:
     store = Store()
     version = store.version
     apply(store, (True, "a", 1))
@@ -93,7 +95,7 @@ async def test_waiting_for_what_has_happened_already_ends_at_once() -> None:
     await asyncio.wait_for(store.wait(PODS.name, version, 30), 10)
 
 
-async def test_a_watch_tells_every_change_once_whatever_happens_elsewhere() -> None:
+async def test_a_watch_shows_each_change_once_despite_other_resources() -> None:
     store = Store()
     request = watch.WatchRequest(
         Target(PODS), lambda _: True, store.version, bookmarks=False, initial_end=False, timeout_s=30

@@ -1,4 +1,4 @@
-"""Pods, cards and reviews as the tests need them."""
+"""Pods, cards and AdmissionReviews for the tests of the webhook."""
 
 import base64
 import copy
@@ -53,9 +53,9 @@ def review(operation: str, obj: Json | None, old: Json | None = None, groups: tu
 
 
 def response(body: bytes) -> Json:
-    answer = json.loads(body)
-    assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
-    found: Json = answer["response"]
+    decoded = json.loads(body)
+    assert (decoded["apiVersion"], decoded["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    found: Json = decoded["response"]
     assert found["uid"] == "u1"
     return found
 
@@ -66,7 +66,7 @@ def patch_of(body: bytes) -> list[Json]:
 
 
 def apply(patch: list[Json], obj: Json) -> Json:
-    """Apply a JSON patch as RFC 6902 says: a twin of what the API server does."""
+    """Apply a JSON patch (RFC 6902), as the API server does."""
     result = copy.deepcopy(obj)
     for step in patch:
         *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
@@ -135,7 +135,7 @@ def containers(draw: st.DrawFn, prefix: str) -> list[Json]:
 
 @st.composite
 def pods(draw: st.DrawFn) -> Json:
-    """Pods of every kind, most of them with something wrong in them."""
+    """Random pods, most of them invalid."""
     metadata: Json = {"name": "p"}
     if draw(st.booleans()):
         metadata["annotations"] = draw(

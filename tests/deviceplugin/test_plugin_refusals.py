@@ -1,0 +1,107 @@
+"""Containers that the plugin refuses to start: with a wrong card, without room, or without a known holder."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import msgspec
+
+from tests.deviceplugin.conftest import PODS, World
+from tests.strategies import container
+from tests.vgpu.node.builders import uuid
+from vgpu import names
+
+GIB = 1 << 30
+REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
+
+
+async def test_without_pod_resources_a_pod_is_admitted_and_refused_at_its_start(world: World) -> None:
+    """An error from GetPreferredAllocation or Allocate would make the pod Failed for good."""
+    world.kubelet.lists_fail = True
+    pod = await world.create("p", gpus=1)
+    await world.kubelet.admit(pod)
+    assert world.cards_of(pod) == {uuid(0)}
+    world.kubelet.lists_fail = False
+    assert "CardMismatch" in await world.refusal(pod)
+    assert world.limits(pod).cards == ()
+
+
+async def test_a_card_that_was_not_assigned_is_refused_reported_and_evicted(world: World) -> None:
+    pod = await world.create("p", gpus=0, owner=REPLICA_SET)
+    world.kubelet.lists_fail = True
+    await world.kubelet.admit(pod)
+    world.kubelet.lists_fail = False
+    uid = pod["metadata"]["uid"]
+    ids_of_other_card = frozenset(
+        each.replace(uuid(0), uuid(1)) for each in world.kubelet.allocations[uid]["main"][names.SLICE]
+    )
+    await _allocate(world, pod, ids_of_other_card)
+    assert "CardMismatch" in await world.refusal(pod)
+    assert "CardMismatch" in await world.refusal(pod)
+    await world.until(lambda: _has_events(world, [("p", "CardMismatch")]))
+    await world.until(lambda: _is_being_deleted(world, "p"))
+
+
+async def test_a_pod_that_does_not_fit_is_refused_until_another_ends(world: World) -> None:
+    """The two assignments need 120 % of the card's time."""
+    first = await world.run("first", container(gpu_mem=512, gpu_cores=60))
+    second = await world.create("second", container(gpu_mem=512, gpu_cores=60))
+    await world.kubelet.admit(second)
+    assert "CardInsufficientCores" in await world.refusal(second)
+    assert world.limits(second).cards == ()
+    await world.end(first)
+    await world.until(lambda: world.can_start(second))
+
+
+async def test_of_concurrent_starts_only_one_gets_the_cards_time(world: World) -> None:
+    pods = [await world.create(f"p{n}", container(gpu_mem=256, gpu_cores=60)) for n in range(4)]
+    for pod in pods:
+        await world.kubelet.admit(pod)
+    results = await asyncio.gather(*(world.kubelet.start_container(pod) for pod in pods), return_exceptions=True)
+    assert [isinstance(each, grpc.aio.AioRpcError) for each in results].count(False) == 1
+
+
+async def test_of_two_holders_of_an_id_the_first_recorded_wins(world: World) -> None:
+    first = await world.run("first")
+    second = await world.create("second")
+    world.kubelet.pods[second["metadata"]["uid"]] = second
+    ids = world.kubelet.allocations[first["metadata"]["uid"]]["main"][names.SLICE]
+    await _allocate(world, second, ids)
+    assert "HeldTwice" in await world.refusal(second)
+    await world.end(second)
+    await world.kubelet.start_container(first)
+    assert world.limits(first).cards[0].memory_bytes == GIB
+
+
+async def test_a_pod_without_an_assignment_is_refused(world: World) -> None:
+    pod = await world.create("p", gpus=None)
+    await world.kubelet.admit(pod)
+    assert "NoAssignment" in await world.refusal(pod)
+
+
+async def test_devices_without_a_recorded_allocation_are_refused(world: World) -> None:
+    pod = await world.create("p")
+    world.kubelet.allocations[pod["metadata"]["uid"]]["main"][names.SLICE] = frozenset({f"{uuid(0)}::0"})
+    assert "AllocationLost" in await world.refusal(pod)
+
+
+async def _allocate(world: World, pod: dict[str, Any], ids: frozenset[str]) -> None:
+    """Make the kubelet give a pod these IDs, whatever the plugin prefers."""
+    from deviceplugin.kubelet.api import deviceplugin_pb2 as api  # noqa: PLC0415 - used here only
+
+    one = api.ContainerAllocateRequest(devices_ids=sorted(ids))
+    response = await world.kubelet.clients[names.SLICE].call(
+        "Allocate", api.AllocateRequest(container_requests=[one]), api.AllocateResponse
+    )
+    uid = pod["metadata"]["uid"]
+    world.kubelet.allocations[uid]["main"][names.SLICE] = ids
+    world.kubelet.responses[uid, "main"] = response.container_responses[0]
+
+
+async def _has_events(world: World, events: list[tuple[str, str]]) -> bool:
+    return await world.events() == events
+
+
+async def _is_being_deleted(world: World, name: str) -> bool:
+    pod = msgspec.json.decode(await world.client.get(f"{PODS}/{name}"))
+    return "deletionTimestamp" in pod["metadata"]
