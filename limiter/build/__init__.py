@@ -19,6 +19,9 @@ _ARBITER_SOURCES = _OUTPUT / "arbiter"
 _EXPORTS = SOURCES / "exports.map"
 _SHARED_WITH_ARBITER = SOURCES / "common"
 _LINK_ARBITER = ("-pie", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-s")
+# Thread-local variables in the initial-exec model need no __tls_get_addr, which glibc has in its loader: a program of musl
+# cannot load a library that needs glibc's loader. They take 16 bytes of the space that glibc keeps for late libraries.
+_COMPILE = ("-O2", "-flto", "-g0", "-fvisibility=hidden", "-ftls-model=initial-exec")
 _LINK = ("-Wl,-z,defs", "-Wl,-z,nodelete", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-Bsymbolic")
 
 
@@ -53,7 +56,7 @@ def flags() -> list[str]:
 def build(architecture: str, folder: Path = _OUTPUT) -> None:
     """Compile the library, its proxies and the arbiter into `folder`, and check them."""
     exports = f"-Wl,--version-script={_EXPORTS}"
-    options = ["-O2", "-flto", "-g0", "-fvisibility=hidden", "-shared", f"-Wl,-soname,{LIBRARY}", exports, *_LINK]
+    options = [*_COMPILE, "-shared", f"-Wl,-soname,{LIBRARY}", exports, *_LINK]
     libraries = ["-ldl", "-lpthread"]
     run(
         [

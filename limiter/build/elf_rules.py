@@ -5,7 +5,7 @@ from pathlib import Path
 from limiter.build import elf, function_list
 from limiter.build.toolchain import GLIBC
 
-_NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+_NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0"}  # names that musl has too; not glibc's loader
 
 
 def check_library(library: Path) -> None:
