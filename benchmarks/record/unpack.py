@@ -1,9 +1,9 @@
-"""Writes the results of sessions on a GPU machine into benchmarks/results.
+"""Writes results that were measured on a GPU machine into benchmarks/results.
 
     python -m benchmarks.record.unpack FILE ...
 
-Each FILE is a `session.json` of `benchmarks.gpu_session`. Results of simulated cards, of --quick and of a baseline are
-left out. Exits with 1 when the figures of a step are not a result.
+Each FILE is a `session.json` of `benchmarks.gpu_session`, or what a script wrote with `--json FILE`. Results of
+simulated cards, of --quick and of a baseline are left out. Exits with 1 when the figures of a step are not a result.
 """
 
 import argparse
@@ -46,10 +46,15 @@ def unpack(session: Path, folder: Path) -> int:
 def steps(session: Path) -> Iterator[tuple[str, Any]]:
     """Yield name and figures of each step with figures, without those of a baseline. Raises SystemExit."""
     try:
-        outcomes = json.loads(session.read_text())["steps"]
+        document = json.loads(session.read_text())
+        if "version" in document:  # one result
+            return iter([(session.stem, document)])
+        outcomes = document["steps"]
         found = [(str(each["name"]), each["figures"]) for each in outcomes]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SystemExit(f"{session}: not a session.json of benchmarks.gpu_session: {error!r}") from error
+        raise SystemExit(
+            f"{session}: neither a session.json of benchmarks.gpu_session nor a result: {error!r}"
+        ) from error
     return ((name, figures) for name, figures in found if figures and not name.endswith(BASELINE))
 
 

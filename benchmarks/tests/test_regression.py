@@ -166,9 +166,16 @@ def test_unpacking_writes_real_results_and_no_baseline(tmp_path: Path, capsys: p
     assert "quick: left out" in capsys.readouterr().out
 
 
+def test_unpacking_takes_the_json_of_one_script(tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    path.write_text(result.encode(made_up.run(made_up.cost(1.1))))
+    assert unpack.unpack(path, tmp_path / "results") == 0
+    assert len(list((tmp_path / "results").glob("*.json"))) == 1
+
+
 def test_unpacking_names_figures_that_are_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert unpack.unpack(session(tmp_path, memory=OLD_MEMORY), tmp_path / "results") == 1
     assert "step memory: version: must be 1, is None" in capsys.readouterr().err
     (tmp_path / "session.json").write_text("[]")
-    with pytest.raises(SystemExit, match=r"not a session.json"):
+    with pytest.raises(SystemExit, match=r"neither a session.json"):
         unpack.unpack(tmp_path / "session.json", tmp_path)

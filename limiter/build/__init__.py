@@ -19,8 +19,8 @@ _ARBITER_SOURCES = _OUTPUT / "arbiter"
 _EXPORTS = SOURCES / "exports.map"
 _SHARED_WITH_ARBITER = SOURCES / "common"
 _LINK_ARBITER = ("-pie", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-s")
-# Thread-local variables in the initial-exec model need no __tls_get_addr, which glibc has in its loader: a program of musl
-# cannot load a library that needs glibc's loader. They take 16 bytes of the space that glibc keeps for late libraries.
+# In the initial-exec model, thread-local variables need no __tls_get_addr. That is in glibc's loader, and a program of
+# musl loads no library that needs glibc's loader. They take 16 bytes of the space that glibc keeps for late libraries.
 _COMPILE = ("-O2", "-flto", "-g0", "-fvisibility=hidden", "-ftls-model=initial-exec")
 _LINK = ("-Wl,-z,defs", "-Wl,-z,nodelete", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-Bsymbolic")
 

@@ -87,10 +87,10 @@ def _real_dlsym() -> Callable[[int, bytes], int | None]:
     return lookup
 
 
-def open_library(soname: str, door: str, functions: list[function_list.Function]) -> Library:
+def open_library(soname: str, proxy: str, functions: list[function_list.Function]) -> Library:
     """Opens a library; under `limiter.preload` the real library has the other name."""
     seen = ctypes.CDLL(soname)
-    real = ctypes.CDLL(door) if interpose.is_loaded(door) else seen
+    real = ctypes.CDLL(proxy) if interpose.is_loaded(proxy) else seen
     library = Library(seen, real, ctypes.CDLL(str(limiter.library_path())))
     for function in functions:
         if function.status is Status.HOOKED:

@@ -15,7 +15,7 @@ from vgpu.limits import ANY_GPU, CardLimit, Limits
 OUT_OF_MEMORY = 2
 INVALID_VALUE = 1
 KINDS = ("alloc", "pitch", "managed", "async")
-DOORS = (("gpuprobe", ()), ("gpuprobe", ("--proc",)), ("gpuprobe-linked", ()))
+PROGRAMS = (("gpuprobe", ()), ("gpuprobe", ("--proc",)), ("gpuprobe-linked", ()))
 
 Make = Callable[..., Container]
 
@@ -25,7 +25,7 @@ def results(lines: list[dict[str, int]]) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("program", "options"), DOORS)
+@pytest.mark.parametrize(("program", "options"), PROGRAMS)
 def test_allocations_reach_the_limit_and_do_not_exceed_it(
     container: Container, program: str, options: tuple[str, ...], kind: str
 ) -> None:
@@ -33,7 +33,7 @@ def test_allocations_reach_the_limit_and_do_not_exceed_it(
     assert results(lines) == [0, 0, OUT_OF_MEMORY]
 
 
-@pytest.mark.parametrize(("program", "options"), DOORS)
+@pytest.mark.parametrize(("program", "options"), PROGRAMS)
 def test_cuda_and_nvml_show_the_limit(container: Container, program: str, options: tuple[str, ...]) -> None:
     shown = container.probe("info", *options, program=program)[0]
     assert [(card["total"], card["free"]) for card in shown["cuda"]] == [(64 * MIB, 64 * MIB)] * 2
