@@ -1,5 +1,6 @@
 """Changed limits hold from the next allocation on; existing allocations stay."""
 
+import itertools
 import struct
 import subprocess
 import sys
@@ -200,12 +201,16 @@ def test_a_reader_never_sees_a_mixture_of_two_limits(big: Container, session: Se
     gpus = [card.uuid for card in big.world.cards]
     sizes = {n * 64 * MIB for n in range(1, 9)}
 
-    def rewrite() -> None:
-        n = 0
-        while not stop.is_set():
-            n = n % 8 + 1
-            big.limit(Limits(tuple(CardLimit(gpu, n * 64 * MIB) for gpu in gpus)))
+    def write(size: int) -> None:
+        big.limit(Limits(tuple(CardLimit(gpu, size) for gpu in gpus)))
 
+    def rewrite() -> None:
+        for size in itertools.cycle(sorted(sizes)):
+            if stop.is_set():
+                return
+            write(size)
+
+    write(min(sizes))
     writer = threading.Thread(target=rewrite)
     writer.start()
     try:
