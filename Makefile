@@ -8,6 +8,10 @@ SIMGPU_SOURCES := $(wildcard simgpu/*/*.c simgpu/*/*.h) $(wildcard simgpu/*.py)
 
 TEST_PROCESSES ?= 2
 
+# Bytecode is kept in build/, also where the environment says that none is written: the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+
 .DEFAULT_GOAL := help
 .PHONY: help run test test-slow check format cluster e2e gpu wheel lock clean
 
