@@ -90,7 +90,7 @@ class Arbiter:
         self._listener.listen(64)
         self._lock = threading.Lock()
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._accept, self._beat)]
-        for thread in self._threads:
+        for thread in tuple(self._threads):  # the first one, of _accept, adds others to the list
             thread.start()
 
     def close(self) -> None:
