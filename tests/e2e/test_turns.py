@@ -18,8 +18,9 @@ RESTART_S = 2.0
 MS = 1_000_000
 
 
-def busy(name: str, cores: int) -> dict[str, object]:
-    return pod(name, container(command=("gpuprobe", "spin", "500"), gpu_mem=1024, gpu_cores=cores))
+def busy(name: str, cores: int, **annotations: str) -> dict[str, object]:
+    spinning = container(command=("gpuprobe", "spin", "500"), gpu_mem=1024, gpu_cores=cores)
+    return pod(name, spinning, annotations=annotations)
 
 
 def root(node: nodes.Node) -> Path:
@@ -59,9 +60,11 @@ def assert_both_use_the_gpu(node: nodes.Node, namespace: PodNamespace) -> None:
 
 def test_two_busy_pods_continue_when_the_arbiter_is_killed(namespace: PodNamespace) -> None:
     namespace.create(busy("first", 30))
-    namespace.create(busy("second", 60))
-    first, _ = namespace.running("first", "second")
-    assert namespace.assignment("first").gpus() == namespace.assignment("second").gpus()
+    (first,) = namespace.running("first")
+    (gpu,) = namespace.assignment("first").gpus()
+    namespace.create(busy("second", 60, **{names.USE_GPU_UUID: gpu}))
+    namespace.running("second")
+    assert namespace.assignment("second").gpus() == {gpu}
     (node,) = [each for each in namespace.cluster.nodes if each.name == first["spec"]["nodeName"]]
     assert_both_use_the_gpu(node, namespace)
     killed = arbiter_pid(node)
