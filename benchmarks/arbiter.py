@@ -60,7 +60,7 @@ def compiled(folder: Path) -> Path:
 
 @contextmanager
 def arbiter(containers: int) -> Iterator[tuple[int, list[str]]]:
-    """Run an arbiter for so many containers; yield its PID and their sockets."""
+    """Run an arbiter for `containers` containers; yield its PID and the containers' sockets."""
     with tempfile.TemporaryDirectory(prefix="va-") as scratch:
         sockets = [_add(Path(scratch), number) for number in range(containers)]
         with subprocess.Popen([str(limiter.arbiter_path()), scratch]) as process:
@@ -86,7 +86,7 @@ def processor_ns(pid: int) -> int:
 
 
 def take_turns(program: Path, clients: int, hold_us: int, seconds: float) -> Document:
-    """Measure so many clients that take turns."""
+    """Measure `clients` clients that take turns."""
     with arbiter(clients) as (pid, sockets):
         before = processor_ns(pid)
         command = [str(program), str(hold_us), str(seconds), *sockets]

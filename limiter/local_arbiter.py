@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 
 
 def await_socket(folder: Path, host: Host) -> bool:
-    """Start an arbiter if there is none and wait for an allocation's socket; return whether it is there.
+    """Start an arbiter if none runs and wait for the allocation's socket; return whether the socket exists.
 
-    That there is no arbiter is logged.
+    A missing arbiter is logged.
     """
     home, socket = folder.parents[1], local_state.socket_of(folder)
     for timeout_s in _TIMEOUTS_S:

@@ -1,6 +1,5 @@
 """Simulated cards on which the benchmark scripts run; the limiter is built."""
 
-import platform
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,8 +12,7 @@ from simgpu.world import World, worlds
 
 @pytest.fixture(scope="session")
 def shim() -> Path:
-    if build.is_stale():
-        build.build(platform.machine())
+    build.ensure()
     return limiter.library_path()
 
 

@@ -4,6 +4,7 @@ The headers come from NVIDIA's wheels (`limiter.build.headers`), the compiler fr
 (`limiter.build.toolchain`). Neither is needed to run what is compiled.
 """
 
+import platform
 import tempfile
 from pathlib import Path
 
@@ -46,6 +47,12 @@ def is_stale(folder: Path = _OUTPUT) -> bool:
     made = [path.stat().st_mtime for path in outputs(folder) if path.is_file()]
     newest = max(path.stat().st_mtime for path in (*c_files(), _EXPORTS, *Path(__file__).parent.glob("*.py")))
     return len(made) < len(outputs(folder)) or min(made) < newest
+
+
+def ensure() -> None:
+    """Build for this machine's architecture, unless the last build is up to date."""
+    if is_stale():
+        build(platform.machine())
 
 
 def flags() -> list[str]:

@@ -31,7 +31,7 @@ CUcontext context_add(const struct CUctx_st *wanted);
 void context_remove(CUcontext context);
 
 /* The context on top of the thread's stack. CUDA_ERROR_INVALID_CONTEXT when the stack is empty,
- * CUDA_ERROR_CONTEXT_IS_DESTROYED when the context is gone. */
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED after the context was destroyed. */
 CUresult context_top(CUcontext *out);
 /* The context that new objects belong to: context_top, or its owner when a green context is on top. */
 CUresult context_current(CUcontext *out);

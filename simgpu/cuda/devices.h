@@ -26,7 +26,7 @@ CUresult devices_find(void);
 CUdevice device_count(void);
 Device *device_at(CUdevice ordinal);       /* NULL when there is none */
 CUdevice device_of_uuid(const char *uuid); /* -1 when no device of this process has it */
-/* Describes the card as the file `cards` is now. Returns false when the card is gone or not healthy. */
+/* Describes the card as the file `cards` is now. Returns false when the card is not listed or not healthy. */
 bool device_card(CUdevice ordinal, Card *out);
 
 #endif

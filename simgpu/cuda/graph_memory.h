@@ -9,7 +9,7 @@
 
 #define GRAPH_BLOCK (32 * MIB)
 
-/* Reserves what is missing for so many bytes in blocks, in addition to the blocks in use. */
+/* Reserves what is missing for blocks of this many bytes, in addition to the blocks in use. */
 CUresult graph_memory_reserve(CUdevice device, uint64_t blocks);
 /* Counts a launch that used `highest` more bytes at its peak, of which `kept` are still in use. */
 void graph_memory_used(CUdevice device, uint64_t highest, uint64_t kept);

@@ -5,7 +5,7 @@
 #include <cuda.h>
 #include <stdint.h>
 
-/* Charges what the context lacks for a kernel that needs so many bytes per thread. */
+/* Charges what the context lacks for a kernel with this local memory, in bytes per thread. */
 CUresult local_grow(CUcontext context, uint64_t bytes);
 
 #endif

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Measured on an H200, driver 580: a pair of events around up to so much work reads its true time, whatever other
+/* Measured on an H200, driver 580: a pair of events around at most this much work reads its true time, whatever other
  * contexts do. */
 #define TIMELINE_SLICE_NS UINT64_C(2000000)
 /* Switch away from a context that has work left. Measured on an H100: two compute-bound processes together do 79 % of

@@ -128,7 +128,7 @@ void shared_memory_reset(void) {
     descriptors_fd = -1;
 }
 
-/* NULL when the memory is gone. */
+/* NULL when the memory is freed. */
 static SharedEntry *find(uint64_t id) {
     SharedEntry *entry = &state->shared[id % SHARED_ENTRIES];
     return id != 0 && entry->id == id ? entry : NULL;

@@ -31,7 +31,8 @@ typedef enum {
 uint64_t shared_memory_create(const char *uuid, uint64_t bytes, uint64_t parent_id);
 /* Lowers its size to `bytes`; does nothing when it is not larger. */
 void shared_memory_shrink(uint64_t id, uint64_t bytes);
-/* Adds one hold of this process and describes the memory. Returns false when it is gone because no process held it. */
+/* Adds one hold of this process and describes the memory. Returns false when the memory is freed, because no process
+ * held it. */
 bool shared_memory_hold(uint64_t id, Attribution attribution, SharedMemory *out);
 /* Removes one hold of this process. */
 void shared_memory_drop(uint64_t id, Attribution attribution);

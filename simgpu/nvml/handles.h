@@ -11,7 +11,8 @@ struct nvmlDevice_st {
 
 /* Begins a function that programs call. Returns an injected result, or NVML_ERROR_UNINITIALIZED before nvmlInit. */
 nvmlReturn_t nvml_enter(const char *function);
-/* nvml_enter, then describes the card as it is now: NVML_ERROR_GPU_IS_LOST when it is gone or not healthy. */
+/* nvml_enter, then describes the card as it is now: NVML_ERROR_GPU_IS_LOST when the card is not listed or not healthy.
+ */
 nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, Card *card);
 
 /* Returns from a function that programs call unless nvml_enter_card succeeds. */

@@ -8,7 +8,7 @@
 #define MIB   ((size_t)1 << 20)
 #define KINDS "alloc pitch managed async pool graph vmm array array3d mipmap module context"
 
-/* Allocates so many bytes of the device, whose primary context is current, and keeps them. */
+/* Allocates memory of the device, whose primary context is current, and keeps it. The size is in bytes. */
 typedef CUresult (*Allocate)(CUdevice device, size_t bytes);
 
 /* NULL when there is no kind of that name. */

@@ -2,7 +2,7 @@
 #ifndef PROBE_SPIN_H
 #define PROBE_SPIN_H
 
-/* Launches kernels of so many microseconds until a launch fails; then prints the error and returns 1. */
+/* Launches kernels of the given microseconds until a launch fails; then prints the error and returns 1. */
 int spin(unsigned us);
 
 #endif

@@ -117,8 +117,7 @@ class Node:
 
 @pytest.fixture(scope="session")
 def built_arbiter() -> Path:
-    if build.is_stale():
-        build.build(platform.machine())
+    build.ensure()
     return limiter.arbiter_path()
 
 

@@ -44,7 +44,7 @@ def split(groups: int, least: int) -> tuple[int, list[int], int]:
 
 
 def possible(least: int) -> int:
-    """Number of possible parts with at least so many multiprocessors."""
+    """Number of possible parts with at least this many multiprocessors."""
     whole, count = Resource(), ctypes.c_uint()
     cuda.cuDeviceGetDevResource(0, ctypes.byref(whole), SM)
     cuda.cuDevSmResourceSplitByCount(None, ctypes.byref(count), ctypes.byref(whole), None, 0, least)
@@ -52,7 +52,7 @@ def possible(least: int) -> int:
 
 
 def create(least: int) -> tuple[int, int, int]:
-    """Result, green context and its context, which becomes current, with at least so many multiprocessors."""
+    """Result, green context and its context, which becomes current, with at least this many multiprocessors."""
     part, described, green, context = _split(1, least)[1][0], P(), P(), P()
     cuda.cuDevResourceGenerateDesc(ctypes.byref(described), ctypes.byref(part), 1)
     result = cuda.cuGreenCtxCreate(ctypes.byref(green), described, 0, DEFAULT_STREAM)

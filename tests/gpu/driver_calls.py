@@ -9,7 +9,7 @@ from tests.cuda_calls import arrays, external, vmm
 cuda = ctypes.CDLL("libcuda.so.1")
 P, U64, SIZE = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t
 MIB = 1 << 20
-SIDE = 256  # texels: a square of so many is a MiB
+SIDE = 256  # texels: a square of SIDE x SIDE float texels of 16 bytes is 1 MiB
 GLOBAL_CAPTURE = 0
 RESERVED = 2  # CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
 

@@ -1,6 +1,6 @@
 """Programs of many frameworks, each run by `frameworks` with and without a limit: `framework_programs NAME [PAST]`.
 
-Each computes something with fixed seeds, then, where PAST is given, asks for so many bytes, which are more than the
+Each computes something with fixed seeds, then, where PAST is given, asks for PAST bytes, which are more than the
 limit, and goes on. The last line of its output is JSON: the values, and the error that stopped it.
 """
 

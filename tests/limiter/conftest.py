@@ -68,8 +68,7 @@ class Container:
 
 @pytest.fixture(scope="session")
 def shim() -> Path:
-    if build.is_stale():
-        build.build(platform.machine())
+    build.ensure()
     return limiter.library_path()
 
 

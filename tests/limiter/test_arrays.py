@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from simgpu import state_directory, usage
+from simgpu import state_directory
 from simgpu.session import Session
 from simgpu.world import World
-from tests.limiter.conftest import MIB, Container
+from tests.limiter.conftest import Container
 
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_HANDLE = 2, 1, 400
 ROW = 65536  # texels of 1 MiB; the driver rounds rows up to a multiple of 8
@@ -19,11 +19,6 @@ def process(container: Container) -> Session:
     started = container.session()
     assert started("start()") == 0
     return started
-
-
-def taken(container: Container) -> int:
-    """MiB in use on the simulated card."""
-    return sum(usage.bytes_by_card(container.world.state).values()) // MIB
 
 
 @pytest.mark.parametrize("kind", ["array", "array3d"])
@@ -51,9 +46,9 @@ def test_mipmaps_count(container: Container) -> None:
 )
 def test_the_charge_equals_the_memory_in_use(container: Container, process: Session, call: str, mib: int) -> None:
     result, array = process(call)
-    assert (result, container.used_mib(), taken(container)) == (0, mib, mib)
+    assert (result, container.used_mib(), container.world.mib_used()) == (0, mib, mib)
     assert process(f"arrays.destroy({array}, mipmapped={'levels' in call})") == 0
-    assert (container.used_mib(), taken(container)) == (0, 0)
+    assert (container.used_mib(), container.world.mib_used()) == (0, 0)
 
 
 def test_small_arrays_share_chunks(container: Container, process: Session) -> None:
@@ -68,7 +63,7 @@ def test_after_a_refusal_nothing_is_charged_and_allocation_continues(container: 
     _, first = process(f"arrays.plain({ROW}, 56)")
     for refused in (f"arrays.plain({ROW}, 16)", "arrays.cube(1024, 1024, 0, levels=3)"):
         assert process(refused) == [OUT_OF_MEMORY, 0]
-    assert (container.used_mib(), taken(container)) == (56, 56)
+    assert (container.used_mib(), container.world.mib_used()) == (56, 56)
     assert process(f"arrays.plain({ROW}, 8)")[0] == 0
     assert process("arrays.cube(4, 4, 0)") == [OUT_OF_MEMORY, 0]
     process(f"arrays.destroy({first})")
@@ -115,4 +110,4 @@ def test_many_allocations_leak_nothing(make_container: Callable[..., Container])
         "[arrays.destroy(arrays.cube(*size)[1], mipmapped=len(size) > 4) for size in"
         " ((256, 256, 0), (300, 300, 7), (1024, 1024, 0, 0, 5), (4, 4, 0)) for _ in range(50)]"
     )
-    assert (container.used_mib(), taken(container)) == (0, 0)
+    assert (container.used_mib(), container.world.mib_used()) == (0, 0)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simgpu import usage
 from simgpu.session import Session
 from tests.limiter.conftest import MIB, Container
 
@@ -40,22 +39,17 @@ def make(process: Session, *mib: int, freed: bool = True) -> tuple[int, list[int
     return instance, pointers
 
 
-def taken(container: Container) -> int:
-    """MiB in use on the simulated card."""
-    return sum(usage.bytes_by_card(container.world.state).values()) // MIB
-
-
 @pytest.mark.parametrize("function", RUNS)
 def test_the_charge_equals_the_memory_in_use(container: Container, process: Session, function: str) -> None:
     instance, _ = make(process, 100)
     assert container.used_mib() == 0
     for _ in range(3):
         assert process(f"graphs.launch({instance}, '{function}')") == 0
-        assert (container.used_mib(), taken(container)) == (128, 128)
+        assert (container.used_mib(), container.world.mib_used()) == (128, 128)
     process(f"graphs.destroy({instance})")
     assert container.used_mib() == 128
     assert process("cuda.cuDeviceGraphMemTrim(0)") == 0
-    assert (container.used_mib(), taken(container)) == (0, 0)
+    assert (container.used_mib(), container.world.mib_used()) == (0, 0)
 
 
 @pytest.mark.parametrize("function", RUNS)
@@ -66,19 +60,19 @@ def test_past_the_limit_it_is_refused_and_the_program_continues(
     small, _ = make(process, 100)
     _, pointer = process(f"alloc({64 * MIB})")
     assert process(f"graphs.launch({large}, '{function}')") == OUT_OF_MEMORY
-    assert (container.used_mib(), taken(container)) == (64, 64)
+    assert (container.used_mib(), container.world.mib_used()) == (64, 64)
     assert process(f"graphs.launch({small}, '{function}')") == 0
     assert process(f"alloc({200 * MIB})")[0] == OUT_OF_MEMORY
     assert process(f"free({pointer})") == 0
     assert process(f"graphs.launch({large}, '{function}')") == 0
-    assert (container.used_mib(), taken(container)) == (224, 224)
+    assert (container.used_mib(), container.world.mib_used()) == (224, 224)
 
 
 def test_graphs_share_reserved_memory(container: Container, process: Session) -> None:
     instances = [make(process, size)[0] for size in (100, 120, 200)]
     for instance in [*instances, *instances]:
         assert process(f"graphs.launch({instance})") == 0
-    assert (container.used_mib(), taken(container)) == (224, 224)
+    assert (container.used_mib(), container.world.mib_used()) == (224, 224)
 
 
 def test_after_a_trim_graph_memory_is_reserved_again(container: Container, process: Session) -> None:
@@ -98,24 +92,24 @@ def test_memory_that_a_graph_leaves_allocated_is_not_shared(container: Container
     third, _ = make(process, 130)
     assert process(f"graphs.launch({leaving})") == 0
     assert process(f"graphs.launch({other})") == 0
-    assert (container.used_mib(), taken(container)) == (128 + 64, 128 + 64)
+    assert (container.used_mib(), container.world.mib_used()) == (128 + 64, 128 + 64)
     assert process(f"alloc({20 * MIB})")[0] == 0
     assert process(f"graphs.launch({third})") == OUT_OF_MEMORY
-    assert taken(container) <= 256
+    assert container.world.mib_used() <= 256
     assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
     assert process(f"graphs.launch({third})") == 0
-    assert container.used_mib() == taken(container)
+    assert container.used_mib() == container.world.mib_used()
 
 
 def test_unused_graph_memory_causes_no_refusal(container: Container, process: Session) -> None:
     instance, _ = make(process, 150)
     process(f"graphs.launch({instance})")
     result, pointer = process(f"alloc({200 * MIB})")
-    assert (result, container.used_mib(), taken(container)) == (0, 200, 200)
+    assert (result, container.used_mib(), container.world.mib_used()) == (0, 200, 200)
     assert process(f"graphs.launch({instance})") == OUT_OF_MEMORY
     process(f"free({pointer})")
     assert process(f"graphs.launch({instance})") == 0
-    assert container.used_mib() == taken(container) == 160
+    assert container.used_mib() == container.world.mib_used() == 160
 
 
 def test_a_larger_graph_replaces_idle_graph_memory(container: Container, process: Session) -> None:
@@ -124,10 +118,10 @@ def test_a_larger_graph_replaces_idle_graph_memory(container: Container, process
     process(f"graphs.launch({small})")
     _, pointer = process(f"alloc({40 * MIB})")
     assert process(f"graphs.launch({large})") == OUT_OF_MEMORY
-    assert container.used_mib() == taken(container)
+    assert container.used_mib() == container.world.mib_used()
     process(f"free({pointer})")
     assert process(f"graphs.launch({large})") == 0
-    assert container.used_mib() == taken(container) == 224
+    assert container.used_mib() == container.world.mib_used() == 224
 
 
 def test_a_graph_uploaded_at_instantiation_is_checked_then(container: Container, process: Session) -> None:
@@ -136,7 +130,7 @@ def test_a_graph_uploaded_at_instantiation_is_checked_then(container: Container,
     process(f"alloc({200 * MIB})")
     made = f"graphs.instantiate({graph}, {UPLOAD}, 'cuGraphInstantiateWithParams')"
     assert process(made)[0] == OUT_OF_MEMORY
-    assert (container.used_mib(), taken(container)) == (200, 200)
+    assert (container.used_mib(), container.world.mib_used()) == (200, 200)
     process("cuda.cuDevicePrimaryCtxReset_v2(0)")
 
 
@@ -144,9 +138,9 @@ def test_graphs_memory_ends_with_the_context(container: Container, process: Sess
     for _ in range(2):
         instance, _ = make(process, 100)
         assert process(f"graphs.launch({instance})") == 0
-        assert container.used_mib() == taken(container) == 128
+        assert container.used_mib() == container.world.mib_used() == 128
         process("cuda.cuDevicePrimaryCtxReset_v2(0)")
-        assert container.used_mib() == taken(container) == 0
+        assert container.used_mib() == container.world.mib_used() == 0
         process("start()")
 
 

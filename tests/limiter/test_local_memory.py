@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from simgpu import state_directory, usage
+from simgpu import state_directory
 from simgpu.session import Session
 from simgpu.world import World
 from tests.limiter.conftest import Container
@@ -30,17 +30,12 @@ def process(container: Container) -> Session:
     return started
 
 
-def taken(container: Container) -> int:
-    """MiB in use on the simulated card."""
-    return sum(usage.bytes_by_card(container.world.state).values()) >> 20
-
-
 @pytest.mark.parametrize("by", LAUNCHES)
 def test_the_charge_equals_the_memory_in_use(container: Container, process: Session, by: str) -> None:
     for bytes_each, mib in ((512, 0), (2048, 264), (1024, 264), (8192, 1848), (8192, 1848)):
         function = process(f"kernels.load('local{bytes_each}_10')")
         assert process(f"kernels.launch({function}, '{by}')") == 0
-        assert (container.used_mib(), taken(container)) == (CONTEXT + mib, CONTEXT + mib)
+        assert (container.used_mib(), container.world.mib_used()) == (CONTEXT + mib, CONTEXT + mib)
     process("cuda.cuDevicePrimaryCtxReset_v2(0)")
     assert container.used_mib() == 0
 
@@ -52,7 +47,7 @@ def test_past_the_limit_it_is_refused_and_the_program_continues(
     large, small = (process(f"kernels.load('local{size}_10')") for size in (32768, 8192))
     for _ in range(2):
         assert process(f"kernels.launch({large}, '{by}')") == OUT_OF_MEMORY
-        assert (container.used_mib(), taken(container)) == (CONTEXT, CONTEXT)
+        assert (container.used_mib(), container.world.mib_used()) == (CONTEXT, CONTEXT)
     _, pointer = process(f"alloc({3 * GIB})")
     assert process(f"kernels.launch({small}, '{by}')") == OUT_OF_MEMORY
     process(f"free({pointer})")
@@ -75,7 +70,7 @@ def test_local_memory_of_a_graph_is_checked_at_its_instantiation(container: Cont
         process(f"graphs.kernel({graph}, kernels.load('local{size}_10'))")
         result, instance = process(f"graphs.instantiate({graph})")
         assert result == expected
-    assert container.used_mib() == taken(container) == CONTEXT + 1848
+    assert container.used_mib() == container.world.mib_used() == CONTEXT + 1848
     assert process(f"graphs.launch({instance})") == 0
 
 
@@ -85,11 +80,11 @@ def test_each_context_grows_by_itself(container: Container, process: Session) ->
     assert process("cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)") == 0
     other = process("kernels.load('local8192_10')")
     assert process(f"kernels.launch({other})") == OUT_OF_MEMORY
-    assert taken(container) == 2 * CONTEXT + 1848
+    assert container.world.mib_used() == 2 * CONTEXT + 1848
 
 
 def test_a_reused_function_address_is_queried_again(container: Container, process: Session) -> None:
     """The functions of an unloaded module may have the addresses of the next module's."""
     results = process("[kernels.once(f'local{size}_10') for _ in range(20) for size in (64, 32768)]")
     assert results == [0, OUT_OF_MEMORY] * 20
-    assert taken(container) == CONTEXT
+    assert container.world.mib_used() == CONTEXT

@@ -21,7 +21,7 @@
 /* An arbiter that has a heartbeat but gives no turn for this long is ignored, and the process launches without one. */
 #define ARBITER_TIMEOUT (5000 * NS_PER_MS)
 
-/* Id of this process as holder of the container's turn. 0 means that nobody holds it. */
+/* Id of this process as holder of the container's turn. 0 = no holder. */
 enum { HOLDER_WITHOUT_SLOT = 1, HOLDER_OF_FIRST_SLOT = 2 };
 
 static uint32_t holder_id_of(int slot) {

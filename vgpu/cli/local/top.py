@@ -28,7 +28,7 @@ class Output(StrEnum):
 def run(
     directories: Sequence[Path], output: Output, samples: int | None, period_s: float, console: Console, host: Host
 ) -> None:
-    """Show so many samples, or until Ctrl-C; on a terminal without a number each sample replaces the last.
+    """Show this many samples, or until Ctrl-C; on a terminal without a number each sample replaces the last.
 
     Elsewhere the first sample is not shown, because the rows compare two samples.
     """
