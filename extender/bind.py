@@ -8,8 +8,6 @@ never came may have been carried out: the pod is read, and the reservation stays
 import asyncio
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from extender import binding_outcome, objects
 from extender.binding_outcome import Outcome, OutcomePoller, Sleep
 from extender.cluster import Cluster
@@ -18,6 +16,7 @@ from extender.objects import Pod
 from extender.reservations import Reservation
 from extender.wire import BindArgs
 from vgpu import assignment, names, reasons
+from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
@@ -134,7 +133,7 @@ class Binder:
             if error.status == NOT_FOUND:
                 return None
             raise
-        return objects.pod(msgspec.json.decode(data))
+        return await deep_json.decode(objects.any_pod, data)
 
 
 def binding(args: BindArgs, chosen: Assignment) -> dict[str, Any]:

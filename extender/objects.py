@@ -4,16 +4,18 @@ Users and other programs write these objects: a field that cannot be read is tre
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from vgpu import assignment_trust, names, quantity, request
+from vgpu.adapters.kubernetes import pod_json
 from vgpu.assignment import Assignment
-from vgpu.assignment_trust import Distrust
+from vgpu.assignment_trust import Distrust, DistrustReason
 from vgpu.device import Card, CardMode, Node
+from vgpu.problem import Problem
 from vgpu.request import Parsed
 
 Json = dict[str, Any]
@@ -35,6 +37,7 @@ class Pod:
         admitted: the amounts in the containers' limits, by container name and kubelet resource.
         assignment: what the pod's annotation grants, or why that is not trusted.
         is_unschedulable: whether kube-scheduler found no node for the pod in its last attempt.
+        is_readable: whether every field that is read has the type that it must have.
     """
 
     uid: str
@@ -46,6 +49,7 @@ class Pod:
     admitted: dict[tuple[str, str], int]
     assignment: Assignment | Distrust = assignment_trust.NOTHING_ASSIGNED
     is_unschedulable: bool = False
+    is_readable: bool = True
 
     @property
     def reference(self) -> dict[str, str]:
@@ -104,14 +108,21 @@ class Lease:
     duration_s: int
 
 
-def pod_or_none(raw: msgspec.Raw) -> Pod | None:
+def pod_or_none(data: bytes) -> Pod | None:
     """Read a pod from the watch; None for a pod that does not contain our domain, which is not decoded."""
-    data = bytes(raw)
-    return pod(msgspec.json.decode(data)) if _DOMAIN in data else None
+    return any_pod(data) if _DOMAIN in data else None
 
 
-def pod(obj: Json) -> Pod:
-    """Read a pod's JSON."""
+def any_pod(data: bytes) -> Pod:
+    """Read a pod's JSON as the API server writes it."""
+    try:
+        return pod(pod_json.decode(data))
+    except msgspec.ValidationError as error:
+        return _unreadable(data, str(error))
+
+
+def pod(obj: Mapping[str, Any]) -> Pod:
+    """Read a pod's decoded JSON."""
     metadata = obj.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     status = obj.get("status") or {}
@@ -129,7 +140,16 @@ def pod(obj: Json) -> Pod:
     )
 
 
-def node(raw: msgspec.Raw) -> KubeNode:
+def _unreadable(data: bytes, why: str) -> Pod:
+    """Read the identity, node and phase of a pod in which another field has a wrong type."""
+    found = pod_json.decode_unreadable(data)
+    known = pod({**found})
+    problem = Problem("pod", "", f"cannot be read: {why}")
+    distrust = Distrust(DistrustReason.INVALID_REQUEST, str(problem))
+    return replace(known, parsed=Parsed(None, (problem,)), assignment=distrust, is_readable=False)
+
+
+def node(raw: bytes) -> KubeNode:
     """Read a Node."""
     obj: Json = msgspec.json.decode(raw)
     allocatable = (obj.get("status") or {}).get("allocatable") or {}
@@ -137,7 +157,7 @@ def node(raw: msgspec.Raw) -> KubeNode:
     return KubeNode(obj["metadata"]["name"], amounts)
 
 
-def gpunode(raw: msgspec.Raw) -> GpuNode:
+def gpunode(raw: bytes) -> GpuNode:
     """Read a GPUNode, with the admin's settings for each card from its spec."""
     obj: Json = msgspec.json.decode(raw)
     metadata, status = obj["metadata"], obj.get("status") or {}
@@ -150,7 +170,7 @@ def gpunode(raw: msgspec.Raw) -> GpuNode:
     )
 
 
-def lease(raw: msgspec.Raw) -> Lease:
+def lease(raw: bytes) -> Lease:
     """Read a Lease."""
     obj: Json = msgspec.json.decode(raw)
     spec = obj.get("spec") or {}
@@ -170,7 +190,7 @@ def age_key(created: str) -> datetime:
         return datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
-def _admitted(obj: Json) -> dict[tuple[str, str], int]:
+def _admitted(obj: Mapping[str, Any]) -> dict[tuple[str, str], int]:
     found = {}
     for _, _, container in request.containers_of(obj):
         asked = request.amounts(container)

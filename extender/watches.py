@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from extender import card_owners, objects
@@ -38,11 +38,19 @@ class PodWatch:
         """Take a pod that is new or changed."""
         if obj is None:
             return
+        obj = self._last_readable(obj)
         self._cluster.upsert_pod(obj)
         self._unschedulable.add(obj)
         if obj.node and not obj.is_terminal and isinstance(obj.assignment, Distrust):
             message = f"nothing is counted for this pod: {obj.assignment.detail}"
             self._recorder.record(obj.reference, UNTRUSTED, message)
+
+    def _last_readable(self, obj: Pod) -> Pod:
+        """Return a pod that cannot be read as it was last readable: its assignment never changes and still counts."""
+        known = self._cluster.objects.pods.get(obj.uid)
+        if obj.is_readable or known is None:
+            return obj
+        return replace(known, node=obj.node, is_terminal=obj.is_terminal)
 
     def delete(self, obj: Pod | None) -> None:
         """Take a pod's deletion."""

@@ -4,15 +4,23 @@ Keys are Go's field names without tags (`PodUID`); keys are read in any case, as
 https://pkg.go.dev/k8s.io/kube-scheduler/extender/v1
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from extender.verdict import Verdict
 from vgpu import reasons
+from vgpu.adapters.kubernetes import pod_json
 from vgpu.errors import MalformedError
+
+T = TypeVar("T")
+
+_NULL: Final = b"null"
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_names = msgspec.json.Decoder(list[str]).decode
+_decode_text = msgspec.json.Decoder(str).decode
 
 
 class MalformedCall(MalformedError):
@@ -41,31 +49,32 @@ def call(body: bytes) -> Call:
     """Read the arguments of filter and prioritize.
 
     Raises:
+        RecursionError: deeper than the parser can read.
         MalformedCall: no JSON object, no pod, or no node names (the extender needs `nodeCacheCapable: true`).
     """
     fields = _object(body)
-    pod, nodes = fields.get("pod"), fields.get("nodenames")
-    if not isinstance(pod, dict) or not isinstance(pod.get("metadata"), dict) or not isinstance(pod.get("spec"), dict):
+    pod = _field("Pod", fields, pod_json.decode)
+    if "metadata" not in pod or "spec" not in pod:
         raise MalformedCall("Pod: must be a pod object with metadata and spec")
-    if nodes is None and isinstance(fields.get("nodes"), dict):
+    if fields.get("nodenames", _NULL) == _NULL and fields.get("nodes", _NULL) != _NULL:
         raise MalformedCall("NodeNames: missing; set nodeCacheCapable: true in the scheduler's extender configuration")
-    if not isinstance(nodes, list) or not all(isinstance(name, str) for name in nodes):
-        raise MalformedCall("NodeNames: must be a list of names")
-    return Call(pod, nodes)
+    return Call(pod, _field("NodeNames", fields, _decode_names))
 
 
 def bind_args(body: bytes) -> BindArgs:
     """Read the arguments of bind.
 
     Raises:
+        RecursionError: deeper than the parser can read.
         MalformedCall: a field is missing or empty.
     """
     fields = _object(body)
-    for name in ("PodName", "PodNamespace", "PodUID", "Node"):
-        value = fields.get(name.lower())
-        if not isinstance(value, str) or not value:
+    names = ("PodName", "PodNamespace", "PodUID", "Node")
+    values = [_field(name, fields, _decode_text) for name in names]
+    for name, value in zip(names, values, strict=True):
+        if not value:
             raise MalformedCall(f"{name}: must be a non-empty string")
-    return BindArgs(fields["podname"], fields["podnamespace"], fields["poduid"], fields["node"])
+    return BindArgs(*values)
 
 
 def filter_result(verdict: Verdict) -> bytes:
@@ -92,11 +101,16 @@ def error(message: str) -> bytes:
     return msgspec.json.encode({"Error": message})
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _object(body: bytes) -> dict[str, bytes]:
     try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as failure:
-        raise MalformedCall(f"not JSON: {failure}") from None
-    if not isinstance(value, dict):
-        raise MalformedCall("not a JSON object")
-    return {key.lower(): field for key, field in value.items()}
+        value = _decode_object(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as failure:
+        raise MalformedCall(f"not a JSON object: {failure}") from None
+    return {key.lower(): bytes(field) for key, field in value.items()}
+
+
+def _field(name: str, fields: Mapping[str, bytes], decode: Callable[[bytes], T]) -> T:
+    try:
+        return decode(fields.get(name.lower(), _NULL))
+    except (msgspec.DecodeError, UnicodeDecodeError) as failure:
+        raise MalformedCall(f"{name}: {failure}") from None

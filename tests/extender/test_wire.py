@@ -31,7 +31,7 @@ def test_keys_are_read_in_any_letter_case(keys: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        (b"", "JSON"), (b"[]", "object"), (b"{}", "Pod"), (b'{"Pod": {}}', "Pod"), (b"[" * 100_000, "JSON"),
+        (b"", "JSON"), (b"[]", "object"), (b"{}", "Pod"), (b'{"Pod": {}}', "Pod"),
         (json.dumps({"Pod": POD}).encode(), "NodeNames"),
         (json.dumps({"Pod": POD, "NodeNames": [1]}).encode(), "NodeNames"),
         (json.dumps({"Pod": POD, "Nodes": {"items": []}}).encode(), "nodeCacheCapable"),

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from vgpu import names
+from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes import client, events
 from vgpu.errors import KubernetesError
 from vgpu.node import pods
@@ -39,8 +40,8 @@ class NodeApi:
             if error.status == NOT_FOUND:
                 return None
             raise
-        is_here = msgspec.json.decode(raw).get("spec", {}).get("nodeName") == self._node
-        return pods.decode(raw) if is_here else None
+        pod = await deep_json.decode(pods.decode, raw)
+        return pod if pod.node == self._node else None
 
     async def warn(self, pod: BoundPod, reason: str, message: str) -> None:
         """Post a Warning Event about a pod."""

@@ -9,6 +9,8 @@ import msgspec
 
 from vgpu import names, quantity
 from vgpu import request as requests
+from vgpu.adapters.kubernetes import pod_json
+from vgpu.problem import Problem
 from vgpu.request import ContainerKind, Parsed
 
 _MIRROR = "kubernetes.io/config.mirror"  # marks the API object of a static pod
@@ -38,6 +40,7 @@ class BoundPod:
         uid: the pod's identity; a recreated pod has the same name and another UID.
         namespace: of the pod.
         name: of the pod.
+        node: the node that the pod is bound to, or empty.
         device_requests: in the order in which the kubelet allocates.
         parsed: what the pod asks for, with the problems.
         assignment: the annotation's text, empty where there is none.
@@ -51,6 +54,7 @@ class BoundPod:
     uid: str
     namespace: str
     name: str
+    node: str = ""
     device_requests: tuple[DeviceRequest, ...] = ()
     parsed: Parsed = _NO_REQUEST
     assignment: str = ""
@@ -66,19 +70,27 @@ class BoundPod:
         return self.namespace, self.name
 
 
-def decode(raw: bytes | msgspec.Raw) -> BoundPod:
-    """Read a pod's JSON."""
-    pod: Mapping[str, Any] = msgspec.json.decode(raw)
+def decode(data: bytes) -> BoundPod:
+    """Read a pod's JSON; a pod in which a field has a wrong type gets no limits and is refused at its start."""
+    try:
+        return _bound(pod_json.decode(data))
+    except msgspec.ValidationError as error:
+        problem = Problem("pod", "", f"cannot be read: {error}")
+        return replace(_bound({**pod_json.decode_unreadable(data)}), parsed=Parsed(None, (problem,)))
+
+
+def _bound(pod: Mapping[str, Any]) -> BoundPod:
     metadata, status = pod["metadata"], pod.get("status") or {}
     annotations = metadata.get("annotations") or {}
     return BoundPod(
         uid=metadata["uid"],
         namespace=metadata["namespace"],
         name=metadata["name"],
+        node=pod.get("spec", {}).get("nodeName") or "",
         device_requests=tuple(_device_requests(pod)),
         parsed=requests.parse(pod),
         assignment=annotations.get(names.ASSIGNMENT, ""),
-        is_admitted="startTime" in status,
+        is_admitted=bool(status.get("startTime")),
         is_terminal=status.get("phase") in _TERMINAL,
         is_mirror=_MIRROR in annotations,
         has_controller=any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()),

@@ -32,7 +32,7 @@ class Watermark:
             )
 
 
-def decode(raw: msgspec.Raw) -> dict[str, Watermark]:
+def decode(raw: bytes) -> dict[str, Watermark]:
     """Read a GPUNode's watermarks by card UUID; a watermark that is not valid is logged and ignored."""
     cards: list[dict[str, Any]] = (msgspec.json.decode(raw).get("spec") or {}).get("cards") or []
     found = {}

@@ -147,3 +147,48 @@ async def test_errors_carry_the_servers_message(tmp_path: Path) -> None:
     assert away.value.status == 0
     assert not away.value.is_definite
     await client.close()
+
+
+class DeepClient(Client):
+    """An API server with two objects, one of which is 10,000 levels deep."""
+
+    DEEP = b'{"metadata": {"name": "deep", "managedFields": [' + b"[" * 10_000 + b"]" * 10_000 + b"]}}"
+    PLAIN = b'{"metadata": {"name": "plain", "resourceVersion": "7"}}'
+
+    async def get(self, *_: Any, **__: Any) -> bytes:
+        return b'{"metadata": {"resourceVersion": "5"}, "items": [' + self.DEEP + b"," + self.PLAIN + b"]}"
+
+    async def stream(self, *_: Any, **__: Any) -> AsyncIterator[bytes]:
+        for name in (b"deep", b"other"):
+            yield b'{"type": "MODIFIED", "object": ' + self.DEEP.replace(b"deep", name) + b"}"
+        yield b'{"type": "DELETED", "object": ' + self.DEEP + b"}"
+        await asyncio.sleep(3600)
+
+
+def raising(data: bytes) -> Any:
+    obj = msgspec.json.decode(data)
+    if obj["metadata"]["name"] == "deep":
+        raise KeyError("uid")
+    return obj
+
+
+async def test_objects_of_any_depth_are_listed_and_watched(store: NameStore, running: list[Any]) -> None:
+    reflector = Reflector(DeepClient(Any), "/x", store, jitter=random.random, sleep=brief)  # type: ignore[arg-type]
+    running.append(asyncio.create_task(reflector.run()))
+    await reflector.synced.wait()
+    await store.until({"plain", "other"})
+    assert (store.lists, reflector.unreadable) == (1, 0)
+
+
+async def test_an_object_that_cannot_be_read_is_counted_and_skipped(
+    store: NameStore, running: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    client = DeepClient(Any)  # type: ignore[arg-type]
+    reflector = Reflector(client, "/x", store, jitter=random.random, sleep=brief, decode=raising)
+    running.append(asyncio.create_task(reflector.run()))
+    await store.until({"plain", "other"})
+    async with asyncio.timeout(10):
+        while reflector.unreadable < 3:
+            await asyncio.sleep(0.005)
+    assert store.lists == 1
+    assert '"deep" cannot be read and is skipped' in caplog.text

@@ -3,7 +3,8 @@
 The reflector lists in pages, then watches from the list's resourceVersion with bookmarks. A watch that ends, or whose
 connection breaks, is continued from the last version seen. After a refusal, such as 410 Gone for too old a version, the
 reflector lists again and passes the fresh list to the handler's `replace`, which also removes what was deleted between
-two watches. While the API server cannot be reached, the handler keeps what it has.
+two watches. While the API server cannot be reached, the handler keeps what it has. An object that cannot be read is
+logged, counted in `unreadable` and skipped: the handler keeps the last version that could be read.
 
 The protocol: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
@@ -15,6 +16,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
@@ -22,6 +24,7 @@ PAGE: Final = "500"
 WATCH_S: Final = 300  # the server ends a watch after this long; a fresh one follows
 SILENCE_S: Final = 330.0
 GONE: Final = 410
+_CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
 
@@ -64,9 +67,18 @@ class _Stamped(msgspec.Struct):
     message: str = ""
 
 
+class _Named(msgspec.Struct):
+    """For the log: whose object cannot be read."""
+
+    metadata: dict[str, msgspec.Raw]
+
+
+UNREADABLE: Final = object()  # in place of an object
+
 _decode_page = msgspec.json.Decoder(_Page).decode
 _decode_event = msgspec.json.Decoder(_Event).decode
 _decode_stamp = msgspec.json.Decoder(_Stamped).decode
+_decode_named = msgspec.json.Decoder(_Named).decode
 
 
 class Reflector:
@@ -80,7 +92,7 @@ class Reflector:
         *,
         jitter: Callable[[], float],
         params: Mapping[str, str] | None = None,
-        decode: Callable[[msgspec.Raw], Any] = msgspec.json.decode,
+        decode: Callable[[bytes], Any] = msgspec.json.decode,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Watch `path` narrowed by `params`; `decode` makes an object of its JSON.
@@ -99,6 +111,7 @@ class Reflector:
         self._lists_wanted = 0
         self._watching: asyncio.Task[None] | None = None
         self.synced = asyncio.Event()
+        self.unreadable = 0
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -143,8 +156,8 @@ class Reflector:
         token = ""
         while True:
             params = {**self._params, "limit": PAGE} | ({"continue": token} if token else {})
-            page = _decode_page(await self._client.get(self._path, params))
-            objects += map(self._decode, page.items)
+            page = await deep_json.decode(_decode_page, await self._client.get(self._path, params))
+            objects += [obj for item in page.items if (obj := await self._read(item)) is not UNREADABLE]
             token = page.metadata.continue_
             if not token:
                 break
@@ -163,15 +176,37 @@ class Reflector:
         }
         async for line in self._client.stream(self._path, params, silence_s=SILENCE_S):
             if line:
-                self._take(_decode_event(line))
+                await self._take(await deep_json.decode(_decode_event, line))
 
-    def _take(self, event: _Event) -> None:
-        stamp = _decode_stamp(event.object)
+    async def _take(self, event: _Event) -> None:
+        stamp = await deep_json.decode(_decode_stamp, event.object)
         if event.type == "ERROR":
             raise KubernetesError(stamp.code or GONE, "Watch", stamp.message)
-        if event.type in ("ADDED", "MODIFIED"):
-            self._handler.upsert(self._decode(event.object))
-        elif event.type == "DELETED":
-            self._handler.delete(self._decode(event.object))
+        obj = await self._read(event.object) if event.type in _CHANGES else UNREADABLE
+        if obj is not UNREADABLE and event.type == "DELETED":
+            self._handler.delete(obj)
+        elif obj is not UNREADABLE:
+            self._handler.upsert(obj)
         self._version = stamp.metadata.resource_version
         self._pause = FIRST_PAUSE_S
+
+    async def _read(self, raw: msgspec.Raw) -> Any:
+        """Return the object, or UNREADABLE: an object of one user must not end the watch of all objects."""
+        try:
+            return await deep_json.decode(self._decode, raw)
+        except Exception as error:  # noqa: BLE001 - whatever the decoder raises is about this object alone
+            self.unreadable += 1
+            log.warning("%s: %s cannot be read and is skipped: %s", self._path, _name(raw), error)
+            return UNREADABLE
+
+
+def _name(raw: msgspec.Raw) -> str:
+    """Return namespace, name and UID of an object for the log, as far as they can be read."""
+    try:
+        metadata = _decode_named(raw).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "an object"
+    found = (
+        bytes(metadata[key])[:300].decode(errors="replace") for key in ("namespace", "name", "uid") if key in metadata
+    )
+    return " ".join(found)

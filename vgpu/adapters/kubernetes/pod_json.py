@@ -1,0 +1,116 @@
+"""The part of a pod's JSON that vgpushare reads, as plain dictionaries.
+
+The decoder skips every other field without building objects: `metadata.managedFields` of 1.5 MB takes 8 ms instead of
+0.4 s. A field of a wrong type raises `msgspec.ValidationError`.
+"""
+
+from typing import TypedDict
+
+import msgspec
+
+
+class Resources(TypedDict, total=False):
+    """A container's `resources`."""
+
+    limits: dict[str, str | int] | None
+    requests: dict[str, str | int] | None
+
+
+class Variable(TypedDict, total=False):
+    """An environment variable; `value` is missing where it comes from elsewhere."""
+
+    name: str
+    value: str | None
+
+
+class VolumeMount(TypedDict, total=False):
+    """A volume mounted into a container."""
+
+    name: str
+    mountPath: str
+
+
+class Container(TypedDict, total=False):
+    """A container of any kind."""
+
+    name: str
+    resources: Resources | None
+    env: list[Variable] | None
+    volumeMounts: list[VolumeMount] | None
+    restartPolicy: str | None
+
+
+class Spec(TypedDict, total=False):
+    """A pod's `spec`."""
+
+    containers: list[Container] | None
+    initContainers: list[Container] | None
+    ephemeralContainers: list[Container] | None
+    nodeName: str | None
+    schedulerName: str | None
+    priorityClassName: str | None
+
+
+class Owner(TypedDict, total=False):
+    """An owner reference."""
+
+    controller: bool | None
+
+
+class Metadata(TypedDict, total=False):
+    """A pod's `metadata`, without `managedFields`."""
+
+    name: str
+    namespace: str
+    uid: str
+    annotations: dict[str, str] | None
+    ownerReferences: list[Owner] | None
+
+
+class Condition(TypedDict, total=False):
+    """An entry of `status.conditions`."""
+
+    type: str
+    reason: str | None
+
+
+class Status(TypedDict, total=False):
+    """A pod's `status`."""
+
+    phase: str
+    startTime: str | None
+    conditions: list[Condition] | None
+
+
+class Pod(TypedDict, total=False):
+    """A pod."""
+
+    metadata: Metadata
+    spec: Spec
+    status: Status
+
+
+class _Identity(TypedDict, total=False):
+    uid: str
+    namespace: str
+    name: str
+
+
+class _Place(TypedDict, total=False):
+    nodeName: str | None
+
+
+class _Phase(TypedDict, total=False):
+    phase: str | None
+
+
+class UnreadablePod(TypedDict, total=False):
+    """What is read of a pod in which another field cannot be read."""
+
+    metadata: _Identity
+    spec: _Place
+    status: _Phase
+
+
+decode = msgspec.json.Decoder(Pod).decode
+decode_unreadable = msgspec.json.Decoder(UnreadablePod).decode
