@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from extender import scheduling
+from extender.scheduling import Scheduling
 from vgpu import assignment_trust, names, quantity, request
 from vgpu.assignment import Assignment
 from vgpu.assignment_trust import Distrust
@@ -35,6 +37,7 @@ class Pod:
         admitted: the amounts in the containers' limits, by container name and kubelet resource.
         assignment: what the pod's annotation grants, or why that is not trusted.
         is_unschedulable: whether kube-scheduler found no node for the pod in its last attempt.
+        scheduling: the pod's priority, and where its preemption stands.
     """
 
     uid: str
@@ -46,6 +49,7 @@ class Pod:
     admitted: dict[tuple[str, str], int]
     assignment: Assignment | Distrust = assignment_trust.NOTHING_ASSIGNED
     is_unschedulable: bool = False
+    scheduling: Scheduling = scheduling.DEFAULT
 
     @property
     def reference(self) -> dict[str, str]:
@@ -126,6 +130,7 @@ def pod(obj: Json) -> Pod:
         admitted=_admitted(obj),
         assignment=assignment_trust.judge(parsed, annotations.get(names.ASSIGNMENT, "")),
         is_unschedulable=any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ()),
+        scheduling=scheduling.decode(obj),
     )
 
 

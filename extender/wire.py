@@ -37,6 +37,22 @@ class BindArgs:
     node: str
 
 
+@dataclass(frozen=True, slots=True)
+class MetaVictims:
+    """`MetaVictims`: the UIDs of the pods to evict on one node, and how many violate a PodDisruptionBudget."""
+
+    uids: tuple[str, ...] = ()
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionArgs:
+    """`ExtenderPreemptionArgs`: a pod, and the victims that kube-scheduler has chosen, by node."""
+
+    pod: Mapping[str, Any]
+    victims: Mapping[str, MetaVictims]
+
+
 def call(body: bytes) -> Call:
     """Read the arguments of filter and prioritize.
 
@@ -44,9 +60,7 @@ def call(body: bytes) -> Call:
         MalformedCall: no JSON object, no pod, or no node names (the extender needs `nodeCacheCapable: true`).
     """
     fields = _object(body)
-    pod, nodes = fields.get("pod"), fields.get("nodenames")
-    if not isinstance(pod, dict) or not isinstance(pod.get("metadata"), dict) or not isinstance(pod.get("spec"), dict):
-        raise MalformedCall("Pod: must be a pod object with metadata and spec")
+    pod, nodes = _pod(fields), fields.get("nodenames")
     if nodes is None and isinstance(fields.get("nodes"), dict):
         raise MalformedCall("NodeNames: missing; set nodeCacheCapable: true in the scheduler's extender configuration")
     if not isinstance(nodes, list) or not all(isinstance(name, str) for name in nodes):
@@ -68,10 +82,40 @@ def bind_args(body: bytes) -> BindArgs:
     return BindArgs(fields["podname"], fields["podnamespace"], fields["poduid"], fields["node"])
 
 
-def filter_result(verdict: Verdict) -> bytes:
-    """Write `ExtenderFilterResult`; kube-scheduler counts nodes with equal texts."""
-    waiting = {name: reasons.text(why.reason) for name, why in verdict.refused.items() if not why.is_unresolvable}
-    lasting = {name: reasons.text(why.reason) for name, why in verdict.refused.items() if why.is_unresolvable}
+def preemption_args(body: bytes) -> PreemptionArgs:
+    """Read the arguments of preempt.
+
+    Raises:
+        MalformedCall: no JSON object, no pod, or victims that are not named by UID.
+    """
+    fields = _object(body)
+    pod, victims = _pod(fields), fields.get("nodenametometavictims")
+    if victims is None and fields.get("nodenametovictims"):
+        raise MalformedCall("NodeNameToMetaVictims: missing; set nodeCacheCapable: true for this extender")
+    if victims is not None and not isinstance(victims, dict):
+        raise MalformedCall("NodeNameToMetaVictims: must be an object")
+    return PreemptionArgs(pod, {node: _victims(node, each) for node, each in (victims or {}).items()})
+
+
+def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
+    """Write `ExtenderPreemptionResult`."""
+    result = {
+        node: {"Pods": [{"UID": uid} for uid in each.uids], "NumPDBViolations": each.violations}
+        for node, each in victims.items()
+    }
+    return msgspec.json.encode({"NodeNameToMetaVictims": result})
+
+
+def filter_result(verdict: Verdict, awaited_node: str = "") -> bytes:
+    """Write `ExtenderFilterResult`; kube-scheduler counts nodes with equal texts.
+
+    A node that is asked about has all that kube-scheduler counts, so that kube-scheduler's own preemption would find no
+    victim there: refusals are unresolvable. The exception is the node on which pods are leaving for this pod already:
+    an unresolvable refusal would make kube-scheduler drop the nomination.
+    """
+    texts = {name: reasons.text(why.reason) for name, why in verdict.refused.items()}
+    waiting = {name: text for name, text in texts.items() if name == awaited_node}
+    lasting = {name: text for name, text in texts.items() if name != awaited_node}
     return msgspec.json.encode(
         {
             "NodeNames": verdict.fitting,
@@ -92,6 +136,28 @@ def error(message: str) -> bytes:
     return msgspec.json.encode({"Error": message})
 
 
+def _pod(fields: Mapping[str, Any]) -> dict[str, Any]:
+    pod = fields.get("pod")
+    if not isinstance(pod, dict) or not isinstance(pod.get("metadata"), dict) or not isinstance(pod.get("spec"), dict):
+        raise MalformedCall("Pod: must be a pod object with metadata and spec")
+    return pod
+
+
+def _victims(node: str, value: object) -> MetaVictims:
+    fields = _lower(value) if isinstance(value, dict) else {}
+    pods, violations = fields.get("pods") or [], fields.get("numpdbviolations") or 0
+    if not isinstance(pods, list) or not isinstance(violations, int):
+        raise MalformedCall(f"NodeNameToMetaVictims[{node}]: must have a list Pods, and a number NumPDBViolations")
+    return MetaVictims(tuple(_uid(node, pod) for pod in pods), violations)
+
+
+def _uid(node: str, pod: object) -> str:
+    uid = _lower(pod).get("uid") if isinstance(pod, dict) else None
+    if not isinstance(uid, str):
+        raise MalformedCall(f"NodeNameToMetaVictims[{node}].Pods: must be objects with a UID")
+    return uid
+
+
 def _object(body: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(body)
@@ -99,4 +165,8 @@ def _object(body: bytes) -> dict[str, Any]:
         raise MalformedCall(f"not JSON: {failure}") from None
     if not isinstance(value, dict):
         raise MalformedCall("not a JSON object")
+    return _lower(value)
+
+
+def _lower(value: Mapping[str, Any]) -> dict[str, Any]:
     return {key.lower(): field for key, field in value.items()}
