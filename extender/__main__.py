@@ -18,10 +18,14 @@ with extras.needed("cluster", by="extender"):
     from extender import watches as watching
     from extender.app import Verbs, app
     from extender.bind import Binder
+    from extender.budgets import Budgets
     from extender.cluster import Cluster
     from extender.event_recorder import EventRecorder
+    from extender.evictor import Evictor
     from extender.filter import Filter
     from extender.leadership import Leadership
+    from extender.preempt import Preemption
+    from extender.room import Room
     from extender.settings import Settings
     from extender.unschedulable import UnschedulablePods
     from vgpu.adapters import process
@@ -48,13 +52,17 @@ async def serve(settings: Settings) -> None:
         node_filter = Filter(cluster, settings.defaults)
         recorder = EventRecorder(client, time.monotonic, _now)
         unschedulable = UnschedulablePods(cluster, node_filter, recorder)
+        budgets = Budgets()
         watches = watching.watches(
-            client, cluster, unschedulable, recorder, namespace=settings.namespace, jitter=random.random
+            client, cluster, unschedulable, recorder, budgets, namespace=settings.namespace, jitter=random.random
         )
         leadership = _leadership(settings, client, cluster, watches)
         binder = Binder(client, cluster, node_filter, leadership)
-        verbs = Verbs(cluster, node_filter, settings.defaults, binder, recorder)
-        background = asyncio.create_task(_background(watches, leadership, recorder, unschedulable))
+        evictor = Evictor(client, recorder, _now)
+        room = Room(cluster, settings.defaults)
+        preemption = Preemption(cluster, room, budgets, leadership, evictor, time.monotonic)
+        verbs = Verbs(cluster, node_filter, settings.defaults, binder, recorder, preemption)
+        background = asyncio.create_task(_background(watches, leadership, recorder, unschedulable, preemption))
         server = process.Server(_config(settings, verbs, watches))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve_until_cancelled()
@@ -80,13 +88,18 @@ def _leadership(settings: Settings, client: Client, cluster: Cluster, watches: w
 
 
 async def _background(
-    watches: watching.Watches, leadership: Leadership, recorder: EventRecorder, unschedulable: UnschedulablePods
+    watches: watching.Watches,
+    leadership: Leadership,
+    recorder: EventRecorder,
+    unschedulable: UnschedulablePods,
+    preemption: Preemption,
 ) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(watches.run())
         group.create_task(recorder.run())
         await watches.wait()
         group.create_task(unschedulable.run())
+        group.create_task(preemption.run())
         log.info("the first lists are complete")
         await leadership.run()
 

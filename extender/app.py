@@ -13,6 +13,7 @@ from extender.bind import Binder
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.filter import Filter
+from extender.preempt import Preemption
 from extender.prioritize import prioritize
 from extender.watches import Synced
 from extender.wire import MalformedCall
@@ -37,6 +38,7 @@ class Verbs:
     defaults: DefaultPolicies
     binder: Binder
     recorder: EventRecorder
+    preemption: Preemption
 
     async def filter(self, body: bytes) -> bytes:
         """Answer `/filter`; where no node fits, an Event tells the pod's owner why."""
@@ -44,13 +46,19 @@ class Verbs:
         pod = objects.pod(call.pod)
         verdict = self.node_filter.nodes(pod, call.nodes)
         if verdict.refused and not verdict.fitting:
+            self.preemption.note(pod, [name for name, why in verdict.refused.items() if not why.is_unresolvable])
             self.recorder.record(pod.reference, *explain.why_pending(pod, verdict, self.cluster))
-        return wire.filter_result(verdict)
+        return wire.filter_result(verdict, self.preemption.awaited_node(pod) if verdict.refused else "")
 
     async def prioritize(self, body: bytes) -> bytes:
         """Answer `/prioritize`."""
         call = await deep_json.decode(wire.call, body)
         return wire.host_priorities(prioritize(objects.pod(call.pod), call.nodes, self.cluster, self.defaults))
+
+    async def preempt(self, body: bytes) -> bytes:
+        """Answer `/preempt`."""
+        args = await deep_json.decode(wire.preemption_args, body)
+        return wire.preemption_result(await self.preemption.verb(objects.pod(args.pod), args.victims))
 
     async def bind(self, body: bytes) -> bytes:
         """Answer `/bind`."""
@@ -67,7 +75,13 @@ def app(verbs: Verbs, watches: Synced, clock: Callable[[], float]) -> FastAPI:
     `clock` (monotonic, in seconds) times each call, for the log at level debug.
     """
     api = FastAPI(title="vgpushare extender", version=vgpu.__version__)
-    for name, handle in (("filter", verbs.filter), ("prioritize", verbs.prioritize), ("bind", verbs.bind)):
+    handles = {
+        "filter": verbs.filter,
+        "prioritize": verbs.prioritize,
+        "preempt": verbs.preempt,
+        "bind": verbs.bind,
+    }
+    for name, handle in handles.items():
         timed = _timed(name, handle, clock)
         api.add_api_route(f"/{name}", _endpoint(watches, timed), methods=["POST"], name=name)
 

@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from extender.cluster import Cluster
 from extender.objects import Pod
 from extender.placement_cache import PlacementCache
+from extender.room import Room
 from extender.verdict import Placement, Verdict
 from vgpu.assignment import Assignment
+from vgpu.placement import choose
 from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.reasons import Reason
@@ -20,6 +22,7 @@ class Filter:
         self._cluster = cluster
         self._defaults = defaults
         self._cache = PlacementCache()
+        self._room = Room(cluster, defaults)
 
     def nodes(self, pod: Pod, names: Sequence[str]) -> Verdict:
         """Return the verdict on every node named; unknown names are refused, never an error."""
@@ -46,7 +49,8 @@ class Filter:
             return lambda _: Assignment({})
         if not pod.is_admitted(self._cluster.slice_mib):
             return lambda _: Refusal(Reason.NOT_ADMITTED)
-        placements = self._cache.for_request(request, self._defaults.gpu_policy_for(request.options))
+        policy = self._defaults.gpu_policy_for(request.options)
+        placements = self._cache.for_request(request, policy)
         devices = request.devices(self._cluster.slice_mib)
 
         def placement_on(name: str) -> Placement:
@@ -56,6 +60,10 @@ class Filter:
             placement = placements.on(state)
             if isinstance(placement, Assignment) and not self._kubelet_has_room(name, state, devices):
                 return Refusal(Reason.KUBELET_OFFERS_LESS)
+            left = self._room.with_nominated(state, pod)
+            if left is not state and isinstance(placement, Assignment):
+                placement = choose.place(request, left, policy)
+                return placement if isinstance(placement, Assignment) else Refusal(Reason.CARD_RESERVED)
             return placement
 
         return placement_on

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from extender import scheduling
+from extender.scheduling import Scheduling
 from vgpu import assignment_trust, names, quantity, request
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.assignment import Assignment
@@ -38,6 +40,7 @@ class Pod:
         assignment: what the pod's annotation grants, or why that is not trusted.
         is_unschedulable: whether kube-scheduler found no node for the pod in its last attempt.
         is_readable: whether every field that is read has the type that it must have.
+        scheduling: the pod's priority, and where its preemption stands.
     """
 
     uid: str
@@ -50,6 +53,7 @@ class Pod:
     assignment: Assignment | Distrust = assignment_trust.NOTHING_ASSIGNED
     is_unschedulable: bool = False
     is_readable: bool = True
+    scheduling: Scheduling = scheduling.DEFAULT
 
     @property
     def reference(self) -> dict[str, str]:
@@ -137,6 +141,7 @@ def pod(obj: Mapping[str, Any]) -> Pod:
         admitted=_admitted(obj),
         assignment=assignment_trust.judge(parsed, annotations.get(names.ASSIGNMENT, "")),
         is_unschedulable=any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ()),
+        scheduling=scheduling.decode(obj),
     )
 
 

@@ -4,6 +4,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Mapping
 from typing import Final
 
+from extender.nominations import Nominations
 from extender.objects import GpuNode, KubeNode, Pod
 
 MAX_DELETED: Final = 10_000
@@ -16,6 +17,7 @@ class ObjectStore:
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, KubeNode] = {}
         self.gpunodes: dict[str, GpuNode] = {}
+        self.nominations = Nominations()
         self._running: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
         self._deleted: OrderedDict[str, None] = OrderedDict()
 
@@ -23,12 +25,14 @@ class ObjectStore:
         """Store a pod that is new or changed."""
         self._unindex(self.pods.get(pod.uid))
         self.pods[pod.uid] = pod
+        self.nominations.put(pod)
         if pod.node and not pod.is_terminal:
             self._running[pod.node][pod.uid] = pod
 
     def remove_pod(self, uid: str) -> None:
         """Remove a deleted pod; the UIDs of the last 10,000 are remembered."""
         self._unindex(self.pods.pop(uid, None))
+        self.nominations.remove(uid)
         self._deleted[uid] = None
         if len(self._deleted) > MAX_DELETED:
             self._deleted.popitem(last=False)

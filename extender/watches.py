@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from extender import card_owners, objects
+from extender import budgets, card_owners, objects
+from extender.budgets import Budgets
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.objects import GpuNode, KubeNode, Lease, Pod
@@ -139,12 +140,13 @@ class Synced(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watches:
-    """The four reflectors."""
+    """The reflectors."""
 
     pods: Reflector
     nodes: Reflector
     gpunodes: Reflector
     leases: Reflector
+    budgets: Reflector
 
     @property
     def is_synced(self) -> bool:
@@ -162,7 +164,7 @@ class Watches:
                 group.create_task(each.run())
 
     def _all(self) -> tuple[Reflector, ...]:
-        return self.pods, self.nodes, self.gpunodes, self.leases
+        return self.pods, self.nodes, self.gpunodes, self.leases, self.budgets
 
 
 def watches(
@@ -170,13 +172,14 @@ def watches(
     cluster: Cluster,
     unschedulable: UnschedulablePods,
     recorder: EventRecorder,
+    disruption_budgets: Budgets,
     *,
     namespace: str,
     jitter: Callable[[], float],
 ) -> Watches:
-    """Build the reflectors that feed `cluster` and `unschedulable`; our Leases are in `namespace`.
+    """Build the reflectors that feed `cluster`, `unschedulable` and `disruption_budgets`.
 
-    `jitter` returns a random number from 0 to 1.
+    Our Leases are in `namespace`. `jitter` returns a random number from 0 to 1.
     """
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     pods = PodWatch(cluster, unschedulable, recorder)
@@ -186,4 +189,5 @@ def watches(
         nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=objects.node),
         gpunodes=Reflector(client, names.GPUNODES_PATH, gpunodes, jitter=jitter, decode=objects.gpunode),
         leases=Reflector(client, leases, LeaseWatch(cluster), jitter=jitter, decode=objects.lease),
+        budgets=Reflector(client, budgets.PATH, disruption_budgets, jitter=jitter, decode=budgets.decode),
     )

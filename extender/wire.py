@@ -21,6 +21,7 @@ _NULL: Final = b"null"
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_text = msgspec.json.Decoder(str).decode
+_decode_victims = msgspec.json.Decoder(dict[str, dict[str, Any]] | None).decode
 
 
 class MalformedCall(MalformedError):
@@ -45,6 +46,22 @@ class BindArgs:
     node: str
 
 
+@dataclass(frozen=True, slots=True)
+class MetaVictims:
+    """`MetaVictims`: the UIDs of the pods to evict on one node, and how many violate a PodDisruptionBudget."""
+
+    uids: tuple[str, ...] = ()
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionArgs:
+    """`ExtenderPreemptionArgs`: a pod, and the victims that kube-scheduler has chosen, by node."""
+
+    pod: Mapping[str, Any]
+    victims: Mapping[str, MetaVictims]
+
+
 def call(body: bytes) -> Call:
     """Read the arguments of filter and prioritize.
 
@@ -53,9 +70,7 @@ def call(body: bytes) -> Call:
         MalformedCall: no JSON object, no pod, or no node names (the extender needs `nodeCacheCapable: true`).
     """
     fields = _object(body)
-    pod = _field("Pod", fields, pod_json.decode)
-    if "metadata" not in pod or "spec" not in pod:
-        raise MalformedCall("Pod: must be a pod object with metadata and spec")
+    pod = _pod(fields)
     if fields.get("nodenames", _NULL) == _NULL and fields.get("nodes", _NULL) != _NULL:
         raise MalformedCall("NodeNames: missing; set nodeCacheCapable: true in the scheduler's extender configuration")
     return Call(pod, _field("NodeNames", fields, _decode_names))
@@ -77,10 +92,38 @@ def bind_args(body: bytes) -> BindArgs:
     return BindArgs(*values)
 
 
-def filter_result(verdict: Verdict) -> bytes:
-    """Write `ExtenderFilterResult`; kube-scheduler counts nodes with equal texts."""
-    waiting = {name: reasons.text(why.reason) for name, why in verdict.refused.items() if not why.is_unresolvable}
-    lasting = {name: reasons.text(why.reason) for name, why in verdict.refused.items() if why.is_unresolvable}
+def preemption_args(body: bytes) -> PreemptionArgs:
+    """Read the arguments of preempt.
+
+    Raises:
+        MalformedCall: no JSON object, no pod, or victims that are not named by UID.
+    """
+    fields = _object(body)
+    pod, victims = _pod(fields), _field("NodeNameToMetaVictims", fields, _decode_victims)
+    if victims is None and fields.get("nodenametovictims", _NULL) not in (_NULL, b"{}"):
+        raise MalformedCall("NodeNameToMetaVictims: missing; set nodeCacheCapable: true for this extender")
+    return PreemptionArgs(pod, {node: _victims(node, each) for node, each in (victims or {}).items()})
+
+
+def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
+    """Write `ExtenderPreemptionResult`."""
+    result = {
+        node: {"Pods": [{"UID": uid} for uid in each.uids], "NumPDBViolations": each.violations}
+        for node, each in victims.items()
+    }
+    return msgspec.json.encode({"NodeNameToMetaVictims": result})
+
+
+def filter_result(verdict: Verdict, awaited_node: str = "") -> bytes:
+    """Write `ExtenderFilterResult`; kube-scheduler counts nodes with equal texts.
+
+    A node that is asked about has all that kube-scheduler counts, so that kube-scheduler's own preemption would find no
+    victim there: refusals are unresolvable. The exception is the node on which pods are leaving for this pod already:
+    an unresolvable refusal would make kube-scheduler drop the nomination.
+    """
+    texts = {name: reasons.text(why.reason) for name, why in verdict.refused.items()}
+    waiting = {name: text for name, text in texts.items() if name == awaited_node}
+    lasting = {name: text for name, text in texts.items() if name != awaited_node}
     return msgspec.json.encode(
         {
             "NodeNames": verdict.fitting,
@@ -114,3 +157,29 @@ def _field(name: str, fields: Mapping[str, bytes], decode: Callable[[bytes], T])
         return decode(fields.get(name.lower(), _NULL))
     except (msgspec.DecodeError, UnicodeDecodeError) as failure:
         raise MalformedCall(f"{name}: {failure}") from None
+
+
+def _pod(fields: Mapping[str, bytes]) -> pod_json.Pod:
+    pod = _field("Pod", fields, pod_json.decode)
+    if "metadata" not in pod or "spec" not in pod:
+        raise MalformedCall("Pod: must be a pod object with metadata and spec")
+    return pod
+
+
+def _victims(node: str, value: Mapping[str, Any]) -> MetaVictims:
+    fields = _lower(value)
+    pods, violations = fields.get("pods") or [], fields.get("numpdbviolations") or 0
+    if not isinstance(pods, list) or not isinstance(violations, int):
+        raise MalformedCall(f"NodeNameToMetaVictims[{node}]: must have a list Pods, and a number NumPDBViolations")
+    return MetaVictims(tuple(_uid(node, pod) for pod in pods), violations)
+
+
+def _uid(node: str, pod: object) -> str:
+    uid = _lower(pod).get("uid") if isinstance(pod, dict) else None
+    if not isinstance(uid, str):
+        raise MalformedCall(f"NodeNameToMetaVictims[{node}].Pods: must be objects with a UID")
+    return uid
+
+
+def _lower(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.lower(): field for key, field in value.items()}

@@ -15,6 +15,7 @@ class Reason(StrEnum):
     CARD_INSUFFICIENT_CORES = "CardInsufficientCores"
     CARD_HELD_WHOLE = "CardHeldWhole"
     CARD_IN_USE = "CardInUse"
+    CARD_RESERVED = "CardReserved"
     CARD_CORDONED = "CardCordoned"
     CARD_UNHEALTHY = "CardUnhealthy"
     CARD_EXCLUSIVE = "CardExclusive"
@@ -37,6 +38,7 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.CARD_INSUFFICIENT_CORES: "no card has the GPU time free",
     Reason.CARD_HELD_WHOLE: "the cards are held whole",
     Reason.CARD_IN_USE: "whole cards are asked for and none is empty",
+    Reason.CARD_RESERVED: "the cards are reserved for a pod of higher priority",
     Reason.CARD_CORDONED: "the cards are cordoned",
     Reason.CARD_UNHEALTHY: "the cards are unhealthy",
     Reason.CARD_EXCLUSIVE: "the cards are given out as a whole only",

@@ -219,5 +219,5 @@ async def test_a_pod_is_refused_where_the_kubelet_offers_fewer_slices_than_are_f
     )
     await world.until(lambda: world.cluster.objects.nodes["n1"].allocatable[names.SLICE] == 7)
     why = "KubeletOffersLess: the kubelet offers fewer devices than its cards have free"
-    assert (await world.filter(other, "n1"))["FailedNodes"] == {"n1": why}
+    assert (await world.filter(other, "n1"))["FailedAndUnresolvableNodes"] == {"n1": why}
     assert await world.bind(other) == why

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from extender import objects, wire
 from extender.verdict import Verdict
+from extender.wire import MalformedCall, MetaVictims
 from vgpu import assignment_trust
 from vgpu.assignment_trust import Distrust
 from vgpu.placement.choose import Refusal
@@ -57,14 +58,40 @@ def test_any_body_is_decoded_or_malformed(body: bytes) -> None:
             read(body)
 
 
-def test_the_filter_result_separates_resolvable_from_unresolvable_nodes() -> None:
-    verdict = Verdict(["a"], {"b": Refusal(Reason.CARD_INSUFFICIENT_MEMORY), "c": Refusal(Reason.CARD_TOO_SMALL)})
-    assert json.loads(wire.filter_result(verdict)) == {
-        "NodeNames": ["a"],
-        "FailedNodes": {"b": "CardInsufficientMemory: no card has the GPU memory free"},
-        "FailedAndUnresolvableNodes": {"c": "CardTooSmall: the cards are smaller than the request"},
-        "Error": "",
+def test_refusals_are_unresolvable_except_on_the_node_that_the_pod_awaits() -> None:
+    verdict = Verdict(["a"], {"b": Refusal(Reason.CARD_INSUFFICIENT_MEMORY), "c": Refusal(Reason.CARD_IN_USE)})
+    result = json.loads(wire.filter_result(verdict, "b"))
+    assert (result["NodeNames"], result["Error"]) == (["a"], "")
+    assert result["FailedNodes"] == {"b": "CardInsufficientMemory: no card has the GPU memory free"}
+    assert result["FailedAndUnresolvableNodes"] == {"c": "CardInUse: whole cards are asked for and none is empty"}
+    assert json.loads(wire.filter_result(verdict))["FailedNodes"] == {}
+
+
+def test_preemption_arguments_name_victims_by_uid() -> None:
+    victims = {"n1": {"pods": [{"UID": "u1"}, {"uid": "u2"}], "NumPDBViolations": 1}, "n2": {"Pods": None}}
+    args = wire.preemption_args(json.dumps({"Pod": POD, "NodeNameToMetaVictims": victims}).encode())
+    assert args.victims == {"n1": MetaVictims(("u1", "u2"), 1), "n2": MetaVictims()}
+    assert wire.preemption_args(json.dumps({"Pod": POD, "NodeNameToMetaVictims": None}).encode()).victims == {}
+    assert json.loads(wire.preemption_result(args.victims))["NodeNameToMetaVictims"]["n1"] == {
+        "Pods": [{"UID": "u1"}, {"UID": "u2"}],
+        "NumPDBViolations": 1,
     }
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"NodeNameToMetaVictims": []},
+        {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": 1}]}}},
+        {"NodeNameToMetaVictims": {"n1": {"Pods": {"UID": "u"}}}},
+        {"NodeNameToMetaVictims": {"n1": {"Pods": ["u"]}}},
+        {"NodeNameToMetaVictims": {"n1": {"Pods": [], "NumPDBViolations": "1"}}},
+        {"NodeNameToVictims": {"n1": {"Pods": []}}},
+    ],
+)
+def test_malformed_preemption_arguments_are_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(MalformedCall, match="NodeNameToMetaVictims"):
+        wire.preemption_args(json.dumps({"Pod": POD, **fields}).encode())
 
 
 def test_scores_are_an_array_of_whole_numbers() -> None:

@@ -49,6 +49,8 @@ class Spec(TypedDict, total=False):
     nodeName: str | None
     schedulerName: str | None
     priorityClassName: str | None
+    priority: int | None
+    preemptionPolicy: str | None
 
 
 class Owner(TypedDict, total=False):
@@ -64,6 +66,8 @@ class Metadata(TypedDict, total=False):
     namespace: str
     uid: str
     annotations: dict[str, str] | None
+    labels: dict[str, str] | None
+    deletionTimestamp: str | None
     ownerReferences: list[Owner] | None
 
 
@@ -79,6 +83,7 @@ class Status(TypedDict, total=False):
 
     phase: str
     startTime: str | None
+    nominatedNodeName: str | None
     conditions: list[Condition] | None
 
 

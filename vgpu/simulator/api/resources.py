@@ -96,6 +96,7 @@ BUILTIN: Final = (
     Resource("", "v1", "serviceaccounts", "ServiceAccount"),
     Resource("apps", "v1", "deployments", "Deployment", status=True),
     Resource("apps", "v1", "daemonsets", "DaemonSet", status=True),
+    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", status=True),
     LEASES,
     CRDS,
     MUTATING,

@@ -1,0 +1,58 @@
+"""What kube-scheduler's preemption looks at of a pod. Users write these fields: what cannot be read has its default."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+Json = Mapping[str, Any]
+_NO_LABELS: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduling:
+    """A pod's priority, and where its preemption stands.
+
+    Attributes:
+        priority: the value of the pod's PriorityClass.
+        may_preempt: whether the PriorityClass allows that other pods are evicted for this pod.
+        nominated_node: the node on which other pods are being evicted for this pod, or empty.
+        is_terminating: whether the pod is being deleted.
+        started: start time in seconds since 1970, 0 where the pod has not started.
+        labels: the pod's labels, which PodDisruptionBudgets select.
+    """
+
+    priority: int = 0
+    may_preempt: bool = True
+    nominated_node: str = ""
+    is_terminating: bool = False
+    started: float = 0.0
+    labels: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
+
+
+DEFAULT: Final = Scheduling()
+
+
+def decode(pod: Json) -> Scheduling:
+    """Read a pod's JSON."""
+    metadata, spec, status = (_object(pod.get(key)) for key in ("metadata", "spec", "status"))
+    priority, node = spec.get("priority"), status.get("nominatedNodeName")
+    return Scheduling(
+        priority=priority if isinstance(priority, int) and not isinstance(priority, bool) else 0,
+        may_preempt=spec.get("preemptionPolicy") != "Never",
+        nominated_node=node if isinstance(node, str) else "",
+        is_terminating=bool(metadata.get("deletionTimestamp")),
+        started=_seconds(status.get("startTime")),
+        labels={key: value for key, value in _object(metadata.get("labels")).items() if isinstance(value, str)},
+    )
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _seconds(value: object) -> float:
+    try:
+        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else 0.0
+    except (ValueError, OverflowError):
+        return 0.0

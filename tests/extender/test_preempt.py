@@ -1,0 +1,183 @@
+"""Preemption against an in-memory API server: kube-scheduler's verb, and evictions that the extender carries out."""
+
+import asyncio
+import json
+from typing import Any
+
+from tests import strategies
+from tests.extender.conftest import PODS, World
+
+Json = dict[str, Any]
+
+
+async def create(world: World, name: str, priority: int, mib: int, **fields: Any) -> Json:
+    """Create a pod with a PriorityClass; `fields` go into its metadata."""
+    obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=mib)))
+    obj["metadata"] = {"name": name, "namespace": "default", **fields}
+    obj["spec"] |= {"priority": priority, "terminationGracePeriodSeconds": 30}
+    del obj["spec"]["nodeName"]
+    created: Json = json.loads(await world.client.post(PODS, obj))
+    await world.until(lambda: created["metadata"]["uid"] in world.cluster.objects.pods)
+    return created
+
+
+async def bound(world: World, name: str, priority: int, mib: int, node: str = "n1", **fields: Any) -> Json:
+    pod = await create(world, name, priority, mib, **fields)
+    assert await world.bind(pod, node) == ""
+    await world.until_bound_is_watched(pod)
+    return pod
+
+
+def uid(pod: Json) -> str:
+    found: str = pod["metadata"]["uid"]
+    return found
+
+
+async def preempt(world: World, pod: Json, **victims: list[Json]) -> dict[str, list[str]]:
+    """Call the verb; `victims` are what kube-scheduler chose, by node. Returns the answer's UIDs by node."""
+    given = {node: {"Pods": [{"UID": uid(each)} for each in pods]} for node, pods in victims.items()}
+    body = {"Pod": pod, "NodeNameToMetaVictims": given}
+    result = json.loads(await world.verbs.preempt(json.dumps(body).encode()))["NodeNameToMetaVictims"]
+    return {node: [each["UID"] for each in answer["Pods"]] for node, answer in result.items()}
+
+
+async def deciding(world: World) -> None:
+    """Let the extender's own preemption decide: its delay passes."""
+    for _ in range(40):
+        world.clock.seconds += 0.02
+        await asyncio.sleep(0.006)
+
+
+async def being_deleted(world: World) -> set[str]:
+    pods = json.loads(await world.client.get(PODS))["items"]
+    return {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]}
+
+
+async def test_filter_refuses_then_the_victim_leaves_and_the_pod_is_nominated(world: World) -> None:
+    await bound(world, "low", 1, 2048)
+    await bound(world, "lower", 0, 2048)
+    high = await create(world, "high", 10, 2048)
+    assert (await world.filter(high, "n1"))["FailedNodes"] == {}
+    await deciding(world)
+    assert await being_deleted(world) == {"lower"}
+    assert (await world.read(high))["status"]["nominatedNodeName"] == "n1"
+    (condition,) = [
+        each
+        for each in json.loads(await world.client.get(f"{PODS}/lower"))["status"]["conditions"]
+        if each["type"] == "DisruptionTarget"
+    ]
+    assert (condition["status"], condition["reason"]) == ("True", "PreemptionByScheduler")
+
+
+async def test_a_nomination_is_kept_while_the_victim_ends_and_nobody_else_leaves(world: World) -> None:
+    for n in range(2):
+        await bound(world, f"low{n}", 1, 2048)
+    high = await create(world, "high", 10, 2048)
+    await world.filter(high, "n1")
+    await deciding(world)
+    again = await world.read(high)
+    for _ in range(3):
+        refused = await world.filter(again, "n1")
+        assert list(refused["FailedNodes"]) == ["n1"]
+        await deciding(world)
+    assert len(await being_deleted(world)) == 1
+
+
+async def test_the_freed_card_is_reserved_for_the_pod_of_higher_priority(world: World) -> None:
+    for n in range(2):
+        victim = await bound(world, f"low{n}", 1, 2048)
+    high = await create(world, "high", 10, 2048)
+    await world.filter(high, "n1")
+    await deciding(world)
+    (name,) = await being_deleted(world)
+    victim = json.loads(await world.client.get(f"{PODS}/{name}"))
+    await world.delete_pod(victim)
+    low, higher = await create(world, "late", 5, 1024), await create(world, "higher", 20, 1024)
+    why = (await world.filter(low, "n1"))["FailedAndUnresolvableNodes"]["n1"]
+    assert why.startswith("CardReserved")
+    assert (await world.bind(low, "n1")).startswith("CardReserved")
+    assert (await world.filter(higher, "n1"))["NodeNames"] == ["n1"]
+    assert await world.bind(await world.read(high), "n1") == ""
+
+
+async def test_nobody_is_evicted_where_no_eviction_helps(world: World) -> None:
+    await bound(world, "equal", 10, 2048)
+    await bound(world, "also-equal", 10, 1024)
+    await bound(world, "low", 1, 1024)
+    high = await create(world, "high", 10, 2048)
+    for _ in range(3):
+        await world.filter(high, "n1")
+        await deciding(world)
+    assert await being_deleted(world) == set()
+    assert "nominatedNodeName" not in (await world.read(high))["status"]
+
+
+async def test_a_pod_that_may_not_preempt_and_a_replica_that_does_not_lead_evict_nobody(world: World) -> None:
+    for n in range(2):
+        await bound(world, f"low{n}", 1, 2048)
+    modest = await create(world, "modest", 10, 2048)
+    modest["spec"]["preemptionPolicy"] = "Never"
+    await world.filter(modest, "n1")
+    await deciding(world)
+    world.leader.refusal_text = "NotLeader"
+    high = await create(world, "high", 10, 2048)
+    await world.filter(high, "n1")
+    await deciding(world)
+    assert await being_deleted(world) == set()
+    assert await preempt(world, high, n1=[]) == {}
+
+
+async def test_the_verb_adds_the_pods_whose_cards_are_needed_and_drops_other_nodes(world: World) -> None:
+    low = await bound(world, "low", 1, 2048)
+    await bound(world, "equal", 10, 2048)
+    bystander = {"metadata": {"uid": "of-a-pod-without-a-gpu"}}
+    await bound(world, "equal2", 10, 2048, "n2")
+    await bound(world, "equal3", 10, 2048, "n2")
+    high = await create(world, "high", 10, 2048)
+    answer = await preempt(world, high, n1=[bystander], n2=[bystander])
+    assert answer == {"n1": [uid(low), uid(bystander)]}
+
+
+async def test_the_verb_keeps_a_node_whose_cards_are_free_after_the_schedulers_evictions(world: World) -> None:
+    low = await bound(world, "low", 1, 2048)
+    high = await create(world, "high", 10, 2048)
+    assert await preempt(world, high, n1=[low], n2=[{"metadata": {"uid": "other"}}]) == {
+        "n1": [uid(low)],
+        "n2": ["other"],
+    }
+
+
+async def test_the_verb_names_nodes_that_lack_cards_only_and_the_extender_then_evicts_nobody(world: World) -> None:
+    lows = [await bound(world, f"low{n}", 1, 2048) for n in range(2)]
+    high = await create(world, "high", 10, 2048)
+    await world.filter(high, "n1")
+    answer = await preempt(world, high, n2=[{"metadata": {"uid": "other"}}])
+    assert answer["n2"] == ["other"]
+    assert answer["n1"] in ([uid(lows[0])], [uid(lows[1])])
+    await deciding(world)
+    assert await being_deleted(world) == set()
+
+
+async def test_a_disruption_budget_is_kept(world: World) -> None:
+    budget = {
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["x"]}]}},
+    }
+    await world.client.post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
+    await bound(world, "protected", 0, 2048, labels={"app": "x"})
+    await bound(world, "other", 1, 2048, labels={"app": "y"})
+    high = await create(world, "high", 10, 2048)
+    await world.filter(high, "n1")
+    await deciding(world)
+    assert await being_deleted(world) == {"other"}
+
+
+async def test_the_node_with_the_cheapest_victims_is_chosen(world: World) -> None:
+    for n in range(2):
+        await bound(world, f"a{n}", 5, 2048, "n1")
+        await bound(world, f"b{n}", 2, 2048, "n2")
+        await bound(world, f"c{n}", 3, 2048, "n3")
+    high = await create(world, "high", 10, 2048)
+    await world.filter(high)
+    await deciding(world)
+    assert (await world.read(high))["status"]["nominatedNodeName"] == "n2"

@@ -1,0 +1,24 @@
+"""What is read of a pod's priority and of its preemption, from the API server's JSON."""
+
+import json
+
+from extender import objects
+from extender.scheduling import Scheduling
+
+
+def test_every_field_is_read_from_the_watch() -> None:
+    pod = {
+        "metadata": {
+            "name": "vgpu.io",
+            "uid": "1",
+            "labels": {"app": "web"},
+            "deletionTimestamp": "2026-11-22T12:00:00Z",
+            "managedFields": [{"manager": "kubectl"}],
+        },
+        "spec": {"containers": [], "priority": 7, "preemptionPolicy": "Never"},
+        "status": {"phase": "Pending", "startTime": "1970-01-01T00:00:09Z", "nominatedNodeName": "n1"},
+    }
+    read = objects.any_pod(json.dumps(pod).encode())
+    assert read.scheduling == Scheduling(
+        priority=7, may_preempt=False, nominated_node="n1", is_terminating=True, started=9.0, labels={"app": "web"}
+    )

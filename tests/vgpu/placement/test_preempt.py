@@ -1,0 +1,136 @@
+"""Victims of preemption, compared with a search of all subsets."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies
+from vgpu import names, request
+from vgpu.assignment import Assignment
+from vgpu.placement import choose, preempt
+from vgpu.placement.preempt import Candidate, Eviction
+from vgpu.policy import PackingPolicy
+from vgpu.request import PodRequest
+from vgpu.share import CardState, NodeState, Usage
+
+SLICE = strategies.SLICE_MIB
+
+
+def asking(**amounts: int | str) -> PodRequest:
+    found = request.parse(strategies.pod(strategies.container(**amounts))).request
+    assert found is not None
+    return found
+
+
+def share(uid: str, card: int, slices: int, **fields: Any) -> Candidate:
+    taken = {f"GPU-{card}": Usage(slices, slices * SLICE, fields.pop("cores", 0), shares=1)}
+    return Candidate(uid, usage=taken, devices={names.SLICE: slices}, **fields)
+
+
+def node(candidates: Sequence[Candidate], *, cards: int = 1, others: int = 0) -> NodeState:
+    """A node of cards with eight slices each; `others` slices of each card are held by pods that cannot be evicted."""
+    held = Candidate("", usage={f"GPU-{n}": Usage(others, others * SLICE, shares=1) for n in range(cards) if others})
+    states = []
+    for n in range(cards):
+        card = strategies.card(n, 8 * SLICE)
+        taken = sum((each.usage.get(card.uuid, Usage()) for each in (*candidates, held)), Usage())
+        states.append(CardState(replace(card, held_slices=taken.slices), SLICE, taken))
+    devices = {names.SLICE: sum(each.devices.get(names.SLICE, 0) for each in candidates)}
+    return NodeState("n1", SLICE, tuple(states), devices)
+
+
+def evicted(found: Eviction | None) -> list[str] | None:
+    return None if found is None else [each.uid for each in found.victims]
+
+
+def search(asked: PodRequest, candidates: Sequence[Candidate], **layout: int) -> Eviction | None:
+    state = node(candidates, **layout)
+    return preempt.on_node(asked, state, PackingPolicy.BINPACK, candidates, {}, lambda _: True)
+
+
+def test_the_fewest_pods_are_evicted() -> None:
+    assert evicted(search(asking(gpu_mem=4 * SLICE), [share("a", 0, 2), share("b", 0, 2), share("c", 0, 4)])) == ["c"]
+
+
+def test_a_low_priority_counts_more_than_few_pods() -> None:
+    pods = [share("a", 0, 2, priority=1), share("b", 0, 2, priority=1), share("c", 0, 4, priority=2)]
+    assert evicted(search(asking(gpu_mem=4 * SLICE), pods)) == ["b", "a"]
+
+
+def test_of_equal_pods_the_youngest_is_evicted() -> None:
+    pods = [share("old", 0, 4, started=1), share("young", 0, 4, started=3)]
+    assert evicted(search(asking(gpu_mem=4 * SLICE), pods)) == ["young"]
+
+
+def test_only_pods_of_one_card_are_evicted() -> None:
+    pods = [share("a", 0, 4), share("b", 0, 4), share("c", 1, 5), share("d", 1, 3)]
+    assert evicted(search(asking(gpu_mem=5 * SLICE), pods, cards=2)) == ["c"]
+
+
+def test_no_pod_is_evicted_where_none_helps_or_none_must_leave() -> None:
+    assert search(asking(gpu_mem=8 * SLICE), [share("a", 0, 4)], others=4) is None
+    assert evicted(search(asking(gpu_mem=4 * SLICE), [share("a", 0, 4)])) == []
+
+
+def test_compute_time_is_freed_too() -> None:
+    pods = [share("a", 0, 1, cores=80), share("b", 0, 4, cores=20)]
+    assert evicted(search(asking(gpu_mem=SLICE, gpu_cores=50), pods)) == ["a"]
+
+
+def test_a_whole_card_needs_an_empty_card() -> None:
+    pods = [share("a", 0, 1), share("b", 0, 1), share("c", 1, 8)]
+    assert evicted(search(asking(gpu=1), pods, cards=2)) == ["c"]
+
+
+def test_a_budget_is_kept_where_other_pods_can_leave() -> None:
+    pods = [share("a", 0, 4, priority=1, budgets=("x",)), share("b", 0, 4, priority=2)]
+    state = node(pods)
+    found = preempt.on_node(asking(gpu_mem=4 * SLICE), state, PackingPolicy.BINPACK, pods, {"x": 0}, lambda _: True)
+    assert found is not None
+    assert (evicted(found), found.violations) == (["b"], 0)
+
+
+def test_pods_that_the_kubelet_would_not_admit_evict_nobody() -> None:
+    pods = [share("a", 0, 4), share("b", 0, 4)]
+    found = preempt.on_node(
+        asking(gpu_mem=4 * SLICE), node(pods), PackingPolicy.BINPACK, pods, {}, lambda used: used[names.SLICE] <= 0
+    )
+    assert evicted(found) == ["b", "a"]
+
+
+@st.composite
+def candidates(draw: st.DrawFn) -> list[Candidate]:
+    def one(n: int) -> Candidate:
+        budgets = tuple(draw(st.sets(st.sampled_from("xy"), max_size=1)))
+        cores = draw(st.sampled_from((0, 20, 50)))
+        card, slices = draw(st.integers(0, 1)), draw(st.integers(1, 4))
+        priority, started = draw(st.integers(0, 2)), float(draw(st.integers(0, 3)))
+        return share(f"u{n}", card, slices, cores=cores, priority=priority, started=started, budgets=budgets)
+
+    return [one(n) for n in range(draw(st.integers(0, 6)))]
+
+
+def brute_force(pods: Sequence[Candidate], fits: Callable[[Sequence[Candidate]], bool], allowed: Any) -> Any:
+    """The cheapest cost over all subsets; None where no subset helps."""
+    subsets = itertools.chain.from_iterable(itertools.combinations(pods, n) for n in range(len(pods) + 1))
+    return min((preempt.eviction(each, allowed).cost for each in subsets if fits(each)), default=None)
+
+
+@given(candidates(), st.integers(1, 8), st.sampled_from((1, 2)), st.fixed_dictionaries({"x": st.integers(0, 2)}))
+def test_the_search_finds_what_a_search_of_all_subsets_finds(
+    pods: list[Candidate], slices: int, gpus: int, allowed: dict[str, int]
+) -> None:
+    asked = asking(gpu_mem=gpus * slices * SLICE, gpu=gpus, gpu_cores=gpus * 30)
+    state = node(pods, cards=2)
+
+    def fits(leaving: Sequence[Candidate]) -> bool:
+        placed = choose.place(asked, preempt.without(state, leaving), PackingPolicy.BINPACK)
+        return isinstance(placed, Assignment)
+
+    found = preempt.on_node(asked, state, PackingPolicy.BINPACK, pods, allowed, lambda _: True)
+    expected = brute_force(pods, fits, allowed)
+    assert (None if found is None else found.cost) == expected

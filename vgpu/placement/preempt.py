@@ -1,0 +1,236 @@
+"""Which pods of a node make room for a pod of higher priority when they are evicted. Pure.
+
+The cost of a set of victims is compared as kube-scheduler compares nodes: fewest violated PodDisruptionBudgets, then
+the lowest highest priority, then the fewest pods, then the lowest priorities, then the youngest pods. `choose` first
+evicts all candidates and takes back one after the other, the most important first, as kube-scheduler does. It then
+searches for a cheaper set. The search is exact as long as `MAX_TRIALS` placements suffice.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from vgpu import usage
+from vgpu.assignment import Assignment
+from vgpu.placement import choose as placing
+from vgpu.policy import PackingPolicy
+from vgpu.request import PodRequest
+from vgpu.share import NO_USAGE, CardState, NodeState, Usage
+
+MAX_TRIALS: Final = 400  # placements in one search: about 20 ms
+
+Fits: TypeAlias = "Callable[[Sequence[Candidate]], bool]"
+Cost = tuple[int, int, int, int, tuple[float, ...]]
+Budgets = Mapping[str, int]  # how many more disruptions each PodDisruptionBudget allows
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A pod that may be evicted.
+
+    Attributes:
+        uid: the pod's UID.
+        priority: the value of its PriorityClass.
+        started: start time in seconds; the youngest pod has the largest.
+        usage: what it takes of each card, by UUID.
+        devices: what the kubelet counts for it, by resource.
+        budgets: the PodDisruptionBudgets that an eviction of the pod would use.
+    """
+
+    uid: str
+    priority: int = 0
+    started: float = 0.0
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+    devices: Mapping[str, int] = field(default_factory=dict)
+    budgets: tuple[str, ...] = ()
+
+    @property
+    def importance(self) -> tuple[int, float, str]:
+        """The sort key: pods of high priority, then pods that run for long, are important."""
+        return self.priority, -self.started, self.uid
+
+    def replaces(self, other: "Candidate") -> bool:
+        """Whether an eviction of this pod frees, and violates, the same as an eviction of another."""
+        return (self.priority, self.usage, self.budgets) == (other.priority, other.usage, other.budgets)
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """The victims, the most important first, and how many of them violate a PodDisruptionBudget."""
+
+    victims: tuple[Candidate, ...]
+    violations: int
+
+    @property
+    def cost(self) -> Cost:
+        """The sort key of evictions: the smallest is the best."""
+        priorities = [each.priority for each in self.victims]
+        started = tuple(sorted(each.started for each in self.victims))
+        highest = max(priorities, default=-(1 << 31))
+        return self.violations, highest, len(priorities), sum(priorities), tuple(-at for at in started)
+
+
+def eviction(victims: Iterable[Candidate], allowed: Budgets) -> Eviction:
+    """Return the eviction of a set of pods.
+
+    A pod violates where one of its budgets was used up by more important victims: kube-scheduler's rule.
+    """
+    ordered = sorted(victims, key=lambda each: each.importance, reverse=True)
+    return Eviction(tuple(ordered), len(_violating(ordered, allowed)))
+
+
+def on_node(
+    request: PodRequest,
+    state: NodeState,
+    policy: PackingPolicy,
+    candidates: Sequence[Candidate],
+    allowed: Budgets,
+    admits: Callable[[Mapping[str, int]], bool],
+) -> Eviction | None:
+    """Return the cheapest eviction of pods of one node, after which the node can take a pod; None where none helps.
+
+    `admits` says whether the kubelet would admit the pod beside devices that are in use.
+    """
+    evictions = []
+    for part in _parts(request, state):
+        cards = {each.card.uuid for each in part.cards}
+
+        def fits(leaving: Sequence[Candidate], part: NodeState = part) -> bool:
+            left = without(part, leaving)
+            return admits(left.devices) and isinstance(placing.place(request, left, policy), Assignment)
+
+        evictions.append(choose([each for each in candidates if cards & each.usage.keys()], fits, allowed))
+    return min((each for each in evictions if each is not None), key=lambda each: each.cost, default=None)
+
+
+def choose(candidates: Sequence[Candidate], fits: Fits, allowed: Budgets) -> Eviction | None:
+    """Return the cheapest eviction after which the pod fits, or None where no eviction helps.
+
+    `fits` says whether the pod fits when these candidates have left; more leaving candidates never hurt.
+    """
+    if not fits(candidates):
+        return None
+    if fits(()):
+        return Eviction((), 0)
+    found = _reprieve(candidates, fits, allowed)
+    return _Search(candidates, fits, allowed).improve(found)
+
+
+def without(state: NodeState, leaving: Iterable[Candidate]) -> NodeState:
+    """Return a node's state after pods have left, in which its kubelet no longer reports their slices as held."""
+    left = list(leaving)
+    freed = usage.total(each.usage for each in left)
+    devices = Counter(state.devices)
+    for each in left:
+        devices.subtract(each.devices)
+    cards = tuple(_without(card, freed.get(card.card.uuid, NO_USAGE)) for card in state.cards)
+    return NodeState(state.name, state.slice_mib, cards, dict(devices))
+
+
+def with_usage(state: NodeState, taken: Mapping[str, Usage]) -> NodeState:
+    """Return a node's state with more taken of its cards."""
+    cards = tuple(card.with_usage(taken[card.card.uuid]) if card.card.uuid in taken else card for card in state.cards)
+    return replace(state, cards=cards)
+
+
+def _parts(request: PodRequest, state: NodeState) -> Iterable[NodeState]:
+    """Return the parts of a node that can be searched apart: each card, where the pod needs one card only."""
+    usable = [each for each in state.cards if request.options.selector.refusal(each.card) is None]
+    if len(request.containers) > 1 or request.anchor.gpus > 1:
+        return [replace(state, cards=tuple(usable))]
+    return [replace(state, cards=(each,)) for each in usable]
+
+
+def _without(state: CardState, freed: Usage) -> CardState:
+    if freed == NO_USAGE:
+        return state
+    held = max(0, state.card.held_slices - freed.slices)
+    card = replace(state.card, held_slices=held, held_whole=state.card.held_whole and not freed.wholes)
+    return CardState(card, state.slice_mib, state.usage - freed)
+
+
+def _violating(ordered: Iterable[Candidate], allowed: Budgets) -> list[Candidate]:
+    """Return the pods that violate a budget, when all are evicted; the most important pod comes first."""
+    left = dict(allowed)
+    found = []
+    for each in ordered:
+        for name in each.budgets:
+            left[name] = left.get(name, 0) - 1
+        if any(left[name] < 0 for name in each.budgets):
+            found.append(each)
+    return found
+
+
+def _reprieve(candidates: Sequence[Candidate], fits: Fits, allowed: Budgets) -> Eviction:
+    ordered = sorted(candidates, key=lambda each: each.importance, reverse=True)
+    violating = _violating(ordered, allowed)
+    victims = list(ordered)
+    for each in (*violating, *(other for other in ordered if other not in violating)):
+        rest = [other for other in victims if other is not each]
+        if fits(rest):
+            victims = rest
+    return eviction(victims, allowed)
+
+
+class _Search:
+    """Looks for a cheaper eviction by violations, highest priority and count, in this order."""
+
+    def __init__(self, candidates: Sequence[Candidate], fits: Fits, allowed: Budgets) -> None:
+        self._ordered = sorted(candidates, key=lambda each: each.importance)
+        self._fits = fits
+        self._allowed = allowed
+        self._trials = MAX_TRIALS
+
+    def improve(self, found: Eviction) -> Eviction:
+        """Return the cheapest eviction; `found` where there is none cheaper, or the trials are used up."""
+        priorities = sorted({each.priority for each in self._ordered})
+        for level in itertools.product(range(found.violations + 1), priorities):
+            if level > found.cost[:2]:
+                break
+            better = self._on_level(*level, found)
+            if better is not None:
+                return min(better, found, key=lambda each: each.cost)
+        return found
+
+    def _on_level(self, violations: int, highest: int, found: Eviction) -> Eviction | None:
+        """Return the best eviction of pods up to a priority that has at most so many violations."""
+        usable = [each for each in self._ordered if each.priority <= highest]
+        if not self._try(usable):
+            return None
+        most = len(found.victims) if (violations, highest) == found.cost[:2] else len(usable)
+        for count in range(1, most + 1):
+            best = self._extend((), usable, count, violations, None)
+            if best is not None:
+                return best
+        return None
+
+    def _extend(
+        self,
+        chosen: tuple[Candidate, ...],
+        rest: Sequence[Candidate],
+        count: int,
+        violations: int,
+        best: Eviction | None,
+    ) -> Eviction | None:
+        """Return the better of `best` and every eviction that adds `count` pods of `rest` to the chosen ones."""
+        if not count:
+            return self._better(eviction(chosen, self._allowed), violations, best)
+        if count > 1 and not self._try((*chosen, *rest)):
+            return best
+        for at in range(len(rest) - count + 1):
+            is_repeated = at and rest[at - 1].replaces(rest[at])  # the younger of two equal pods was tried
+            if not is_repeated and self._trials > 0:
+                best = self._extend((*chosen, rest[at]), rest[at + 1 :], count - 1, violations, best)
+        return best
+
+    def _better(self, new: Eviction, violations: int, best: Eviction | None) -> Eviction | None:
+        if new.violations > violations or (best is not None and best.cost <= new.cost):
+            return best
+        return new if self._try(new.victims) else best
+
+    def _try(self, leaving: Sequence[Candidate]) -> bool:
+        """Whether the pod fits; False when the trials are used up."""
+        self._trials -= 1
+        return self._trials >= 0 and self._fits(leaving)
