@@ -6,6 +6,7 @@ import random
 import socket
 import ssl
 import time
+import uuid
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ with extras.needed("cluster", by="extender"):
     from extender.preempt import Preemption
     from extender.room import Room
     from extender.settings import Settings
+    from extender.shutdown import shut_down
     from extender.unschedulable import UnschedulablePods
     from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
@@ -45,7 +47,7 @@ def main() -> None:
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until cancelled; then finish the Bindings in flight and release the Lease."""
+    """Serve until cancelled; then wait for the outcomes of all Bindings and release the Lease."""
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await Client.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
         cluster = Cluster(settings.slice_mib, time.monotonic)
@@ -66,10 +68,7 @@ async def serve(settings: Settings) -> None:
         server = process.Server(_config(settings, verbs, watches))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve_until_cancelled()
-        await binder.drain()
-        background.cancel()
-        await leadership.resign()
-        await asyncio.gather(background, return_exceptions=True)
+        await shut_down(binder, leadership, background)
     if not background.cancelled() and (failure := background.exception()) is not None:
         raise failure
 
@@ -80,8 +79,7 @@ def _leadership(settings: Settings, client: Client, cluster: Cluster, watches: w
         cluster.leases,
         watches.pods,
         namespace=settings.namespace,
-        identity=settings.identity or socket.gethostname(),
-        handover_s=settings.scheduler_http_timeout,
+        identity=f"{settings.identity or socket.gethostname()}_{uuid.uuid4()}",
         clock=time.monotonic,
         now=_now,
     )

@@ -9,7 +9,7 @@ import asyncio
 from typing import Any, Final, Protocol
 
 from extender import binding_outcome, objects
-from extender.binding_outcome import Outcome, OutcomePoller, Sleep
+from extender.binding_outcome import POST_TIMEOUT_S, Outcome, OutcomePoller, Sleep
 from extender.cluster import Cluster
 from extender.filter import Filter
 from extender.objects import Pod
@@ -22,7 +22,6 @@ from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
 from vgpu.placement.choose import Refusal
 
-POST_TIMEOUT_S: Final = 3.0  # below kube-scheduler's httpTimeout, so that kube-scheduler receives the final outcome
 GET_TIMEOUT_S: Final = 1.0
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
@@ -58,10 +57,13 @@ class Binder:
             task.add_done_callback(lambda _: self._in_flight.pop(key, None))
         return await asyncio.shield(task)
 
-    async def drain(self) -> None:
-        """Wait for the Bindings in flight, and stop polling unknown outcomes."""
+    async def drain(self, timeout_s: float) -> bool:
+        """Wait for the Bindings in flight, and for unknown outcomes `timeout_s` seconds at most.
+
+        Returns whether all outcomes are known: otherwise a Binding may still be carried out.
+        """
         await asyncio.gather(*self._in_flight.values(), return_exceptions=True)
-        await self._poller.close()
+        return await self._poller.close(timeout_s)
 
     async def _bind(self, args: BindArgs) -> str:
         try:

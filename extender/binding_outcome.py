@@ -1,8 +1,8 @@
 """The outcome of a Binding: read from the pod, and polled for where it cannot be known yet.
 
-A Binding whose answer never came may still be carried out: the API server ends any request after a minute. So its cards
-stay reserved until that minute has passed and the pod has been read afterwards. Waiting alone decides nothing, because
-a watch that lags may not show a Binding that was carried out late.
+A Binding whose answer never came may still be carried out, until its deadline at the API server has passed (ADR 23).
+So its cards stay reserved until then, and until the pod has been read afterwards. Waiting alone decides nothing,
+because a watch that lags may not show a Binding that was carried out late.
 """
 
 import asyncio
@@ -16,7 +16,9 @@ from extender.wire import BindArgs
 from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
 
-REQUEST_EXPIRY_S: Final = 65.0  # kube-apiserver's --request-timeout is 60 s: later it carries no request out
+POST_TIMEOUT_S: Final = 3.0  # below kube-scheduler's httpTimeout, so that kube-scheduler receives the final outcome
+ETCD_TIMEOUT_S: Final = 7.0  # etcd's own limit for a write that it has received, with its default election timeout
+REQUEST_EXPIRY_S: Final = 15.0  # after this nothing carries a Binding out: travel, API server, etcd, and 2 s of margin
 RETRY_S: Final = 5.0
 
 log = logging.getLogger(__name__)
@@ -71,13 +73,16 @@ class OutcomePoller:
         task = self._tasks.pop((args.pod_uid, args.node), None)
         return task is not None and task.cancel()
 
-    async def close(self) -> None:
-        """Cancel all polling; the next leader lists the pods and finds the outcomes."""
+    async def close(self, timeout_s: float) -> bool:
+        """Wait for all outcomes, `timeout_s` seconds at most, then cancel; return whether all of them are known."""
         tasks = list(self._tasks.values())
-        self._tasks.clear()
-        for task in tasks:
+        if not tasks:
+            return True
+        _, unknown = await asyncio.wait(tasks, timeout=timeout_s)
+        for task in unknown:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        return not unknown
 
     async def _poll(self, args: BindArgs, chosen: Assignment) -> None:
         await self._sleep(REQUEST_EXPIRY_S)

@@ -1,9 +1,9 @@
 """Which replica may bind: only the holder of one Lease.
 
-A new holder waits for the time in which the old one's Bindings may still be in flight (kube-scheduler's httpTimeout),
-lists the pods again, and only then binds. No wait is needed after a Lease that was released on a graceful stop, or that
-nobody held before. A holder that cannot renew the Lease stops binding when its duration is over by the holder's own
-clock, counted from before the last renewal.
+A new holder lists the pods again before it binds, because its watch may lag behind the last holder's Bindings. Where
+the last holder did not release the Lease, one of its Bindings may still be carried out: then the new holder first waits
+until the last of them has expired. A holder that cannot renew the Lease stops binding when the Lease's duration is over
+by the holder's own clock, counted from before the last renewal.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Final, Protocol
 
+from extender.binding_outcome import REQUEST_EXPIRY_S
 from extender.leases import Leases
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
@@ -42,22 +43,22 @@ class Leadership:
         *,
         namespace: str,
         identity: str,
-        handover_s: float,
         clock: Callable[[], float],
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`identity` names this replica; `handover_s` is how long a new holder waits for the old one's Bindings."""
+        """`identity` must be unique to this process: two holders of one name would both lead."""
         self._client = client
         self._leases = leases
         self._pods = pods
         self._namespace = namespace
         self._identity = identity
-        self._handover_s = handover_s
         self._clock = clock
         self._now = now
         self._sleep = sleep
         self._held_until = float("-inf")
+        self._transitions: int | None = None  # the Lease's count of holders when this replica last held it
+        self._has_rival = False  # whether another holder has been seen since this replica last led
         self._may_bind = False
         self._handover: asyncio.Task[None] | None = None
 
@@ -76,11 +77,9 @@ class Leadership:
     async def resign(self) -> None:
         """Stop binding and release the Lease, so that the next holder need not wait.
 
-        Call it when no Binding is in flight.
+        Call it when no Binding of this replica can be carried out any more, and `run` has ended.
         """
-        self._held_until = float("-inf")
-        if self._handover is not None:
-            self._handover.cancel()
+        self._lose()
         try:
             await lease.release(self._client, self._namespace, LEASE, self._identity, self._now())
         except KubernetesError as error:
@@ -91,22 +90,49 @@ class Leadership:
 
     async def _renew(self) -> None:
         before = self._clock()
-        watched = self._leases.get(LEASE)
-        previous = watched.holder if watched else ""
+        found: list[lease.Record] = []  # the record before this renewal; none where there was no Lease
+
+        def is_expired(read: lease.Record) -> bool:
+            found.append(read)
+            return self._is_expired(read)
+
+        self._note_rival(self._leases.holder(LEASE))
         try:
             held = await lease.renew(
-                self._client, self._namespace, LEASE, self._identity, DURATION_S, self._now(),
-                is_expired=self._is_expired,
-            )  # fmt: skip
+                self._client, self._namespace, LEASE, self._identity, DURATION_S, self._now(), is_expired=is_expired
+            )
         except KubernetesError as error:
             log.warning("the Lease could not be renewed: %s", error)
             return
+        previous = found[-1] if found else None
         if held is None:
-            self._held_until = float("-inf")
+            self._refused(previous)
             return
-        held_before, self._held_until = self._holds(), before + DURATION_S
-        if not held_before:
+        self._held_until = before + DURATION_S
+        if not self._is_own(previous):
             self._become_leader(previous)
+        self._transitions = held.transitions
+
+    def _refused(self, previous: lease.Record | None) -> None:
+        """Stop binding, unless the record is still our own and another client only wrote to it at the same moment."""
+        if previous is None or previous.holder != self._identity:
+            self._has_rival = True
+            self._lose()
+
+    def _is_own(self, previous: lease.Record | None) -> bool:
+        """Whether no other replica can have held the Lease since this one's last renewal."""
+        found = (previous.holder, previous.transitions) if previous else None
+        return found == (self._identity, self._transitions)
+
+    def _note_rival(self, holder: str) -> None:
+        self._has_rival = self._has_rival or holder not in {"", self._identity}
+
+    def _lose(self) -> None:
+        self._held_until = float("-inf")
+        self._transitions = None
+        self._may_bind = False
+        if self._handover is not None:
+            self._handover.cancel()
 
     def _is_expired(self, read: lease.Record) -> bool:
         """Return whether the watch has shown the very record just read, unchanged, for its duration."""
@@ -116,13 +142,18 @@ class Leadership:
         is_same = bool(watched.renewed) and datetime.fromisoformat(watched.renewed) == read.renewed
         return is_same and not self._leases.is_fresh(LEASE)
 
-    def _become_leader(self, previous: str) -> None:
-        log.info("leading as %s after %s", self._identity, previous or "nobody")
-        self._may_bind = not previous
-        if previous:
-            self._handover = asyncio.create_task(self._take_over())
+    def _become_leader(self, previous: lease.Record | None) -> None:
+        """Wait as long as a Binding of the last holder can be carried out, which is unless it released the Lease."""
+        is_released = previous is not None and not previous.holder
+        is_first = previous is None and not self._has_rival
+        log.info("leading as %s after %s", self._identity, (previous and previous.holder) or "nobody")
+        held_until = self._held_until
+        self._lose()
+        self._held_until, self._has_rival, self._may_bind = held_until, False, is_first
+        if not is_first:
+            self._handover = asyncio.create_task(self._take_over(0.0 if is_released else REQUEST_EXPIRY_S))
 
-    async def _take_over(self) -> None:
-        await self._sleep(self._handover_s)
+    async def _take_over(self, wait_s: float) -> None:
+        await self._sleep(wait_s)
         await self._pods.relist()
         self._may_bind = True

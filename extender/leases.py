@@ -33,6 +33,11 @@ class Leases:
         """Return a Lease, or None where there is none."""
         return self._seen[name][0] if name in self._seen else None
 
+    def holder(self, name: str) -> str:
+        """Return a Lease's holder; empty where there is none."""
+        lease = self.get(name)
+        return lease.holder if lease else ""
+
     def is_fresh(self, name: str) -> bool:
         """Whether a Lease has a holder, and was renewed within its duration."""
         lease, changed = self._seen.get(name, (None, 0.0))

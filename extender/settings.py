@@ -37,11 +37,8 @@ class Settings(Listening):
     node_policy: Policy = Field("binpack", description="which node is preferred, for pods without a policy")
     gpu_policy: Policy = Field("binpack", description="which card is preferred, for pods without a policy")
     namespace: str = Field(names.NAMESPACE, description="namespace of the Leases")
-    identity: str = Field("", description="this replica's name in the Lease (default: the host's name)")
-    scheduler_http_timeout: float = Field(
-        5.0,
-        gt=0,
-        description="httpTimeout of the extender in kube-scheduler's configuration, in seconds: a new leader's wait",
+    identity: str = Field(
+        "", description="this replica's name in the Lease (default: the host's name); each process adds a random part"
     )
     log_level: str = Field("info", description="debug, info, warning or error")
 

@@ -224,7 +224,7 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         tasks = [asyncio.create_task(each.run()) for each in (watches, recorder, unschedulable, preemption)]
         await watches.wait()
         yield World(client, cluster, clock, watches, leader, verbs, tasks[0])
-        await verbs.binder.drain()
+        await verbs.binder.drain(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,10 +2,12 @@
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from extender import leadership
+from extender.binding_outcome import REQUEST_EXPIRY_S
 from extender.leadership import Leadership
 from tests.extender.conftest import World
 from vgpu import names
@@ -35,7 +37,6 @@ class Candidate:
             self.pods,
             namespace=names.NAMESPACE,
             identity=identity,
-            handover_s=5.0,
             clock=world.clock,
             now=lambda: datetime.now(UTC),
             sleep=self._sleep,
@@ -75,7 +76,7 @@ async def test_taking_over_an_expired_lease_waits_and_lists_again(world: World) 
     assert (await second.renew()).startswith("NotLeader")
     world.clock.seconds += leadership.DURATION_S + 1
     assert await second.renew() == ""
-    assert second.slept == [5.0]
+    assert second.slept == [REQUEST_EXPIRY_S]
     assert second.pods.count == 1
     assert first.leadership.refusal().startswith("NotLeader")
     await until_watched(world, "b")
@@ -97,22 +98,75 @@ async def test_a_lease_that_was_renewed_but_not_watched_is_not_taken(world: Worl
     assert (await second.renew()).startswith("NotLeader")
 
 
-async def test_a_restarted_holder_waits_for_the_calls_of_its_former_process(world: World) -> None:
-    await Candidate(world, "a").renew()
+async def test_a_takeover_without_an_answer_is_still_a_takeover(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Candidate(world, "a"), Candidate(world, "b")
+    await first.renew()
     await until_watched(world, "a")
-    again = Candidate(world, "a")
-    assert await again.renew() == ""
-    assert again.slept == [5.0]
+    world.clock.seconds += leadership.DURATION_S + 1
+    renew = lease.renew
+
+    async def unanswered(*args: Any, **keywords: Any) -> None:
+        await renew(*args, **keywords)
+        raise KubernetesError(0, "TimeoutError", "")
+
+    monkeypatch.setattr(lease, "renew", unanswered)
+    assert (await second.renew()).startswith("NotLeader")
+    monkeypatch.setattr(lease, "renew", renew)
+    assert await second.renew() == ""
+    assert second.slept == [REQUEST_EXPIRY_S]
 
 
-async def test_a_released_lease_is_taken_without_a_wait(world: World) -> None:
+async def test_a_released_lease_is_taken_without_a_wait_but_with_a_list(world: World) -> None:
     first, second = Candidate(world, "a"), Candidate(world, "b")
     await first.renew()
     await first.leadership.resign()
     assert first.leadership.refusal().startswith("NotLeader")
     await until_watched(world, "")
     assert await second.renew() == ""
-    assert second.slept == []
+    assert second.slept == [0.0]
+    assert second.pods.count == 1
+
+
+async def test_a_lease_that_was_deleted_under_its_holder_is_taken_with_a_wait(world: World) -> None:
+    first, second = Candidate(world, "a"), Candidate(world, "b")
+    await first.renew()
+    await second.renew()
+    await world.client.delete(f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/{leadership.LEASE}")
+    assert await second.renew() == ""
+    assert second.slept == [REQUEST_EXPIRY_S]
+
+
+async def test_a_holder_whose_lease_ran_out_and_was_not_taken_goes_on_at_once(world: World) -> None:
+    first = Candidate(world, "a")
+    await first.renew()
+    world.clock.seconds += leadership.DURATION_S + 5
+    assert first.leadership.refusal().startswith("NotLeader")
+    assert await first.renew() == ""
+    assert (first.slept, first.pods.count) == ([], 0)
+
+
+async def test_a_handover_that_a_rival_interrupts_starts_again(world: World) -> None:
+    """The first handover's wait must not end the second one's."""
+    first, second = Candidate(world, "a"), Candidate(world, "b")
+    ends: list[asyncio.Event] = []
+
+    async def held_back(_: float) -> None:
+        ends.append(asyncio.Event())
+        await ends[-1].wait()
+
+    second.leadership._sleep = held_back
+    await first.renew()
+    for holder, candidate in (("a", second), ("b", first), ("a", second)):
+        await until_watched(world, holder)
+        world.clock.seconds += leadership.DURATION_S + 1
+        await candidate.renew()
+        await (first if candidate is second else second).renew()
+    ends[0].set()
+    await asyncio.sleep(0.05)
+    assert second.leadership.refusal().startswith("LeaderHandover")
+    ends[-1].set()
+    await asyncio.sleep(0.05)
+    assert second.leadership.refusal() == ""
 
 
 async def test_a_holder_that_cannot_renew_stops_when_its_lease_expires(

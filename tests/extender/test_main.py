@@ -20,9 +20,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from tests import strategies
 from vgpu import names
 from vgpu.simulator.api import server
 
+POD = strategies.admit(strategies.pod(strategies.container(gpu_mem=256))) | {"metadata": {"name": "p"}}
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/vgpu-extender"
 
 
@@ -104,6 +106,31 @@ async def test_mutual_tls_refuses_clients_without_a_known_certificate(tmp_path: 
             assert await asyncio.wait_for(process.wait(), 20) == 0
 
 
+async def test_two_processes_of_one_name_have_two_identities(tmp_path: Path) -> None:
+    """Two extenders with the host's network, or with one name in their settings, must not both hold the Lease."""
+    numbers = itertools.count(1)
+    api = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
+    async with server.serving(api) as url, httpx.AsyncClient() as http:
+        processes = []
+        ports = [free_port(), free_port()]
+        for port in ports:
+            flags = [f"--kubeconfig={kubeconfig(tmp_path, url)}", f"--listen=127.0.0.1:{port}", "--identity=me"]
+            processes.append(await asyncio.create_subprocess_exec(sys.executable, "-m", "extender", *flags))
+        try:
+            for port in ports:
+                await until_ready(http, f"http://127.0.0.1:{port}/readyz")
+            await asyncio.sleep(0.5)
+            call = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": "n1"}
+            await http.post(f"{url}/api/v1/namespaces/default/pods", json=POD)
+            call["PodUID"] = (await http.get(f"{url}/api/v1/namespaces/default/pods/p")).json()["metadata"]["uid"]
+            answers = [(await http.post(f"http://127.0.0.1:{port}/bind", json=call)).json()["Error"] for port in ports]
+            assert len([each for each in answers if each.startswith("NotLeader")]) == 1
+        finally:
+            for process in processes:
+                process.terminate()
+            await asyncio.gather(*(process.wait() for process in processes))
+
+
 async def test_it_serves_and_releases_its_lease(tmp_path: Path) -> None:
     numbers = itertools.count(1)
     api = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
@@ -114,7 +141,7 @@ async def test_it_serves_and_releases_its_lease(tmp_path: Path) -> None:
         try:
             await until_ready(http, f"http://127.0.0.1:{port}/readyz")
             async with asyncio.timeout(10):
-                while await holder(http, url) != "me":
+                while not (await holder(http, url)).startswith("me_"):
                     await asyncio.sleep(0.02)
             refused = await http.post(f"http://127.0.0.1:{port}/filter", content=b"{}")
             assert (refused.status_code, refused.json()["Error"][:4]) == (400, "Pod:")

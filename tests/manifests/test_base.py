@@ -9,6 +9,8 @@ import pytest
 import yaml
 from pydantic_settings import CliApp
 
+from extender import __main__ as extender_main
+from extender import bind, binding_outcome, shutdown
 from extender.settings import Settings as ExtenderSettings
 from vgpu import __version__, aliases, names
 from vgpu.node.watermarks import Watermark
@@ -112,12 +114,18 @@ def test_the_scheduler_calls_the_extender_for_all_our_resources() -> None:
     (extender,) = config["extenders"]
     settings = CliApp.run(ExtenderSettings, cli_args=[])
     assert extender["urlPrefix"] == f"http://{settings.listen}"
-    assert extender["httpTimeout"] == f"{settings.scheduler_http_timeout:g}s"
+    assert float(extender["httpTimeout"].removesuffix("s")) > bind.GET_TIMEOUT_S + binding_outcome.POST_TIMEOUT_S
     assert (extender["ignorable"], extender["nodeCacheCapable"]) == (False, True)
     assert extender["weight"] >= 100
     managed = {each["name"]: each["ignoredByScheduler"] for each in extender["managedResources"]}
     assert managed == dict.fromkeys((*names.USER_RESOURCES, *names.KUBELET_RESOURCES), True)  # docs/adr/0011
     assert [profile["schedulerName"] for profile in config["profiles"]] == [names.SCHEDULER]
+
+
+def test_the_extender_has_the_time_to_learn_the_outcome_of_its_last_bindings() -> None:
+    grace = one("Deployment", "vgpu-scheduler")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+    in_flight = binding_outcome.POST_TIMEOUT_S + 2 * bind.GET_TIMEOUT_S
+    assert grace > extender_main.GRACE_S + in_flight + shutdown.DRAIN_S + 3
 
 
 def test_images_have_the_packages_version_and_a_containerfile() -> None:

@@ -37,7 +37,8 @@ class Client:
     """A connection pool to one API server, with its credentials.
 
     Every verb returns the body's bytes. It raises `KubernetesError` with the HTTP status, or with status 0 where no
-    answer came. `timeout` is in seconds, for the whole request.
+    answer came. `timeout` is in seconds, for the whole request; the API server is told, and carries a request out no
+    later than that after it received the request.
     """
 
     def __init__(self, api: ApiClient) -> None:
@@ -116,8 +117,9 @@ class Client:
         content_type: str = "application/json",
     ) -> bytes:
         limits = aiohttp.ClientTimeout(total=timeout)
+        deadline = {"timeout": f"{timeout:g}s"}  # https://kubernetes.io/docs/reference/using-api/api-concepts/
         async with self._response(
-            method, path, params=params, body=body, content_type=content_type, timeout=limits
+            method, path, params=deadline | dict(params or {}), body=body, content_type=content_type, timeout=limits
         ) as r:
             data: bytes = await r.read()
             return data
