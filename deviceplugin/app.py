@@ -67,7 +67,7 @@ class Clocks:
 
 def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) -> Plugin:
     """Build a plugin. Raises OSError where the state directory or the library cannot be used."""
-    files = StateFiles(settings.state_dir)
+    files = StateFiles(settings.state_dir, region_tmpfs=settings.region_tmpfs)
     library = _install(files, settings)
     node = _node(settings, files, client, clocks)
     watch = _watch_of_pods(settings, client, node.pods, clocks)
@@ -107,10 +107,10 @@ def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) ->
 
 
 def _install(files: StateFiles, settings: Settings) -> str:
-    """Install the limiter and mount the regions; returns the library's name."""
+    """Install the limiter and check that regions can be mounted; returns the library's name."""
+    files.check_region_tmpfs(Path("/proc/self/mountinfo").read_text())
     library = files.install_library(settings.library_path())
-    regions = "a tmpfs" if files.mount_regions(settings.regions_mib) else "a directory"
-    log.info("library %s, regions in %s", library, regions)
+    log.info("library %s, regions in %s", library, "a tmpfs each" if settings.region_tmpfs else "directories")
     return library
 
 

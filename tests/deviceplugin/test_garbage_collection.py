@@ -49,7 +49,6 @@ async def test_garbage_collection_needs_two_lists_and_a_synced_watch(parts: Plug
     old = parts.allocate(IDS, gone, library="old")
     kept = parts.allocate(slices(1, 0), here, library=library)
     parts.files.libraries.joinpath("old").mkdir()
-    parts.files.regions.joinpath(".crashed.x").touch()
     synced = asyncio.Event()
     parts.now = 1000.0 + 601
     collector = GarbageCollector(
@@ -74,5 +73,4 @@ async def test_garbage_collection_needs_two_lists_and_a_synced_watch(parts: Plug
     collector.collect()
     assert parts.allocations.all() == (kept,)
     assert [path.name for path in parts.files.allocations.iterdir()] == [kept.id]
-    assert [path.name for path in parts.files.regions.iterdir()] == [kept.id]
     assert [path.name for path in parts.files.libraries.iterdir()] == [library]

@@ -28,7 +28,7 @@ async def start(idle_world: World) -> AsyncIterator[Start]:
             "kubelet-dir": idle_world.settings.kubelet_dir,
             "state-dir": idle_world.state,
             "library": idle_world.directory / "libvgpushare.so",
-            "regions-mib": 0,
+            "region-tmpfs": False,
         }
         environment = {
             **os.environ,

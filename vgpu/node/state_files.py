@@ -1,22 +1,24 @@
 """The files that are mounted into containers: limits, region, the arbiter's directory, the library.
 
 <state>/lib/<sha256-12>/libvgpushare.so, ld.so.preload    never overwritten: running processes have them mapped
-<state>/allocations/<id>/limits, arbiter/, region         the region is a link into regions/
-<state>/regions/<id>                                      on a small tmpfs of its own where that can be mounted
+<state>/allocations/<id>/limits, arbiter/, region         the region is a link to shared/region
+<state>/allocations/<id>/shared/region                    on a tmpfs of its own, which holds one region and no more
 <state>/watermarks                                        the arbiter's watermarks for each card; not mounted
+
+The region is the only file that a container can write, and so enlarge. With a tmpfs for each allocation a container
+that enlarges its region fills its own tmpfs only (docs/adr/0028).
 """
 
-import errno
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
 from vgpu import limits, region
+from vgpu.adapters import mounts
 from vgpu.errors import MalformedLimits
 from vgpu.limits import Limits
 
@@ -25,18 +27,42 @@ PRELOAD: Final = "ld.so.preload"
 LIBRARY_IN_CONTAINER: Final = f"/usr/local/vgpu/{LIBRARY}"
 DENY: Final = Limits(cards=())  # a card without an entry may not be used
 
+_SHARED: Final = "shared"
+_REGION_INODES: Final = 8  # the root, the region, and room for a few extended attributes
+
 
 class StateFiles:
     """The state directory's files."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, *, region_tmpfs: bool = False) -> None:
+        """`region_tmpfs`: each region is on a tmpfs of its own; else in a directory, where a container can fill it."""
         self.state = state
         self.allocations = state / "allocations"
-        self.regions = state / "regions"
         self.libraries = state / "lib"
         self.watermarks = state / "watermarks"
-        for directory in (self.allocations, self.regions, self.libraries):
+        self._former_regions = state / "regions"  # of 0.1.0, whose containers mount the regions from here
+        self._region_tmpfs = region_tmpfs
+        for directory in (self.allocations, self.libraries):
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def check_region_tmpfs(self, mountinfo: str) -> None:
+        """Raise OSError where a region's tmpfs cannot be mounted, or the container runtime would not see the mount.
+
+        `mountinfo` is the content of /proc/self/mountinfo.
+        """
+        if not self._region_tmpfs:
+            return
+        if not mounts.is_shared(self.allocations, mountinfo):
+            raise OSError(
+                f"{self.state}: mounts below it do not reach the container runtime. Mount it with propagation "
+                "(mountPropagation: Bidirectional), or set --region-tmpfs=false: then a container can fill the disk"
+            )
+        probe = Path(tempfile.mkdtemp(dir=self.state, prefix=".probe."))
+        try:
+            mounts.mount_tmpfs(probe, size=region.SIZE, inodes=_REGION_INODES)
+            mounts.unmount(probe)
+        finally:
+            probe.rmdir()
 
     def limits(self, allocation: str) -> Path:
         """Return the limits file of an allocation."""
@@ -44,7 +70,7 @@ class StateFiles:
 
     def region(self, allocation: str) -> Path:
         """Return the region of an allocation: the memory that the container's processes share."""
-        return self.regions / allocation
+        return self.allocations / allocation / _SHARED / "region"
 
     def arbiter(self, allocation: str) -> Path:
         """Return the directory for the arbiter's socket, mounted in advance: a running container gets no new mounts."""
@@ -65,21 +91,19 @@ class StateFiles:
         if not self.limits(allocation).exists():
             _create(self.limits(allocation), limits.encode(DENY), limits.SIZE, 0o644)
         self.refresh_region(allocation)
-        link = self.allocations / allocation / "region"
-        if not link.is_symlink():
-            link.symlink_to(os.path.relpath(self.region(allocation), link.parent))
 
     def refresh_region(self, allocation: str) -> None:
-        """Replace the region by a new one; processes that have the old one mapped keep it.
-
-        Raises OSError where the regions' file system is full.
-        """
-        try:
-            _create(self.region(allocation), region.new(), region.SIZE, 0o666)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            raise OSError(errno.ENOSPC, "no room for one more container's region: raise --regions-mib") from None
+        """Replace the region by a new one; processes that have the old one mapped keep it. Raises OSError."""
+        shared = self.region(allocation).parent
+        shared.mkdir(exist_ok=True, mode=0o700)
+        if os.path.ismount(shared):
+            mounts.unmount(shared)
+        if self._region_tmpfs:
+            mounts.mount_tmpfs(shared, size=region.SIZE, inodes=_REGION_INODES)
+        _create(self.region(allocation), region.new(), region.SIZE, 0o666)
+        _link(self.allocations / allocation / "region", self.region(allocation))
+        if self._former_regions.is_dir():
+            _link(self._former_regions / allocation, self.region(allocation))
 
     def write_limits(self, allocation: str, new: Limits) -> None:
         """Write the limits in place, so that a running container sees them: its mount would not follow a rename.
@@ -97,17 +121,17 @@ class StateFiles:
 
     def remove(self, allocation: str) -> None:
         """Remove an allocation's files."""
+        shared = self.region(allocation).parent
+        if os.path.ismount(shared):
+            mounts.unmount(shared)
         shutil.rmtree(self.allocations / allocation, ignore_errors=True)
-        self.region(allocation).unlink(missing_ok=True)
+        (self._former_regions / allocation).unlink(missing_ok=True)
 
-    def remove_others(self, libraries: Collection[str], allocations: Collection[str]) -> None:
-        """Remove the libraries and regions that are not listed: nothing mounts them, or a crash left them."""
+    def remove_others(self, libraries: Collection[str]) -> None:
+        """Remove the libraries that are not listed: nothing mounts them, or a crash left them."""
         for path in self.libraries.iterdir():
             if path.name not in libraries:
                 shutil.rmtree(path, ignore_errors=True)
-        for path in self.regions.iterdir():
-            if path.name not in allocations and not (self.allocations / path.name).exists():
-                path.unlink()
 
     def install_library(self, source: Path) -> str:
         """Install a library under the hash of its content; return that name."""
@@ -122,39 +146,9 @@ class StateFiles:
             fresh.rename(self.libraries / name)
         return name
 
-    def mount_regions(self, size_mib: int) -> bool:
-        """Mount a tmpfs for the regions, so that no container can fill the node's memory or disk through its region.
-
-        Mounts only where the container runtime sees the mount too. Returns whether the tmpfs is mounted.
-        """
-        is_mounted = os.path.ismount(self.regions)
-        if not is_mounted and not is_shared_mount(self.regions, Path("/proc/self/mountinfo").read_text()):
-            return False
-        if not size_mib:
-            return is_mounted
-        options = f"size={size_mib}m,mode=0700,nosuid,nodev,noexec"
-        if is_mounted:
-            options = f"remount,{options}"
-        command = ["mount", "-t", "tmpfs", "-o", options, "vgpu-regions", str(self.regions)]
-        try:
-            return subprocess.run(command, check=False, capture_output=True).returncode == 0
-        except OSError:  # an image without the program
-            return False
-
-
-def is_shared_mount(path: Path, mountinfo: str) -> bool:
-    """Whether new mounts below `path` propagate to other mount namespaces (proc(5), `shared:` in mountinfo)."""
-    best, shared = "", False
-    for line in mountinfo.splitlines():
-        fields = line.split(" ")
-        point = fields[4]
-        if path.is_relative_to(point) and len(point) >= len(best):
-            best, shared = point, any(field.startswith("shared:") for field in fields[6 : fields.index("-")])
-    return shared
-
 
 def _create(path: Path, beginning: bytes, size: int, mode: int) -> None:
-    """Create and rename. The space is allocated at once, so that no process is killed later because tmpfs is full."""
+    """Create and rename. The space is allocated at once, so that no process is killed later for want of it."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -165,3 +159,14 @@ def _create(path: Path, beginning: bytes, size: int, mode: int) -> None:
     except OSError:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _link(link: Path, target: Path) -> None:
+    """Make a symbolic link, in place of any file."""
+    wanted = os.path.relpath(target, link.parent)
+    if link.is_symlink() and str(link.readlink()) == wanted:
+        return
+    fresh = link.with_name(f".{link.name}.new")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(wanted)
+    fresh.replace(link)
