@@ -8,7 +8,7 @@ from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from vgpu import names
-from vgpu.node.state_files import LIBRARY
+from vgpu.node.libraries import LIBRARY
 from vgpu.node.watermarks import Watermark
 
 _ARBITER = "vgpu-arbiter"

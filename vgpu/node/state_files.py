@@ -1,6 +1,5 @@
-"""The files that are mounted into containers: limits, region, the arbiter's directory, the library.
+"""The files that are mounted into containers: limits, region, the arbiter's directory. `libraries` has the library.
 
-<state>/lib/<sha256-12>/libvgpushare.so, ld.so.preload    never overwritten: running processes have them mapped
 <state>/allocations/<id>/limits, arbiter/, region         the region is a link to shared/region
 <state>/allocations/<id>/shared/region                    on a tmpfs of its own, which holds one region and no more
 <state>/watermarks                                        the arbiter's watermarks for each card; not mounted
@@ -9,22 +8,19 @@ The region is the only file that a container can write, and so enlarge. With a t
 that enlarges its region fills its own tmpfs only (docs/adr/0028).
 """
 
-import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from vgpu import limits, region
 from vgpu.adapters import mounts
-from vgpu.errors import MalformedLimits
+from vgpu.errors import MalformedLimits, StateUnusable
 from vgpu.limits import Limits
+from vgpu.node.libraries import Libraries
 
-LIBRARY: Final = "libvgpushare.so"
-PRELOAD: Final = "ld.so.preload"
-LIBRARY_IN_CONTAINER: Final = f"/usr/local/vgpu/{LIBRARY}"
 DENY: Final = Limits(cards=())  # a card without an entry may not be used
 
 _SHARED: Final = "shared"
@@ -34,35 +30,38 @@ _REGION_INODES: Final = 8  # the root, the region, and room for a few extended a
 class StateFiles:
     """The state directory's files."""
 
-    def __init__(self, state: Path, *, region_tmpfs: bool = False) -> None:
-        """`region_tmpfs`: each region is on a tmpfs of its own; else in a directory, where a container can fill it."""
+    def __init__(
+        self, state: Path, *, region_tmpfs: bool = False, label: Callable[[Path], None] = lambda _: None
+    ) -> None:
+        """`region_tmpfs`: each region is on a tmpfs of its own; else a container can fill the disk by its region.
+
+        `label` is called with each new file that containers use.
+        """
         self.state = state
         self.allocations = state / "allocations"
-        self.libraries = state / "lib"
+        self.libraries = Libraries(state / "lib", label)
         self.watermarks = state / "watermarks"
         self._former_regions = state / "regions"  # of 0.1.0, whose containers mount the regions from here
         self._region_tmpfs = region_tmpfs
-        for directory in (self.allocations, self.libraries):
-            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._label = label
+        self.allocations.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def check_region_tmpfs(self, mountinfo: str) -> None:
-        """Raise OSError where a region's tmpfs cannot be mounted, or the container runtime would not see the mount.
+        """Raise StateUnusable where a region's tmpfs cannot be mounted, or the container runtime would not see it.
 
         `mountinfo` is the content of /proc/self/mountinfo.
         """
         if not self._region_tmpfs:
             return
         if not mounts.is_shared(self.allocations, mountinfo):
-            raise OSError(
+            raise StateUnusable(
                 f"{self.state}: mounts below it do not reach the container runtime. Mount it with propagation "
                 "(mountPropagation: Bidirectional), or set --region-tmpfs=false: then a container can fill the disk"
             )
-        probe = Path(tempfile.mkdtemp(dir=self.state, prefix=".probe."))
         try:
-            mounts.mount_tmpfs(probe, size=region.SIZE, inodes=_REGION_INODES)
-            mounts.unmount(probe)
-        finally:
-            probe.rmdir()
+            self._mount_probe()
+        except OSError as error:
+            raise StateUnusable(f"no tmpfs can be mounted: {error}; the plugin must be privileged") from error
 
     def limits(self, allocation: str) -> Path:
         """Return the limits file of an allocation."""
@@ -76,20 +75,13 @@ class StateFiles:
         """Return the directory for the arbiter's socket, mounted in advance: a running container gets no new mounts."""
         return self.allocations / allocation / "arbiter"
 
-    def library(self, name: str) -> Path:
-        """Return the path of an installed library."""
-        return self.libraries / name / LIBRARY
-
-    def preload(self, name: str) -> Path:
-        """Return the path of the `/etc/ld.so.preload` that loads the library."""
-        return self.libraries / name / PRELOAD
-
     def prepare(self, allocation: str) -> None:
         """Create every file to mount: a fresh region, and limits that deny everything where there are none yet."""
         self.arbiter(allocation).mkdir(parents=True, exist_ok=True, mode=0o755)
         self.arbiter(allocation).chmod(0o755)  # not subject to the umask: the container may run as any user
+        self._label(self.arbiter(allocation))  # a socket gets the type of its directory
         if not self.limits(allocation).exists():
-            _create(self.limits(allocation), limits.encode(DENY), limits.SIZE, 0o644)
+            self._create(self.limits(allocation), limits.encode(DENY), limits.SIZE, 0o644)
         self.refresh_region(allocation)
 
     def refresh_region(self, allocation: str) -> None:
@@ -100,7 +92,7 @@ class StateFiles:
             mounts.unmount(shared)
         if self._region_tmpfs:
             mounts.mount_tmpfs(shared, size=region.SIZE, inodes=_REGION_INODES)
-        _create(self.region(allocation), region.new(), region.SIZE, 0o666)
+        self._create(self.region(allocation), region.new(), region.SIZE, 0o666)
         _link(self.allocations / allocation / "region", self.region(allocation))
         if self._former_regions.is_dir():
             _link(self._former_regions / allocation, self.region(allocation))
@@ -127,38 +119,27 @@ class StateFiles:
         shutil.rmtree(self.allocations / allocation, ignore_errors=True)
         (self._former_regions / allocation).unlink(missing_ok=True)
 
-    def remove_others(self, libraries: Collection[str]) -> None:
-        """Remove the libraries that are not listed: nothing mounts them, or a crash left them."""
-        for path in self.libraries.iterdir():
-            if path.name not in libraries:
-                shutil.rmtree(path, ignore_errors=True)
+    def _create(self, path: Path, beginning: bytes, size: int, mode: int) -> None:
+        """Create and rename. The space is allocated at once, so that no process is killed later for want of it."""
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                os.posix_fallocate(handle, 0, size)
+                os.fchmod(handle, mode)
+                file.write(beginning)
+            self._label(Path(name))
+            Path(name).replace(path)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
 
-    def install_library(self, source: Path) -> str:
-        """Install a library under the hash of its content; return that name."""
-        content = source.read_bytes()
-        name = hashlib.sha256(content).hexdigest()[:12]
-        if not self.library(name).exists():
-            fresh = Path(tempfile.mkdtemp(dir=self.libraries))
-            fresh.joinpath(LIBRARY).write_bytes(content)
-            fresh.joinpath(PRELOAD).write_text(f"{LIBRARY_IN_CONTAINER}\n")
-            for path, mode in ((fresh / LIBRARY, 0o755), (fresh / PRELOAD, 0o644), (fresh, 0o755)):
-                path.chmod(mode)
-            fresh.rename(self.libraries / name)
-        return name
-
-
-def _create(path: Path, beginning: bytes, size: int, mode: int) -> None:
-    """Create and rename. The space is allocated at once, so that no process is killed later for want of it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            os.posix_fallocate(handle, 0, size)
-            os.fchmod(handle, mode)
-            file.write(beginning)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+    def _mount_probe(self) -> None:
+        probe = Path(tempfile.mkdtemp(dir=self.state, prefix=".probe."))
+        try:
+            mounts.mount_tmpfs(probe, size=region.SIZE, inodes=_REGION_INODES)
+            mounts.unmount(probe)
+        finally:
+            probe.rmdir()
 
 
 def _link(link: Path, target: Path) -> None:

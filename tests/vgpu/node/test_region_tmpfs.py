@@ -19,6 +19,7 @@ BEGIN = """
 import errno, os, sys
 from pathlib import Path
 from vgpu import region
+from vgpu.errors import StateUnusable
 from vgpu.node.state_files import StateFiles
 state = Path(sys.argv[1])
 
@@ -161,7 +162,7 @@ def test_without_propagation_the_check_names_the_setting(tmp_path: Path) -> None
         """
 try:
     StateFiles(state, region_tmpfs=True).check_region_tmpfs(Path("/proc/self/mountinfo").read_text())
-except OSError as error:
+except StateUnusable as error:
     assert "mountPropagation: Bidirectional" in str(error), error
 else:
     sys.exit("no error")

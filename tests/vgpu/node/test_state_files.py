@@ -77,19 +77,3 @@ def test_a_removed_allocation_has_no_files(made: StateFiles) -> None:
     made.remove("a")
     assert not list(made.allocations.iterdir())
     made.remove("a")
-
-
-def test_a_library_is_installed_under_its_hash_and_never_changed(tmp_path: Path) -> None:
-    made, source = StateFiles(tmp_path / "state"), tmp_path / "lib.so"
-    source.write_bytes(b"one")
-    first = made.install_library(source)
-    inode = made.library(first).stat().st_ino
-    assert made.install_library(source) == first
-    assert made.library(first).stat().st_ino == inode
-    source.write_bytes(b"two")
-    second = made.install_library(source)
-    assert made.library(first).read_bytes() == b"one"
-    assert made.library(second).read_bytes() == b"two"
-    assert made.preload(second).read_text() == "/usr/local/vgpu/libvgpushare.so\n"
-    assert sorted(path.name for path in made.libraries.iterdir()) == sorted([first, second])
-    assert made.library(second).stat().st_mode & 0o755 == 0o755
