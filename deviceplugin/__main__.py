@@ -1,4 +1,4 @@
-"""`python -m deviceplugin`: read the settings, wait for the driver and the node's lock, serve until SIGTERM."""
+"""`python -m deviceplugin`: wait for the node's lock, the driver and a usable state directory; serve until SIGTERM."""
 
 import asyncio
 import fcntl
@@ -7,11 +7,12 @@ import random
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from vgpu.adapters import extras
 
@@ -24,9 +25,11 @@ with extras.needed("cluster", by="deviceplugin"):
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
     from vgpu.adapters.nvml import Nvml
-    from vgpu.errors import NvmlError
+    from vgpu.errors import NvmlError, StateUnusable, VgpuError
 
-_DRIVER_RETRY_S: Final = 5.0
+T = TypeVar("T")
+
+_RETRY_S: Final = 5.0
 
 log = logging.getLogger("deviceplugin")
 
@@ -45,10 +48,12 @@ async def serve(settings: Settings) -> None:
     """Serve until cancelled."""
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     clocks = Clocks(time.monotonic, time.time, _now, lambda: str(uuid.uuid4()), random.random)
-    with await _driver() as driver:
+    with await _retried(Nvml, NvmlError, "no NVIDIA driver yet") as driver:
         log.info("driver %s", driver.driver_version())
         async with await Client.connect(kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}") as client:
-            await app.build(settings, driver, client, clocks).run()
+            build = partial(app.build, settings, driver, client, clocks)
+            plugin = await _retried(build, StateUnusable, "no card is offered")
+            await plugin.run()
 
 
 @contextmanager
@@ -63,17 +68,17 @@ def _node_lock(state: Path) -> Iterator[None]:
         yield
 
 
-async def _driver() -> Nvml:
-    """Wait until there is a driver: it may be installed after the plugin's start."""
+async def _retried(attempt: Callable[[], T], errors: type[VgpuError], meaning: str) -> T:
+    """Try until there is no such error: the driver may be installed, or the state directory repaired, meanwhile."""
     last_error = ""
     while True:
         try:
-            return Nvml()
-        except NvmlError as error:
+            return attempt()
+        except errors as error:
             if str(error) != last_error:
                 last_error = str(error)
-                log.warning("no NVIDIA driver yet: %s", error)
-        await asyncio.sleep(_DRIVER_RETRY_S)
+                log.error("%s: %s", meaning, error)  # noqa: TRY400 - an expected failure needs no traceback
+        await asyncio.sleep(_RETRY_S)
 
 
 def _now() -> datetime:

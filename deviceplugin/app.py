@@ -1,6 +1,5 @@
 """Builds the plugin: every object, with what it uses."""
 
-import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +11,7 @@ from deviceplugin.allocate import Allocator, Recorder
 from deviceplugin.devices import DeviceLists
 from deviceplugin.garbage_collection import GarbageCollector
 from deviceplugin.holder_lookup import HolderLookup
+from deviceplugin.installation import Installation
 from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
 from deviceplugin.kubelet.registration import Registration, Stream
 from deviceplugin.kubelet.server import Server, Service
@@ -43,8 +43,6 @@ from vgpu.node.watermarks import Watermarks
 
 _SOCKETS: Final = {names.SLICE: "slice.sock", names.CARD: "card.sock"}
 
-log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
@@ -66,9 +64,12 @@ class Clocks:
 
 
 def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) -> Plugin:
-    """Build a plugin. Raises OSError where the state directory or the library cannot be used."""
-    files = StateFiles(settings.state_dir)
-    library = _install(files, settings)
+    """Build a plugin.
+
+    Raises StateUnusable where containers would run without limits, OSError where the packaged library cannot be read.
+    """
+    installation = Installation(settings)
+    files, library = installation.files, installation.install()
     node = _node(settings, files, client, clocks)
     watch = _watch_of_pods(settings, client, node.pods, clocks)
     reporter = RefusalReporter(node.api)
@@ -76,7 +77,7 @@ def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) ->
     devices = DeviceLists(node.inventory)
     endpoints = tuple(_endpoint(settings, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
     heartbeat = _heartbeat(settings, client, endpoints, clocks)
-    health = _health(settings, node, driver, clocks)
+    health = _health(settings, node, driver, installation, clocks)
     collector = GarbageCollector(
         node.pods,
         node.pod_resources,
@@ -104,14 +105,6 @@ def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) ->
             collector.run,
         ),
     )
-
-
-def _install(files: StateFiles, settings: Settings) -> str:
-    """Install the limiter and mount the regions; returns the library's name."""
-    library = files.install_library(settings.library_path())
-    regions = "a tmpfs" if files.mount_regions(settings.regions_mib) else "a directory"
-    log.info("library %s, regions in %s", library, regions)
-    return library
 
 
 def _node(settings: Settings, files: StateFiles, client: Client, clocks: Clocks) -> Node:
@@ -164,9 +157,15 @@ def _heartbeat(settings: Settings, client: Client, endpoints: Collection[Endpoin
     return Heartbeat(lease, lambda: all(each.stream.is_live for each in endpoints), clocks.monotonic)
 
 
-def _health(settings: Settings, node: Node, driver: Driver, clocks: Clocks) -> Health:
-    diagnosis = Diagnosis(settings.xid_quarantine)
-    return Health(driver, node.inventory, diagnosis, poll_s=settings.health_period, clock=clocks.monotonic)
+def _health(settings: Settings, node: Node, driver: Driver, installation: Installation, clocks: Clocks) -> Health:
+    return Health(
+        driver,
+        node.inventory,
+        Diagnosis(settings.xid_quarantine),
+        node_fault=installation.fault,
+        poll_s=settings.health_period,
+        clock=clocks.monotonic,
+    )
 
 
 def _turns(settings: Settings, client: Client, files: StateFiles, clocks: Clocks) -> tuple[Run, ...]:

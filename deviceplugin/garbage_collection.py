@@ -86,4 +86,4 @@ class GarbageCollector:
             self._allocations.forget(each.id)
             self._files.remove(each.id)
         every = self._allocations.all()
-        self._files.remove_others({each.library for each in every} | {self._library}, {each.id for each in every})
+        self._files.libraries.remove_others({each.library for each in every} | {self._library})

@@ -10,6 +10,7 @@ from deviceplugin import init_chains
 from deviceplugin.holder_lookup import HolderLookup, Holding
 from deviceplugin.occupancy import Occupancy
 from vgpu.assignment import Assignment
+from vgpu.errors import StateUnusable
 from vgpu.node import guard, proof
 from vgpu.node.allocations import Allocation
 from vgpu.node.inventory import Inventory
@@ -61,7 +62,7 @@ class Prover:
             return refusal
         try:
             self._writer.write(pod, assignment, allocations)
-        except OSError as error:
+        except (OSError, StateUnusable) as error:
             return Refusal(NodeReason.FILES_FAILED, str(error))
         return None
 

@@ -9,7 +9,8 @@ from typing import Final
 from deviceplugin.kubelet.messages import ContainerResponse, Mount
 from vgpu.adapters.nvml import Gpu
 from vgpu.node import device_ids
-from vgpu.node.state_files import LIBRARY_IN_CONTAINER, StateFiles
+from vgpu.node.libraries import LIBRARY_IN_CONTAINER
+from vgpu.node.state_files import StateFiles
 
 _CONTROL_NODES: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 
@@ -86,6 +87,6 @@ def _mounts(allocation: str, injection: Injection) -> tuple[Mount, ...]:
         Mount("/run/vgpu/limits", files.limits(allocation)),
         Mount("/run/vgpu/region", files.region(allocation), read_only=False),
         Mount("/run/vgpu/arbiter", files.arbiter(allocation)),
-        Mount(LIBRARY_IN_CONTAINER, files.library(library)),
-        Mount("/etc/ld.so.preload", files.preload(library)),
+        Mount(LIBRARY_IN_CONTAINER, files.libraries.library(library)),
+        Mount("/etc/ld.so.preload", files.libraries.preload(library)),
     )

@@ -8,7 +8,7 @@ from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from vgpu import names
-from vgpu.node.state_files import LIBRARY
+from vgpu.node.libraries import LIBRARY
 from vgpu.node.watermarks import Watermark
 
 _ARBITER = "vgpu-arbiter"
@@ -44,8 +44,10 @@ class Settings(BaseSettings):
         "envvar", description="how cards are named to the runtime: envvar or cdi"
     )
     cdi_kind: str = Field("nvidia.com/gpu", description="vendor and class of the cards' CDI names")
-    regions_mib: int = Field(
-        1024, ge=0, description="MiB of the tmpfs for regions, 0.7 MiB for each container; 0: an ordinary directory"
+    region_tmpfs: bool = Field(
+        True,
+        description="whether each container's region, 0.7 MiB, is on a tmpfs of its own; where it is not, a container "
+        "can fill the disk of the state directory",
     )
     health_period: float = Field(5.0, gt=0, description="seconds between two polls of every card")
     xid_quarantine: float = Field(60.0, ge=0, description="seconds for which a card is unhealthy after an XID error")

@@ -9,7 +9,7 @@ from typing import Final
 
 from limiter import local_arbiter, local_state
 from limiter.host import Host
-from limiter.installation import LimiterError, library_path
+from limiter.installation import LimiterError, library_path, refuse_unloadable
 from limiter.local_state import Allocation
 from vgpu import limits, quantity
 from vgpu.limits import ANY_GPU, CardLimit, Limits
@@ -81,6 +81,7 @@ def write_files(wanted: Limits) -> Path:
 
 def variables(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Return what to add to `env`, so that a program loads the limiter and finds the files of `folder`."""
+    refuse_unloadable(library_path())
     library = str(library_path())
     if set(library) & {" ", ":"}:
         raise LimiterError(f"the loader takes no spaces and colons in the path of a preloaded library: {library}")

@@ -8,7 +8,8 @@ VgpuError
 `- OutsideError         an external system failed
    |- KubernetesError
    |- NvmlError
-   `- KubeletError
+   |- KubeletError
+   `- StateUnusable
 """
 
 
@@ -64,3 +65,7 @@ class NvmlError(OutsideError):
 
 class KubeletError(OutsideError):
     """The kubelet refused a call or did not answer."""
+
+
+class StateUnusable(OutsideError):
+    """The node's state directory cannot hold what containers need to run with limits; the message says what to do."""

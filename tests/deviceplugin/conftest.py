@@ -218,7 +218,7 @@ def _world(folder: Path, client: Client) -> World:
         state_dir=folder / "state",
         library=library,
         arbiter=arbiter,
-        regions_mib=0,
+        region_tmpfs=False,
         health_period=0.05,
         xid_quarantine=0.3,
     )

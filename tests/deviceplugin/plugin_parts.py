@@ -78,7 +78,8 @@ class PluginParts:
         numbers = iter(range(1000))
         recorder = Recorder(self.pods, self.allocations, lambda: f"new{next(numbers)}", lambda: self.now)
         self.preferred = PreferredAllocation(self.pods, self.allocations, self.server, self.pod_resources)
-        injection = Injection(self.files, "l")
+        self.library = self.files.libraries.install(b"library")
+        injection = Injection(self.files, self.library)
         self.allocator = Allocator(self.preferred, recorder, self.inventory, injection, self._allocated)
         holders = HolderLookup(self.pods, self.allocations, self.server, self.pod_resources)
         writer = LimitsWriter(self.allocations, self.files)
@@ -90,7 +91,8 @@ class PluginParts:
 
     def allocate(self, ids: frozenset[str], pod: BoundPod | None, **more: Any) -> Allocation:
         """Record an allocation and prepare its files, as Allocate does."""
-        new = allocation(ids, pod, sequence=self.allocations.next_sequence(), **more)
+        fields = {"library": self.library, "sequence": self.allocations.next_sequence(), **more}
+        new = allocation(ids, pod, **fields)
         self.allocations.add(new)
         self.files.prepare(new.id)
         return new

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -45,11 +44,9 @@ def test_an_allocation_without_a_known_holder_expires_when_its_ids_are_unlisted(
 async def test_garbage_collection_needs_two_lists_and_a_synced_watch(parts: PluginParts) -> None:
     gone, here = share("gone", 10), share("here", 20)
     parts.pods.upsert(here)
-    library = parts.files.install_library(Path(__file__))
     old = parts.allocate(IDS, gone, library="old")
-    kept = parts.allocate(slices(1, 0), here, library=library)
-    parts.files.libraries.joinpath("old").mkdir()
-    parts.files.regions.joinpath(".crashed.x").touch()
+    kept = parts.allocate(slices(1, 0), here, library=parts.library)
+    parts.files.libraries.root.joinpath("old").mkdir()
     synced = asyncio.Event()
     parts.now = 1000.0 + 601
     collector = GarbageCollector(
@@ -57,7 +54,7 @@ async def test_garbage_collection_needs_two_lists_and_a_synced_watch(parts: Plug
         parts.pod_resources,
         parts.allocations,
         parts.files,
-        library,
+        parts.library,
         synced=synced,
         wall_clock=lambda: parts.now,
     )
@@ -74,5 +71,4 @@ async def test_garbage_collection_needs_two_lists_and_a_synced_watch(parts: Plug
     collector.collect()
     assert parts.allocations.all() == (kept,)
     assert [path.name for path in parts.files.allocations.iterdir()] == [kept.id]
-    assert [path.name for path in parts.files.regions.iterdir()] == [kept.id]
-    assert [path.name for path in parts.files.libraries.iterdir()] == [library]
+    assert [path.name for path in parts.files.libraries.root.iterdir()] == [parts.library]

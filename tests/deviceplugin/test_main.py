@@ -22,13 +22,13 @@ async def start(idle_world: World) -> AsyncIterator[Start]:
     state_directory.write_cards(cards, state_directory.make_cards(2, memory_mib=2048))
     started = []
 
-    async def start(*flags: str) -> asyncio.subprocess.Process:
+    async def start(*flags: str, within: tuple[str, ...] = ()) -> asyncio.subprocess.Process:
         known = {
             "kubeconfig": idle_world.directory / "kubeconfig",
             "kubelet-dir": idle_world.settings.kubelet_dir,
             "state-dir": idle_world.state,
             "library": idle_world.directory / "libvgpushare.so",
-            "regions-mib": 0,
+            "region-tmpfs": False,
         }
         environment = {
             **os.environ,
@@ -40,6 +40,7 @@ async def start(idle_world: World) -> AsyncIterator[Start]:
         arguments = [f"--{name}={value}" for name, value in known.items()]
         started.append(
             await asyncio.create_subprocess_exec(
+                *within,
                 sys.executable,
                 "-m",
                 "deviceplugin",
@@ -95,6 +96,19 @@ async def test_a_failed_start_names_its_cause(start: Start, flag: str, status: i
     assert process.returncode == status
     assert words in stderr
     assert b"Traceback" not in stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can unshare mounts")
+async def test_without_mount_propagation_the_plugin_says_what_to_do_and_waits(idle_world: World, start: Start) -> None:
+    within = ("unshare", "--mount", "--propagation", "private")
+    process = await start("--region-tmpfs=true", within=within)
+    assert process.stderr is not None
+    async with asyncio.timeout(20):
+        while b"mountPropagation: Bidirectional" not in await process.stderr.readline():
+            pass
+    await asyncio.sleep(0.3)
+    assert process.returncode is None
+    assert not idle_world.kubelet.registrations
 
 
 def test_the_packaged_library_is_the_default() -> None:

@@ -57,6 +57,33 @@ async def test_held_slices_are_published(world: World) -> None:
     await world.until(lambda: is_published((0, False), (0, False)), within_s=3)
 
 
+async def test_without_a_limiter_that_can_be_mounted_no_card_is_offered_and_no_container_starts(world: World) -> None:
+    """A container whose loader finds a damaged library would run without limits."""
+    pod = await world.create("p", gpus=1)
+    await world.kubelet.admit(pod)
+    libraries = world.state / "lib"
+    libraries.rename(world.state / "away")
+    libraries.touch()
+    clients = world.kubelet.clients
+    await world.until(lambda: not any(each.healthy for each in clients.values()))
+    await world.until(lambda: _have_reason(world, "LimiterUnusable"))
+    assert "without limits" in await world.refusal(pod)
+    libraries.unlink()
+    (world.state / "away").rename(libraries)
+    await world.until(lambda: all(each.healthy for each in clients.values()))
+    assert await world.can_start(pod)
+
+
+async def test_a_damaged_library_is_repaired_while_the_plugin_runs(world: World) -> None:
+    (library,) = world.state.glob("lib/*/libvgpushare.so")
+    library.write_bytes(b"")
+    await world.until(lambda: library.exists() and library.read_bytes() == b"library")
+
+
+async def _have_reason(world: World, reason: str) -> bool:
+    return {card["reason"] for card in await world.cards()} == {reason}
+
+
 async def test_a_card_with_a_fault_is_unhealthy_in_both_lists_and_recovers(world: World) -> None:
     async def has_fault() -> bool:
         cards = await world.cards()

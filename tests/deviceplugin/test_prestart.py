@@ -1,6 +1,7 @@
 """PreStartContainer: the holder of the IDs is proven although names recur and the watch lags."""
 
 import asyncio
+import shutil
 from dataclasses import replace
 
 from tests.deviceplugin.plugin_parts import IDS, PluginParts, share
@@ -81,15 +82,14 @@ async def test_of_two_records_of_the_same_ids_the_living_pods_record_counts(part
 async def test_a_file_system_error_is_refused_and_the_next_start_succeeds(parts: PluginParts) -> None:
     pod = share("p", 10)
     parts.pods.upsert(pod)
-    parts.allocate(IDS, pod)
+    allocated = parts.allocate(IDS, pod)
     parts.set_holder(pod, IDS)
-    parts.files.regions.chmod(0o700)
-    for path in parts.files.regions.iterdir():
-        path.unlink()
-    parts.files.regions.rmdir()
+    shared = parts.files.region(allocated.id).parent
+    shutil.rmtree(shared)
+    shared.touch()
     assert await parts.prove() == NodeReason.FILES_FAILED
     assert parts.reported == [(pod.uid, "FilesFailed")]
-    parts.files.regions.mkdir()
+    shared.unlink()
     assert await parts.prove() == ""
 
 

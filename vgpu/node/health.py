@@ -68,12 +68,23 @@ class Health:
     """Keeps the inventory's cards and their faults up to date."""
 
     def __init__(
-        self, driver: Driver, inventory: Inventory, diagnosis: Diagnosis, *, poll_s: float, clock: Callable[[], float]
+        self,
+        driver: Driver,
+        inventory: Inventory,
+        diagnosis: Diagnosis,
+        *,
+        poll_s: float,
+        clock: Callable[[], float],
+        node_fault: Callable[[], str] = lambda: "",
     ) -> None:
-        """Poll every `poll_s` seconds; `clock` is monotonic, in seconds."""
+        """Poll every `poll_s` seconds; `clock` is monotonic, in seconds.
+
+        `node_fault` returns a fault of the node, which counts for every card; empty for none.
+        """
         self._driver = driver
         self._inventory = inventory
         self._diagnosis = diagnosis
+        self._node_fault = node_fault
         self._poll_s = poll_s
         self._clock = clock
 
@@ -112,7 +123,8 @@ class Health:
     def _faults(self, gpus: list[str]) -> dict[str, str]:
         for gpu in gpus:
             self._driver.subscribe(gpu)
-        return {gpu: self._driver.fault(gpu) for gpu in gpus}
+        node_fault = self._node_fault()
+        return {gpu: self._driver.fault(gpu) or node_fault for gpu in gpus}
 
     def _update(self, gpus: tuple[Gpu, ...]) -> None:
         before = self._inventory.state.faults

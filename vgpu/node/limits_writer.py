@@ -17,7 +17,10 @@ class LimitsWriter:
         self._files = files
 
     def write(self, pod: BoundPod, assignment: Assignment, allocations: Iterable[tuple[Allocation, str]]) -> None:
-        """Write the limits of each allocation, given with the name of its container. Raises OSError."""
+        """Write the limits of each allocation, given with the name of its container.
+
+        Raises OSError, and StateUnusable where the container's library is damaged.
+        """
         for allocation, container in allocations:
             self._allocations.set_holder(allocation, Holder.of(pod, container), proven=True)
             self._write(pod, assignment, allocation, container)
@@ -26,6 +29,7 @@ class LimitsWriter:
         request = pod.parsed.request
         asked = proof.request_of(request, container) if request else None
         if request is not None and asked is not None:
+            self._files.libraries.check(allocation.library)
             self._files.prepare(allocation.id)
             limits = proof.limits_for(request, asked, assignment.containers[container])
             self._files.write_limits(allocation.id, limits)

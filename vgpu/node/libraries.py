@@ -1,0 +1,109 @@
+"""The installed limiters, `<state>/lib/<sha256-12>/`: mounted into containers, and never overwritten in place.
+
+A container whose loader cannot map the library runs without limits: the loader prints a line and goes on. So a library
+is synced to the disk before it gets its name, compared with its hash before each use, and mapped as the loader does.
+"""
+
+import hashlib
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Final
+
+from vgpu.errors import StateUnusable
+from vgpu.node import durable
+
+LIBRARY: Final = "libvgpushare.so"
+PRELOAD: Final = "ld.so.preload"
+LIBRARY_IN_CONTAINER: Final = f"/usr/local/vgpu/{LIBRARY}"
+
+_PRELOAD_CONTENT: Final = f"{LIBRARY_IN_CONTAINER}\n".encode()
+_HASH_DIGITS: Final = 12
+
+
+class Libraries:
+    """The libraries below one directory."""
+
+    def __init__(self, root: Path, label: Callable[[Path], None] = lambda _: None) -> None:
+        """`label` makes a file accessible to containers."""
+        self.root = root
+        self._label = label
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def library(self, name: str) -> Path:
+        """Return the path of an installed library."""
+        return self.root / name / LIBRARY
+
+    def preload(self, name: str) -> Path:
+        """Return the path of the `/etc/ld.so.preload` that loads the library."""
+        return self.root / name / PRELOAD
+
+    def install(self, content: bytes) -> str:
+        """Install a library under the hash of its content, in place of a damaged one; return that name.
+
+        Raises StateUnusable where containers could not load it.
+        """
+        name = _name_of(content)
+        try:
+            if self._damage(name):
+                self._put(name, content)
+        except OSError as error:
+            raise StateUnusable(f"{self.root}: {error.strerror}: the limiter cannot be installed") from error
+        self.check(name)
+        return name
+
+    def check(self, name: str) -> None:
+        """Raise StateUnusable where a library is damaged, or may not be mapped as a program."""
+        path = self.library(name)
+        if damage := self._damage(name):
+            raise StateUnusable(f"{path} {damage}: containers would run without limits")
+        try:
+            _map_program(path)
+        except (OSError, ValueError) as error:
+            raise StateUnusable(
+                f"{path} cannot be mapped as a program ({error}), so containers would run without limits: "
+                "mount the file system of the state directory without noexec, or choose another with --state-dir"
+            ) from error
+
+    def remove_others(self, names: Collection[str]) -> None:
+        """Remove the libraries that are not named: no container mounts them, or a crash left them."""
+        for path in self.root.iterdir():
+            if path.name not in names:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _damage(self, name: str) -> str:
+        """Return what is wrong with an installed library, empty for nothing."""
+        try:
+            content, preload = self.library(name).read_bytes(), self.preload(name).read_bytes()
+        except OSError as error:
+            return f"cannot be read ({error.strerror})"
+        if _name_of(content) != name:
+            return "does not have the content that its name says"
+        return "" if preload == _PRELOAD_CONTENT else f"has a damaged {PRELOAD}"
+
+    def _put(self, name: str, content: bytes) -> None:
+        """Install by a rename. A damaged library is moved away: running processes may have it mapped."""
+        fresh = Path(tempfile.mkdtemp(dir=self.root, prefix=f".{name}."))
+        durable.write(fresh / LIBRARY, content, 0o755, self._label)
+        durable.write(fresh / PRELOAD, _PRELOAD_CONTENT, 0o644, self._label)
+        fresh.chmod(0o755)
+        if (self.root / name).exists():
+            (self.root / name).rename(tempfile.mkdtemp(dir=self.root, prefix=f".{name}.damaged."))
+        fresh.rename(self.root / name)
+        durable.sync_directory(self.root)
+
+
+def _name_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_HASH_DIGITS]
+
+
+def _map_program(path: Path) -> None:
+    """Map the file as the dynamic loader does. Raises OSError, on a file system mounted `noexec` for example."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        mmap.mmap(handle, 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC).close()
+    finally:
+        os.close(handle)
