@@ -25,7 +25,7 @@ const char printf_code[] = PTX_HEADER
     "{\n.param .b64 p0;\n.param .b64 p1;\n.param .b32 q0;\nst.param.b64 [p0], %rd2;\nst.param.b64 [p1], %rd1;\n"
     "call.uni (q0), vprintf, (p0, p1);\n}\nret;\n}\n";
 
-/* Declarations as in cuda_device_runtime_api.h; a dim3 is 12 bytes. */
+/* Declarations as in the header of the device runtime; a dim3 is 12 bytes. */
 const char launch_code[] = PTX_HEADER
     ".extern .func (.param .b64 r) __cudaCDP2GetParameterBufferV2(.param .b64 f, .param .align 4 .b8 g[12],\n"
     " .param .align 4 .b8 b[12], .param .b32 s);\n"
