@@ -67,6 +67,7 @@
     X(cuMipmappedArrayDestroy)            \
     X(cuGraphCreate)                      \
     X(cuGraphDestroy)                     \
+    X(cuGraphAddKernelNode)               \
     X(cuGraphAddMemAllocNode)             \
     X(cuGraphInstantiateWithFlags)        \
     X(cuGraphUpload)                      \
