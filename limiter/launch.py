@@ -20,6 +20,7 @@ REGION_ENV: Final = "VGPU_REGION_FILE"
 ARBITER_ENV: Final = "VGPU_ARBITER_SOCKET"
 PRELOAD_ENV: Final = "LD_PRELOAD"
 CONTAINER_LIMITS: Final = Path("/run/vgpu/limits")
+CONTAINER_LIBRARY: Final = Path("/usr/local/vgpu/libvgpushare.so")  # stays visible where a sandbox hides /run
 
 
 def parse(
@@ -66,7 +67,7 @@ def allocate(wanted: Limits, env: Mapping[str, str], command: Sequence[str], hos
 
 def refuse_limited(env: Mapping[str, str]) -> None:
     """Raise LimiterError where limits are in force already: new limits could only loosen them, or would be ignored."""
-    if CONTAINER_LIMITS.exists():
+    if CONTAINER_LIMITS.exists() or CONTAINER_LIBRARY.exists():
         raise LimiterError(f"this container is limited already, by {CONTAINER_LIMITS}")
     if LIMITS_ENV in env:
         raise LimiterError(f"this process is limited already, by {env[LIMITS_ENV]}")

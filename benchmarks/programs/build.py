@@ -16,7 +16,7 @@ from limiter.build import toolchain
 HERE = Path(__file__).parent
 OUT = HERE.parents[1] / "build" / "bench"
 SHARED = ("calls.c", "processes.c")
-CLASSES = (*SHARED, *sorted(f"classes/{path.name}" for path in (HERE / "classes").glob("*.c")))
+CLASSES = (*SHARED, "device_code.c", *sorted(f"classes/{path.name}" for path in (HERE / "classes").glob("*.c")))
 PROGRAMS = {
     "worker": (*CLASSES, "worker.c"),
     "race": (*CLASSES, "race.c"),
@@ -24,6 +24,8 @@ PROGRAMS = {
     "lock_holder": (*CLASSES, "lock_holder.c"),
     "cost": (*SHARED, "cost.c"),
     "feed": ("calls.c", "kernels.c", "feed.c"),
+    "ctx_limits": ("calls.c", "card_usage.c", "device_code.c", "ctx_limits.c"),
+    "checkpoint": (*SHARED, "card_usage.c", "checkpoint.c"),
     "timed": ("calls.c", "kernels.c", "timed.c"),
 }
 

@@ -21,6 +21,7 @@
     X(cuCtxCreate_v2)                     \
     X(cuCtxDestroy_v2)                    \
     X(cuCtxSetLimit)                      \
+    X(cuCtxGetLimit)                      \
     X(cuMemGetInfo_v2)                    \
     X(cuMemAlloc)                         \
     X(cuMemFree)                          \
@@ -31,6 +32,7 @@
     X(cuMemAllocHost_v2)                  \
     X(cuMemFreeHost)                      \
     X(cuMemsetD8_v2)                      \
+    X(cuMemcpyDtoH_v2)                    \
     X(cuMemAllocAsync)                    \
     X(cuMemAllocAsync_ptsz)               \
     X(cuMemAllocFromPoolAsync)            \
@@ -65,6 +67,7 @@
     X(cuMipmappedArrayDestroy)            \
     X(cuGraphCreate)                      \
     X(cuGraphDestroy)                     \
+    X(cuGraphAddKernelNode)               \
     X(cuGraphAddMemAllocNode)             \
     X(cuGraphInstantiateWithFlags)        \
     X(cuGraphUpload)                      \
@@ -80,6 +83,11 @@
     X(cuImportExternalMemory)             \
     X(cuExternalMemoryGetMappedBuffer)    \
     X(cuDestroyExternalMemory)            \
+    X(cuCheckpointProcessGetState)        \
+    X(cuCheckpointProcessLock)            \
+    X(cuCheckpointProcessCheckpoint)      \
+    X(cuCheckpointProcessRestore)         \
+    X(cuCheckpointProcessUnlock)          \
     X(cuIpcGetMemHandle)                  \
     X(cuIpcOpenMemHandle_v2)              \
     X(cuIpcCloseMemHandle)                \
@@ -89,7 +97,12 @@
     X(cuStreamEndCapture)                 \
     X(cuLibraryLoadData)                  \
     X(cuLibraryGetGlobal)                 \
+    X(cuLibraryGetKernel)                 \
     X(cuLibraryUnload)                    \
+    X(cuLinkCreate_v2)                    \
+    X(cuLinkAddData_v2)                   \
+    X(cuLinkAddFile_v2)                   \
+    X(cuLinkComplete)                     \
     X(cuModuleLoadData)                   \
     X(cuModuleUnload)                     \
     X(cuModuleGetFunction)                \

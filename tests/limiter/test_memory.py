@@ -148,7 +148,7 @@ def test_each_card_has_its_own_limit_in_any_order_of_cards(make_container: Make,
 def test_a_card_without_limits_is_denied(make_container: Make, world: World) -> None:
     container = make_container(f"{world.cards[1].uuid}=8MiB")
     assert results(container.probe("alloc", "2")) == [OUT_OF_MEMORY]
-    assert container.probe("info")[0]["cuda"][0]["free"] == 0
+    assert container.probe("alloc", "--kind", "context", "2")[0]["error"] == "cuDevicePrimaryCtxRetain"
 
 
 def test_without_a_memory_limit_allocations_are_counted_only(make_container: Make) -> None:

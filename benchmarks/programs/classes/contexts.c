@@ -4,24 +4,9 @@
 #include <stdio.h>
 
 #include "classes.h"
-
-#define HEADER ".version 7.0\n.target sm_70\n.address_size 64\n"
+#include "device_code.h"
 
 enum { FIRST_STACK = 1024, TEXT_SIZE = 1024 };
-
-static const char idle[] = HEADER ".visible .entry user()\n{\nret;\n}\n";
-
-static const char heap_user[] = HEADER
-    ".extern .func (.param .b64 r) malloc(.param .b64 n);\n"
-    ".visible .entry user()\n{\n.reg .b64 %rd<3>;\nmov.u64 %rd1, 64;\n{\n.param .b64 p0;\n.param .b64 q0;\n"
-    "st.param.b64 [p0], %rd1;\ncall.uni (q0), malloc, (p0);\nld.param.b64 %rd2, [q0];\n}\n"
-    "st.volatile.u8 [%rd2], 1;\nret;\n}\n";
-
-static const char printf_user[] = HEADER
-    ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n.global .align 1 .b8 text[2] = {32, 0};\n"
-    ".visible .entry user()\n{\n.reg .b64 %rd<3>;\nmov.u64 %rd1, text;\ncvta.global.u64 %rd2, %rd1;\nmov.u64 %rd1, 0;\n"
-    "{\n.param .b64 p0;\n.param .b64 p1;\n.param .b32 q0;\nst.param.b64 [p0], %rd2;\nst.param.b64 [p1], %rd1;\n"
-    "call.uni (q0), vprintf, (p0, p1);\n}\nret;\n}\n";
 
 static CUcontext before;
 
@@ -58,11 +43,11 @@ static bool take_with(struct holding *held, CUlimit limit, size_t value, const c
 }
 
 static bool take_heap(struct holding *held) {
-    return take_with(held, CU_LIMIT_MALLOC_HEAP_SIZE, held->bytes, heap_user);
+    return take_with(held, CU_LIMIT_MALLOC_HEAP_SIZE, held->bytes, heap_code);
 }
 
 static bool take_printf(struct holding *held) {
-    return take_with(held, CU_LIMIT_PRINTF_FIFO_SIZE, held->bytes, printf_user);
+    return take_with(held, CU_LIMIT_PRINTF_FIFO_SIZE, held->bytes, printf_code);
 }
 
 /* Bytes per thread, for stacks and local memory, which the driver allocates for each thread that the card can run. */
@@ -75,14 +60,14 @@ static size_t of_a_thread(size_t bytes) {
 }
 
 static bool take_stack(struct holding *held) {
-    return take_with(held, CU_LIMIT_STACK_SIZE, of_a_thread(held->bytes), idle);
+    return take_with(held, CU_LIMIT_STACK_SIZE, of_a_thread(held->bytes), idle_code);
 }
 
 /* The compiler does not know that the index is 0, and so cannot drop the buffer. */
 static bool take_local(struct holding *held) {
     char text[TEXT_SIZE];
     (void)snprintf(text, sizeof text,
-                   HEADER
+                   PTX_HEADER
                    ".visible .entry user(.param .u32 index)\n{\n.local .align 16 .b8 buffer[%zu];\n"
                    ".reg .b32 %%r<3>;\n.reg .b64 %%rd<4>;\n.reg .pred %%p<2>;\nld.param.u32 %%r1, [index];\n"
                    "cvt.u64.u32 %%rd1, %%r1;\nmov.u64 %%rd2, buffer;\nadd.u64 %%rd3, %%rd2, %%rd1;\n"

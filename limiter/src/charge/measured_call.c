@@ -30,7 +30,21 @@ static uint64_t read_nvml_bytes(const struct measured_call *call) {
     return is_known ? bytes : 0;
 }
 
+/* Without a region nothing can be charged, and with a limit of 0 nothing would fit. */
+static bool is_denied(const uint8_t uuid[UUID_SIZE]) {
+    return !container_region() || container_memory_limit(uuid) == 0;
+}
+
+static void deny(struct measured_call *call, uint64_t expected) {
+    call->is_refused = true;
+    refusals_report(call->function_name, call->uuid, expected);
+}
+
 static void begin_measuring(struct measured_call *call, uint64_t expected) {
+    if (is_denied(call->uuid)) {
+        deny(call, expected);
+        return;
+    }
     container_join(call->uuid);
     call->call_slot = expected ? charge_begin_call() : -1;
     call->charged_before = read_own_charge(call);

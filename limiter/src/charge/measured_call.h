@@ -26,7 +26,7 @@ struct measured_call {
     uint64_t nvml_bytes_before;     /* NVML's figure of this process before the driver's call; 0 if NVML is trusted */
     bool is_limited;                /* limits apply and the card is known */
     bool is_measured_if_due;        /* measured at the rate of `reconcile_if_due`, not each time */
-    bool is_refused;                /* over the limit: the driver must not be called */
+    bool is_refused;                /* over the limit, or nothing may be allocated: the driver must not be called */
 };
 
 /* Begins a call on the current context's card. `expected` bytes are reserved before it, so that processes that make

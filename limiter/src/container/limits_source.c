@@ -16,13 +16,26 @@ struct limits_source {
     const char *arbiter_socket;    /* path; NULL: none is configured */
 };
 
+static void warn_denied(const struct settings *settings, const char *file, const char *problem) {
+    log_warn("%s %s: every allocation of GPU memory will be refused%s", file, problem,
+             settings->advice ? settings->advice : "");
+}
+
 static void read_limits(struct limits_source *source, const struct settings *settings) {
     bool is_valid = settings->origin == ORIGIN_FILE ? limits_file_open(&source->file, settings->limits, &source->limits)
                                                     : limits_parse(&settings->text, &source->limits);
     if (is_valid) return;
     source->limits.count = 0;
-    log_warn("%s cannot be read: every allocation of GPU memory will be refused",
-             settings->origin == ORIGIN_FILE ? settings->limits : "the limits in the environment variables VGPU_*");
+    warn_denied(settings,
+                settings->origin == ORIGIN_FILE ? settings->limits : "the limits in the environment variables VGPU_*",
+                "cannot be read");
+}
+
+static struct region *open_region(const struct settings *settings) {
+    struct region *region = settings->region ? region_open(settings->region) : region_anonymous();
+    if (!region)
+        warn_denied(settings, settings->region ? settings->region : "anonymous memory", "cannot be used as the region");
+    return region;
 }
 
 struct limits_source *limits_source_open(void) {
@@ -32,10 +45,7 @@ struct limits_source *limits_source_open(void) {
     if (!source.is_limited) return &source;
     read_limits(&source, &settings);
     source.arbiter_socket = settings.arbiter;
-    source.region = settings.region ? region_open(settings.region) : region_anonymous();
-    if (!source.region)
-        log_warn("%s cannot be used as the region: every allocation of GPU memory will be refused",
-                 settings.region ? settings.region : "anonymous memory");
+    source.region = open_region(&settings);
     return &source;
 }
 

@@ -5,23 +5,31 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Where the device plugin mounts a container's files. */
-#ifndef VGPU_RUN
-#define VGPU_RUN "/run/vgpu"
-#endif
+/* Where the device plugin mounts a container's files, and the library that /etc/ld.so.preload names. */
+#define RUN     "/run/vgpu"
+#define LIBRARY "/usr/local/vgpu/libvgpushare.so"
 
 /* A limits file that exists but cannot be accessed counts too: reading it will fail, and refuse every allocation. */
+static bool has_limits_file(void) { return access(RUN "/limits", F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR); }
+
+/* A sandbox that hides /run still shows the library, for otherwise the loader could not have loaded it. The answer of
+ * the constructor's call stays, because the process may hide both later, by a mount or by chroot(). */
 static bool is_in_container(void) {
-    return access(VGPU_RUN "/limits", F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+    static bool was_in_container; /* atomic */
+    if (__atomic_load_n(&was_in_container, __ATOMIC_RELAXED)) return true;
+    bool is_in = has_limits_file() || access(LIBRARY, F_OK) == 0;
+    if (is_in) __atomic_store_n(&was_in_container, true, __ATOMIC_RELAXED);
+    return is_in;
 }
 
 struct settings settings_read(void) {
     struct settings settings = {0};
     if (is_in_container())
         return (struct settings){.origin = ORIGIN_FILE,
-                                 .limits = VGPU_RUN "/limits",
-                                 .region = VGPU_RUN "/region",
-                                 .arbiter = VGPU_RUN "/arbiter/socket"};
+                                 .limits = RUN "/limits",
+                                 .region = RUN "/region",
+                                 .arbiter = RUN "/arbiter/socket",
+                                 .advice = ": a sandbox inside this container must show " RUN ", writable"};
     settings.region = secure_getenv("VGPU_REGION_FILE");
     settings.limits = secure_getenv("VGPU_LIMITS_FILE");
     settings.arbiter = secure_getenv("VGPU_ARBITER_SOCKET");

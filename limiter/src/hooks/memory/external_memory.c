@@ -46,8 +46,8 @@ void external_memory_end(CUdeviceptr pointer) {
 EXPORT CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle) {
     uint64_t number = hold_described_memory(handle);
     struct measured_call call = measured_call_begin("cuImportExternalMemory", 0);
-    CUresult result = REAL(cuImportExternalMemory)(memory, handle);
-    if (!measured_call_fits(&call, result)) {
+    CUresult result = call.is_refused ? CUDA_ERROR_OUT_OF_MEMORY : REAL(cuImportExternalMemory)(memory, handle);
+    if (!call.is_refused && !measured_call_fits(&call, result)) {
         REAL(cuDestroyExternalMemory)(*memory);
         result = measured_call_refuse(&call);
     }

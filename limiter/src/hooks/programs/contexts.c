@@ -105,6 +105,7 @@ EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters
 EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *context, CUdevResourceDesc description, CUdevice device, unsigned flags) {
     nvml_usage_start();
     struct measured_call call = measured_call_begin_on("cuGreenCtxCreate", device, 0);
+    if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuGreenCtxCreate)(context, description, device, flags);
     if (measured_call_fits(&call, result)) return result;
     REAL(cuGreenCtxDestroy)(*context);

@@ -31,6 +31,7 @@ static bool take_unused(uint64_t library) {
 #define LOAD(name, library, ...)                                                   \
     do {                                                                           \
         struct measured_call call = measured_call_begin(#name, 0);                 \
+        if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;                      \
         CUresult result = REAL(name)(library, __VA_ARGS__);                        \
         if (measured_call_fits(&call, result)) {                                   \
             if (result == CUDA_SUCCESS && library) add_unused((uint64_t)*library); \
@@ -63,12 +64,18 @@ static CUresult reconcile_after(CUresult result) {
     return result;
 }
 
+static CUresult refuse_first_use(CUlibrary library) {
+    add_unused((uint64_t)library);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* Body of a wrapper that queries a library's content. Over the limit the query is refused, but the memory stays until
  * the program unloads the library, for nothing else frees it. The variadic arguments are the real function's. */
 #define FIRST_USE(name, library, ...)                                                           \
     do {                                                                                        \
         if (!take_unused((uint64_t)(library))) return reconcile_after(REAL(name)(__VA_ARGS__)); \
         struct measured_call call = measured_call_begin(#name, 0);                              \
+        if (call.is_refused) return refuse_first_use(library);                                  \
         CUresult result = REAL(name)(__VA_ARGS__);                                              \
         if (result != CUDA_SUCCESS) add_unused((uint64_t)(library));                            \
         return measured_call_fits(&call, result) ? result : measured_call_refuse(&call);        \

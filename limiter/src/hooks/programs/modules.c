@@ -7,6 +7,7 @@
 #define LOAD(name, undo, ...)                                      \
     do {                                                           \
         struct measured_call call = measured_call_begin(#name, 0); \
+        if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;      \
         CUresult result = REAL(name)(__VA_ARGS__);                 \
         if (measured_call_fits(&call, result)) return result;      \
         undo;                                                      \

@@ -8,6 +8,7 @@
 #define CREATE(name, stream, ...)                                      \
     do {                                                               \
         struct measured_call call = measured_call_begin_if_due(#name); \
+        if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;          \
         CUresult result = REAL(name)(stream, __VA_ARGS__);             \
         if (measured_call_fits(&call, result)) return result;          \
         REAL(cuStreamDestroy_v2)(*(stream));                           \
