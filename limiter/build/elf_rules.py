@@ -5,13 +5,14 @@ from pathlib import Path
 from limiter.build import elf, function_list
 from limiter.build.toolchain import GLIBC
 
+_NOT_NVIDIA = {"dlsym", "dlvsym", "__asan_default_options"}  # exports that stand for functions of other libraries
 _NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0"}  # names that musl has too; not glibc's loader
 
 
 def check_library(library: Path) -> None:
-    """Exit unless the library exports exactly the function list, and needs the C library only, in an old version."""
+    """Exit unless the library exports exactly what it replaces, and needs the C library only, in an old version."""
     seen = elf.read(library.read_bytes())
-    if differing := seen.exports ^ (function_list.hooked() | {"dlsym", "dlvsym"}):
+    if differing := seen.exports ^ (function_list.hooked() | _NOT_NVIDIA):
         raise SystemExit(f"{library.name}: exports differ from functions.h: {sorted(differing)}")
     check_program(library)
 

@@ -1,16 +1,23 @@
 #include "driver/elf.h"
 
 #include <link.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+
+#include "driver/own_strings.h"
 
 #if defined(__x86_64__)
 #define MUSL "ld-musl-x86_64.so.1"
 #elif defined(__aarch64__)
 #define MUSL "ld-musl-aarch64.so.1"
 #endif
+
+/* The loaders' lists of loaded objects: glibc's, which glibc's header declares, and musl's, which has the same form.
+ * Weak, because only one of them is there, and so that the library does not come to need glibc's loader by name.
+ * NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl*) */
+#pragma weak _r_debug
+extern const struct r_debug *const _dl_debug_addr __attribute__((weak));
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl*) */
 
 struct search {
     const char *library;
@@ -32,7 +39,7 @@ static uint32_t gnu_hash(const char *name) {
 
 static bool is_match(const struct tables *tables, uint32_t index, const char *name) {
     const ElfW(Sym) *symbol = &tables->symbols[index];
-    return symbol->st_shndx != SHN_UNDEF && strcmp(tables->strings + symbol->st_name, name) == 0;
+    return symbol->st_shndx != SHN_UNDEF && own_strings_are_equal(tables->strings + symbol->st_name, name);
 }
 
 /* A GNU hash table consists of four counts, a Bloom filter, buckets, and chains whose last hash has bit 0 set. */
@@ -66,6 +73,33 @@ static struct tables read_tables(ElfW(Addr) base, const ElfW(Dyn) * dynamic) {
     return tables;
 }
 
+static void search_object(struct search *search, const char *path, ElfW(Addr) base, const ElfW(Dyn) * dynamic) {
+    if (!path || !dynamic || !own_strings_are_equal(own_strings_file_name(path), search->library)) return;
+    struct tables tables = read_tables(base, dynamic);
+    if (!tables.symbols || !tables.strings || !tables.hash) return;
+    const ElfW(Sym) *symbol = lookup(&tables, search->symbol);
+    if (symbol) search->found = address_of(0, base + symbol->st_value);
+}
+
+/* Loaded objects that nothing unloads, such as the C library, stay at their place of the list, so it is read without
+ * the loader's lock. */
+static void search_list(struct search *search, const struct link_map *first) {
+    for (const struct link_map *each = first; each && !search->found; each = each->l_next)
+        search_object(search, each->l_name, each->l_addr, each->l_ld);
+}
+
+static const struct link_map *first_object(void) {
+    if (&_r_debug) return _r_debug.r_map;
+    return &_dl_debug_addr ? _dl_debug_addr->r_map : NULL;
+}
+
+const struct link_map *elf_loaded_objects(void) {
+    const struct link_map *first = first_object();
+    for (const struct link_map *each = first; each; each = each->l_next)
+        if (each->l_ld == _DYNAMIC) return first;
+    return NULL;
+}
+
 static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *object) {
     for (int i = 0; i < object->dlpi_phnum; i++)
         if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
@@ -73,31 +107,27 @@ static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *object) {
     return NULL;
 }
 
-static bool is_named(const char *path, const char *name) {
-    const char *slash = strrchr(path, '/');
-    return strcmp(slash ? slash + 1 : path, name) == 0;
-}
-
-static int visit(struct dl_phdr_info *object, size_t size, void *argument) {
+static int visit(struct dl_phdr_info *object, size_t size, void *search) {
     (void)size;
-    struct search *search = argument;
-    const ElfW(Dyn) *dynamic = dynamic_of(object);
-    if (!dynamic || !object->dlpi_name || !is_named(object->dlpi_name, search->library)) return 0;
-    struct tables tables = read_tables(object->dlpi_addr, dynamic);
-    if (!tables.symbols || !tables.strings || !tables.hash) return 0;
-    const ElfW(Sym) *symbol = lookup(&tables, search->symbol);
-    if (symbol) search->found = address_of(0, object->dlpi_addr + symbol->st_value);
-    return search->found != NULL;
+    search_object(search, object->dlpi_name, object->dlpi_addr, dynamic_of(object));
+    return ((struct search *)search)->found != NULL;
 }
 
 /* dlsym is in libdl before glibc 2.34. musl is searched too, because LD_PRELOAD also loads the library into programs
- * that are linked with musl. */
+ * that are linked with musl.
+ *
+ * dl_iterate_phdr shows the objects of this library's namespace, but in the program's namespace it may be a sanitizer's
+ * function, which crashes before the sanitizer has looked up, by our dlsym, what it calls. */
 void *elf_find_symbol(const char *symbol) {
     static const char *const libraries[] = {"libc.so.6", "libdl.so.2", MUSL};
+    const struct link_map *list = elf_loaded_objects();
     struct search search = {.symbol = symbol};
     for (size_t i = 0; !search.found && i < sizeof libraries / sizeof *libraries; i++) {
         search.library = libraries[i];
-        dl_iterate_phdr(visit, &search);
+        if (list)
+            search_list(&search, list);
+        else
+            dl_iterate_phdr(visit, &search);
     }
     return search.found;
 }

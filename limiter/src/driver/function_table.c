@@ -1,8 +1,8 @@
 #include "driver/function_table.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
+#include "driver/own_strings.h"
 #include "driver/resolve.h"
 
 struct entry {
@@ -78,9 +78,9 @@ void *functions_substitute(void *address) {
 }
 
 static struct entry *find_hooked(const char *name) {
-    if (strncmp(name, "cu", 2) != 0 && strncmp(name, "nvml", 4) != 0) return NULL;
+    if (!own_strings_begins_with(name, "cu") && !own_strings_begins_with(name, "nvml")) return NULL;
     for (int i = 0; i < FUNCTIONS; i++)
-        if (table[i].wrapper && strcmp(table[i].name, name) == 0) return &table[i];
+        if (table[i].wrapper && own_strings_are_equal(table[i].name, name)) return &table[i];
     return NULL;
 }
 
