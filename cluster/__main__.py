@@ -9,6 +9,7 @@ from cluster.cluster import Cluster
 _EXPLANATION = """
   {work}/kubectl get nodes,gpunodes       kubectl, inside the cluster's network
   {work}/kubectl apply -f POD.yaml        images here: {base}
+  {work}/kubectl-tenant get pods          as a user with rights on pods in one namespace only
 
   export KUBECONFIG={kubeconfig}
   nsenter -t {pid} -n                                a shell in which that KUBECONFIG works

@@ -24,11 +24,12 @@ class Account(NamedTuple):
 ADMIN = Account("admin", "admin", "system:masters")
 SCHEDULER = Account("scheduler", "system:kube-scheduler")
 CONTROLLERS = Account("controller-manager", "system:kube-controller-manager")
+TENANT = Account("tenant", "tenant")  # rights on pods in the namespace `tenant`, by cluster/tenant.yaml
 
 
 def write(work: Path, nodes: Sequence[str]) -> None:
     """Write pki/tokens.csv and one kubeconfig for each account."""
-    all_accounts = [ADMIN, SCHEDULER, CONTROLLERS, *map(Account.of_node, nodes)]
+    all_accounts = [ADMIN, SCHEDULER, CONTROLLERS, TENANT, *map(Account.of_node, nodes)]
     tokens = {account: secrets.token_urlsafe() for account in all_accounts}
     lines = (f'{token},{account.user},{account.name},"{account.groups}"\n' for account, token in tokens.items())
     (work / "pki" / "tokens.csv").write_text("".join(lines))
@@ -42,13 +43,15 @@ def path(work: Path, name: str) -> Path:
 
 
 def kubeconfig(work: Path, name: str, token: str) -> Path:
-    """Write a kubeconfig with this token."""
+    """Write a kubeconfig with this token; its default namespace is the tenant's for the tenant."""
     cluster = {"server": SERVER, "certificate-authority": str(work / "pki" / "ca.crt")}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "cluster",
-        "contexts": [{"name": "cluster", "context": {"cluster": "cluster", "user": name}}],
+        "contexts": [
+            {"name": "cluster", "context": {"cluster": "cluster", "user": name, "namespace": _namespace(name)}}
+        ],
         "clusters": [{"name": "cluster", "cluster": cluster}],
         "users": [{"name": name, "user": {"token": token}}],
     }
@@ -56,6 +59,10 @@ def kubeconfig(work: Path, name: str, token: str) -> Path:
     target.write_text(json.dumps(content, indent=1))
     target.chmod(0o600)
     return target
+
+
+def _namespace(name: str) -> str:
+    return TENANT.name if name == TENANT.name else "default"
 
 
 def token(work: Path, name: str) -> str:

@@ -79,6 +79,10 @@ class Api:
         """Read a text that is not JSON: logs, metrics."""
         return self._checked(self._http.get(path, params=query)).text
 
+    def text_of(self, method: str, path: str, **query: str) -> str:
+        """Send a request without a body, and return the answer's text."""
+        return self._checked(self._http.request(method, path, params=query)).text
+
     def request(
         self,
         method: str,

@@ -84,12 +84,13 @@ class BareCluster:
         return len(ready) == len(self.nodes)
 
     def _write_kubectl(self) -> None:
-        script = self.work / "kubectl"
-        kubeconfig = accounts.path(self.work, accounts.ADMIN.name)
-        script.write_text(
-            _KUBECTL.format(pid=self.within.pid, kubeconfig=kubeconfig, binary=self._binaries / "kubectl")
-        )
-        script.chmod(0o755)
+        for account, name in ((accounts.ADMIN, "kubectl"), (accounts.TENANT, "kubectl-tenant")):
+            script = self.work / name
+            kubeconfig = accounts.path(self.work, account.name)
+            script.write_text(
+                _KUBECTL.format(pid=self.within.pid, kubeconfig=kubeconfig, binary=self._binaries / "kubectl")
+            )
+            script.chmod(0o755)
 
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
         """Run kubectl as admin and return its output; raises AssertionError with its error output."""

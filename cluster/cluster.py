@@ -13,6 +13,7 @@ from pathlib import Path
 from cluster import bare, parts, progress
 
 OVERLAY = Path(__file__).parent / "overlay"
+TENANT = Path(__file__).parent / "tenant.yaml"
 
 
 class Cluster(bare.BareCluster):
@@ -29,6 +30,7 @@ class Cluster(bare.BareCluster):
         super().start()
         progress.say(f"{len(self.nodes)} nodes are Ready")
         self.kubectl("apply", "-k", str(OVERLAY))
+        self.kubectl("apply", "-f", str(TENANT))
         self.kubectl("label", "nodes", "--all", "vgpu.io/enabled=true")
         self._make()
         for part in self.parts:
@@ -52,6 +54,13 @@ class Cluster(bare.BareCluster):
             yield
         finally:
             self.extender.restart()
+
+    def start_ended(self) -> None:
+        """Start each part that has ended by itself or was killed; returns before the parts are ready."""
+        for part in self.parts:
+            if not part.process.running():
+                part.stop()  # takes the exit status
+                part.start(wait_ready=False)
 
     @property
     def parts(self) -> list[parts.Part]:

@@ -2,12 +2,12 @@
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 
 from cluster import nodes, wait
 from cluster.cluster import Cluster
+from tests.e2e.monitor.part_processes import arbiter_pid, root
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from vgpu import names
 from vgpu.cli.local import allocations
@@ -23,29 +23,11 @@ def busy(name: str, cores: int, **annotations: str) -> dict[str, object]:
     return pod(name, spinning, annotations=annotations)
 
 
-def root(node: nodes.Node) -> Path:
-    """The node's root folder as the node's processes see it, with the mount of the regions."""
-    return Path(f"/proc/{node.mounts.pid}/root")
-
-
 def gpu_ns(node: nodes.Node, namespace: PodNamespace) -> dict[str, int]:
     """The GPU time that each pod of the namespace has used, as `vgpu top` reads it."""
     found = allocations.read_all(root(node) / "var/lib/vgpu")
     parts = {each.name: sum(card.gpu_ns for card in each.cards) for each in found}
     return {name.split("/")[1]: used for name, used in parts.items() if name.startswith(f"{namespace.name}/")}
-
-
-def arbiter_pid(node: nodes.Node) -> int:
-    """Process ID of the node's arbiter; 0 while none runs."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            program = (folder / "cmdline").read_bytes().split(b"\0")[0]
-            here = (folder / "ns/mnt").readlink() == Path(f"/proc/{node.mounts.pid}/ns/mnt").readlink()
-        except OSError:
-            continue
-        if program.endswith(b"/vgpu-arbiter") and here:
-            return int(folder.name)
-    return 0
 
 
 def assert_both_use_the_gpu(node: nodes.Node, namespace: PodNamespace) -> None:

@@ -1,0 +1,169 @@
+"""A run of rounds: hostile pods for some seconds, then quiet, then all accounts are compared, then all pods go.
+
+    with Cluster() as cluster, Prober(cluster) as prober:
+        run = rounds.Run(cluster, prober, Path("out"), seed=1)
+        run.round()
+
+The prober and a watch over the processes run all the time. A part that ends is started again, so that the run goes on.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from cluster import wait
+from cluster.cluster import Cluster
+from tests.e2e.fuzz import cleanup, states, workers
+from tests.e2e.fuzz.admission_metrics import AdmissionMetrics
+from tests.e2e.fuzz.tenant import NAMESPACE
+from tests.e2e.monitor import accounts, extender_accounts, latency, snapshot
+from tests.e2e.monitor.findings import Finding, Findings
+from tests.e2e.monitor.latency import Answer, Prober
+from tests.e2e.monitor.part_processes import PartProcesses
+from tests.e2e.monitor.snapshot import Document
+from tests.hostile_pods import generator
+from tests.hostile_pods.case import Case
+
+WORKERS: Final = 3
+FIRE_S: Final = 40.0
+_QUIET_S: Final = 25.0
+_ATTACKS_OF_A_ROUND: Final = 1000
+
+
+class Run:
+    """One run of the fuzzer on one cluster.
+
+    Args:
+        cluster: its parts are watched, and started again where they end.
+        prober: asks the parts all the time.
+        out: folder of the findings.
+        seed: of the first pod, and of the first attack on a socket.
+        fire_s: how long each round creates pods.
+        cases: the pods, in place of those from `seed` on.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        prober: Prober,
+        out: Path,
+        seed: int,
+        fire_s: float = FIRE_S,
+        cases: Iterable[Case] | None = None,
+    ) -> None:
+        self.findings = Findings(out)
+        self.pods = workers.Pods(iter(cases) if cases is not None else map(generator.make, itertools.count(seed)))
+        self.fired_s = 0.0
+        self._cluster = cluster
+        self._prober = prober
+        self._fire_s = fire_s
+        self._attack_seed = seed
+        self._processes = PartProcesses(cluster)
+        self._metrics = AdmissionMetrics(cluster)
+
+    def round(self) -> None:
+        """Fire, compare, and clean up."""
+        self._fire()
+        self._wait_until_quiet()
+        self._compare()
+        cleanup.delete_all(self._cluster)
+        self.pods.accepted.clear()
+        self._keep(cleanup.until_free(self._cluster))
+        self._watch()
+        self._keep(self._metrics.grown())
+
+    def _keep(self, found: Iterable[Finding]) -> None:
+        """Keep findings with the creations that may have caused them."""
+        for each in found:
+            self.findings.add(each, suspects=self.pods.suspects())
+
+    def _fire(self) -> None:
+        ended, started = threading.Event(), time.monotonic()
+        shared = (self._cluster, self.pods, self.findings, ended)
+        threads = [threading.Thread(target=workers.create_pods, args=shared) for _ in range(WORKERS)]
+        attack = (self._cluster, self._attack_seed, self.findings, ended)
+        threads.append(threading.Thread(target=workers.attack_sockets, args=attack))
+        for thread in threads:
+            thread.start()
+        while time.monotonic() < started + self._fire_s:
+            time.sleep(0.5)
+            self._watch()
+        ended.set()
+        for thread in threads:
+            thread.join()
+        self._attack_seed += _ATTACKS_OF_A_ROUND
+        self.fired_s += time.monotonic() - started
+
+    def _watch(self) -> None:
+        ended = self._processes.ended()
+        self._keep(ended)
+        self._keep(self._processes.replaced())
+        answers = self._prober.new()
+        self._keep(_slow(answers) if ended else [*_slow(answers), *_failed(answers)])
+        if ended:
+            self._revive()
+        self._processes.remember()
+
+    def _revive(self) -> None:
+        """Start again what has ended, without the pods, because the part may end at one of them again."""
+        cleanup.delete_all(self._cluster)
+        self._cluster.start_ended()
+        try:
+            for part in self._cluster.parts:
+                part.wait_ready()
+        except wait.Overdue as overdue:
+            self.findings.add(Finding("a part does not become ready again", str(overdue)[-1500:]))
+        self._prober.new()  # what failed while the part did not run is not counted again
+
+    def _wait_until_quiet(self) -> None:
+        """Wait until no pod changes any more, at most 25 s: some pods crash and restart for ever."""
+        deadline, last = time.monotonic() + _QUIET_S, None
+        while time.monotonic() < deadline:
+            self._watch()
+            now = [(pod["metadata"]["uid"], pod["status"]) for pod in cleanup.pods(self._cluster)]
+            if now == last:
+                return
+            last = now
+            time.sleep(2.5)
+
+    def _compare(self) -> None:
+        taken = snapshot.take(self._cluster)
+        ours = {pod["metadata"]["name"]: pod for pod in taken.pods if pod["metadata"]["namespace"] == NAMESPACE}
+        found = [*states.wrong(ours.values()), *accounts.wrong(taken)]
+        for each in [*found, *extender_accounts.differences(self._cluster, taken)]:
+            self.findings.add(each, **_about(each.subject, ours))
+
+
+def _slow(answers: Iterable[Answer]) -> list[Finding]:
+    return [
+        Finding(f"slow: {each.what}", f"{each.ms:.0f} ms, status {each.status}, prober late by {each.late_ms:.0f} ms")
+        for each in answers
+        if each.is_slow
+    ]
+
+
+def _failed(answers: Iterable[Answer]) -> list[Finding]:
+    return [Finding(f"{each.what} answered {each.status}", "") for each in answers if each.has_failed]
+
+
+def _about(name: str, pods: dict[str, Document]) -> dict[str, Any]:
+    seed = workers.seed_of(name)
+    if seed is None:
+        return {}
+    pod = dict(pods.get(name, {}))
+    pod["metadata"] = {key: value for key, value in pod.get("metadata", {}).items() if key != "managedFields"}
+    return {"seed": seed, "made": generator.make(seed).kind, "pod": str(pod)[:4000]}
+
+
+def summary(run: Run, prober: Prober) -> list[str]:
+    """Return the final table as lines of text."""
+    created = run.pods.answers.total()
+    rate = created / run.fired_s if run.fired_s else 0.0
+    answers = ", ".join(f"{status}: {count}" for status, count in run.pods.answers.most_common())
+    lines = [f"{created} pods in {run.fired_s:.0f} s of creating: {rate:.1f} pods/s; answers {answers}", ""]
+    refusals = [f"{count:7}  {text}" for text, count in run.pods.refusals.most_common(25)]
+    tables = ["refusals by message:", *refusals, "", *latency.table(prober.answers), "", "findings:"]
+    return [*lines, *tables, *run.findings.table()]

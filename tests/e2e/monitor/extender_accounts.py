@@ -1,0 +1,38 @@
+"""What the extender takes for free on each card, asked through its filter, against what the pods in the API take."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+from cluster import api, parts
+from cluster.cluster import Cluster
+from tests.e2e.monitor import accounts
+from tests.e2e.monitor.findings import Finding
+from tests.e2e.monitor.snapshot import Snapshot
+from vgpu import names
+from vgpu.device import Card
+from vgpu.share import CardState
+
+
+def differences(cluster: Cluster, snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield a finding for each card of which the extender would give out more, or less, than is free."""
+    nodes = [node.name for node in cluster.nodes]
+    with httpx.Client(transport=api.Transport(cluster.within), base_url=parts.EXTENDER, timeout=10) as http:
+        for uuid, (card, slice_mib, used) in accounts.taken(snapshot).items():
+            free = CardState(card, slice_mib, used).free_mib
+            if free and not _fits(http, nodes, card, free, slice_mib):
+                yield Finding("the extender takes free memory for taken", f"{uuid}: {free} MiB are free, {used}")
+            if free < card.memory_mib and _fits(http, nodes, card, free + 1, slice_mib):
+                yield Finding("the extender takes held memory for free", f"{uuid}: {free} MiB are free, {used}")
+
+
+def _fits(http: httpx.Client, nodes: list[str], card: Card, mib: int, slice_mib: int) -> bool:
+    limits = {names.GPU_MEM: str(mib), names.SLICE: str(-(-mib // slice_mib))}
+    pod: dict[str, Any] = {
+        "metadata": {"name": "auditor", "namespace": "default", "uid": f"auditor-{card.uuid}"},
+        "spec": {"containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}]},
+    }
+    pod["metadata"]["annotations"] = {names.USE_GPU_UUID: card.uuid}
+    answer = http.post("/filter", json={"Pod": pod, "NodeNames": nodes})
+    return bool(answer.json().get("NodeNames"))
