@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from extender import binding_outcome, shutdown
 from extender import watches as watching
 from extender.bind import Binder
+from extender.budgets import Budgets
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.filter import Filter
@@ -53,7 +54,7 @@ class Replica:
         recorder = EventRecorder(client, time, now)
         unschedulable = UnschedulablePods(cluster, node_filter, recorder)
         self.watches = watching.watches(
-            client, cluster, unschedulable, recorder, namespace=names.NAMESPACE, jitter=lambda: 1.0
+            client, cluster, unschedulable, recorder, Budgets(), namespace=names.NAMESPACE, jitter=lambda: 1.0
         )
         self.leadership = Leadership(
             client, cluster.leases, self.watches.pods,
