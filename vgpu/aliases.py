@@ -94,9 +94,9 @@ def translate(path: str, asked: Mapping[str, str], gpushare_unit_mib: int = GIB_
 
     `path` is the field path of the amounts, `gpushare_unit_mib` the MiB of one `aliyun.com/gpu-mem`.
     """
-    families = [family for family in FAMILIES if family.marker_names() & asked.keys()]
-    if not families:
+    if MARKER_NAMES.isdisjoint(asked):
         return NOT_TRANSLATED
+    families = [family for family in FAMILIES if family.marker_names() & asked.keys()]
     mixed = _mixed(path, asked, families)
     if mixed:
         return Translation(problems=mixed)

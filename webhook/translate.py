@@ -11,6 +11,7 @@ from vgpu.device import Card, CardMode
 from vgpu.policy import CardSelector
 from vgpu.problem import Problem
 from vgpu.request import ContainerRequest, Json, PodRequest
+from webhook import pods
 from webhook.rules import Rules
 
 
@@ -31,6 +32,8 @@ class TranslatedPod:
 
 def translate(pod: Json, rules: Rules) -> TranslatedPod:
     """Translate a pod into our own names and MiB."""
+    if request.has_too_many_containers(pod, pods.asks):
+        return TranslatedPod(pod, None, (request.TOO_MANY_CONTAINERS,))
     found = [
         (container, aliases.translate(f"{path}.resources.limits", request.amounts(container), rules.gpushare_unit_mib))
         for path, _, container in request.containers_of(pod)
