@@ -7,7 +7,7 @@ can still be labelled, resized, finalized and reported on.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from vgpu import container_paths, names, policy, quantity, request
+from vgpu import container_paths, foreign_annotations, names, policy, quantity, request
 from vgpu.problem import Problem
 from vgpu.request import Json
 from webhook import pods, translate
@@ -144,6 +144,9 @@ def _no_gpu(path: str, container: Json) -> Iterator[Problem]:
 def _changed_options(old: Json, new: Json, changed: set[str]) -> Iterator[Problem]:
     """Yield the problems of changed options: a bound pod's are fixed, because it is accounted by them."""
     annotations = pods.annotations(new)
+    for name in sorted(foreign_annotations.NAMES & changed):
+        why = f"was translated when the pod was created, and cannot be changed; set annotations of {names.DOMAIN}"
+        yield Problem(_annotation(name), annotations.get(name, ""), why)
     if old.get("spec", {}).get("nodeName"):
         for name in names.USER_ANNOTATIONS:
             if name in changed:

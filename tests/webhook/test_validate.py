@@ -186,7 +186,7 @@ def test_a_long_list_of_problems_is_cut() -> None:
 
 @pytest.mark.parametrize(
     ("cards", "word"),
-    [((), "no card"), ((builders.H100, builders.A30), "24 GiB, 79.6 GiB")],
+    [((), "no card"), ((builders.H100, builders.A30), "24 GiB, 81559 MiB")],
 )
 @pytest.mark.parametrize("name", [names.GPU_MEM_PERCENTAGE, "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"])
 def test_an_ambiguous_percentage_is_refused_by_the_users_name(cards: tuple[Any, ...], word: str, name: str) -> None:
