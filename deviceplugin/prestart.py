@@ -57,7 +57,9 @@ class Prover:
             return assignment
         containers = init_chains.members(pod, holding.chain, holding.listed)
         allocations = list(zip(holding.chain, containers, strict=True))
-        refusal = self._mismatch(pod, assignment, allocations) or self._no_room(pod)
+        refusal = (
+            self._mismatch(pod, assignment, allocations) or proof.covered_files(pod, containers) or self._no_room(pod)
+        )
         if refusal is not None:
             return refusal
         try:

@@ -114,7 +114,7 @@ def _endpoint(watches: Synced, handle: Handle) -> Callable[[Request], Awaitable[
             return Response(wire.error(NOT_READY), 503, media_type=JSON)
         try:
             body = await http_body.read(request.stream(), MAX_BODY)
-            if body is None:
+            if len(body) > MAX_BODY:
                 return Response(wire.error(f"the body is longer than {MAX_BODY} bytes"), 413, media_type=JSON)
             return Response(await handle(body), media_type=JSON)
         except MalformedCall as error:

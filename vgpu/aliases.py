@@ -5,7 +5,8 @@ What each name means:
 
 - gpushare: https://github.com/AliyunContainerService/gpushare-scheduler-extender (whole GiB unless set up for MiB)
 - HAMi: https://github.com/Project-HAMi/HAMi, `docs/config.md` (MiB and percent; without memory, all of each card's)
-- Volcano: https://github.com/volcano-sh/volcano, vGPU user guide (MiB and percent; a count alone means whole cards)
+- Volcano: https://github.com/volcano-sh/volcano, vGPU user guide, and https://github.com/volcano-sh/devices (MiB and
+  percent; a count alone means whole cards)
 """
 
 from collections.abc import Iterable, Mapping
@@ -66,8 +67,19 @@ VOLCANO: Final = Family(
     count_alone=True,
     scheduler="volcano",
 )
-FAMILIES: Final = (GPUSHARE, HAMI, VOLCANO)
-MARKER_NAMES: Final = frozenset().union(*(family.marker_names() for family in FAMILIES))
+VOLCANO_GPU: Final = Family(  # Volcano's first GPU sharing, which its documentation calls deprecated
+    memory="volcano.sh/gpu-memory",
+    count="volcano.sh/gpu-number",
+    count_alone=True,
+    scheduler="volcano",
+)
+FAMILIES: Final = (GPUSHARE, HAMI, VOLCANO, VOLCANO_GPU)
+REFUSED: Final = {
+    "nvidia.com/priority": f"is not supported; a pod's priority is the annotation {names.PRIORITY}, higher goes first",
+    "nvidia.com/cores": "is not supported; write nvidia.com/gpucores",
+    "aliyun.com/gpu-count": f"is not supported; ask for {names.GPU}",
+}
+MARKER_NAMES: Final = frozenset(REFUSED).union(*(family.marker_names() for family in FAMILIES))
 SCHEDULERS: Final = frozenset(family.scheduler for family in FAMILIES) - {""}
 
 
@@ -94,9 +106,12 @@ def translate(path: str, asked: Mapping[str, str], gpushare_unit_mib: int = GIB_
 
     `path` is the field path of the amounts, `gpushare_unit_mib` the MiB of one `aliyun.com/gpu-mem`.
     """
-    families = [family for family in FAMILIES if family.marker_names() & asked.keys()]
-    if not families:
+    if MARKER_NAMES.isdisjoint(asked):
         return NOT_TRANSLATED
+    refused = [Problem(f"{path}[{name}]", asked[name], REFUSED[name]) for name in sorted(REFUSED.keys() & asked.keys())]
+    if refused:
+        return Translation(problems=tuple(refused))
+    families = [family for family in FAMILIES if family.marker_names() & asked.keys()]
     mixed = _mixed(path, asked, families)
     if mixed:
         return Translation(problems=mixed)

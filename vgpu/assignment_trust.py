@@ -11,6 +11,7 @@ from typing import Final
 from vgpu import assignment as codec
 from vgpu.assignment import Assignment
 from vgpu.errors import MalformedAssignment
+from vgpu.problem import clipped
 from vgpu.request import Parsed
 
 
@@ -47,7 +48,9 @@ def judge(parsed: Parsed, annotation: str) -> Assignment | Distrust:
     try:
         assignment = codec.decode(annotation)
     except MalformedAssignment as error:
-        return Distrust(DistrustReason.MALFORMED_ASSIGNMENT, f"the pod's assignment cannot be read: {error}")
+        return Distrust(
+            DistrustReason.MALFORMED_ASSIGNMENT, f"the pod's assignment cannot be read: {clipped(str(error))}"
+        )
     if parsed.request is None:
         return Distrust(DistrustReason.FOREIGN_ASSIGNMENT, "the pod has an assignment and asks for nothing")
     if not assignment.answers(parsed.request):

@@ -41,6 +41,10 @@ USER_ANNOTATIONS: Final = (
 ASSIGNMENT: Final = f"{DOMAIN}/assignment"  # written once, with the Binding
 STATE_ANNOTATIONS: Final = (ASSIGNMENT,)
 
+# Labels of a namespace, which its users cannot change.
+MAX_PRIORITY_LABEL: Final = f"{DOMAIN}/max-priority"
+VISIBLE_DEVICES_LABEL: Final = f"{DOMAIN}/visible-devices"
+
 API_VERSION: Final = f"{DOMAIN}/v1alpha1"
 GPUNODES_PATH: Final = f"/apis/{DOMAIN}/v1alpha1/gpunodes"
 SCHEDULER: Final = "vgpu-scheduler"

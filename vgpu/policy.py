@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TypeVar
 
 from vgpu import names
 from vgpu.device import Card
-from vgpu.problem import Problem
+from vgpu.problem import Problem, clipped
 from vgpu.reasons import Reason
 
 MAX_PRIORITY = 100
+MAX_MODELS = 16
+MAX_UUIDS = 64
+MAX_WORD = 64  # characters; the longest model name of NVIDIA has 40, a UUID has 40
 E = TypeVar("E", bound=StrEnum)
 
 
@@ -46,7 +50,7 @@ def default_compute_policy(cores: int | None) -> ComputePolicy:
 
 @dataclass(frozen=True, slots=True)
 class CardSelector:
-    """Which cards a pod accepts. Empty tuples accept every card.
+    """Which cards a pod accepts. Empty collections accept every card.
 
     A model matches where the text is contained in the card's model, ignoring case: `H100` matches
     `NVIDIA H100 80GB HBM3`.
@@ -54,19 +58,23 @@ class CardSelector:
 
     use_models: tuple[str, ...] = ()
     avoid_models: tuple[str, ...] = ()
-    use_uuids: tuple[str, ...] = ()
-    avoid_uuids: tuple[str, ...] = ()
+    use_uuids: frozenset[str] = frozenset()
+    avoid_uuids: frozenset[str] = frozenset()
 
     def refusal(self, card: Card) -> Reason | None:
         """Return why this card is not accepted, or None where it is."""
-        if self.use_models or self.avoid_models:
-            model = card.model.casefold()
-            wanted = not self.use_models or any(text in model for text in self.use_models)
-            if not wanted or any(text in model for text in self.avoid_models):
-                return Reason.GPU_MODEL_MISMATCH
+        if not _accepts_model(card.model, self.use_models, self.avoid_models):
+            return Reason.GPU_MODEL_MISMATCH
         if (self.use_uuids and card.uuid not in self.use_uuids) or card.uuid in self.avoid_uuids:
             return Reason.GPU_UUID_MISMATCH
         return None
+
+
+@lru_cache(maxsize=1 << 12)  # a cluster has few models, and a request is judged on each of its cards
+def _accepts_model(model: str, use: tuple[str, ...], avoid: tuple[str, ...]) -> bool:
+    folded = model.casefold()
+    wanted = not use or any(text in folded for text in use)
+    return wanted and not any(text in folded for text in avoid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +99,10 @@ def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
         memory_policy=_choice(MemoryPolicy, names.MEMORY_POLICY, annotations, problems),
         priority=_priority(annotations, problems),
         selector=CardSelector(
-            use_models=_words(names.USE_GPU_MODEL, annotations, problems, fold=True),
-            avoid_models=_words(names.AVOID_GPU_MODEL, annotations, problems, fold=True),
-            use_uuids=_words(names.USE_GPU_UUID, annotations, problems),
-            avoid_uuids=_words(names.AVOID_GPU_UUID, annotations, problems),
+            use_models=_models(names.USE_GPU_MODEL, annotations, problems),
+            avoid_models=_models(names.AVOID_GPU_MODEL, annotations, problems),
+            use_uuids=frozenset(_words(names.USE_GPU_UUID, annotations, problems, MAX_UUIDS)),
+            avoid_uuids=frozenset(_words(names.AVOID_GPU_UUID, annotations, problems, MAX_UUIDS)),
         ),
     )
     return options, problems
@@ -109,7 +117,7 @@ def _choice(kind: type[E], name: str, annotations: Mapping[str, str], problems: 
     if value is None:
         return None
     if value not in set(kind):
-        problems.append(Problem(_field(name), value, f"must be one of {', '.join(kind)}"))
+        problems.append(Problem(_field(name), clipped(value), f"must be one of {', '.join(kind)}"))
         return None
     return kind(value)
 
@@ -119,19 +127,24 @@ def _priority(annotations: Mapping[str, str], problems: list[Problem]) -> int:
     if value is None:
         return 0
     if not (value.isascii() and value.isdigit() and int(value[:4]) <= MAX_PRIORITY and len(value) < 4):  # noqa: PLR2004
-        problems.append(Problem(_field(names.PRIORITY), value, f"must be a whole number from 0 to {MAX_PRIORITY}"))
+        problems.append(
+            Problem(_field(names.PRIORITY), clipped(value), f"must be a whole number from 0 to {MAX_PRIORITY}")
+        )
         return 0
     return int(value)
 
 
-def _words(
-    name: str, annotations: Mapping[str, str], problems: list[Problem], *, fold: bool = False
-) -> tuple[str, ...]:
+def _models(name: str, annotations: Mapping[str, str], problems: list[Problem]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.casefold() for word in _words(name, annotations, problems, MAX_MODELS)))
+
+
+def _words(name: str, annotations: Mapping[str, str], problems: list[Problem], most: int) -> tuple[str, ...]:
     value = annotations.get(name)
     if value is None:
         return ()
-    words = tuple(word.strip() for word in value.split(","))
-    if not all(words):
-        problems.append(Problem(_field(name), value, "must be a comma-separated list without empty entries"))
+    words = tuple(word.strip() for word in value.split(",", most))
+    if len(words) > most or not all(0 < len(word) <= MAX_WORD for word in words):
+        why = f"must be a comma-separated list of at most {most} entries, each with 1 to {MAX_WORD} characters"
+        problems.append(Problem(_field(name), clipped(value), why))
         return ()
-    return tuple(word.casefold() for word in words) if fold else words
+    return words

@@ -11,6 +11,7 @@ WHOLE_PERCENT: Final = 100  # all of a card's memory, or of its time
 FULL_CORES: Final = WHOLE_PERCENT  # `cores` are percent of one GPU's time
 
 MIB: Final = 1 << 20
+GIB_IN_MIB: Final = 1024
 MAX_MIB: Final = 1 << 24  # 16 TiB: more than any card has, and sums of it do not overflow
 
 # The decimal forms of k8s.io/apimachinery/pkg/api/resource.Quantity; the API server canonicalises 18000 to 18k.
@@ -45,7 +46,7 @@ def size_bytes(text: str) -> int | None:
 
 
 def human_mib(mib: int) -> str:
-    """Write an amount of MiB for people: `512 MiB`, `8 GiB`, `5.5 GiB`."""
-    if mib < 1024:  # noqa: PLR2004 - one GiB
+    """Write an amount of MiB for people, without rounding: `512 MiB`, `8 GiB`, `5.5 GiB`, `8190 MiB`."""
+    if mib < GIB_IN_MIB or mib % (GIB_IN_MIB // 4):
         return f"{mib} MiB"
-    return f"{mib / 1024:.1f}".removesuffix(".0") + " GiB"
+    return f"{mib / GIB_IN_MIB:.2f}".rstrip("0").rstrip(".") + " GiB"

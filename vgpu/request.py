@@ -5,19 +5,30 @@ read is a problem: an invalid amount never means that the pod asks for no GPU.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 from vgpu import names, policy, quantity
 from vgpu.policy import ComputePolicy, PodOptions
-from vgpu.problem import Problem
+from vgpu.problem import Problem, clipped
 from vgpu.quantity import FULL_CORES, WHOLE_PERCENT
 
 MAX_GPUS = 64
+MAX_GPU_CONTAINERS = 32  # of a pod; each is placed and enforced by itself
+MAX_CONTAINERS = 128  # of a pod that asks for GPUs; the webhook changes each of them
 
 Json = Mapping[str, Any]
+
+_PREFIX = f"{names.DOMAIN}/"
+TOO_MANY_CONTAINERS = Problem(
+    "spec.containers",
+    "",
+    f"a pod may have {MAX_GPU_CONTAINERS} containers that ask for GPUs, and {MAX_CONTAINERS} containers beside them; "
+    "use several pods",
+)
 
 
 class ContainerKind(StrEnum):
@@ -53,20 +64,25 @@ class ContainerRequest:
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """What a pod asks for: its GPU containers in the kubelet's order (init containers first), and its options."""
+    """What a pod asks for.
+
+    Attributes:
+        containers: the containers that ask for GPUs, at least one, in the kubelet's order: init containers first.
+        options: what the pod's annotations set.
+        anchor: the container whose cards the init containers use: the first app container, else the first init
+            container, else the first. The kubelet hands an init container's devices on to the next container that asks
+            for the same resource.
+    """
 
     containers: tuple[ContainerRequest, ...]
     options: PodOptions = field(default_factory=PodOptions)
+    anchor: ContainerRequest = field(init=False, repr=False, compare=False)
+    _anchored_mib: int = field(init=False, repr=False, compare=False)
 
-    @property
-    def anchor(self) -> ContainerRequest:
-        """The container whose cards the init containers use: the first app container, else the first container.
-
-        The kubelet hands an init container's devices on to the next container that asks for the same resource.
-        """
-        apps = (c for c in self.containers if c.kind is ContainerKind.APP)
-        inits = (c for c in self.containers if c.kind is ContainerKind.INIT)
-        return next(apps, None) or next(inits, None) or self.containers[0]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "anchor", _anchor(self.containers))
+        shared = (c.memory_mib for c in self.containers if self.shares_anchor_cards(c))
+        object.__setattr__(self, "_anchored_mib", max(shared, default=0))
 
     def shares_anchor_cards(self, container: ContainerRequest) -> bool:
         """Whether the container uses the anchor's cards: the anchor itself and every init container do."""
@@ -82,12 +98,8 @@ class PodRequest:
 
     def slices(self, container: ContainerRequest, slice_mib: int) -> int:
         """Return the slices on each card; equal for containers between which the kubelet hands devices on."""
-        group = (
-            [c for c in self.containers if self.shares_anchor_cards(c)]
-            if self.shares_anchor_cards(container)
-            else [container]
-        )
-        return max(-(-c.memory_mib // slice_mib) for c in group)
+        memory_mib = self._anchored_mib if self.shares_anchor_cards(container) else container.memory_mib
+        return -(-memory_mib // slice_mib)
 
     def kubelet_resource(self, container: ContainerRequest, slice_mib: int) -> tuple[str, int]:
         """Return the name and amount of the resource that the webhook adds for the kubelet."""
@@ -113,6 +125,12 @@ class PodRequest:
         return dict(lasting + (final | init))
 
 
+def _anchor(containers: Sequence[ContainerRequest]) -> ContainerRequest:
+    apps = (c for c in containers if c.kind is ContainerKind.APP)
+    inits = (c for c in containers if c.kind is ContainerKind.INIT)
+    return next(apps, None) or next(inits, None) or containers[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """A manifest that was read: the request, None where no GPU is asked for, and every problem.
@@ -126,12 +144,10 @@ class Parsed:
 
 def parse(pod: Json) -> Parsed:
     """Read a pod's JSON, a well-formed pod object; `problems` names every field that is wrong."""
+    if has_too_many_containers(pod, asks):
+        return Parsed(None, (TOO_MANY_CONTAINERS,))
     problems: list[Problem] = []
-    containers = []
-    for path, kind, container in containers_of(pod):
-        asked = _container(path, kind, container, problems)
-        if asked is not None:
-            containers.append(asked)
+    containers = [_container(*each, problems) for each in containers_of(pod) if asks(each[2])]
     annotations = pod.get("metadata", {}).get("annotations") or {}
     options, wrong = policy.parse(annotations)
     problems += wrong
@@ -140,6 +156,22 @@ def parse(pod: Json) -> Parsed:
     request = PodRequest(tuple(containers), options)
     problems += _anchor_problems(request)
     return Parsed(request, tuple(problems))
+
+
+def asks(container: Json) -> bool:
+    """Whether a container names one of our resources."""
+    resources = container.get("resources") or {}
+    return any(name.startswith(_PREFIX) for side in ("limits", "requests") for name in resources.get(side) or ())
+
+
+def has_too_many_containers(pod: Json, asks: Callable[[Json], bool]) -> bool:
+    """Whether a pod has too many containers for which `asks` holds, or such a container among too many others.
+
+    A pod may have 6,000 containers. This takes 1 ms for them, and every other function then sees 128 at most.
+    """
+    asking = list(islice((None for _, _, container in containers_of(pod) if asks(container)), MAX_GPU_CONTAINERS + 1))
+    total = sum(len(pod.get("spec", {}).get(key) or ()) for key in ("containers", "initContainers"))
+    return len(asking) > MAX_GPU_CONTAINERS or (bool(asking) and total > MAX_CONTAINERS)
 
 
 def containers_of(pod: Json) -> Iterator[tuple[str, ContainerKind, Json]]:
@@ -159,10 +191,8 @@ def amounts(container: Json) -> dict[str, str]:
     return {name: str(value) for name, value in merged.items()}
 
 
-def _container(path: str, kind: ContainerKind, container: Json, problems: list[Problem]) -> ContainerRequest | None:
-    asked = {name: value for name, value in amounts(container).items() if name.startswith(f"{names.DOMAIN}/")}
-    if not asked:
-        return None
+def _container(path: str, kind: ContainerKind, container: Json, problems: list[Problem]) -> ContainerRequest:
+    asked = {name: value for name, value in amounts(container).items() if name.startswith(_PREFIX)}
     reader = _Reader(f"{path}.resources.limits", asked, problems)
     gpus = reader.number(names.GPU, 1, MAX_GPUS)
     memory = reader.number(names.GPU_MEM, 1, quantity.MAX_MIB)
@@ -216,7 +246,7 @@ class _Reader:
                 self.report(name, f"is added by the webhook; ask for {names.GPU_MEM} or {names.GPU} instead")
 
     def report(self, name: str, why: str) -> None:
-        self.problems.append(Problem(f"{self.path}[{name}]", self.asked[name], why))
+        self.problems.append(Problem(f"{self.path}[{name}]", clipped(self.asked[name]), why))
 
 
 _UNITS = {

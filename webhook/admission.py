@@ -7,10 +7,14 @@ from webhook.rules import Rules
 
 def mutating(review: wire.Request, rules: Rules) -> bytes:
     """Answer `/mutate`: always allow, with a patch for pods that ask for GPUs."""
-    pod = review.object
-    if review.operation != "CREATE" or pod is None or pods.is_mirror(pod, review.user_info.groups):
+    pod, old = review.object, review.old_object
+    if pod is None or pods.is_mirror(pod, review.user.groups):
         return wire.allow(review.uid)
-    return wire.allow(review.uid, mutate.patch(pod, mutate.mutate(pod, rules)))
+    if review.operation == "CREATE":
+        return wire.allow(review.uid, mutate.patch(pod, mutate.mutate(pod, rules)))
+    if review.sub_resource == "ephemeralcontainers" and old is not None:
+        return wire.allow(review.uid, mutate.patch(pod, mutate.mutate_debugged(old, pod)))
+    return wire.allow(review.uid)
 
 
 def validating(review: wire.Request, rules: Rules) -> bytes:
@@ -25,6 +29,6 @@ def _problems(review: wire.Request, rules: Rules) -> list[Problem]:
         return []
     if old is not None:
         return validate.on_update(old, pod)
-    if pods.is_mirror(pod, review.user_info.groups):
+    if pods.is_mirror(pod, review.user.groups):
         return validate.forged(pod)
     return validate.on_create(pod, rules)

@@ -1,14 +1,18 @@
 """The webhook over HTTP: `/mutate`, `/validate`, `/healthz` and `/readyz`."""
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
 
+from vgpu.adapters import deep_json, http_body
 from webhook import admission, wire
 from webhook.rules import Rules
 
 MAX_BODY: Final = 8 << 20  # the API server limits an object to 3 MiB, and UPDATE sends two objects
+log = logging.getLogger(__name__)
+
 _JSON: Final = "application/json"
 _TEXT: Final = "text/plain"
 
@@ -39,21 +43,27 @@ def create(rules: Rules, is_ready: Callable[[], bool]) -> FastAPI:
 
 
 async def _answer(request: Request, rules: Rules, decide: Callable[[wire.Request, Rules], bytes]) -> Response:
-    body = await _body(request)
-    if body is None:
-        return Response("the body is longer than a review can be", 413, media_type=_TEXT)
+    """Answer a review; a review that cannot be read is denied, for failurePolicy Ignore would let the pod in."""
     try:
-        review = wire.decode(body)
-    except wire.MalformedReview as error:
-        return Response(str(error), 400, media_type=_TEXT)
-    return Response(decide(review, rules), media_type=_JSON)
+        review = await _review(request)
+        answer = _decided(review, rules, decide)
+    except wire.UnreadableReview as error:
+        log.warning("denied review %s: %s", error.uid, error)
+        answer = wire.deny(error.uid, str(error))
+    return Response(answer, media_type=_JSON)
 
 
-async def _body(request: Request) -> bytes | None:
-    """Read the body; None where it is too long, so that no client can fill this process's memory."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            return None
-    return bytes(body)
+async def _review(request: Request) -> wire.Request:
+    body = await http_body.read(request.stream(), MAX_BODY)
+    if len(body) > MAX_BODY:
+        raise wire.UnreadableReview(wire.uid_in(body), f"the pod is longer than {MAX_BODY >> 20} MiB of JSON")
+    return await deep_json.decode(wire.decode, body)
+
+
+def _decided(review: wire.Request, rules: Rules, decide: Callable[[wire.Request, Rules], bytes]) -> bytes:
+    try:
+        return decide(review, rules)
+    except Exception as error:
+        log.exception("review %s", review.uid)
+        why = f"the webhook failed on this pod ({type(error).__name__}); its log says more"
+        raise wire.UnreadableReview(review.uid, why) from error

@@ -8,10 +8,11 @@ from typing import Any
 
 from vgpu import aliases, names, policy, request
 from vgpu.request import ContainerRequest, Json, PodRequest
-from webhook import translate
+from webhook import pods, translate
 from webhook.rules import Rules
 from webhook.wire import Operation
 
+NO_CARDS = {pods.VISIBLE_DEVICES: "void"}
 _DEFAULT_SCHEDULERS = frozenset({"", "default-scheduler"})
 
 
@@ -33,14 +34,26 @@ def mutate(pod: Json, rules: Rules) -> Json:
     return {**completed, "spec": _scheduled(completed["spec"], rules.scheduler)}
 
 
+def mutate_debugged(old: Json, new: Json) -> Json:
+    """Return a pod whose new ephemeral containers get no card; an image may set NVIDIA_VISIBLE_DEVICES=all."""
+    if not pods.wants_gpu(new):
+        return new
+    known = {container.get("name") for _, container in pods.ephemeral_containers(old)}
+    debuggers = [
+        container if container.get("name") in known else _with_environment(container, NO_CARDS)
+        for _, container in pods.ephemeral_containers(new)
+    ]
+    return {**new, "spec": {**new["spec"], "ephemeralContainers": debuggers}} if debuggers else new
+
+
 def patch(before: Json, after: Json) -> list[Operation]:
     """Return the JSON patch from one pod to the other; lists may differ by items appended at the end only."""
-    return list(_differences("", before, after))
+    return [] if after is before else list(_differences("", before, after))
 
 
 def _completed(container: Json, asked: PodRequest, mine: ContainerRequest | None, slice_mib: int) -> Json:
     if mine is None:
-        return container
+        return _with_environment(container, NO_CARDS)
     name, amount = asked.kubelet_resource(mine, slice_mib)
     written = request.amounts(container).keys() & set(names.KUBELET_RESOURCES)
     counted = container if written else translate.replaced(container, (), {name: str(amount)})

@@ -7,6 +7,7 @@ from vgpu import aliases, names, request
 from vgpu.request import Json
 
 MIRROR: Final = "kubernetes.io/config.mirror"
+VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 NODES_GROUP: Final = "system:nodes"
 _PREFIX: Final = f"{names.DOMAIN}/"
 
@@ -31,7 +32,9 @@ def wants_gpu(pod: Json) -> bool:
 
 def asks(container: Json) -> bool:
     """Whether a container names one of our resources or a foreign one."""
-    return any(name.startswith(_PREFIX) or name in aliases.MARKER_NAMES for name in request.amounts(container))
+    resources = container.get("resources") or {}
+    named = (name for side in ("limits", "requests") for name in resources.get(side) or ())
+    return any(name.startswith(_PREFIX) or name in aliases.MARKER_NAMES for name in named)
 
 
 def every_container(pod: Json) -> Iterator[tuple[str, Json]]:

@@ -6,11 +6,12 @@ The outcome is a new pod with its request, or the list of problems.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vgpu import aliases, names, quantity, request
+from vgpu import aliases, foreign_annotations, names, quantity, request
 from vgpu.device import Card, CardMode
 from vgpu.policy import CardSelector
 from vgpu.problem import Problem
 from vgpu.request import ContainerRequest, Json, PodRequest
+from webhook import pods
 from webhook.rules import Rules
 
 
@@ -31,13 +32,16 @@ class TranslatedPod:
 
 def translate(pod: Json, rules: Rules) -> TranslatedPod:
     """Translate a pod into our own names and MiB."""
+    if request.has_too_many_containers(pod, pods.asks):
+        return TranslatedPod(pod, None, (request.TOO_MANY_CONTAINERS,))
     found = [
         (container, aliases.translate(f"{path}.resources.limits", request.amounts(container), rules.gpushare_unit_mib))
         for path, _, container in request.containers_of(pod)
     ]
     ours = with_containers(pod, [replaced(container, said.removed, said.ours) for container, said in found])
+    ours, refused = _with_annotations(ours)
     parsed = request.parse(ours)
-    problems = (*(problem for _, said in found for problem in said.problems), *parsed.problems)
+    problems = (*(problem for _, said in found for problem in said.problems), *refused, *parsed.problems)
     if parsed.request is None or problems:
         return TranslatedPod(pod, None, problems)
     percentages = {c.name: c for c in parsed.request.containers if c.memory_percentage is not None}
@@ -47,6 +51,17 @@ def translate(pod: Json, rules: Rules) -> TranslatedPod:
     if isinstance(size, str):
         return TranslatedPod(pod, None, _unresolved(pod, percentages.keys(), size))
     return _parsed(with_containers(ours, _in_mib(ours, percentages, size)))
+
+
+def _with_annotations(pod: Json) -> tuple[Json, list[Problem]]:
+    """Translate the annotations of a pod that asks for GPUs; a foreign annotation stays beside ours."""
+    before = pods.annotations(pod)
+    if foreign_annotations.NAMES.isdisjoint(before) or not pods.wants_gpu(pod):
+        return pod, []
+    after, problems = foreign_annotations.translate(before)
+    if problems:
+        return pod, problems
+    return {**pod, "metadata": {**pod["metadata"], "annotations": after}}, []
 
 
 def with_containers(pod: Json, containers: Sequence[Json]) -> Json:

@@ -7,13 +7,12 @@ can still be labelled, resized, finalized and reported on.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from vgpu import names, policy, quantity, request
+from vgpu import container_paths, foreign_annotations, names, policy, quantity, request
 from vgpu.problem import Problem
 from vgpu.request import Json
 from webhook import pods, translate
 from webhook.rules import Rules
 
-VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 NO_DEVICES: Final = frozenset({"void", "none"})
 MAX_LISTED: Final = 20
 _KNOWN_ANNOTATIONS: Final = frozenset((*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS))
@@ -24,12 +23,15 @@ def on_create(pod: Json, rules: Rules) -> list[Problem]:
     problems = forged(pod)
     if not pods.wants_gpu(pod):
         return problems
+    if request.has_too_many_containers(pod, pods.asks):
+        return [*problems, request.TOO_MANY_CONTAINERS]
     translated = translate.translate(pod, rules)
     problems += translated.problems or _kubelet_resources(translated, rules.slice_mib)
     problems += _unknown_annotations(pod)
     problems += _node_set_by_hand(pod)
     for path, container in pods.every_container(pod):
         problems += _visible_devices(path, container)
+        problems += _reserved_mounts(path, container)
     for path, container in pods.ephemeral_containers(pod):
         problems += _no_gpu(path, container)
     return problems
@@ -60,6 +62,8 @@ def on_update(old: Json, new: Json) -> list[Problem]:
     for path, container in pods.ephemeral_containers(new):
         if container.get("name") not in known:
             problems += _visible_devices(path, container)
+            problems += _cards_of_image(path, container)
+            problems += _reserved_mounts(path, container)
             problems += _no_gpu(path, container)
     return problems
 
@@ -111,9 +115,25 @@ def _visible_devices(path: str, container: Json) -> Iterator[Problem]:
     """Yield a problem for each NVIDIA_VISIBLE_DEVICES: NVIDIA's runtime would hand over the cards that it names."""
     harmless = frozenset() if pods.asks(container) else NO_DEVICES
     for variable in container.get("env") or ():
-        if variable.get("name") == VISIBLE_DEVICES and variable.get("value") not in harmless:
+        if variable.get("name") == pods.VISIBLE_DEVICES and variable.get("value") not in harmless:
             why = "decides which cards the runtime hands over, and is set by the device plugin; leave it out"
-            yield Problem(f"{path}.env[{VISIBLE_DEVICES}]", variable.get("value") or "", why)
+            yield Problem(f"{path}.env[{pods.VISIBLE_DEVICES}]", variable.get("value") or "", why)
+
+
+def _cards_of_image(path: str, container: Json) -> Iterator[Problem]:
+    """Yield a problem for an ephemeral container whose image may choose cards: the webhook keeps it from doing so."""
+    if all(variable.get("name") != pods.VISIBLE_DEVICES for variable in container.get("env") or ()):
+        yield Problem(f"{path}.env[{pods.VISIBLE_DEVICES}]", "", "was not added: try again, or set it to void")
+
+
+def _reserved_mounts(path: str, container: Json) -> Iterator[Problem]:
+    for mount in container.get("volumeMounts") or ():
+        at = mount.get("mountPath") or ""
+        if container_paths.is_reserved(at):
+            why = (
+                f"would cover vgpushare's own files ({', '.join(container_paths.RESERVED)}); mount the volume elsewhere"
+            )
+            yield Problem(f"{path}.volumeMounts[{mount.get('name')}].mountPath", at, why)
 
 
 def _no_gpu(path: str, container: Json) -> Iterator[Problem]:
@@ -124,6 +144,9 @@ def _no_gpu(path: str, container: Json) -> Iterator[Problem]:
 def _changed_options(old: Json, new: Json, changed: set[str]) -> Iterator[Problem]:
     """Yield the problems of changed options: a bound pod's are fixed, because it is accounted by them."""
     annotations = pods.annotations(new)
+    for name in sorted(foreign_annotations.NAMES & changed):
+        why = f"was translated when the pod was created, and cannot be changed; set annotations of {names.DOMAIN}"
+        yield Problem(_annotation(name), annotations.get(name, ""), why)
     if old.get("spec", {}).get("nodeName"):
         for name in names.USER_ANNOTATIONS:
             if name in changed:

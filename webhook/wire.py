@@ -4,11 +4,13 @@ https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-con
 """
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from vgpu.adapters.kubernetes.pod_json import Pod
 from vgpu.errors import MalformedError
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -19,8 +21,12 @@ Json = Mapping[str, Any]
 Operation = dict[str, Any]  # one step of a JSON patch, RFC 6902
 
 
-class MalformedReview(MalformedError):
-    """A body that is no AdmissionReview of a pod; the message says where."""
+class UnreadableReview(MalformedError):
+    """A body that is no AdmissionReview of a pod; the message says why. `uid` is empty where none was found."""
+
+    def __init__(self, uid: str, why: str) -> None:
+        super().__init__(why)
+        self.uid = uid
 
 
 class User(msgspec.Struct):
@@ -30,78 +36,65 @@ class User(msgspec.Struct):
     groups: list[str] = []
 
 
-class Request(msgspec.Struct, rename="camel"):
-    """The request under review; `decode` has checked the shape of the pods' JSON."""
+class Request(msgspec.Struct):
+    """The request under review, with the part of the pods that the webhook reads."""
 
+    uid: str
+    operation: str
+    sub_resource: str
+    user: User
+    object: Json | None = None
+    old_object: Json | None = None
+
+
+class _Request(msgspec.Struct, rename="camel"):
     uid: str
     operation: str
     sub_resource: str = ""
     user_info: User = msgspec.field(default_factory=User)
-    object: Any = None
-    old_object: Any = None
+    object: Pod | None = None
+    old_object: Pod | None = None
 
 
 class _Review(msgspec.Struct, rename="camel"):
     api_version: str
     kind: str
-    request: Request
-
-
-class _Resources(msgspec.Struct):
-    limits: dict[str, str | int] | None = None
-    requests: dict[str, str | int] | None = None
-
-
-class _Variable(msgspec.Struct):
-    name: str
-    value: str | None = None
-
-
-class _Container(msgspec.Struct, rename="camel"):
-    name: str
-    resources: _Resources | None = None
-    env: list[_Variable] | None = None
-    restart_policy: str | None = None
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    containers: list[_Container] = []
-    init_containers: list[_Container] | None = None
-    ephemeral_containers: list[_Container] | None = None
-    node_name: str | None = None
-    scheduler_name: str | None = None
-
-
-class _Metadata(msgspec.Struct):
-    annotations: dict[str, str] | None = None
-
-
-class _Pod(msgspec.Struct):
-    """The part of a pod that the webhook reads, for checking its shape."""
-
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    request: _Request
 
 
 _decode = msgspec.json.Decoder(_Review).decode
+_UID: Final = re.compile(rb'"uid"\s*:\s*"([0-9A-Za-z-]{1,64})"')
 
 
 def decode(body: bytes) -> Request:
     """Read a review of a pod.
 
     Raises:
-        MalformedReview: the body is no such review.
+        RecursionError: deeper than the parser can read.
+        UnreadableReview: the body is no such review.
     """
     try:
         review = _decode(body)
-        for pod in (review.request.object, review.request.old_object):
-            if pod is not None:
-                msgspec.convert(pod, _Pod)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise MalformedReview(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnreadableReview(uid_in(body), f"the pod cannot be read: {error}") from None
+    asked = review.request
     if (review.api_version, review.kind) != (API_VERSION, KIND):
-        raise MalformedReview(f"{review.api_version} {review.kind} is not {API_VERSION} {KIND}")
-    return review.request
+        raise UnreadableReview(asked.uid, f"{review.api_version} {review.kind} is not {API_VERSION} {KIND}")
+    found = (_with_spec(asked.object), _with_spec(asked.old_object))
+    return Request(asked.uid, asked.operation, asked.sub_resource, asked.user_info, *found)
+
+
+def _with_spec(pod: Pod | None) -> Json | None:
+    return None if pod is None else {"metadata": {}, "spec": {}, **pod}
+
+
+def uid_in(body: bytes) -> str:
+    """Return the first UID in a body that cannot be read, empty where there is none.
+
+    The API server writes the request's UID before any field of the pod.
+    """
+    match = _UID.search(body)
+    return match[1].decode() if match else ""
 
 
 def allow(uid: str, patch: Sequence[Operation] = ()) -> bytes:

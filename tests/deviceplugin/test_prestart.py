@@ -107,3 +107,12 @@ async def test_a_listed_pod_without_an_api_object_still_holds_its_card(parts: Pl
     del parts.kubelet.held[stray.key]
     await parts.list_once()
     assert await parts.prover.prove(names.CARD, frozenset({uuid(0)})) is None
+
+
+async def test_a_volume_over_the_limiters_files_is_refused(parts: PluginParts) -> None:
+    covering = container(gpu_mem=1024) | {"volumeMounts": [{"name": "v", "mountPath": "/run/vgpu"}]}
+    pod = bound("p", covering)
+    parts.pods.upsert(pod)
+    parts.allocate(IDS, pod)
+    parts.set_holder(pod, IDS)
+    assert NodeReason.FILES_COVERED in await parts.prove()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from deviceplugin import responses
 from deviceplugin.responses import DeviceList, Injection
 from tests.vgpu.node.builders import gpu, slices, uuid
+from vgpu import container_paths
 from vgpu.node import device_ids
 from vgpu.node.state_files import StateFiles
 
@@ -83,3 +84,9 @@ def test_with_cdi_the_environment_variable_is_void(injection: Injection) -> None
     assert response.cdi_devices == (f"nvidia.com/gpu={uuid(1)}",)
     assert response.envs == {"NVIDIA_VISIBLE_DEVICES": "void"}
     assert response.device_nodes == ()
+
+
+def test_no_volume_of_a_pod_may_cover_what_is_mounted(injection: Injection) -> None:
+    response = responses.container_response(slices(0, 1), [gpu(0)], "a1", injection)
+    assert response.mounts
+    assert all(container_paths.is_reserved(mount.container_path) for mount in response.mounts)

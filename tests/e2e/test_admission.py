@@ -111,9 +111,138 @@ def test_policies_refuse_ways_round_the_scheduler_while_the_webhook_is_down(name
         for manifest in (placed, foreign, static):
             assert "bypass the scheduler" in namespace.refused(manifest)
         assert "NVIDIA_VISIBLE_DEVICES" in namespace.refused(greedy)
-        plain = pod("plain", container() | {"env": visible})
+        plain = pod("plain", container() | {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]})
         plain["spec"]["nodeName"] = node
         namespace.create(plain)
+
+
+def scheduled(manifest: Document, scheduler: str = names.SCHEDULER) -> Document:
+    manifest["spec"]["schedulerName"] = scheduler
+    return manifest
+
+
+def test_policies_refuse_devices_written_by_hand_while_the_webhook_is_down(namespace: PodNamespace) -> None:
+    """The kubelet would hold the slices or the card of such a pod, whatever the extender says."""
+    void = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]}
+    share = {names.GPU_MEM: "256", names.SLICE: "1"}
+    with without_webhook(namespace.cluster):
+        for limits in ({names.GPU_MEM: "0", names.SLICE: "64"}, {names.GPU: "0", names.CARD: "4"}):
+            for scheduler in (names.SCHEDULER, "default-scheduler"):
+                refused = namespace.refused(scheduled(pod("p", container(limits=limits)), scheduler))
+                assert "greater than zero" in refused
+            init = pod("p", container(), init=[container("init", limits=limits)])
+            assert "greater than zero" in namespace.refused(init)
+        for scheduler in ("default-scheduler", "other"):
+            refused = namespace.refused(scheduled(pod("p", container(limits=share)), scheduler))
+            assert "schedulerName vgpu-scheduler" in refused
+        beside = scheduled(pod("p", container(limits=share), container("side")))
+        assert "NVIDIA_VISIBLE_DEVICES=void" in namespace.refused(beside)
+        beside["spec"]["containers"][1] |= void
+        namespace.create(beside)
+    namespace.running("p")
+
+
+@pytest.mark.parametrize("resource", [names.SLICE, names.GPU_MEM])
+def test_a_running_pods_devices_do_not_change_by_a_resize(namespace: PodNamespace, resource: str) -> None:
+    namespace.create(pod("p", gpu_mem=256))
+    namespace.running("p")
+    for subresource in ("", "/resize"):
+        limits = {"limits": {resource: "8"}, "requests": {resource: "8"}}
+        body = {"spec": {"containers": [{**namespace.get("p")["spec"]["containers"][0], "resources": limits}]}}
+        assert patched(namespace, "p", body, subresource)
+    assert namespace.get("p")["spec"]["containers"][0]["resources"]["limits"][names.GPU_MEM] == "256"
+
+
+def test_cards_are_chosen_by_requests_only(namespace: PodNamespace) -> None:
+    cluster = namespace.cluster
+    everything = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    from_name = [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    for env in (everything, from_name):
+        assert "nobody accounts for" in namespace.refused(pod("p", container() | {"env": env}))
+    mount = {"volumeMounts": [{"name": "v", "mountPath": "/var/run/nvidia-container-devices/all"}]}
+    mounted = pod("p", container() | mount)
+    mounted["spec"]["volumes"] = [{"name": "v", "emptyDir": {}}]
+    assert "hand over cards" in namespace.refused(mounted)
+    annotated_pod = pod("p", container(), annotations={"cdi.k8s.io/x": "nvidia.com/gpu=all"})
+    assert "hand over cards" in namespace.refused(annotated_pod)
+    namespace.create(pod("sees-nothing", gpu_mem=256))
+    cluster.api.patch(namespace.path, {"metadata": {"labels": {names.VISIBLE_DEVICES_LABEL: "allowed"}}})
+    namespace.until(
+        lambda: cluster.api.request(
+            "POST", namespace.pods_path, pod("p", container() | {"env": everything}), query={"dryRun": "All"}
+        ),
+        "the exempted namespace admits the pod",
+    )
+
+
+@pytest.mark.parametrize("path", ["/etc/ld.so.preload", "/run/vgpu", "/usr//local/./vgpu/x", "/a/../run/vgpu"])
+def test_no_volume_covers_vgpushares_files(namespace: PodNamespace, path: str) -> None:
+    def mounted(name: str) -> Document:
+        manifest = pod(name, container(gpu_mem=256) | {"volumeMounts": [{"name": "v", "mountPath": path}]})
+        manifest["spec"]["volumes"] = [{"name": "v", "emptyDir": {}}]
+        return manifest
+
+    assert "/etc/ld.so.preload" in namespace.refused(mounted("p"))
+    with without_webhook(namespace.cluster):
+        assert "cover vgpushare's files" in namespace.refused(mounted("p"))
+
+
+def test_the_namespace_bounds_the_priority(namespace: PodNamespace) -> None:
+    cluster = namespace.cluster
+    high = pod("p", gpu_mem=256, annotations={names.PRIORITY: "5"})
+    assert "limit of 0" in namespace.refused(high)
+    namespace.create(waiting("waits"))
+    assert "limit of 0" in patched(namespace, "waits", annotated(priority="5"))
+    cluster.api.patch(namespace.path, {"metadata": {"labels": {names.MAX_PRIORITY_LABEL: "5"}}})
+    namespace.until(lambda: not patched(namespace, "waits", annotated(priority="5")), "the label is in force")
+    namespace.create(high)
+    assert "limit of 5" in namespace.refused(pod("q", gpu_mem=256, annotations={names.PRIORITY: "6"}))
+
+
+def deep(manifest: Document, levels: int) -> bytes:
+    """A pod with managedFields of that depth: longer than json.dumps can write."""
+    fields = '{"f:metadata":' + '{"f:a":' * levels + "{}" + "}" * levels + "}"
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": "DEEP"}
+    manifest["metadata"]["managedFields"] = [entry]
+    return json.dumps(manifest).replace('"DEEP"', fields).encode()
+
+
+@pytest.mark.parametrize("levels", [1_200, 4_900])
+def test_deep_pods_stop_nothing(namespace: PodNamespace, levels: int) -> None:
+    """The API server stores them; extender, device plugins and webhook read them as any other pod."""
+    cluster = namespace.cluster
+    plain = pod("plain", container(), annotations={f"{names.DOMAIN}/note": "x"})
+    plain["spec"]["nodeName"] = cluster.nodes[0].name
+    for manifest in (plain, pod("shared", gpu_mem=256)):
+        created = cluster.api._http.post(
+            namespace.pods_path, content=deep(manifest, levels), headers={"Content-Type": "application/json"}
+        )
+        assert created.is_success, created.text[:300]
+        assert len(created.content) > 7 * levels
+    namespace.running("plain", "shared")
+    namespace.create(pod("after", gpu_mem=256))
+    namespace.running("after")
+    refused = cluster.api._http.post(
+        namespace.pods_path,
+        content=deep(pod("wrong", gpu_mem="16Gi"), levels),
+        headers={"Content-Type": "application/json"},
+    )
+    assert "write 16384" in refused.json()["message"]
+
+
+def test_a_pod_longer_than_the_webhook_reads_is_denied(namespace: PodNamespace) -> None:
+    """In the review each `<` has six characters."""
+    manifest = pod("p", container(gpu_mem=256) | {"args": ["<" * 1_400_000]})
+    assert "longer than 8 MiB" in namespace.refused(manifest)
+
+
+def test_annotations_of_hami_choose_the_policy(namespace: PodNamespace) -> None:
+    manifest = pod("p", container(limits={"nvidia.com/gpumem": "256"}), annotations={"nvidia.com/use-gputype": "none"})
+    created = namespace.create(manifest)
+    assert created["metadata"]["annotations"][names.USE_GPU_MODEL] == "none"
+    assert created["spec"]["schedulerName"] == names.SCHEDULER
+    priority = pod("q", container(limits={"nvidia.com/gpumem": "256", "nvidia.com/priority": "1"}))
+    assert "nvidia.com/priority" in namespace.refused(priority)
 
 
 def test_the_mirror_pod_of_a_static_pod_is_created_unchanged(namespace: PodNamespace) -> None:
@@ -199,10 +328,10 @@ def test_the_manifests_build(cluster: Cluster, path: str) -> None:
 
 
 def test_the_api_server_accepts_the_manifests_that_this_cluster_does_not_apply(cluster: Cluster) -> None:
-    """Deployments, the DaemonSet, the Service and the PodDisruptionBudget: here the parts run as processes."""
-    kinds = ("deployment", "daemonset", "service", "poddisruptionbudget")
+    """Workloads, the Service, the PodDisruptionBudget and the NetworkPolicies: here the parts run as processes."""
+    kinds = ("deployment", "daemonset", "service", "poddisruptionbudget", "networkpolicy")
     built = cluster.kubectl("kustomize", str(MANIFESTS / "base"))
     wanted = [d for d in yaml.safe_load_all(built) if d["kind"].lower() in kinds]
-    assert len(wanted) == 5
+    assert len(wanted) == 7
     for document in wanted:
         cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(document))

@@ -12,7 +12,7 @@ from pydantic_settings import CliApp
 from extender import __main__ as extender_main
 from extender import bind, binding_outcome, shutdown
 from extender.settings import Settings as ExtenderSettings
-from vgpu import __version__, aliases, names
+from vgpu import __version__, aliases, container_paths, names
 from vgpu.node.watermarks import Watermark
 from webhook.settings import Settings as WebhookSettings
 
@@ -80,13 +80,36 @@ def test_expressions_use_only_names_of_the_code(where: str, expression: str) -> 
         *names.KUBELET_RESOURCES,
         *names.USER_ANNOTATIONS,
         *names.STATE_ANNOTATIONS,
+        names.MAX_PRIORITY_LABEL,
     }
     assert ours <= known, where
 
 
 def test_every_user_annotation_is_immutable_once_a_pod_is_bound() -> None:
     changes = "".join(_strings(one("ValidatingAdmissionPolicy", "vgpu-pod-changes"), "expression"))
-    assert set(re.findall(r"'(vgpu\.io/[^']+)'", changes)) == {*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS}
+    named = set(re.findall(r"'(vgpu\.io/[^']+)'", changes)) - {names.MAX_PRIORITY_LABEL}
+    assert named == {*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS}
+
+
+def test_the_policies_and_the_webhook_refuse_volumes_at_the_same_paths() -> None:
+    texts = [text for where, text in expressions() if "volumeMounts" in text and "vgpu-visible" not in where]
+    (pattern,) = {re.search(r"matches\(\s*'(.*?)'\)", text)[1] for text in texts}  # type: ignore[index]
+    assert len(texts) == 2
+    for reserved in container_paths.RESERVED:
+        for path in (reserved, f"{reserved}/x", reserved.replace("/run", "/var/run")):
+            cleaned = "/".join(part for part in path.split("/") if part not in ("", "."))
+            assert re.search(pattern, cleaned), path
+            assert container_paths.is_reserved(path)
+    for path in ("etc", "run", "run/vgpu2", "usr/local/bin", "etc/ld.so.preload.d", "data/..x"):
+        assert not re.search(pattern, path), path
+        assert not container_paths.is_reserved(f"/{path}")
+    assert re.search(pattern, "a/../etc")
+
+
+def test_namespaces_are_exempted_by_the_label_of_the_code() -> None:
+    selector = one("ValidatingAdmissionPolicyBinding", "vgpu-visible-devices")["spec"]["matchResources"]
+    expressions = selector["namespaceSelector"]["matchExpressions"]
+    assert [each["key"] for each in expressions] == ["kubernetes.io/metadata.name", names.VISIBLE_DEVICES_LABEL]
 
 
 def test_every_policy_is_bound_and_fails_closed() -> None:
@@ -203,3 +226,16 @@ def test_the_schema_refuses_watermarks_that_the_plugin_refuses() -> None:
     low, high = schema["properties"]["low"], schema["properties"]["high"]
     assert Watermark(high["minimum"], low["minimum"])
     assert Watermark(high["maximum"], low["maximum"])
+
+
+def test_network_policies_let_in_only_the_webhooks_port() -> None:
+    policies = [d for d in ALL if d["kind"] == "NetworkPolicy"]
+    deployments = {d["metadata"]["name"]: d["spec"] for d in ALL if d["kind"] == "Deployment"}
+    assert {policy["metadata"]["name"] for policy in policies} == deployments.keys()
+    for policy in policies:
+        name, spec = policy["metadata"]["name"], policy["spec"]
+        assert spec["podSelector"] == deployments[name]["selector"]
+        assert spec["policyTypes"] == ["Ingress"]
+        open_ports = [port["port"] for rule in spec["ingress"] for port in rule["ports"]]
+        (container, *_) = deployments[name]["template"]["spec"]["containers"]
+        assert open_ports == [port["containerPort"] for port in container.get("ports", ())]

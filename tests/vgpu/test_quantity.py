@@ -41,6 +41,16 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
     quantity.size_bytes(text)
 
 
-@pytest.mark.parametrize(("mib", "words"), [(512, "512 MiB"), (8192, "8 GiB"), (5632, "5.5 GiB")])
+@pytest.mark.parametrize(
+    ("mib", "words"),
+    [(0, "0 MiB"), (512, "512 MiB"), (8192, "8 GiB"), (5632, "5.5 GiB"), (8448, "8.25 GiB"), (8190, "8190 MiB"),
+     (10_240, "10 GiB"), (102_400, "100 GiB"), (81_559, "81559 MiB")],
+)  # fmt: skip
 def test_human_mib(mib: int, words: str) -> None:
     assert quantity.human_mib(mib) == words
+
+
+@given(st.integers(0, quantity.MAX_MIB), st.integers(-2000, 2000))
+def test_amounts_that_differ_read_differently(mib: int, more: int) -> None:
+    other = max(0, mib + more)
+    assert (quantity.human_mib(mib) == quantity.human_mib(other)) == (mib == other)

@@ -18,14 +18,14 @@ def test_the_summary_of_a_node() -> None:
         "cards": 3,
         "healthy": 2,
         "models": "1 x NVIDIA A30, 2 x NVIDIA H100",
-        "memory": "183.3 GiB",
+        "memory": "187694 MiB",
         "held": "32 GiB",
     }
 
 
 def test_a_full_card_shows_no_more_memory_than_it_has() -> None:
     """319 slices of 256 MiB would be 81664 MiB; the last slice is a partial slice."""
-    assert summary.summary_of([replace(CARD, held_slices=319)], 256)["held"] == "79.6 GiB"
+    assert summary.summary_of([replace(CARD, held_slices=319)], 256)["held"] == "81559 MiB"
 
 
 def test_a_node_without_cards_has_a_summary_too() -> None:

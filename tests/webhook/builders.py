@@ -41,10 +41,17 @@ def pod(limits: Json | None = None, annotations: dict[str, str] | None = None, *
     }
 
 
-def review(operation: str, obj: Json | None, old: Json | None = None, groups: tuple[str, ...] = ()) -> bytes:
+def review(
+    operation: str,
+    obj: Json | None,
+    old: Json | None = None,
+    groups: tuple[str, ...] = (),
+    sub_resource: str = "",
+) -> bytes:
     request = {
         "uid": "u1",
         "operation": operation,
+        "subResource": sub_resource,
         "object": obj,
         "oldObject": old,
         "userInfo": {"username": "someone", "groups": list(groups)},

@@ -1,5 +1,7 @@
 """The webhook's endpoints, and its decisions on reviews."""
 
+import asyncio
+import dataclasses
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -44,28 +46,70 @@ async def test_a_refusal_has_a_message(client: httpx.AsyncClient) -> None:
     assert "write 16384" in response["status"]["message"]
 
 
+def with_text(text: bytes, in_place_of: bytes = b'"image": "x"') -> bytes:
+    return builders.review("CREATE", builders.pod(SHARE)).replace(in_place_of, text)
+
+
+UNREADABLE = [
+    (b"", ""),
+    (b"{}", ""),
+    (b"\xff", ""),
+    (b"[" * 5000, ""),
+    (builders.review("CREATE", {"spec": {"containers": "x"}}), "u1"),
+    (builders.review("CREATE", builders.pod(SHARE)).replace(b"k8s.io/v1", b"k8s.io/v2"), "u1"),
+    (builders.review("CREATE", builders.pod()).replace(b'"name": "p"', b'"annotations": {"a": 1}'), "u1"),
+    (with_text(b'"env": [{"name": "\\ud800"}]'), "u1"),
+    (with_text(b'"env": 1'), "u1"),
+    (with_text(b'"a": "' + b" " * app.MAX_BODY + b'"'), "u1"),
+    (b'{"request": {"uid": "u1", "object": ' + b"[" * 100_000, "u1"),
+]
+
+
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{}",
-        b"\xff",
-        b"[" * 5000,
-        builders.review("CREATE", {"spec": {"containers": "x"}}),
-        builders.review("CREATE", builders.pod(SHARE)).replace(b"k8s.io/v1", b"k8s.io/v2"),
-        builders.review("CREATE", builders.pod(), None).replace(b'"name": "p"', b'"annotations": {"a": 1}'),
-    ],
-)
-async def test_a_body_that_is_no_review_of_a_pod_is_a_bad_request(
-    client: httpx.AsyncClient, path: str, body: bytes
+@pytest.mark.parametrize(("body", "uid"), UNREADABLE, ids=range(len(UNREADABLE)))
+async def test_a_review_that_cannot_be_read_is_denied_with_a_reason(
+    client: httpx.AsyncClient, path: str, body: bytes, uid: str
 ) -> None:
-    assert (await client.post(path, content=body)).status_code == 400
+    """Any other status, and failurePolicy Ignore lets the pod in unchecked."""
+    reply = await client.post(path, content=body)
+    assert reply.status_code == 200
+    response = json.loads(reply.content)["response"]
+    assert (response["uid"], response["allowed"]) == (uid, False)
+    assert response["status"]["message"]
 
 
-async def test_a_too_large_body_is_refused(client: httpx.AsyncClient) -> None:
-    reply = await client.post("/mutate", content=b" " * (app.MAX_BODY + 1))
-    assert reply.status_code == 413
+@pytest.mark.parametrize("levels", [1_200, 10_000])
+async def test_a_deep_pod_is_mutated_and_validated(client: httpx.AsyncClient, levels: int) -> None:
+    fields = b'{"f:a":' * levels + b"{}" + b"}" * levels
+    body = with_text(b'"name": "p", "managedFields": [{"fieldsV1": ' + fields + b"}]", b'"name": "p"')
+    assert builders.patch_of((await client.post("/mutate", content=body)).content)
+    bad = body.replace(b'"8192"', b'"0"')
+    response = builders.response((await client.post("/validate", content=bad)).content)
+    assert names.GPU_MEM in response["status"]["message"]
+
+
+@pytest.mark.parametrize("limits", [SHARE, {"nvidia.com/gpumem": "1"}, {"cpu": "1"}])
+async def test_a_pod_of_6000_containers_is_refused_at_once(client: httpx.AsyncClient, limits: dict[str, str]) -> None:
+    """A review holds the event loop, and so every other user's pods: the time must not grow with the square."""
+    pod = builders.pod(SHARE)
+    pod["spec"]["containers"] += [builders.container(f"c{n}", limits) for n in range(6000)]
+    body = builders.review("CREATE", pod)
+    async with asyncio.timeout(1):
+        assert builders.patch_of((await client.post("/mutate", content=body)).content) == []
+        reply = await client.post("/validate", content=body)
+    assert "use several pods" in builders.response(reply.content)["status"]["message"]
+
+
+async def test_a_failure_of_the_webhook_itself_denies_the_pod(caplog: pytest.LogCaptureFixture) -> None:
+    def failing() -> Any:
+        raise ZeroDivisionError
+
+    pod = builders.pod({names.GPU_MEM_PERCENTAGE: "50"})
+    transport = httpx.ASGITransport(app.create(dataclasses.replace(RULES, cards=failing), lambda: True))
+    async with httpx.AsyncClient(transport=transport, base_url="https://webhook") as client:
+        reply = await client.post("/validate", content=builders.review("CREATE", pod))
+    assert "ZeroDivisionError" in builders.response(reply.content)["status"]["message"]
+    assert "ZeroDivisionError" in caplog.text
 
 
 async def test_health_and_readiness_are_separate() -> None:
@@ -102,6 +146,18 @@ def test_an_update_is_never_mutated() -> None:
     pod = builders.pod(SHARE)
     review = wire.decode(builders.review("UPDATE", pod, pod))
     assert builders.patch_of(admission.mutating(review, RULES)) == []
+    assert builders.response(admission.validating(review, RULES))["allowed"]
+
+
+def test_a_debug_container_gets_no_card_whatever_its_image_sets() -> None:
+    old = builders.pod(SHARE, ephemeralContainers=[{"name": "first"}])
+    new = builders.pod(SHARE, ephemeralContainers=[{"name": "first"}, {"name": "second"}])
+    review = wire.decode(builders.review("UPDATE", new, old, sub_resource="ephemeralcontainers"))
+    assert not builders.response(admission.validating(review, RULES))["allowed"]
+    changed = builders.apply(builders.patch_of(admission.mutating(review, RULES)), new)
+    first, second = changed["spec"]["ephemeralContainers"]
+    assert (first, second["env"]) == ({"name": "first"}, [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}])
+    review = wire.decode(builders.review("UPDATE", changed, old, sub_resource="ephemeralcontainers"))
     assert builders.response(admission.validating(review, RULES))["allowed"]
 
 
@@ -142,7 +198,7 @@ def test_any_json_is_answered_or_malformed(obj: Any, operation: str) -> None:
     body = json.dumps(json.loads(builders.review(operation, obj, obj))).encode()
     try:
         review = wire.decode(body)
-    except wire.MalformedReview:
+    except wire.UnreadableReview:
         return
     builders.response(admission.mutating(review, RULES))
     builders.response(admission.validating(review, RULES))

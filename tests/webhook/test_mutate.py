@@ -68,6 +68,17 @@ def test_an_init_container_gets_as_many_slices_as_the_app_container_after_it() -
     assert env(spec["initContainers"][0])["VGPU_MEMORY_LIMIT"] == "512MiB"
 
 
+def test_containers_without_a_share_get_no_cards_whatever_their_image_sets() -> None:
+    pod = builders.pod(SHARE, initContainers=[builders.container("side")])
+    pod["spec"]["containers"].append(
+        builders.container("chosen", env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}])
+    )
+    spec = mutate.mutate(pod, RULES)["spec"]
+    assert env(spec["initContainers"][0]) == {"NVIDIA_VISIBLE_DEVICES": "void"}
+    assert env(spec["containers"][1]) == {"NVIDIA_VISIBLE_DEVICES": "none"}
+    assert "NVIDIA_VISIBLE_DEVICES" not in env(spec["containers"][0])
+
+
 def test_the_users_fields_stay() -> None:
     variables = [{"name": "A", "value": "1"}, {"name": names.MEMORY_ENV, "value": "mine"}]
     pod = builders.pod(schedulerName="own") | {}

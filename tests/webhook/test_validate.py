@@ -138,17 +138,55 @@ def test_all_problems_are_reported_at_once() -> None:
     assert all(part in text for part in ("16Gi", "16384", "binpack, spread", "spec.nodeName"))
 
 
+@pytest.mark.parametrize("limits", [SHARE, {"nvidia.com/gpumem": "1"}, {names.GPU_MEM: "16Gi"}])
+def test_at_most_32_containers_ask_for_gpus(limits: dict[str, str]) -> None:
+    def refused(count: int) -> list[str]:
+        pod = builders.pod()
+        pod["spec"]["containers"] = [builders.container(f"c{n}", limits) for n in range(count)]
+        return refused_fields(pod)
+
+    assert "spec.containers" not in refused(32)
+    assert refused(33) == ["spec.containers"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/ld.so.preload", "/run/vgpu", "/run/vgpu/limits", "/var/run/vgpu/x", "/usr/local/vgpu/",
+     "/etc//./ld.so.preload", "/a/../etc/ld.so.preload", "//run/vgpu", "run/vgpu",
+     "/run/nvidia-container-devices/GPU-a"],
+)  # fmt: skip
+def test_a_volume_over_vgpushares_files_is_refused(path: str) -> None:
+    pod = builders.pod(SHARE)
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": path}]
+    assert refused_fields(pod) == ["spec.containers[main].volumeMounts[v].mountPath"]
+
+
+@pytest.mark.parametrize("path", ["/etc", "/", "/run", "/run/vgpu2", "/etc/ld.so.preload.d", "/usr/local/bin", "/data"])
+def test_other_volumes_are_admitted(path: str) -> None:
+    pod = builders.pod(SHARE)
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": path}]
+    assert refused_fields(pod) == []
+
+
+@pytest.mark.parametrize("name", [names.USE_GPU_MODEL, names.AVOID_GPU_MODEL, names.USE_GPU_UUID, names.AVOID_GPU_UUID])
+@pytest.mark.parametrize("value", ["x" * 250_000, "x," * 125_000 + "x", "x" * 65, ",".join("abcdefghijk" * 6)])
+def test_long_lists_are_refused_with_a_short_message(name: str, value: str) -> None:
+    problems = validate.on_create(dict(mutate.mutate(builders.pod(SHARE, {name: value}), RULES)), RULES)
+    assert f"metadata.annotations[{name}]" in {problem.field for problem in problems}
+    assert len(validate.message(problems)) < 1000
+
+
 def test_a_long_list_of_problems_is_cut() -> None:
     pod = builders.pod()
-    pod["spec"]["containers"] = [builders.container(f"c{n}", {names.GPU_MEM: "1Gi"}) for n in range(300)]
+    pod["spec"]["containers"] = [builders.container(f"c{n}", {names.GPU_MEM: "1Gi"}) for n in range(32)]
     text = validate.message(validate.on_create(pod, RULES))
     assert text.count("\n") == 20
-    assert text.endswith("and 280 more")
+    assert text.endswith("and 12 more")
 
 
 @pytest.mark.parametrize(
     ("cards", "word"),
-    [((), "no card"), ((builders.H100, builders.A30), "24 GiB, 79.6 GiB")],
+    [((), "no card"), ((builders.H100, builders.A30), "24 GiB, 81559 MiB")],
 )
 @pytest.mark.parametrize("name", [names.GPU_MEM_PERCENTAGE, "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"])
 def test_an_ambiguous_percentage_is_refused_by_the_users_name(cards: tuple[Any, ...], word: str, name: str) -> None:

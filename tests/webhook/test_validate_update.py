@@ -67,10 +67,15 @@ def test_an_ephemeral_container_gets_no_gpu() -> None:
         assert validate.on_update(new, new) == []
         return [problem.field for problem in validate.on_update(BOUND, new)]
 
-    assert debugged() == []
+    name = "NVIDIA_VISIBLE_DEVICES"
+    void = [{"name": name, "value": "void"}]
+    assert debugged(env=void) == []
+    assert debugged() == [f"spec.ephemeralContainers[d].env[{name}]"]
     env = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
     assert debugged(env=env) == ["spec.ephemeralContainers[d].env[NVIDIA_VISIBLE_DEVICES]"]
-    assert debugged(resources={"limits": SHARE}) == ["spec.ephemeralContainers[d].resources"]
+    mount = [{"name": "v", "mountPath": "/etc/ld.so.preload"}]
+    assert debugged(env=void, volumeMounts=mount) == ["spec.ephemeralContainers[d].volumeMounts[v].mountPath"]
+    assert "spec.ephemeralContainers[d].resources" in debugged(env=void, resources={"limits": SHARE})
 
 
 @given(builders.pods())

@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterable
 
 
-async def read(chunks: AsyncIterable[bytes], limit: int) -> bytes | None:
-    """Return the body; None where it is longer than `limit` bytes."""
+async def read(chunks: AsyncIterable[bytes], limit: int) -> bytes:
+    """Return the body; of a body longer than `limit` bytes return the beginning, which is longer than `limit` too.
+
+    The rest is received and dropped: a client that is still sending may not read an answer.
+    """
     body = bytearray()
     async for chunk in chunks:
-        body += chunk
-        if len(body) > limit:
-            return None
+        if len(body) <= limit:
+            body += chunk
     return bytes(body)

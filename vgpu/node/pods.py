@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from vgpu import names, quantity
+from vgpu import container_paths, names, quantity
 from vgpu import request as requests
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.problem import Problem
@@ -48,6 +48,7 @@ class BoundPod:
         is_terminal: whether the pod has ended and holds nothing.
         is_mirror: whether the pod is static, so that it was not scheduled.
         has_controller: whether a controller would create another pod in its place.
+        covered: container and path of each volume that is mounted over one of vgpushare's files.
         order: in which the pods first came into the watch.
     """
 
@@ -62,6 +63,7 @@ class BoundPod:
     is_terminal: bool = False
     is_mirror: bool = False
     has_controller: bool = False
+    covered: tuple[tuple[str, str], ...] = ()
     order: int = 0
 
     @property
@@ -94,7 +96,15 @@ def _bound(pod: Mapping[str, Any]) -> BoundPod:
         is_terminal=status.get("phase") in _TERMINAL,
         is_mirror=_MIRROR in annotations,
         has_controller=any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()),
+        covered=tuple(_covered(pod)),
     )
+
+
+def _covered(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for _, _, container in requests.containers_of(pod):
+        for mount in container.get("volumeMounts") or ():
+            if container_paths.is_reserved(mount.get("mountPath") or ""):
+                yield str(container.get("name")), mount["mountPath"]
 
 
 def _device_requests(pod: Mapping[str, Any]) -> Iterator[DeviceRequest]:

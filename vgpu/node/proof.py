@@ -4,7 +4,7 @@ A container that is proven gets its limits. Any other is refused, so that no con
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from vgpu import assignment_trust
 from vgpu.assignment import Assignment, Grant
@@ -43,6 +43,14 @@ def card_mismatch(
     return Refusal(
         NodeReason.CARD_MISMATCH, f"the kubelet gave {_listed(device_ids.by_gpu(ids))}; assigned: {_listed(decided)}"
     )
+
+
+def covered_files(pod: BoundPod, containers: Collection[str]) -> Refusal | None:
+    """Return why containers may not start whose own volumes are mounted over the limiter's files, or None."""
+    found = [f"{path} in container {name}" for name, path in pod.covered if name in containers]
+    if not found:
+        return None
+    return Refusal(NodeReason.FILES_COVERED, f"a volume covers the limiter's files: {', '.join(found)}")
 
 
 def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequence[Grant]) -> Limits:

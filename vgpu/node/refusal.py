@@ -17,6 +17,7 @@ class NodeReason(StrEnum):
     NOT_ADMITTED = "NotAdmitted"
     CARD_MISMATCH = "CardMismatch"
     FILES_FAILED = "FilesFailed"
+    FILES_COVERED = "FilesCovered"
     MIG_ENABLED = "MIGEnabled"
 
 

@@ -94,3 +94,18 @@ def test_annotations_set_the_limits_policies_and_priority() -> None:
 def test_a_whole_card_has_no_limit() -> None:
     pod = bound("p", container(gpu=1))
     assert limits(pod) == Limits((CardLimit(uuid(0), None, 100),), ComputePolicy.BURST)
+
+
+def test_a_container_whose_volume_covers_the_limiter_is_refused() -> None:
+    """Admission refuses such a pod too; an admission webhook after ours may have added the volume."""
+
+    def refused(path: str, *names_of_started: str) -> str:
+        covering = container(gpu_mem=1024) | {"volumeMounts": [{"name": "v", "mountPath": path}]}
+        return str(proof.covered_files(bound("p", covering, container("side", gpu_mem=256)), names_of_started) or "")
+
+    assert refused("/data", "main") == ""
+    assert refused("/etc/ld.so.preload", "side") == ""
+    assert refused("/etc/ld.so.preload", "main") == (
+        "FilesCovered: a volume covers the limiter's files: /etc/ld.so.preload in container main"
+    )
+    assert refused("/usr/local/vgpu/../vgpu", "side", "main")
