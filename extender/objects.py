@@ -19,6 +19,7 @@ from vgpu.request import Parsed
 Json = dict[str, Any]
 _DOMAIN = f"{names.DOMAIN}/".encode()
 _TERMINAL = frozenset({"Succeeded", "Failed"})
+MAX_DIGITS = 20  # of a 64-bit number
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Pod:
         admitted: the amounts in the containers' limits, by container name and kubelet resource.
         assignment: what the pod's annotation grants, or why that is not trusted.
         is_unschedulable: whether kube-scheduler found no node for the pod in its last attempt.
+        version: the object's resourceVersion; of a deleted pod, the version of its deletion.
+        has_started: whether the kubelet has admitted the pod, so that it held devices.
     """
 
     uid: str
@@ -46,6 +49,8 @@ class Pod:
     admitted: dict[tuple[str, str], int]
     assignment: Assignment | Distrust = assignment_trust.NOTHING_ASSIGNED
     is_unschedulable: bool = False
+    version: int = 0
+    has_started: bool = False
 
     @property
     def reference(self) -> dict[str, str]:
@@ -82,11 +87,12 @@ class KubeNode:
 
 @dataclass(frozen=True, slots=True)
 class GpuNode:
-    """A GPUNode: the domain's node, and the time when the object was created."""
+    """A GPUNode: the domain's node, when the object was created, and its resourceVersion."""
 
     node: Node
     uid: str
     created: str
+    version: int = 0
 
     @property
     def reference(self) -> dict[str, str]:
@@ -102,6 +108,14 @@ class Lease:
     holder: str
     renewed: str
     duration_s: int
+
+
+def version(text: str) -> int:
+    """Read a resourceVersion, which is etcd's revision: the higher one is later; -1 where it cannot be read.
+
+    Comparing them is part of the API since Kubernetes 1.35, and works with every version that stores in etcd.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < MAX_DIGITS else -1
 
 
 def pod_or_none(raw: msgspec.Raw) -> Pod | None:
@@ -126,6 +140,8 @@ def pod(obj: Json) -> Pod:
         admitted=_admitted(obj),
         assignment=assignment_trust.judge(parsed, annotations.get(names.ASSIGNMENT, "")),
         is_unschedulable=any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ()),
+        version=version(metadata.get("resourceVersion", "")),
+        has_started=bool(status.get("containerStatuses") or status.get("initContainerStatuses")),
     )
 
 
@@ -147,6 +163,7 @@ def gpunode(raw: msgspec.Raw) -> GpuNode:
         node=Node(metadata["name"], status.get("sliceMiB") or 0, cards, status.get("pluginVersion") or ""),
         uid=metadata.get("uid", ""),
         created=metadata.get("creationTimestamp", ""),
+        version=version(metadata.get("resourceVersion", "")),
     )
 
 

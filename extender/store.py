@@ -1,6 +1,6 @@
 """The objects that the watches show: pods, Nodes and GPUNodes. Nothing here is derived; `Cluster` derives from it."""
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,7 +16,7 @@ class ObjectStore:
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, KubeNode] = {}
         self.gpunodes: dict[str, GpuNode] = {}
-        self._running: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        self._running: dict[str, dict[str, Pod]] = {}
         self._deleted: OrderedDict[str, None] = OrderedDict()
 
     def put_pod(self, pod: Pod) -> None:
@@ -24,7 +24,7 @@ class ObjectStore:
         self._unindex(self.pods.get(pod.uid))
         self.pods[pod.uid] = pod
         if pod.node and not pod.is_terminal:
-            self._running[pod.node][pod.uid] = pod
+            self._running.setdefault(pod.node, {})[pod.uid] = pod
 
     def remove_pod(self, uid: str) -> None:
         """Remove a deleted pod; the UIDs of the last 10,000 are remembered."""
@@ -39,8 +39,12 @@ class ObjectStore:
 
     def pods_on(self, node: str) -> Mapping[str, Pod]:
         """Return the pods that are bound to a node and not terminal, by UID."""
-        return self._running[node]
+        return self._running.get(node, {})
 
     def _unindex(self, pod: Pod | None) -> None:
-        if pod is not None and pod.node:
-            self._running[pod.node].pop(pod.uid, None)
+        running = self._running.get(pod.node) if pod is not None else None
+        if pod is None or running is None:
+            return
+        running.pop(pod.uid, None)
+        if not running:
+            del self._running[pod.node]
