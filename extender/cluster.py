@@ -91,7 +91,7 @@ class Cluster:
         """Take a pod that is new or changed, from a watch."""
         if pod.is_terminal:
             self._note_release(pod)
-        self._put_pod(pod)
+        self._put_pod(pod, bound_at=pod.version)
 
     def delete_pod(self, pod: Pod) -> None:
         """Take a pod's deletion, from a watch: the pod in its last version."""
@@ -114,7 +114,7 @@ class Cluster:
         for pod in listed.values():
             known = self.objects.pods.get(pod.uid)
             if known is None or known.version != pod.version or pod.version < 0:
-                self._put_pod(pod)
+                self._put_pod(pod, bound_at=0)
 
     def upsert_gpunodes(self, *gpunodes: GpuNode) -> None:
         """Take GPUNodes that are new or changed."""
@@ -133,9 +133,9 @@ class Cluster:
             self._releases.forget(node)
         self._assign_owners()
 
-    def _put_pod(self, pod: Pod) -> None:
+    def _put_pod(self, pod: Pod, *, bound_at: int) -> None:
         before = self.objects.pods.get(pod.uid)
-        self.objects.put_pod(pod)
+        self.objects.put_pod(pod, bound_at)
         if pod.node or pod.is_terminal:
             self._end_reservations(pod.uid)
         self._invalidate(before.node if before else "", pod.node)
@@ -156,8 +156,8 @@ class Cluster:
             return
         held, gpunode = granted(known), self.objects.gpunodes.get(known.node)
         if held is not None and gpunode is not None and gpunode.node.slice_mib:
-            released = usage.on_node(gpunode.node, [held])
-            self._releases.add(known.node, Release(last.version, self._clock() + HELD_REPORT_LAG_S, released))
+            until, released = self._clock() + HELD_REPORT_LAG_S, usage.on_node(gpunode.node, [held])
+            self._releases.add(known.node, Release(self.objects.bound_at(last.uid), last.version, until, released))
 
     def _end_reservations(self, uid: str) -> None:
         for node in self._reservations.nodes_of(uid):
@@ -174,8 +174,10 @@ class Cluster:
     def _derive(self, gpunode: GpuNode) -> NodeState:
         node = gpunode.node
         taken = usage.on_node(node, self._holders(node.name))
+        unreported = usage.on_node(node, self._holders(node.name, after=gpunode.version))
         owned = (self._owned(card, node.name) for card in node.cards)
-        cards = tuple(self._releases.adjust(node.name, card, gpunode.version) for card in owned)
+        adjusted = (self._releases.adjust(node.name, card, gpunode.version) for card in owned)
+        cards = tuple(_with_unreported(card, unreported) for card in adjusted)
         return NodeState.of(replace(node, cards=cards), taken, self._devices(node.name, node.slice_mib))
 
     def _devices(self, node: str, slice_mib: int) -> dict[str, int]:
@@ -188,14 +190,25 @@ class Cluster:
             total.update(request.devices(slice_mib) if request else {})
         return dict(total)
 
-    def _holders(self, node: str) -> list[tuple[PodRequest, Assignment]]:
+    def _holders(self, node: str, after: int = -1) -> list[tuple[PodRequest, Assignment]]:
+        """Return what pods and reservations hold on a node: those since the resourceVersion `after`."""
         bound = self.objects.pods_on(node)
         reserved = [(r.request, r.assignment) for r in self._reservations.on(node) if r.uid not in bound]
-        return [held for pod in bound.values() if (held := granted(pod)) is not None] + reserved
+        since = [pod for uid, pod in bound.items() if self.objects.bound_at(uid) > after]
+        return [held for pod in since if (held := granted(pod)) is not None] + reserved
 
     def _owned(self, card: Card, node: str) -> Card:
         is_owned = self.owners.owns(node, card.uuid)
         return card if is_owned else replace(card, healthy=False, reason=card_owners.DUPLICATE)
+
+
+def _with_unreported(card: Card, unreported: usage.Usages) -> Card:
+    """Return a card whose report of held slices has what pods took since the report, where it has anything.
+
+    Otherwise a holder that the accounts do not know would vanish in the larger one of the two figures.
+    """
+    more = unreported.get(card.uuid)
+    return card if more is None or not card.held_slices else replace(card, held_slices=card.held_slices + more.slices)
 
 
 def granted(pod: Pod) -> tuple[PodRequest, Assignment] | None:

@@ -69,8 +69,9 @@ class Reservations:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What a pod held of each card until it ended, at resourceVersion `ended`. It is kept until a monotonic time."""
+    """What a pod held of each card from one resourceVersion to another. It is kept until a monotonic time."""
 
+    bound: int
     ended: int
     until: float
     usages: dict[str, Usage]
@@ -107,12 +108,12 @@ class RecentReleases:
     def adjust(self, node: str, card: Card, reported: int) -> Card:
         """Return a card with its reported held slices less those that were released since the report.
 
-        `reported` is the resourceVersion of the report: what ended before is not in the report.
+        `reported` is the resourceVersion of the report: only a pod that was bound before and ended later is in it.
         """
         released = [
             release.usages[card.uuid]
             for release in self._by_node.get(node, ())
-            if release.ended > reported and card.uuid in release.usages
+            if release.bound <= reported < release.ended and card.uuid in release.usages
         ]
         if not released:
             return card

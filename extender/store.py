@@ -17,11 +17,14 @@ class ObjectStore:
         self.nodes: dict[str, KubeNode] = {}
         self.gpunodes: dict[str, GpuNode] = {}
         self._running: dict[str, dict[str, Pod]] = {}
+        self._bound_at: dict[str, int] = {}
         self._deleted: OrderedDict[str, None] = OrderedDict()
 
-    def put_pod(self, pod: Pod) -> None:
-        """Store a pod that is new or changed."""
+    def put_pod(self, pod: Pod, bound_at: int) -> None:
+        """Store a pod that is new or changed; `bound_at` is kept of the first version that is bound."""
         self._unindex(self.pods.get(pod.uid))
+        if pod.node:
+            self._bound_at.setdefault(pod.uid, bound_at)
         self.pods[pod.uid] = pod
         if pod.node and not pod.is_terminal:
             self._running.setdefault(pod.node, {})[pod.uid] = pod
@@ -29,6 +32,7 @@ class ObjectStore:
     def remove_pod(self, uid: str) -> None:
         """Remove a deleted pod; the UIDs of the last 10,000 are remembered."""
         self._unindex(self.pods.pop(uid, None))
+        self._bound_at.pop(uid, None)
         self._deleted[uid] = None
         if len(self._deleted) > MAX_DELETED:
             self._deleted.popitem(last=False)
@@ -36,6 +40,10 @@ class ObjectStore:
     def was_deleted(self, uid: str) -> bool:
         """Whether a watch has shown the deletion of a pod."""
         return uid in self._deleted
+
+    def bound_at(self, uid: str) -> int:
+        """Return the resourceVersion at which a pod was bound; 0 where only a list has shown the pod."""
+        return self._bound_at.get(uid, 0)
 
     def pods_on(self, node: str) -> Mapping[str, Pod]:
         """Return the pods that are bound to a node and not terminal, by UID."""

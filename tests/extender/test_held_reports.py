@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from extender import objects
 from extender.cluster import HELD_REPORT_LAG_S, Cluster
@@ -62,6 +62,21 @@ def test_a_report_that_is_newer_than_an_end_counts_in_full(order: tuple[str, ...
     assert cluster.state(NODE).cards[0].free_slices == 0
 
 
+def test_a_reported_holder_and_a_pod_that_was_bound_later_add_up() -> None:
+    cluster = Cluster(256, Clock())
+    cluster.upsert_gpunodes(report(1, 3))
+    cluster.upsert_pod(running("u1", 1, 4))
+    assert cluster.state(NODE).cards[0].free_slices == 0
+
+
+def test_the_end_of_a_pod_that_no_report_has_shown_corrects_no_report() -> None:
+    cluster = Cluster(256, Clock())
+    cluster.upsert_gpunodes(report(SLICES, 3))
+    cluster.upsert_pod(running("u1", 1, 4))
+    cluster.delete_pod(running("u1", 1, 5))
+    assert cluster.state(NODE).cards[0].free_slices == 0
+
+
 class HeldReports(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
@@ -72,10 +87,12 @@ class HeldReports(RuleBasedStateMachine):
         self.unknown: dict[str, int] = {}
         self.pod_events: deque[tuple[str, Pod]] = deque()
         self.reports: deque[GpuNode] = deque()
+        self.lasting: dict[str, int] = {}  # holders that no account knows, at the time of the newest report, until now
         self.is_report_true = True  # whether nothing has changed since the newest report
         self.has_unknown = False  # whether a holder that no account knows has ever been there
         self.is_relisted = False  # a list does not say when a pod ended, so an old report may refuse then
         self.count = 0
+        self.may_disturb = False
         self.cluster.upsert_gpunodes(report(0, 1))
 
     def held(self) -> int:
@@ -87,6 +104,10 @@ class HeldReports(RuleBasedStateMachine):
 
     def shown(self) -> int:
         return self.cluster.state(NODE).cards[0].taken_slices
+
+    @initialize(may_disturb=st.booleans())
+    def draw_whether_to_relist(self, may_disturb: bool) -> None:
+        self.may_disturb = may_disturb
 
     @rule(slices=st.integers(1, SLICES))
     def a_pod_starts(self, slices: int) -> None:
@@ -108,7 +129,7 @@ class HeldReports(RuleBasedStateMachine):
     @precondition(lambda self: self.unknown)
     @rule()
     def an_unknown_holder_ends(self) -> None:
-        self.unknown.popitem()
+        self.lasting.pop(self.unknown.popitem()[0], None)
         self.is_report_true = False
 
     @precondition(lambda self: self.pods)
@@ -131,6 +152,7 @@ class HeldReports(RuleBasedStateMachine):
     def the_plugin_reports(self) -> None:
         self.reports.append(report(self.held(), self.next_version()))
         self.is_report_true = True
+        self.lasting = dict(self.unknown)
 
     @precondition(lambda self: self.pod_events)
     @rule()
@@ -147,12 +169,21 @@ class HeldReports(RuleBasedStateMachine):
         self.cluster.upsert_gpunodes(self.reports.popleft())
 
     @rule()
+    def everything_is_watched(self) -> None:
+        while self.pod_events:
+            self.a_pod_is_watched()
+        while self.reports:
+            self.a_report_is_watched()
+
+    @precondition(lambda self: self.may_disturb)
+    @rule()
     def relist(self) -> None:
         self.pod_events.clear()
         self.is_relisted = True
         version = self.next_version()
         self.cluster.replace_pods([running(uid, slices, version) for uid, slices in self.pods.items()], version)
 
+    @precondition(lambda self: self.may_disturb)
     @rule(seconds=st.sampled_from([1.0, HELD_REPORT_LAG_S]))
     def time_passes(self, seconds: float) -> None:
         self.clock.seconds += seconds
@@ -162,6 +193,13 @@ class HeldReports(RuleBasedStateMachine):
         """Every event has arrived, and nothing has changed since the newest report: nothing that is held looks free."""
         if not self.pod_events and not self.reports and self.is_report_true:
             assert self.shown() >= self.held()
+
+    @invariant()
+    def reported_holders_and_later_pods_add_up(self) -> None:
+        """A reported holder that no account knows does not vanish behind pods that were bound or ended since."""
+        is_known = not self.is_relisted and self.clock.seconds < 1000 + HELD_REPORT_LAG_S
+        if is_known and not self.pod_events and not self.reports:
+            assert self.shown() >= min(SLICES, sum(self.lasting.values()) + sum(self.pods.values()))
 
     @invariant()
     def an_old_report_refuses_nothing_that_ended_after_it(self) -> None:
