@@ -89,7 +89,7 @@ class Binder:
         if isinstance(chosen, Refusal):
             return reasons.text(chosen.reason)
         if pod.parsed.request is not None:
-            self._cluster.reserve(Reservation(pod.uid, node, pod.parsed.request, chosen))
+            self._cluster.reserve(Reservation(pod.uid, node, pod.parsed.request, chosen, pod.version))
         return chosen
 
     async def _post(self, args: BindArgs, chosen: Assignment) -> str:

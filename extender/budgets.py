@@ -50,7 +50,7 @@ class Budgets:
         """Return the budgets that an eviction of a pod would use."""
         return tuple(key for key, budget in self._budgets.items() if budget.protects(pod))
 
-    def replace(self, objects: list[Budget]) -> None:
+    def replace(self, objects: list[Budget], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
         self._budgets = {each.key: each for each in objects}
 

@@ -5,11 +5,12 @@ of pods whose Binding is in flight. The watches write here and the verbs read. E
 check and the reservation after it are one step as long as no code between them awaits.
 
 The watches own the objects (`objects`, `leases`). `bind` owns the reservations; a reservation ends here when a watch
-shows its pod bound, terminal or deleted. Derived node states are cached until an object or a reservation changes.
+shows its pod bound, terminal or deleted, or when a list of all pods that is newer than the pod does not show the pod.
+Derived node states are cached until an object or a reservation changes.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +18,7 @@ from extender import card_owners
 from extender.card_owners import CardOwners
 from extender.leases import Leases
 from extender.objects import GpuNode, Pod
-from extender.reservations import RecentReleases, Reservation, Reservations
+from extender.reservations import RecentReleases, Release, Reservation, Reservations
 from extender.store import ObjectStore
 from vgpu import names, usage
 from vgpu.assignment import Assignment
@@ -87,22 +88,33 @@ class Cluster:
         return self._reservations.get(uid, node)
 
     def upsert_pod(self, pod: Pod) -> None:
-        """Take a pod that is new or changed."""
-        before = self.objects.pods.get(pod.uid)
+        """Take a pod that is new or changed, from a watch."""
         if pod.is_terminal:
-            self._note_release(before)
-        self.objects.put_pod(pod)
-        if pod.node or pod.is_terminal:
-            self._end_reservations(pod.uid)
-        self._invalidate(before.node if before else "", pod.node)
+            self._note_release(pod)
+        self._put_pod(pod, bound_at=pod.version)
 
-    def delete_pod(self, uid: str) -> None:
-        """Take a pod's deletion."""
-        pod = self.objects.pods.get(uid)
+    def delete_pod(self, pod: Pod) -> None:
+        """Take a pod's deletion, from a watch: the pod in its last version."""
         self._note_release(pod)
-        self.objects.remove_pod(uid)
-        self._end_reservations(uid)
-        self._invalidate(pod.node if pod else "")
+        self._remove_pod(pod.uid)
+
+    def replace_pods(self, pods: Iterable[Pod], version: int) -> None:
+        """Take the list of all pods at a resourceVersion.
+
+        A pod that existed at an earlier version and is not listed is gone, and so is its reservation. A pod that is
+        younger than the list may be missing in it: the watch that follows shows it. A list does not say when a pod
+        ended, so no report of held slices is corrected.
+        """
+        listed = {pod.uid: pod for pod in pods}
+        for uid in self.objects.pods.keys() - listed.keys():
+            self._remove_pod(uid)
+        for reservation in self._reservations:
+            if reservation.uid not in listed and reservation.version <= version:
+                self.release(reservation.uid, reservation.node)
+        for pod in listed.values():
+            known = self.objects.pods.get(pod.uid)
+            if known is None or known.version != pod.version or pod.version < 0:
+                self._put_pod(pod, bound_at=0)
 
     def upsert_gpunodes(self, *gpunodes: GpuNode) -> None:
         """Take GPUNodes that are new or changed."""
@@ -118,15 +130,34 @@ class Cluster:
         """Take the deletion of GPUNodes."""
         for node in nodes:
             self.objects.gpunodes.pop(node, None)
+            self._releases.forget(node)
         self._assign_owners()
 
-    def _note_release(self, pod: Pod | None) -> None:
-        """Remember what an ending pod held: the device plugin may still report it as held for a moment."""
-        gpunode = self.objects.gpunodes.get(pod.node) if pod else None
-        held = None if pod is None or pod.is_terminal else granted(pod)
+    def _put_pod(self, pod: Pod, *, bound_at: int) -> None:
+        before = self.objects.pods.get(pod.uid)
+        self.objects.put_pod(pod, bound_at)
+        if pod.node or pod.is_terminal:
+            self._end_reservations(pod.uid)
+        self._invalidate(before.node if before else "", pod.node)
+
+    def _remove_pod(self, uid: str) -> None:
+        pod = self.objects.pods.get(uid)
+        self.objects.remove_pod(uid)
+        self._end_reservations(uid)
+        self._invalidate(pod.node if pod else "")
+
+    def _note_release(self, last: Pod) -> None:
+        """Remember what an ending pod held: the device plugin's last report may be older than the end.
+
+        A pod that its kubelet never admitted held nothing.
+        """
+        known = self.objects.pods.get(last.uid)
+        if known is None or known.is_terminal or not last.has_started:
+            return
+        held, gpunode = granted(known), self.objects.gpunodes.get(known.node)
         if held is not None and gpunode is not None and gpunode.node.slice_mib:
-            until = self._clock() + HELD_REPORT_LAG_S
-            self._releases.add(gpunode.node.name, until, usage.on_node(gpunode.node, [held]))
+            until, released = self._clock() + HELD_REPORT_LAG_S, usage.on_node(gpunode.node, [held])
+            self._releases.add(known.node, Release(self.objects.bound_at(last.uid), last.version, until, released))
 
     def _end_reservations(self, uid: str) -> None:
         for node in self._reservations.nodes_of(uid):
@@ -143,7 +174,10 @@ class Cluster:
     def _derive(self, gpunode: GpuNode) -> NodeState:
         node = gpunode.node
         taken = usage.on_node(node, self._holders(node.name))
-        cards = tuple(self._releases.adjust(node.name, self._owned(card, node.name)) for card in node.cards)
+        unreported = usage.on_node(node, self._holders(node.name, after=gpunode.version))
+        owned = (self._owned(card, node.name) for card in node.cards)
+        adjusted = (self._releases.adjust(node.name, card, gpunode.version) for card in owned)
+        cards = tuple(_with_unreported(card, unreported) for card in adjusted)
         return NodeState.of(replace(node, cards=cards), taken, self._devices(node.name, node.slice_mib))
 
     def _devices(self, node: str, slice_mib: int) -> dict[str, int]:
@@ -156,14 +190,25 @@ class Cluster:
             total.update(request.devices(slice_mib) if request else {})
         return dict(total)
 
-    def _holders(self, node: str) -> list[tuple[PodRequest, Assignment]]:
+    def _holders(self, node: str, after: int | None = None) -> list[tuple[PodRequest, Assignment]]:
+        """Return what pods and reservations hold on a node: those since the resourceVersion `after`."""
         bound = self.objects.pods_on(node)
         reserved = [(r.request, r.assignment) for r in self._reservations.on(node) if r.uid not in bound]
-        return [held for pod in bound.values() if (held := granted(pod)) is not None] + reserved
+        since = [pod for uid, pod in bound.items() if after is None or self.objects.bound_at(uid) > after]
+        return [held for pod in since if (held := granted(pod)) is not None] + reserved
 
     def _owned(self, card: Card, node: str) -> Card:
         is_owned = self.owners.owns(node, card.uuid)
         return card if is_owned else replace(card, healthy=False, reason=card_owners.DUPLICATE)
+
+
+def _with_unreported(card: Card, unreported: usage.Usages) -> Card:
+    """Return a card whose report of held slices has what pods took since the report, where it has anything.
+
+    Otherwise a holder that the accounts do not know would vanish in the larger one of the two figures.
+    """
+    more = unreported.get(card.uuid)
+    return card if more is None or not card.held_slices else replace(card, held_slices=card.held_slices + more.slices)
 
 
 def granted(pod: Pod) -> tuple[PodRequest, Assignment] | None:

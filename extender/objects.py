@@ -23,6 +23,7 @@ from vgpu.request import Parsed
 Json = dict[str, Any]
 _DOMAIN = f"{names.DOMAIN}/".encode()
 _TERMINAL = frozenset({"Succeeded", "Failed"})
+MAX_DIGITS = 20  # of a 64-bit number
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Pod:
         is_unschedulable: whether kube-scheduler found no node for the pod in its last attempt.
         is_readable: whether every field that is read has the type that it must have.
         scheduling: the pod's priority, and where its preemption stands.
+        version: the object's resourceVersion; of a deleted pod, the version of its deletion.
+        has_started: whether the kubelet has admitted the pod, so that it held devices.
     """
 
     uid: str
@@ -54,6 +57,8 @@ class Pod:
     is_unschedulable: bool = False
     is_readable: bool = True
     scheduling: Scheduling = scheduling.DEFAULT
+    version: int = 0
+    has_started: bool = False
 
     @property
     def reference(self) -> dict[str, str]:
@@ -90,11 +95,12 @@ class KubeNode:
 
 @dataclass(frozen=True, slots=True)
 class GpuNode:
-    """A GPUNode: the domain's node, and the time when the object was created."""
+    """A GPUNode: the domain's node, when the object was created, and its resourceVersion."""
 
     node: Node
     uid: str
     created: str
+    version: int = 0
 
     @property
     def reference(self) -> dict[str, str]:
@@ -110,6 +116,14 @@ class Lease:
     holder: str
     renewed: str
     duration_s: int
+
+
+def version(text: str) -> int:
+    """Read a resourceVersion, which is etcd's revision: the higher one is later; -1 where it cannot be read.
+
+    Comparing them is part of the API since Kubernetes 1.35, and works with every version that stores in etcd.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < MAX_DIGITS else -1
 
 
 def pod_or_none(data: bytes) -> Pod | None:
@@ -142,6 +156,8 @@ def pod(obj: Mapping[str, Any]) -> Pod:
         assignment=assignment_trust.judge(parsed, annotations.get(names.ASSIGNMENT, "")),
         is_unschedulable=any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ()),
         scheduling=scheduling.decode(obj),
+        version=version(metadata.get("resourceVersion", "")),
+        has_started=bool(status.get("containerStatuses") or status.get("initContainerStatuses")),
     )
 
 
@@ -172,6 +188,7 @@ def gpunode(raw: bytes) -> GpuNode:
         node=Node(metadata["name"], status.get("sliceMiB") or 0, cards, status.get("pluginVersion") or ""),
         uid=metadata.get("uid", ""),
         created=metadata.get("creationTimestamp", ""),
+        version=version(metadata.get("resourceVersion", "")),
     )
 
 

@@ -4,7 +4,8 @@
 ends, kube-scheduler asks again at once, and a device plugin's older report of held slices must not refuse the next pod.
 """
 
-from collections import defaultdict, deque
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from vgpu.assignment import Assignment
@@ -15,30 +16,35 @@ from vgpu.share import Usage
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What a pod will hold on a node when its Binding is carried out."""
+    """What a pod will hold on a node when its Binding is carried out.
+
+    `version` is the resourceVersion of the pod when it was placed: the pod existed then.
+    """
 
     uid: str
     node: str
     request: PodRequest
     assignment: Assignment
+    version: int
 
 
 class Reservations:
     """Reservations by node and pod UID. A pod may have one on several nodes while a Binding's outcome is unknown."""
 
     def __init__(self) -> None:
-        self._by_node: defaultdict[str, dict[str, Reservation]] = defaultdict(dict)
-        self._nodes: defaultdict[str, set[str]] = defaultdict(set)
+        self._by_node: dict[str, dict[str, Reservation]] = {}
+        self._nodes: dict[str, set[str]] = {}
 
     def put(self, reservation: Reservation) -> None:
         """Add a reservation; it replaces the pod's earlier one on that node."""
-        self._by_node[reservation.node][reservation.uid] = reservation
-        self._nodes[reservation.uid].add(reservation.node)
+        self._by_node.setdefault(reservation.node, {})[reservation.uid] = reservation
+        self._nodes.setdefault(reservation.uid, set()).add(reservation.node)
 
     def remove(self, uid: str, node: str) -> bool:
         """Remove a reservation; return whether there was one."""
-        if self._by_node[node].pop(uid, None) is None:
+        if self.get(uid, node) is None:
             return False
+        _remove(self._by_node, node, uid)
         self._nodes[uid].discard(node)
         if not self._nodes[uid]:
             del self._nodes[uid]
@@ -46,39 +52,77 @@ class Reservations:
 
     def get(self, uid: str, node: str) -> Reservation | None:
         """Return a pod's reservation on a node."""
-        return self._by_node[node].get(uid)
+        return self._by_node.get(node, {}).get(uid)
 
     def on(self, node: str) -> list[Reservation]:
         """Return all reservations on a node."""
-        return list(self._by_node[node].values())
+        return list(self._by_node.get(node, {}).values())
 
     def nodes_of(self, uid: str) -> list[str]:
         """Return the nodes where a pod has a reservation."""
         return list(self._nodes.get(uid, ()))
 
+    def __iter__(self) -> Iterator[Reservation]:
+        """Iterate over all reservations, as they are now."""
+        return iter([each for reservations in self._by_node.values() for each in reservations.values()])
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What a pod held of each card from one resourceVersion to another. It is kept until a monotonic time."""
+
+    bound: int
+    ended: int
+    until: float
+    usages: dict[str, Usage]
+
 
 class RecentReleases:
-    """What pods of each node released lately, by card."""
+    """What pods of each node released lately."""
 
     def __init__(self) -> None:
-        self._by_node: defaultdict[str, deque[tuple[float, dict[str, Usage]]]] = defaultdict(deque)
+        self._by_node: dict[str, deque[Release]] = {}
 
-    def add(self, node: str, until: float, released: dict[str, Usage]) -> None:
-        """Remember a release until a time (monotonic seconds) that is not before the last release's."""
-        self._by_node[node].append((until, released))
+    def add(self, node: str, release: Release) -> None:
+        """Remember a release; its time is not before the last release's."""
+        self._by_node.setdefault(node, deque()).append(release)
 
     def expire(self, node: str, now: float) -> bool:
         """Forget the releases whose time has passed; return whether there were any."""
-        releases, before = self._by_node[node], len(self._by_node[node])
-        while releases and releases[0][0] <= now:
+        releases = self._by_node.get(node, deque())
+        before = len(releases)
+        while releases and releases[0].until <= now:
             releases.popleft()
+        if not releases:
+            self.forget(node)
         return len(releases) < before
 
-    def adjust(self, node: str, card: Card) -> Card:
-        """Return a card with its reported held slices less those that were released since the report."""
-        released = [usages[card.uuid] for _, usages in self._by_node[node] if card.uuid in usages]
+    def forget(self, node: str) -> None:
+        """Forget a node's releases."""
+        self._by_node.pop(node, None)
+
+    def on(self, node: str) -> bool:
+        """Whether a node has releases."""
+        return node in self._by_node
+
+    def adjust(self, node: str, card: Card, reported: int) -> Card:
+        """Return a card with its reported held slices less those that were released since the report.
+
+        `reported` is the resourceVersion of the report: only a pod that was bound before and ended later is in it.
+        """
+        released = [
+            release.usages[card.uuid]
+            for release in self._by_node.get(node, ())
+            if release.bound <= reported < release.ended and card.uuid in release.usages
+        ]
         if not released:
             return card
         slices = max(0, card.held_slices - sum(usage.slices for usage in released))
         is_whole = card.held_whole and not any(usage.wholes for usage in released)
         return replace(card, held_slices=slices, held_whole=is_whole)
+
+
+def _remove(by_node: dict[str, dict[str, Reservation]], node: str, uid: str) -> None:
+    del by_node[node][uid]
+    if not by_node[node]:
+        del by_node[node]

@@ -1,6 +1,6 @@
 """The objects that the watches show: pods, Nodes and GPUNodes. Nothing here is derived; `Cluster` derives from it."""
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
@@ -18,21 +18,25 @@ class ObjectStore:
         self.nodes: dict[str, KubeNode] = {}
         self.gpunodes: dict[str, GpuNode] = {}
         self.nominations = Nominations()
-        self._running: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        self._running: dict[str, dict[str, Pod]] = {}
+        self._bound_at: dict[str, int] = {}
         self._deleted: OrderedDict[str, None] = OrderedDict()
 
-    def put_pod(self, pod: Pod) -> None:
-        """Store a pod that is new or changed."""
+    def put_pod(self, pod: Pod, bound_at: int) -> None:
+        """Store a pod that is new or changed; `bound_at` is kept of the first version that is bound."""
         self._unindex(self.pods.get(pod.uid))
+        if pod.node:
+            self._bound_at.setdefault(pod.uid, bound_at)
         self.pods[pod.uid] = pod
         self.nominations.put(pod)
         if pod.node and not pod.is_terminal:
-            self._running[pod.node][pod.uid] = pod
+            self._running.setdefault(pod.node, {})[pod.uid] = pod
 
     def remove_pod(self, uid: str) -> None:
         """Remove a deleted pod; the UIDs of the last 10,000 are remembered."""
         self._unindex(self.pods.pop(uid, None))
         self.nominations.remove(uid)
+        self._bound_at.pop(uid, None)
         self._deleted[uid] = None
         if len(self._deleted) > MAX_DELETED:
             self._deleted.popitem(last=False)
@@ -41,10 +45,18 @@ class ObjectStore:
         """Whether a watch has shown the deletion of a pod."""
         return uid in self._deleted
 
+    def bound_at(self, uid: str) -> int:
+        """Return the resourceVersion at which a pod was bound; 0 where only a list has shown the pod."""
+        return self._bound_at.get(uid, 0)
+
     def pods_on(self, node: str) -> Mapping[str, Pod]:
         """Return the pods that are bound to a node and not terminal, by UID."""
-        return self._running[node]
+        return self._running.get(node, {})
 
     def _unindex(self, pod: Pod | None) -> None:
-        if pod is not None and pod.node:
-            self._running[pod.node].pop(pod.uid, None)
+        running = self._running.get(pod.node) if pod is not None else None
+        if pod is None or running is None:
+            return
+        running.pop(pod.uid, None)
+        if not running:
+            del self._running[pod.node]

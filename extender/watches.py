@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from extender import budgets, card_owners, objects
+from extender import budgets, card_owners
+from extender import objects as reading
 from extender.budgets import Budgets
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
@@ -27,36 +28,38 @@ class PodWatch:
         self._unschedulable = unschedulable
         self._recorder = recorder
 
-    def replace(self, objects: list[Pod | None]) -> None:
+    def replace(self, objects: list[Pod | None], version: str) -> None:
         """Take a full list."""
-        pods = {pod.uid: pod for pod in objects if pod is not None}
-        for uid in self._cluster.objects.pods.keys() - pods.keys():
-            self._cluster.delete_pod(uid)
-        for pod in pods.values():
-            self.upsert(pod)
+        pods = [self._last_readable(pod) for pod in objects if pod is not None]
+        self._cluster.replace_pods(pods, reading.version(version))
+        for pod in pods:
+            self._report(pod)
 
     def upsert(self, obj: Pod | None) -> None:
         """Take a pod that is new or changed."""
-        if obj is None:
-            return
-        obj = self._last_readable(obj)
-        self._cluster.upsert_pod(obj)
-        self._unschedulable.add(obj)
-        if obj.node and not obj.is_terminal and isinstance(obj.assignment, Distrust):
-            message = f"nothing is counted for this pod: {obj.assignment.detail}"
-            self._recorder.record(obj.reference, UNTRUSTED, message)
+        if obj is not None:
+            pod = self._last_readable(obj)
+            self._cluster.upsert_pod(pod)
+            self._report(pod)
 
     def _last_readable(self, obj: Pod) -> Pod:
         """Return a pod that cannot be read as it was last readable: its assignment never changes and still counts."""
         known = self._cluster.objects.pods.get(obj.uid)
         if obj.is_readable or known is None:
             return obj
-        return replace(known, node=obj.node, is_terminal=obj.is_terminal)
+        return replace(known, node=obj.node, is_terminal=obj.is_terminal, version=obj.version)
 
     def delete(self, obj: Pod | None) -> None:
         """Take a pod's deletion."""
         if obj is not None:
-            self._cluster.delete_pod(obj.uid)
+            self._cluster.delete_pod(obj)
+
+    def _report(self, obj: Pod) -> None:
+        """Say why a pod waits, or why nothing is counted for it."""
+        self._unschedulable.add(obj)
+        if obj.node and not obj.is_terminal and isinstance(obj.assignment, Distrust):
+            message = f"nothing is counted for this pod: {obj.assignment.detail}"
+            self._recorder.record(obj.reference, UNTRUSTED, message)
 
 
 class NodeWatch:
@@ -65,7 +68,7 @@ class NodeWatch:
     def __init__(self, cluster: Cluster) -> None:
         self._nodes = cluster.objects.nodes
 
-    def replace(self, objects: list[KubeNode]) -> None:
+    def replace(self, objects: list[KubeNode], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
         self._nodes.clear()
         self._nodes.update({node.name: node for node in objects})
@@ -86,7 +89,7 @@ class GpuNodeWatch:
         self._cluster = cluster
         self._recorder = recorder
 
-    def replace(self, objects: list[GpuNode]) -> None:
+    def replace(self, objects: list[GpuNode], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
         self._cluster.delete_gpunodes(
             *self._cluster.objects.gpunodes.keys() - {gpunode.node.name for gpunode in objects}
@@ -114,7 +117,7 @@ class LeaseWatch:
     def __init__(self, cluster: Cluster) -> None:
         self._leases = cluster.leases
 
-    def replace(self, objects: list[Lease]) -> None:
+    def replace(self, objects: list[Lease], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
         for name in set(self._leases.names()) - {lease.name for lease in objects}:
             self._leases.remove(name)
@@ -185,9 +188,9 @@ def watches(
     pods = PodWatch(cluster, unschedulable, recorder)
     gpunodes = GpuNodeWatch(cluster, recorder)
     return Watches(
-        pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=objects.pod_or_none),
-        nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=objects.node),
-        gpunodes=Reflector(client, names.GPUNODES_PATH, gpunodes, jitter=jitter, decode=objects.gpunode),
-        leases=Reflector(client, leases, LeaseWatch(cluster), jitter=jitter, decode=objects.lease),
+        pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=reading.pod_or_none),
+        nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=reading.node),
+        gpunodes=Reflector(client, names.GPUNODES_PATH, gpunodes, jitter=jitter, decode=reading.gpunode),
+        leases=Reflector(client, leases, LeaseWatch(cluster), jitter=jitter, decode=reading.lease),
         budgets=Reflector(client, budgets.PATH, disruption_budgets, jitter=jitter, decode=budgets.decode),
     )

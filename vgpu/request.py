@@ -84,6 +84,12 @@ class PodRequest:
         shared = (c.memory_mib for c in self.containers if self.shares_anchor_cards(c))
         object.__setattr__(self, "_anchored_mib", max(shared, default=0))
 
+    @property
+    def choosers(self) -> list[ContainerRequest]:
+        """The containers that choose cards, in the kubelet's order: the anchor chooses for the init containers."""
+        anchor = self.anchor
+        return [c for c in self.containers if c is anchor or not self.shares_anchor_cards(c)]
+
     def shares_anchor_cards(self, container: ContainerRequest) -> bool:
         """Whether the container uses the anchor's cards: the anchor itself and every init container do."""
         return container.kind is ContainerKind.INIT or container is self.anchor

@@ -1,7 +1,7 @@
 """What is taken of a card and of a node, and the arithmetic of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from vgpu.device import Card, Node
@@ -106,8 +106,10 @@ class CardState:
         return self.taken_slices == 0 and self.usage.shares == 0 and self.usage.wholes == 0
 
     def with_usage(self, more: Usage) -> "CardState":
-        """Return the state with more taken."""
-        return CardState(self.card, self.slice_mib, self.usage + more)
+        """Return the state with more taken, which the kubelet does not report as held yet."""
+        held = self.card.held_slices
+        card = replace(self.card, held_slices=held + more.slices) if held else self.card
+        return CardState(card, self.slice_mib, self.usage + more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class ClusterCards:
         """Return every card of the cluster."""
         return tuple(card for cards in self._nodes.values() for card in cards)
 
-    def replace(self, objects: list[Any]) -> None:
+    def replace(self, objects: list[Any], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take all GPUNodes that exist now."""
         self._nodes = {node.metadata.name: node.cards() for node in objects}
 

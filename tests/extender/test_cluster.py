@@ -1,7 +1,9 @@
-"""A state machine over the accounting: pods that are bound, or may still be bound, never exceed a card's capacity.
+"""A state machine over the accounting: pods that are bound, or may still be bound, never exceed a card's capacity, and
+nothing stays reserved for a pod that is gone.
 
-`truth` has the pods of the API server. The extender sees them only through its watch: Bindings commit early, late or
-never, events arrive late and in order, and a list replaces the watched state.
+`truth` has the pods of the API server. The extender sees them only through its watch and by reading a pod to be bound:
+Bindings commit early, late or never, events arrive late and in order, and a list, taken earlier or now, replaces the
+watched state.
 """
 
 from collections import deque
@@ -53,48 +55,48 @@ class Accounting(RuleBasedStateMachine):
         self.truth: dict[str, Pod] = {}
         self.unknown: list[Posted] = []
         self.undelivered: deque[tuple[str, Pod]] = deque()
+        self.listed: tuple[int, dict[str, Pod]] | None = None
+        self.concluded: list[str] = []  # bound, but the extender does not know yet
+        self.version = 0
         self.count = 0
         self.renew_node_lease()
 
     def renew_node_lease(self) -> None:
         self.cluster.leases.put(Lease(names.node_lease(NODE), NODE, str(self.clock.seconds), 3))
 
-    def queue_event(self, kind: str, pod: Pod) -> None:
-        self.undelivered.append((kind, pod))
+    def write(self, pod: Pod) -> Pod:
+        """Store a pod with the next resourceVersion, and queue the event."""
+        self.version += 1
+        self.truth[pod.uid] = replace(pod, version=self.version)
+        self.undelivered.append(("upsert", self.truth[pod.uid]))
+        return self.truth[pod.uid]
 
     def may_commit(self, posted: Posted) -> bool:
         pod = self.truth.get(posted.pod.uid)
         return posted.arrived and posted.ends > self.clock.seconds and pod is not None and not pod.node
 
     def commit(self, pod: Pod, chosen: Assignment) -> None:
-        self.truth[pod.uid] = replace(pod, node=NODE, assignment=chosen)
-        self.queue_event("upsert", self.truth[pod.uid])
+        self.write(replace(pod, node=NODE, assignment=chosen))
 
     @rule(memory=st.sampled_from([300, 512, 1024]), whole=st.booleans())
     def create(self, memory: int, whole: bool) -> None:
         self.count += 1
         main = strategies.container(gpu=1) if whole else strategies.container(gpu_mem=memory)
-        pod = objects.pod(strategies.admit(strategies.pod(main, uid=f"u{self.count}")))
-        self.truth[pod.uid] = pod
-        self.cluster.upsert_pod(pod)
+        self.write(objects.pod(strategies.admit(strategies.pod(main, uid=f"u{self.count}"))))
 
     @precondition(lambda self: any(not pod.node for pod in self.truth.values()))
     @rule(data=st.data(), outcome=st.sampled_from(["commits", "refused", "lost", "late", "late"]))
     def bind(self, data: st.DataObject, outcome: str) -> None:
         uid = data.draw(st.sampled_from([uid for uid, pod in self.truth.items() if not pod.node]))
-        pod = self.truth[uid]
-        if (
-            uid not in self.cluster.objects.pods
-            or self.cluster.objects.pods[uid].node
-            or any(p.pod.uid == uid for p in self.unknown)
-        ):
+        pod = self.cluster.objects.pods.get(uid, self.truth[uid])  # a pod that the watch has not shown is read
+        if pod.node or any(p.pod.uid == uid for p in self.unknown):
             return
         chosen = self.binder._reserve(pod, NODE)
         if isinstance(chosen, str):
             return
         if outcome == "commits":
             self.commit(pod, chosen)
-            self.cluster.release_when_seen(uid, NODE)
+            self.concluded.append(uid)
         elif outcome == "refused":
             self.cluster.release(uid, NODE)
         else:
@@ -117,28 +119,40 @@ class Accounting(RuleBasedStateMachine):
         outcome = binding_outcome.judge(self.truth.get(posted.pod.uid), args, posted.assignment, is_final=True)
         self.binder._conclude(args, outcome)
 
+    @precondition(lambda self: self.concluded)
+    @rule()
+    def the_response_to_a_binding_arrives(self) -> None:
+        self.cluster.release_when_seen(self.concluded.pop(0), NODE)
+
     @precondition(lambda self: self.truth)
     @rule(data=st.data())
     def a_pod_is_modified(self, data: st.DataObject) -> None:
         """A label changes: the watch shows the pod's present state again."""
-        self.queue_event("upsert", data.draw(st.sampled_from(list(self.truth.values()))))
+        self.write(data.draw(st.sampled_from(list(self.truth.values()))))
 
-    @precondition(lambda self: self.undelivered)
+    @precondition(lambda self: self.undelivered and self.listed is None)
     @rule()
     def watch(self) -> None:
         kind, pod = self.undelivered.popleft()
         if kind == "upsert":
             self.cluster.upsert_pod(pod)
         else:
-            self.cluster.delete_pod(pod.uid)
+            self.cluster.delete_pod(pod)
 
+    @precondition(lambda self: self.listed is None)
     @rule()
-    def relist(self) -> None:
+    def the_server_answers_a_list(self) -> None:
+        """The watch has ended: no event follows before the list has arrived."""
         self.undelivered.clear()
-        for uid in self.cluster.objects.pods.keys() - self.truth.keys():
-            self.cluster.delete_pod(uid)
-        for pod in self.truth.values():
-            self.cluster.upsert_pod(pod)
+        self.listed = self.version, dict(self.truth)
+
+    @precondition(lambda self: self.listed is not None)
+    @rule()
+    def the_list_arrives(self) -> None:
+        assert self.listed is not None
+        version, pods = self.listed
+        self.listed = None
+        self.cluster.replace_pods(pods.values(), version)
 
     @precondition(lambda self: self.truth)
     @rule(data=st.data(), ends=st.booleans())
@@ -146,10 +160,10 @@ class Accounting(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(list(self.truth)))
         pod = self.truth.pop(uid)
         if ends and pod.node:
-            self.truth[uid] = replace(pod, is_terminal=True)
-            self.queue_event("upsert", self.truth[uid])
+            self.write(replace(pod, is_terminal=True))
         else:
-            self.queue_event("delete", pod)
+            self.version += 1
+            self.undelivered.append(("delete", replace(pod, version=self.version)))
 
     @rule(seconds=st.sampled_from([1.0, 40.0, 400.0]))
     def time_passes(self, seconds: float) -> None:
@@ -167,6 +181,15 @@ class Accounting(RuleBasedStateMachine):
             for (grant,) in chosen.containers.values():
                 slices[grant.gpu] += SLICES if grant.whole else -(-grant.memory_mib // 256)
         assert max(slices.values()) <= SLICES
+
+    @invariant()
+    def nothing_stays_reserved_for_a_pod_that_is_gone(self) -> None:
+        """Where every event has arrived and no Binding is open, the extender counts exactly the pods that run."""
+        if self.undelivered or self.unknown or self.concluded or self.listed is not None:
+            return
+        running = {uid for uid, pod in self.truth.items() if pod.node and not pod.is_terminal}
+        assert set(self.cluster.objects.pods_on(NODE)) == running
+        assert [each.uid for each in self.cluster._reservations] == []
 
 
 TestAccounting = Accounting.TestCase

@@ -189,6 +189,8 @@ async def test_held_slices_count_except_those_of_a_pod_deleted_after_the_report(
     pod = await world.create_pod(gpu_mem=2048)
     assert await world.bind(pod) == ""
     await world.until_bound_is_watched(pod)
+    started = {"containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+    await world.client.patch(f"{PODS}/{pod['metadata']['name']}/status", {"status": started})
     status = gpu_node("n1")["status"]
     status["cards"][0]["heldSlices"] = 8
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": status})

@@ -17,13 +17,13 @@ CARD = {"uuid": "GPU-a", "index": 0, "model": "M", "memoryMiB": 1024, "healthy":
 
 def test_cards_follow_their_gpunodes() -> None:
     known = cluster_cards.ClusterCards()
-    known.replace([node("n1", CARD), node("n2", CARD | {"uuid": "GPU-b"})])
+    known.replace([node("n1", CARD), node("n2", CARD | {"uuid": "GPU-b"})], "1")
     assert [card.uuid for card in known.cards()] == ["GPU-a", "GPU-b"]
     known.upsert(node("n1", CARD | {"memoryMiB": 2048}))
     assert {card.memory_mib for card in known.cards()} == {1024, 2048}
     known.delete(node("n2"))
     assert [card.uuid for card in known.cards()] == ["GPU-a"]
-    known.replace([])
+    known.replace([], "2")
     assert known.cards() == ()
 
 

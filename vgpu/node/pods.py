@@ -128,7 +128,7 @@ class Pods:
         self._changed = asyncio.Condition()
         self._wakers: set[asyncio.Task[None]] = set()
 
-    def replace(self, objects: list[BoundPod]) -> None:
+    def replace(self, objects: list[BoundPod], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take all pods that exist now."""
         before, self._by_uid = self._by_uid, {}
         for pod in objects:

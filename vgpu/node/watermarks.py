@@ -62,7 +62,7 @@ class Watermarks:
         if not path.exists():
             self._write({})
 
-    def replace(self, objects: list[dict[str, Watermark]]) -> None:
+    def replace(self, objects: list[dict[str, Watermark]], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take the list: one GPUNode, or none yet."""
         self._update(objects[0] if objects else {})
 

@@ -1,7 +1,9 @@
 """Which cards of one node a pod gets, or why the node cannot take the pod.
 
-Cards are chosen container by container in the kubelet's order; init containers use the cards of the pod's anchor, the
-first app container that asks for a GPU (ADR 3).
+Cards are chosen container by container in the kubelet's order, each time the first card of the policy that fits; init
+containers use the cards of the pod's anchor, the first app container that asks for a GPU (ADR 3). That finds a place
+for a pod whose other containers fit anywhere. Where it fails, up to four containers are placed by an exact search, and
+more of them with the largest first (ADR 24).
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,13 +11,12 @@ from dataclasses import dataclass, field
 
 from vgpu import reasons
 from vgpu.assignment import Assignment, Grant
-from vgpu.placement import fit
+from vgpu.placement import fit, packing
 from vgpu.placement.policies import COMPARATORS
 from vgpu.policy import PackingPolicy
-from vgpu.quantity import FULL_CORES
 from vgpu.reasons import Reason
-from vgpu.request import ContainerKind, ContainerRequest, PodRequest
-from vgpu.share import CardState, NodeState, Usage
+from vgpu.request import ContainerRequest, PodRequest
+from vgpu.share import CardState, NodeState
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,45 +32,54 @@ class Refusal:
         return self.reason in reasons.UNRESOLVABLE
 
 
+Chosen = dict[str, tuple[Grant, ...]]  # by container
+
+
 def place(request: PodRequest, node: NodeState, gpu_policy: PackingPolicy) -> Assignment | Refusal:
     """Choose cards on one node for every GPU container of a pod."""
+    order = request.choosers
+    chosen, refusal = _first_fits(request, order, node, gpu_policy)
+    if refusal is not None and chosen:  # another choice for the containers before may leave room for the refused one
+        chosen = _search(request, node, gpu_policy)
+        refusal = None if chosen else refusal
+    return refusal or Assignment({c.name: _own_grants(request, c, chosen) for c in request.containers})
+
+
+def _search(request: PodRequest, node: NodeState, gpu_policy: PackingPolicy) -> Chosen:
+    """Choose cards where the first cards that fit do not leave room for every container; empty where there are none."""
+    order = request.choosers
+    if len(order) > packing.MAX_CONTAINERS:
+        largest = sorted(order, key=lambda c: (c.whole, request.slices(c, node.slice_mib)), reverse=True)
+        chosen, refusal = _first_fits(request, largest, node, gpu_policy)
+        return chosen if refusal is None else {}
+    cards = packing.pack(request, node, lambda state: _card_order(state, gpu_policy)) or {}
+    return {c.name: tuple(_grant(c, state) for state in cards[c.name]) for c in order if cards}
+
+
+def _first_fits(
+    request: PodRequest, order: Sequence[ContainerRequest], node: NodeState, gpu_policy: PackingPolicy
+) -> tuple[Chosen, Refusal | None]:
+    """Choose for each container the policy's first cards that fit, beside what was chosen before.
+
+    Returns the containers that have cards, and the refusal of the first one that has none.
+    """
     states = {state.card.uuid: state for state in node.cards}
-    chosen: dict[str, tuple[Grant, ...]] = {}
-    for container in _placing_order(request):
-        share = None if container.whole else _share(request, container, node.slice_mib)
-        needs = {uuid: share or _whole(state) for uuid, state in states.items()}
+    chosen: Chosen = {}
+    for container in order:
+        share = None if container.whole else packing.share(request, [container], node.slice_mib)
+        needs = {uuid: share or packing.whole(state) for uuid, state in states.items()}
         refused = {
             uuid: fit.refusal(container, request.options.selector, needs[uuid], state) for uuid, state in states.items()
         }
         fitting = [states[uuid] for uuid, reason in refused.items() if reason is None]
         if len(fitting) < container.gpus:
-            return _node_refusal(container, node, {uuid: why for uuid, why in refused.items() if why is not None})
+            reasons_by_card = {uuid: why for uuid, why in refused.items() if why is not None}
+            return chosen, _node_refusal(container, node, reasons_by_card)
         fitting.sort(key=lambda state: _card_order(state, gpu_policy))
         for state in fitting[: container.gpus]:
             states[state.card.uuid] = state.with_usage(needs[state.card.uuid])
         chosen[container.name] = tuple(_grant(container, state) for state in fitting[: container.gpus])
-    return Assignment({c.name: _own_grants(request, c, chosen) for c in request.containers})
-
-
-def _placing_order(request: PodRequest) -> list[ContainerRequest]:
-    """Return the containers that choose cards, in the kubelet's order: the anchor chooses for its init containers."""
-    anchor = request.anchor
-    return [c for c in request.containers if c is anchor or not request.shares_anchor_cards(c)]
-
-
-def _share(request: PodRequest, container: ContainerRequest, slice_mib: int) -> Usage:
-    """Return what a container's share takes of a card; for the anchor, the most that it or an init container needs."""
-    need = Usage(shares=1)
-    for other in request.containers:
-        if other is container or (container is request.anchor and other.kind is ContainerKind.INIT):
-            slices = request.slices(other, slice_mib)
-            need = need.larger(Usage(slices, other.memory_mib, request.counted_cores(other), shares=1))
-    return need
-
-
-def _whole(state: CardState) -> Usage:
-    """Return what holding a card whole takes of it."""
-    return Usage(state.total_slices, state.card.memory_mib, FULL_CORES, wholes=1)
+    return chosen, None
 
 
 def _card_order(state: CardState, policy: PackingPolicy) -> tuple[int, int, int]:

@@ -28,7 +28,7 @@ class NameStore:
         self.names: set[str] = set()
         self.lists = 0
 
-    def replace(self, objects: list[Any]) -> None:
+    def replace(self, objects: list[Any], _: str) -> None:
         self.names = {obj["metadata"]["name"] for obj in objects}
         self.lists += 1
 

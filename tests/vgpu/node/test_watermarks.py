@@ -56,8 +56,8 @@ def test_the_file_is_kept_until_the_gpunode_is_read(tmp_path: Path) -> None:
     second = Watermarks(path, DEFAULT)
     assert path.read_text() == before == f"* 90 70\n{uuid(0)} 50 40\n"
     inode = path.stat().st_ino
-    second.replace([{uuid(0): Watermark(50, 40)}])
+    second.replace([{uuid(0): Watermark(50, 40)}], "1")
     assert path.stat().st_ino == inode
-    second.replace([])
+    second.replace([], "2")
     assert path.read_text() == "* 90 70\n"
     assert [each.name for each in tmp_path.iterdir()] == ["watermarks"]

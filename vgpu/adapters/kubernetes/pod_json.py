@@ -65,6 +65,7 @@ class Metadata(TypedDict, total=False):
     name: str
     namespace: str
     uid: str
+    resourceVersion: str
     annotations: dict[str, str] | None
     labels: dict[str, str] | None
     deletionTimestamp: str | None
@@ -85,6 +86,8 @@ class Status(TypedDict, total=False):
     startTime: str | None
     nominatedNodeName: str | None
     conditions: list[Condition] | None
+    containerStatuses: list[msgspec.Raw] | None
+    initContainerStatuses: list[msgspec.Raw] | None
 
 
 class Pod(TypedDict, total=False):
@@ -97,6 +100,7 @@ class Pod(TypedDict, total=False):
 
 class _Identity(TypedDict, total=False):
     uid: str
+    resourceVersion: str
     namespace: str
     name: str
 

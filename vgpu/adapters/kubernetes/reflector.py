@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 class Handler(Protocol):
     """Receives the objects. Called from the event loop, in order, never concurrently."""
 
-    def replace(self, objects: list[Any]) -> None:
-        """Take all objects that exist now."""
+    def replace(self, objects: list[Any], version: str) -> None:
+        """Take all objects that existed at a resourceVersion."""
 
     def upsert(self, obj: Any) -> None:
         """Take an object that is new or changed."""
@@ -161,7 +161,7 @@ class Reflector:
             token = page.metadata.continue_
             if not token:
                 break
-        self._handler.replace(objects)
+        self._handler.replace(objects, page.metadata.resource_version)
         if wanted == self._lists_wanted:
             self._version = page.metadata.resource_version
             self.synced.set()

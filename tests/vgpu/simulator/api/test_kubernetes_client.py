@@ -27,7 +27,7 @@ class ObjectStore:
         self.names: set[str] = set()
         self.lists = 0
 
-    def replace(self, objects: list[Any]) -> None:
+    def replace(self, objects: list[Any], _: str) -> None:
         self.names, self.lists = {obj["metadata"]["name"] for obj in objects}, self.lists + 1
 
     def upsert(self, obj: Any) -> None:
