@@ -24,6 +24,7 @@ with extras.needed("cluster", by="extender"):
     from extender.evictor import Evictor
     from extender.filter import Filter
     from extender.leadership import Leadership
+    from extender.node_refusals import NodeRefusals
     from extender.preempt import Preemption
     from extender.room import Room
     from extender.settings import Settings
@@ -52,9 +53,16 @@ async def serve(settings: Settings) -> None:
         node_filter = Filter(cluster, settings.defaults)
         recorder = EventRecorder(client, time.monotonic, _now)
         unschedulable = UnschedulablePods(cluster, node_filter, recorder)
-        budgets = Budgets()
+        budgets, refusals = Budgets(), NodeRefusals(client, cluster, recorder)
         watches = watching.watches(
-            client, cluster, unschedulable, recorder, budgets, namespace=settings.namespace, jitter=random.random
+            client,
+            cluster,
+            unschedulable,
+            recorder,
+            budgets,
+            refusals,
+            namespace=settings.namespace,
+            jitter=random.random,
         )
         leadership = _leadership(settings, client, cluster, watches)
         binder = Binder(client, cluster, node_filter, leadership)
@@ -62,7 +70,9 @@ async def serve(settings: Settings) -> None:
         room = Room(cluster, settings.defaults)
         preemption = Preemption(cluster, room, budgets, leadership, evictor, time.monotonic)
         verbs = Verbs(cluster, node_filter, settings.defaults, binder, recorder, preemption)
-        background = asyncio.create_task(_background(watches, leadership, recorder, unschedulable, preemption))
+        background = asyncio.create_task(
+            _background(watches, leadership, recorder, unschedulable, preemption, refusals)
+        )
         server = process.Server(_config(settings, verbs, watches))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve_until_cancelled()
@@ -93,6 +103,7 @@ async def _background(
     recorder: EventRecorder,
     unschedulable: UnschedulablePods,
     preemption: Preemption,
+    refusals: NodeRefusals,
 ) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(watches.run())
@@ -100,6 +111,7 @@ async def _background(
         await watches.wait()
         group.create_task(unschedulable.run())
         group.create_task(preemption.run())
+        group.create_task(refusals.run(leadership))
         log.info("the first lists are complete")
         await leadership.run()
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from extender import scheduling
+from extender import refused, scheduling
+from extender.refused import Refused
 from extender.scheduling import Scheduling
 from vgpu import assignment_trust, names, quantity, request
 from vgpu.assignment import Assignment
@@ -86,11 +87,12 @@ class KubeNode:
 
 @dataclass(frozen=True, slots=True)
 class GpuNode:
-    """A GPUNode: the domain's node, and the time when the object was created."""
+    """A GPUNode: the domain's node, when the object was created, and the pods that the node's device plugin refused."""
 
     node: Node
     uid: str
     created: str
+    refusals: tuple[Refused, ...] = ()
 
     @property
     def reference(self) -> dict[str, str]:
@@ -152,6 +154,7 @@ def gpunode(raw: msgspec.Raw) -> GpuNode:
         node=Node(metadata["name"], status.get("sliceMiB") or 0, cards, status.get("pluginVersion") or ""),
         uid=metadata.get("uid", ""),
         created=metadata.get("creationTimestamp", ""),
+        refusals=refused.decode(status),
     )
 
 

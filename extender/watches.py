@@ -9,6 +9,7 @@ from extender import budgets, card_owners, objects
 from extender.budgets import Budgets
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
+from extender.node_refusals import NodeRefusals
 from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.unschedulable import UnschedulablePods
 from vgpu import names
@@ -74,15 +75,14 @@ class NodeWatch:
 class GpuNodeWatch:
     """Takes GPUNodes."""
 
-    def __init__(self, cluster: Cluster, recorder: EventRecorder) -> None:
+    def __init__(self, cluster: Cluster, recorder: EventRecorder, refusals: NodeRefusals) -> None:
         self._cluster = cluster
         self._recorder = recorder
+        self._refusals = refusals
 
     def replace(self, objects: list[GpuNode]) -> None:
         """Take a full list."""
-        self._cluster.delete_gpunodes(
-            *self._cluster.objects.gpunodes.keys() - {gpunode.node.name for gpunode in objects}
-        )
+        self._delete(*self._cluster.objects.gpunodes.keys() - {gpunode.node.name for gpunode in objects})
         self._upsert(*objects)
 
     def upsert(self, obj: GpuNode) -> None:
@@ -91,10 +91,17 @@ class GpuNodeWatch:
 
     def delete(self, obj: GpuNode) -> None:
         """Take a GPUNode's deletion."""
-        self._cluster.delete_gpunodes(obj.node.name)
+        self._delete(obj.node.name)
+
+    def _delete(self, *nodes: str) -> None:
+        self._cluster.delete_gpunodes(*nodes)
+        for node in nodes:
+            self._refusals.forget(node)
 
     def _upsert(self, *gpunodes: GpuNode) -> None:
         self._cluster.upsert_gpunodes(*gpunodes)
+        for each in gpunodes:
+            self._refusals.take(each)
         for node, duplicates in self._cluster.owners.duplicates.items():
             about = self._cluster.objects.gpunodes[node].reference
             self._recorder.record(about, card_owners.DUPLICATE, card_owners.message(duplicates))
@@ -165,17 +172,18 @@ def watches(
     unschedulable: UnschedulablePods,
     recorder: EventRecorder,
     disruption_budgets: Budgets,
+    refusals: NodeRefusals,
     *,
     namespace: str,
     jitter: Callable[[], float],
 ) -> Watches:
-    """Build the reflectors that feed `cluster`, `unschedulable` and `disruption_budgets`.
+    """Build the reflectors that feed `cluster`, `unschedulable`, `disruption_budgets` and `refusals`.
 
     Our Leases are in `namespace`. `jitter` returns a random number from 0 to 1.
     """
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     pods = PodWatch(cluster, unschedulable, recorder)
-    gpunodes = GpuNodeWatch(cluster, recorder)
+    gpunodes = GpuNodeWatch(cluster, recorder, refusals)
     return Watches(
         pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=objects.pod_or_none),
         nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=objects.node),

@@ -22,6 +22,7 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.evictor import Evictor
 from extender.filter import Filter
+from extender.node_refusals import NodeRefusals
 from extender.preempt import Preemption
 from extender.room import Room
 from extender.unschedulable import UnschedulablePods
@@ -211,17 +212,17 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         node_filter = Filter(cluster, DefaultPolicies())
         recorder = EventRecorder(client, clock, lambda: datetime.now(UTC))
         unschedulable = UnschedulablePods(cluster, node_filter, recorder)
-        budgets = Budgets()
+        budgets, refusals, leader = Budgets(), NodeRefusals(client, cluster, recorder, clock.sleep), Leader()
         watches = watching.watches(
-            client, cluster, unschedulable, recorder, budgets, namespace=names.NAMESPACE, jitter=random.random
+            client, cluster, unschedulable, recorder, budgets, refusals, namespace=names.NAMESPACE, jitter=random.random
         )
-        leader = Leader()
         binder = Binder(client, cluster, node_filter, leader, clock.sleep)
         evictor = Evictor(client, recorder, lambda: datetime.now(UTC))
         room = Room(cluster, DefaultPolicies())
         preemption = Preemption(cluster, room, budgets, leader, evictor, clock, clock.sleep)
         verbs = Verbs(cluster, node_filter, DefaultPolicies(), binder, recorder, preemption)
         tasks = [asyncio.create_task(each.run()) for each in (watches, recorder, unschedulable, preemption)]
+        tasks.append(asyncio.create_task(refusals.run(leader)))
         await watches.wait()
         yield World(client, cluster, clock, watches, leader, verbs, tasks[0])
         await verbs.binder.drain()

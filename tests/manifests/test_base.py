@@ -9,8 +9,11 @@ import pytest
 import yaml
 from pydantic_settings import CliApp
 
+from extender import refused
 from extender.settings import Settings as ExtenderSettings
 from vgpu import __version__, aliases, names
+from vgpu.node import gpunode_status, refusal_reporter
+from vgpu.node.inventory import State
 from vgpu.node.watermarks import Watermark
 from webhook.settings import Settings as WebhookSettings
 
@@ -160,14 +163,25 @@ def rules() -> Iterator[tuple[str, Json]]:
 def test_no_role_has_wildcards_or_may_delete(role: str, rule: Json) -> None:
     granted = {*rule["verbs"], *rule["resources"], *rule["apiGroups"]}
     assert not granted & {"*", "delete", "deletecollection", "escalate", "impersonate"}, role
-    if "secrets" in rule["resources"] and rule["verbs"] != ["create"]:
+    if "secrets" in rule["resources"]:
+        assert set(rule["verbs"]) == {"get", "update"}  # who may create Secrets can get any account's token
         assert rule["resourceNames"] == [CliApp.run(WebhookSettings, cli_args=[]).secret]
         assert role.startswith("Role ")
 
 
-def test_only_the_extender_binds() -> None:
-    binders = {role for role, rule in rules() if "pods/binding" in rule["resources"]}
-    assert binders == {"ClusterRole vgpu-extender"}
+def test_the_webhooks_secret_is_installed_empty() -> None:
+    secret = one("Secret", CliApp.run(WebhookSettings, cli_args=[]).secret)
+    assert (secret["type"], secret.keys() & {"data", "stringData"}) == ("Opaque", set())
+
+
+@pytest.mark.parametrize("resource", ["pods/binding", "pods/eviction", "events"])
+def test_only_the_extender_binds_evicts_and_writes_events(resource: str) -> None:
+    """A token of the device plugin is on every GPU node."""
+    granted = {role for role, rule in rules() if resource in rule["resources"]}
+    assert granted == {"ClusterRole vgpu-extender"}
+
+
+def test_bindings_with_an_assignment_come_from_the_extender_only() -> None:
     (expression,) = _strings(one("ValidatingAdmissionPolicy", "vgpu-bindings"), "expression")
     assert f"'system:serviceaccount:{names.NAMESPACE}:vgpu-extender'" in expression
 
@@ -184,6 +198,31 @@ def test_the_gpunode_schema_has_the_codes_fields_and_printer_columns() -> None:
         at = schema
         for key in column["jsonPath"].removeprefix(".").split("."):
             at = at["properties"][key]
+
+
+def fields(schema: Json, path: str = "GPUNode") -> Iterator[tuple[str, Json]]:
+    """Every field of a schema, with its path."""
+    yield path, schema
+    for name, child in schema.get("properties", {}).items():
+        yield from fields(child, f"{path}.{name}")
+    if "items" in schema:
+        yield from fields(schema["items"], f"{path}[]")
+
+
+def test_kubectl_explain_has_a_text_for_every_field() -> None:
+    (version,) = one("CustomResourceDefinition", f"gpunodes.{names.DOMAIN}")["spec"]["versions"]
+    listed = list(fields(version["schema"]["openAPIV3Schema"]))
+    assert len(listed) > 40
+    assert [path for path, schema in listed if not schema.get("description")] == []
+
+
+def test_the_schema_takes_what_the_plugin_writes() -> None:
+    (version,) = one("CustomResourceDefinition", f"gpunodes.{names.DOMAIN}")["spec"]["versions"]
+    status = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+    assert gpunode_status.status_of(State(), 256, "0", []).keys() | {"conditions"} == status.keys()
+    assert status["refusals"]["maxItems"] == refusal_reporter.MAX_REPORTED == refused.MAX_REFUSALS
+    made = gpunode_status.conditions_of(State(), [], is_registered=True)
+    assert set(re.findall(r"(\w+): ", status["conditions"]["description"])) == {each.kind for each in made}
 
 
 def test_the_schema_refuses_watermarks_that_the_plugin_refuses() -> None:
