@@ -37,6 +37,7 @@ from vgpu.node.limits_writer import LimitsWriter
 from vgpu.node.node_api import NodeApi
 from vgpu.node.node_lease import NodeLease
 from vgpu.node.pods import Pods
+from vgpu.node.probe_files import ProbeFiles
 from vgpu.node.refusal_reporter import RefusalReporter
 from vgpu.node.state_files import StateFiles
 from vgpu.node.watermarks import Watermarks
@@ -102,6 +103,7 @@ def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) ->
             publisher.run,
             heartbeat.run,
             collector.run,
+            ProbeFiles(settings.state_dir, lambda: all(each.stream.is_live for each in endpoints)).run,
         ),
     )
 

@@ -6,6 +6,7 @@ import random
 import socket
 import ssl
 import time
+from collections.abc import Callable, Coroutine, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ with extras.needed("cluster", by="extender"):
     import uvicorn
 
     import vgpu
+    from extender import client_names
     from extender import watches as watching
     from extender.app import Verbs, app
     from extender.bind import Binder
@@ -27,6 +29,7 @@ with extras.needed("cluster", by="extender"):
     from extender.node_refusals import NodeRefusals
     from extender.preempt import Preemption
     from extender.room import Room
+    from extender.scheduler_lease import SchedulerLease
     from extender.settings import Settings
     from extender.unschedulable import UnschedulablePods
     from vgpu.adapters import process
@@ -35,6 +38,8 @@ with extras.needed("cluster", by="extender"):
 
 KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and retry no POST on a closed connection
 GRACE_S: Final = 5  # for calls in flight, and for clients that do not close idle connections
+
+Run = Callable[[], Coroutine[Any, Any, None]]
 
 log = logging.getLogger("extender")
 
@@ -64,15 +69,21 @@ async def serve(settings: Settings) -> None:
             namespace=settings.namespace,
             jitter=random.random,
         )
-        leadership = _leadership(settings, client, cluster, watches)
+        scheduler = SchedulerLease(cluster.leases, settings.scheduler_lease, socket.gethostname())
+        leadership = _leadership(settings, client, cluster, watches, scheduler)
         binder = Binder(client, cluster, node_filter, leadership)
         evictor = Evictor(client, recorder, _now)
         room = Room(cluster, settings.defaults)
         preemption = Preemption(cluster, room, budgets, leadership, evictor, time.monotonic)
         verbs = Verbs(cluster, node_filter, settings.defaults, binder, recorder, preemption)
-        background = asyncio.create_task(
-            _background(watches, leadership, recorder, unschedulable, preemption, refusals)
+        late = (
+            unschedulable.run,
+            preemption.run,
+            lambda: refusals.run(leadership),
+            lambda: scheduler.end_when_moved(lambda: not leadership.refusal()),
+            leadership.run,
         )
+        background = asyncio.create_task(_background(watches, recorder, late))
         server = process.Server(_config(settings, verbs, watches))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve_until_cancelled()
@@ -84,7 +95,9 @@ async def serve(settings: Settings) -> None:
         raise failure
 
 
-def _leadership(settings: Settings, client: Client, cluster: Cluster, watches: watching.Watches) -> Leadership:
+def _leadership(
+    settings: Settings, client: Client, cluster: Cluster, watches: watching.Watches, scheduler: SchedulerLease
+) -> Leadership:
     return Leadership(
         client,
         cluster.leases,
@@ -94,26 +107,19 @@ def _leadership(settings: Settings, client: Client, cluster: Cluster, watches: w
         handover_s=settings.scheduler_http_timeout,
         clock=time.monotonic,
         now=_now,
+        may_lead=scheduler.is_beside_leader,
     )
 
 
-async def _background(
-    watches: watching.Watches,
-    leadership: Leadership,
-    recorder: EventRecorder,
-    unschedulable: UnschedulablePods,
-    preemption: Preemption,
-    refusals: NodeRefusals,
-) -> None:
+async def _background(watches: watching.Watches, recorder: EventRecorder, late: Iterable[Run]) -> None:
+    """Run everything until cancelled; `late` begins when the first lists are complete."""
     async with asyncio.TaskGroup() as group:
         group.create_task(watches.run())
         group.create_task(recorder.run())
         await watches.wait()
-        group.create_task(unschedulable.run())
-        group.create_task(preemption.run())
-        group.create_task(refusals.run(leadership))
         log.info("the first lists are complete")
-        await leadership.run()
+        for run in late:
+            group.create_task(run())
 
 
 def _config(settings: Settings, verbs: Verbs, watches: watching.Watches) -> uvicorn.Config:
@@ -124,6 +130,7 @@ def _config(settings: Settings, verbs: Verbs, watches: watching.Watches) -> uvic
             "ssl_keyfile": settings.tls_key,
             "ssl_ca_certs": str(settings.client_ca),
             "ssl_cert_reqs": ssl.CERT_REQUIRED,
+            "http": client_names.protocol(settings.allowed_clients),
         }
     return uvicorn.Config(
         app(verbs, watches, time.perf_counter),

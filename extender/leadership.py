@@ -45,9 +45,13 @@ class Leadership:
         handover_s: float,
         clock: Callable[[], float],
         now: Callable[[], datetime],
+        may_lead: Callable[[], bool] = lambda: True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`identity` names this replica; `handover_s` is how long a new holder waits for the old one's Bindings."""
+        """`identity` names this replica; `handover_s` is how long a new holder waits for the old one's Bindings.
+
+        `may_lead` says whether this replica may take a Lease that it does not hold.
+        """
         self._client = client
         self._leases = leases
         self._pods = pods
@@ -56,6 +60,7 @@ class Leadership:
         self._handover_s = handover_s
         self._clock = clock
         self._now = now
+        self._may_lead = may_lead
         self._sleep = sleep
         self._held_until = float("-inf")
         self._may_bind = False
@@ -70,7 +75,8 @@ class Leadership:
     async def run(self) -> None:
         """Take the Lease when it is free and renew it, until cancelled. The Leases' watch must be synced before."""
         while True:
-            await self._renew()
+            if self._may_lead() or self._holds():
+                await self._renew()
             await self._sleep(RENEW_S)
 
     async def resign(self) -> None:

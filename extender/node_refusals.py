@@ -8,14 +8,16 @@ each pod and reason.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.objects import GpuNode, Pod
-from extender.refused import Refused
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
+
+if TYPE_CHECKING:
+    from extender.refused import Refused
 
 PAUSE_S: Final = 1.0  # between two attempts: the watch of the pods may lag, an eviction may be refused for now
 NOT_FOUND: Final = 404

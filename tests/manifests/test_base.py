@@ -147,6 +147,28 @@ def test_only_the_device_plugin_has_privileges(owner: str, container: Json) -> N
     assert container["resources"]["limits"]["memory"]
 
 
+@pytest.mark.parametrize(("owner", "container"), list(containers()))
+def test_every_container_has_both_probes(owner: str, container: Json) -> None:
+    assert {"livenessProbe", "readinessProbe"} <= container.keys(), owner
+
+
+@pytest.mark.parametrize("name", ["vgpu-scheduler", "vgpu-webhook"])
+def test_a_lost_node_leaves_a_replica_and_is_left_soon(name: str) -> None:
+    spec = one("Deployment", name)["spec"]
+    assert spec["replicas"] == 2
+    leaves = {each["key"]: each.get("tolerationSeconds") for each in spec["template"]["spec"]["tolerations"]}
+    assert leaves["node.kubernetes.io/unreachable"] == leaves["node.kubernetes.io/not-ready"] == 10
+    assert one("PodDisruptionBudget", name)["spec"]["minAvailable"] == 1
+
+
+def test_the_extender_follows_the_lease_of_the_scheduler_beside_it() -> None:
+    config = yaml.safe_load((BASE / "scheduler-config.yaml").read_text())["leaderElection"]
+    assert config["leaderElect"] is True
+    (extender,) = [each for owner, each in containers() if owner == "vgpu-scheduler" and each["name"] == "extender"]
+    assert f"--scheduler-lease={config['resourceName']}" in extender["args"]
+    assert config["resourceNamespace"] == names.NAMESPACE
+
+
 def test_the_daemonset_never_runs_two_plugins_on_a_node() -> None:
     strategy = one("DaemonSet", "vgpu-deviceplugin")["spec"]["updateStrategy"]
     assert strategy["rollingUpdate"]["maxSurge"] == 0

@@ -1,4 +1,4 @@
-"""The status of the node's GPUNode: what NVML and the kubelet report of its cards, and which pods were refused. Pure."""
+"""The status of the node's GPUNode: what NVML and the kubelet report of its cards, and the refused pods. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,8 @@
 """The cluster's objects about the CAs: the Secret that contains them, and the caBundles of the configurations.
 
 Several replicas write both. The Secret is installed empty, because the webhook may not create Secrets. Changes are
-written with its resourceVersion, and a replica that gets a conflict reads again. The caBundles are patched with the configuration's resourceVersion, so that no
-other client's change is undone.
+written with its resourceVersion, and a replica that gets a conflict reads again. The caBundles are patched with the
+configuration's resourceVersion, so that no other client's change is undone.
 """
 
 import base64
