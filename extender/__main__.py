@@ -32,6 +32,7 @@ with extras.needed("cluster", by="extender"):
     from extender.scheduler_lease import SchedulerLease
     from extender.settings import Settings
     from extender.unschedulable import UnschedulablePods
+    from extender.waker import Waker
     from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
@@ -59,6 +60,7 @@ async def serve(settings: Settings) -> None:
         recorder = EventRecorder(client, time.monotonic, _now)
         unschedulable = UnschedulablePods(cluster, node_filter, recorder)
         budgets, refusals = Budgets(), NodeRefusals(client, cluster, recorder)
+        waker = Waker(client, cluster, settings.defaults, time.monotonic, _now)
         watches = watching.watches(
             client,
             cluster,
@@ -66,6 +68,7 @@ async def serve(settings: Settings) -> None:
             recorder,
             budgets,
             refusals,
+            waker,
             namespace=settings.namespace,
             jitter=random.random,
         )
@@ -80,6 +83,7 @@ async def serve(settings: Settings) -> None:
             unschedulable.run,
             preemption.run,
             lambda: refusals.run(leadership),
+            lambda: waker.run(leadership),
             lambda: scheduler.end_when_moved(lambda: not leadership.refusal()),
             leadership.run,
         )

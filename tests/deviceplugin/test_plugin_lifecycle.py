@@ -57,6 +57,12 @@ async def test_held_slices_are_published(world: World) -> None:
     await world.until(lambda: is_published((0, False), (0, False)), within_s=3)
 
 
+async def test_a_deleted_gpunode_is_created_again(world: World) -> None:
+    await world.until(world.cards)
+    await world.client.delete(f"{names.GPUNODES_PATH}/{NODE}")
+    await world.until(world.cards, within_s=3)
+
+
 async def test_a_card_with_a_fault_is_unhealthy_in_both_lists_and_recovers(world: World) -> None:
     async def has_fault() -> bool:
         cards = await world.cards()

@@ -26,6 +26,7 @@ from extender.node_refusals import NodeRefusals
 from extender.preempt import Preemption
 from extender.room import Room
 from extender.unschedulable import UnschedulablePods
+from extender.waker import Waker
 from extender.watches import Watches
 from tests import strategies
 from vgpu import names
@@ -213,8 +214,17 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         recorder = EventRecorder(client, clock, lambda: datetime.now(UTC))
         unschedulable = UnschedulablePods(cluster, node_filter, recorder)
         budgets, refusals, leader = Budgets(), NodeRefusals(client, cluster, recorder, clock.sleep), Leader()
+        waker = Waker(client, cluster, DefaultPolicies(), clock, lambda: datetime.now(UTC), clock.sleep)
         watches = watching.watches(
-            client, cluster, unschedulable, recorder, budgets, refusals, namespace=names.NAMESPACE, jitter=random.random
+            client,
+            cluster,
+            unschedulable,
+            recorder,
+            budgets,
+            refusals,
+            waker,
+            namespace=names.NAMESPACE,
+            jitter=random.random,
         )
         binder = Binder(client, cluster, node_filter, leader, clock.sleep)
         evictor = Evictor(client, recorder, lambda: datetime.now(UTC))
@@ -222,7 +232,7 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         preemption = Preemption(cluster, room, budgets, leader, evictor, clock, clock.sleep)
         verbs = Verbs(cluster, node_filter, DefaultPolicies(), binder, recorder, preemption)
         tasks = [asyncio.create_task(each.run()) for each in (watches, recorder, unschedulable, preemption)]
-        tasks.append(asyncio.create_task(refusals.run(leader)))
+        tasks += [asyncio.create_task(each.run(leader)) for each in (refusals, waker)]
         await watches.wait()
         yield World(client, cluster, clock, watches, leader, verbs, tasks[0])
         await verbs.binder.drain()
