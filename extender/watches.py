@@ -20,6 +20,7 @@ from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.assignment_trust import Distrust
 from vgpu.share import NodeState
 
+LEASE_SILENCE_S: Final = 10.0  # the leading extender alone renews its Lease every 2 s
 UNTRUSTED: Final = "AssignmentNotTrusted"
 
 
@@ -217,6 +218,8 @@ def watches(
         pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=objects.pod_or_none),
         nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=objects.node),
         gpunodes=Reflector(client, names.GPUNODES_PATH, gpunodes, jitter=jitter, decode=objects.gpunode),
-        leases=Reflector(client, leases, LeaseWatch(cluster, waker), jitter=jitter, decode=objects.lease),
+        leases=Reflector(
+            client, leases, LeaseWatch(cluster, waker), jitter=jitter, silence_s=LEASE_SILENCE_S, decode=objects.lease
+        ),
         budgets=Reflector(client, budgets.PATH, disruption_budgets, jitter=jitter, decode=budgets.decode),
     )
