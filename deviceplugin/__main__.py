@@ -26,6 +26,7 @@ with extras.needed("cluster", by="deviceplugin"):
     from vgpu.adapters.kubernetes.client import Client
     from vgpu.adapters.nvml import Nvml
     from vgpu.errors import NvmlError, StateUnusable, VgpuError
+    from vgpu.node import probe_files
 
 T = TypeVar("T")
 
@@ -39,6 +40,7 @@ def main() -> None:
     settings = settings_reader.read(Settings)
     try:
         with _node_lock(settings.state_dir):
+            probe_files.clear(settings.state_dir)
             process.run("deviceplugin", settings.log_level, lambda: serve(settings))
     except OSError as error:
         sys.exit(f"deviceplugin: {error}")

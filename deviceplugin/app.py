@@ -37,6 +37,7 @@ from vgpu.node.limits_writer import LimitsWriter
 from vgpu.node.node_api import NodeApi
 from vgpu.node.node_lease import NodeLease
 from vgpu.node.pods import Pods
+from vgpu.node.probe_files import ProbeFiles
 from vgpu.node.refusal_reporter import RefusalReporter
 from vgpu.node.state_files import StateFiles
 from vgpu.node.watermarks import Watermarks
@@ -72,7 +73,7 @@ def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) ->
     files, library = installation.files, installation.install()
     node = _node(settings, files, client, clocks)
     watch = _watch_of_pods(settings, client, node.pods, clocks)
-    reporter = RefusalReporter(node.api)
+    reporter = RefusalReporter(lambda uid: node.pods.get(uid) is not None)
     verbs = _verbs(settings, node, library, reporter, clocks)
     devices = DeviceLists(node.inventory)
     endpoints = tuple(_endpoint(settings, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
@@ -87,15 +88,15 @@ def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) ->
         synced=watch.synced,
         wall_clock=clocks.wall,
     )
-    publisher = GpuNodePublisher(node.api, node.inventory, vgpu.__version__, clocks.monotonic)
+    arbiter, marks = _turns(settings, files, clocks)
+    publisher = _publisher(node, reporter, endpoints, marks, clocks)
     return Plugin(
         node=node,
         health=health,
         watch=watch,
         endpoints=endpoints,
         heartbeat=heartbeat,
-        reporter=reporter,
-        early=(*_turns(settings, client, files, clocks), watch.run),
+        early=(*arbiter, _watch_of_gpunode(settings, client, publisher, clocks).run, watch.run),
         late=(
             lambda: node.pod_resources.run(node.occupancy.recount),
             health.poll,
@@ -103,6 +104,7 @@ def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) ->
             publisher.run,
             heartbeat.run,
             collector.run,
+            ProbeFiles(settings.state_dir, lambda: all(each.stream.is_live for each in endpoints)).run,
         ),
     )
 
@@ -121,7 +123,7 @@ def _node(settings: Settings, files: StateFiles, client: Client, clocks: Clocks)
         client=pod_resources_client,
         pod_resources=pod_resources,
         occupancy=Occupancy(pods, pod_resources, allocations, inventory, clocks.wall),
-        api=NodeApi(client, settings.node_name, clocks.now),
+        api=NodeApi(client, settings.node_name),
     )
     pods.on_release = node.released
     return node
@@ -168,17 +170,37 @@ def _health(settings: Settings, node: Node, driver: Driver, installation: Instal
     )
 
 
-def _turns(settings: Settings, client: Client, files: StateFiles, clocks: Clocks) -> tuple[Run, ...]:
-    """Return what gives containers turns on a card: the arbiter, and the watch of its watermarks."""
-    if not settings.turns:
-        return ()
-    arbiter = Arbiter(settings.arbiter_path(), files.watermarks, files.allocations, clocks.monotonic)
-    watch = Reflector(
+def _publisher(
+    node: Node, reporter: RefusalReporter, endpoints: Collection[Endpoint], marks: Watermarks | None, clocks: Clocks
+) -> GpuNodePublisher:
+    publisher = GpuNodePublisher(
+        node.api,
+        node.inventory,
+        vgpu.__version__,
+        refusals=reporter.refusals,
+        is_registered=lambda: all(each.stream.is_live for each in endpoints),
+        clock=clocks.monotonic,
+        now=clocks.now,
+        beside=marks,
+    )
+    reporter.on_change = publisher.wake
+    return publisher
+
+
+def _watch_of_gpunode(settings: Settings, client: Client, publisher: GpuNodePublisher, clocks: Clocks) -> Reflector:
+    return Reflector(
         client,
         names.GPUNODES_PATH,
-        Watermarks(files.watermarks, settings.watermark),
+        publisher,
         jitter=clocks.random,
         params={"fieldSelector": f"metadata.name={settings.node_name}"},
         decode=watermarks.decode,
     )
-    return watch.run, arbiter.run
+
+
+def _turns(settings: Settings, files: StateFiles, clocks: Clocks) -> tuple[tuple[Run, ...], Watermarks | None]:
+    """Return what gives containers turns on a card: the arbiter, and the receiver of its watermarks."""
+    if not settings.turns:
+        return (), None
+    arbiter = Arbiter(settings.arbiter_path(), files.watermarks, files.allocations, clocks.monotonic)
+    return (arbiter.run,), Watermarks(files.watermarks, settings.watermark)

@@ -26,7 +26,6 @@ from vgpu.node.heartbeat import Heartbeat
 from vgpu.node.inventory import Inventory
 from vgpu.node.node_api import NodeApi
 from vgpu.node.pods import Pods
-from vgpu.node.refusal_reporter import RefusalReporter
 from vgpu.node.state_files import StateFiles
 
 _SYNC_S: Final = 0.5
@@ -100,7 +99,6 @@ class Plugin:
         watch: of the pods that are bound to the node.
         endpoints: one for each resource.
         heartbeat: the node's Lease.
-        reporter: of refusals.
         early: what runs from the start on.
         late: what runs once the watch has had its time.
     """
@@ -110,7 +108,6 @@ class Plugin:
     watch: Reflector
     endpoints: tuple[Endpoint, ...]
     heartbeat: Heartbeat
-    reporter: RefusalReporter
     early: tuple[Run, ...]
     late: tuple[Run, ...]
 
@@ -131,7 +128,6 @@ class Plugin:
     async def _stop(self) -> None:
         await self.heartbeat.stop()
         await asyncio.gather(*(endpoint.server.stop() for endpoint in self.endpoints))
-        await self.reporter.drain()
         await self.node.client.close()
 
     async def _wait_for_watch(self) -> None:

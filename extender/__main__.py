@@ -7,6 +7,7 @@ import socket
 import ssl
 import time
 import uuid
+from collections.abc import Callable, Coroutine, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ with extras.needed("cluster", by="extender"):
     import uvicorn
 
     import vgpu
+    from extender import client_names
     from extender import watches as watching
     from extender.app import Verbs, app
     from extender.bind import Binder
@@ -25,17 +27,22 @@ with extras.needed("cluster", by="extender"):
     from extender.evictor import Evictor
     from extender.filter import Filter
     from extender.leadership import Leadership
+    from extender.node_refusals import NodeRefusals
     from extender.preempt import Preemption
     from extender.room import Room
+    from extender.scheduler_lease import SchedulerLease
     from extender.settings import Settings
     from extender.shutdown import shut_down
     from extender.unschedulable import UnschedulablePods
+    from extender.waker import Waker
     from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
 
 KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and retry no POST on a closed connection
 GRACE_S: Final = 5  # for calls in flight, and for clients that do not close idle connections
+
+Run = Callable[[], Coroutine[Any, Any, None]]
 
 log = logging.getLogger("extender")
 
@@ -54,17 +61,35 @@ async def serve(settings: Settings) -> None:
         node_filter = Filter(cluster, settings.defaults)
         recorder = EventRecorder(client, time.monotonic, _now)
         unschedulable = UnschedulablePods(cluster, node_filter, recorder)
-        budgets = Budgets()
+        budgets, refusals = Budgets(), NodeRefusals(client, cluster, recorder)
+        waker = Waker(client, cluster, settings.defaults, time.monotonic, _now)
         watches = watching.watches(
-            client, cluster, unschedulable, recorder, budgets, namespace=settings.namespace, jitter=random.random
+            client,
+            cluster,
+            unschedulable,
+            recorder,
+            budgets,
+            refusals,
+            waker,
+            namespace=settings.namespace,
+            jitter=random.random,
         )
-        leadership = _leadership(settings, client, cluster, watches)
+        scheduler = SchedulerLease(cluster.leases, settings.scheduler_lease, socket.gethostname())
+        leadership = _leadership(settings, client, cluster, watches, scheduler)
         binder = Binder(client, cluster, node_filter, leadership)
         evictor = Evictor(client, recorder, _now)
         room = Room(cluster, settings.defaults)
         preemption = Preemption(cluster, room, budgets, leadership, evictor, time.monotonic)
         verbs = Verbs(cluster, node_filter, settings.defaults, binder, recorder, preemption)
-        background = asyncio.create_task(_background(watches, leadership, recorder, unschedulable, preemption))
+        late = (
+            unschedulable.run,
+            preemption.run,
+            lambda: refusals.run(leadership),
+            lambda: waker.run(leadership),
+            lambda: scheduler.end_when_moved(lambda: not leadership.refusal()),
+            leadership.run,
+        )
+        background = asyncio.create_task(_background(watches, recorder, late))
         server = process.Server(_config(settings, verbs, watches))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve_until_cancelled()
@@ -73,7 +98,9 @@ async def serve(settings: Settings) -> None:
         raise failure
 
 
-def _leadership(settings: Settings, client: Client, cluster: Cluster, watches: watching.Watches) -> Leadership:
+def _leadership(
+    settings: Settings, client: Client, cluster: Cluster, watches: watching.Watches, scheduler: SchedulerLease
+) -> Leadership:
     return Leadership(
         client,
         cluster.leases,
@@ -82,24 +109,19 @@ def _leadership(settings: Settings, client: Client, cluster: Cluster, watches: w
         identity=f"{settings.identity or socket.gethostname()}_{uuid.uuid4()}",
         clock=time.monotonic,
         now=_now,
+        may_lead=scheduler.is_beside_leader,
     )
 
 
-async def _background(
-    watches: watching.Watches,
-    leadership: Leadership,
-    recorder: EventRecorder,
-    unschedulable: UnschedulablePods,
-    preemption: Preemption,
-) -> None:
+async def _background(watches: watching.Watches, recorder: EventRecorder, late: Iterable[Run]) -> None:
+    """Run everything until cancelled; `late` begins when the first lists are complete."""
     async with asyncio.TaskGroup() as group:
         group.create_task(watches.run())
         group.create_task(recorder.run())
         await watches.wait()
-        group.create_task(unschedulable.run())
-        group.create_task(preemption.run())
         log.info("the first lists are complete")
-        await leadership.run()
+        for run in late:
+            group.create_task(run())
 
 
 def _config(settings: Settings, verbs: Verbs, watches: watching.Watches) -> uvicorn.Config:
@@ -110,6 +132,7 @@ def _config(settings: Settings, verbs: Verbs, watches: watching.Watches) -> uvic
             "ssl_keyfile": settings.tls_key,
             "ssl_ca_certs": str(settings.client_ca),
             "ssl_cert_reqs": ssl.CERT_REQUIRED,
+            "http": client_names.protocol(settings.allowed_clients),
         }
     return uvicorn.Config(
         app(verbs, watches, time.perf_counter),

@@ -45,9 +45,13 @@ class Leadership:
         identity: str,
         clock: Callable[[], float],
         now: Callable[[], datetime],
+        may_lead: Callable[[], bool] = lambda: True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`identity` must be unique to this process: two holders of one name would both lead."""
+        """`identity` must be unique to this process: two holders of one name would both lead.
+
+        `may_lead` says whether this replica may take a Lease that it does not hold.
+        """
         self._client = client
         self._leases = leases
         self._pods = pods
@@ -55,6 +59,7 @@ class Leadership:
         self._identity = identity
         self._clock = clock
         self._now = now
+        self._may_lead = may_lead
         self._sleep = sleep
         self._held_until = float("-inf")
         self._transitions: int | None = None  # the Lease's count of holders when this replica last held it
@@ -71,7 +76,8 @@ class Leadership:
     async def run(self) -> None:
         """Take the Lease when it is free and renew it, until cancelled. The Leases' watch must be synced before."""
         while True:
-            await self._renew()
+            if self._may_lead() or self._holds():
+                await self._renew()
             await self._sleep(RENEW_S)
 
     async def resign(self) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from extender import scheduling
+from extender import refused, scheduling
+from extender.refused import Refused
 from extender.scheduling import Scheduling
 from vgpu import assignment_trust, names, quantity, request
 from vgpu.adapters.kubernetes import pod_json
@@ -95,12 +96,16 @@ class KubeNode:
 
 @dataclass(frozen=True, slots=True)
 class GpuNode:
-    """A GPUNode: the domain's node, when the object was created, and its resourceVersion."""
+    """A GPUNode: the domain's node, when the object was created, and the pods that the node's device plugin refused.
+
+    `version` is the object's resourceVersion.
+    """
 
     node: Node
     uid: str
     created: str
     version: int = 0
+    refusals: tuple[Refused, ...] = ()
 
     @property
     def reference(self) -> dict[str, str]:
@@ -189,6 +194,7 @@ def gpunode(raw: bytes) -> GpuNode:
         uid=metadata.get("uid", ""),
         created=metadata.get("creationTimestamp", ""),
         version=version(metadata.get("resourceVersion", "")),
+        refusals=refused.decode(status),
     )
 
 

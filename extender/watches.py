@@ -7,31 +7,42 @@ from typing import Final, Protocol
 
 from extender import budgets, card_owners
 from extender import objects as reading
+from extender import waker as waking
 from extender.budgets import Budgets
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
+from extender.node_refusals import NodeRefusals
 from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.unschedulable import UnschedulablePods
+from extender.waker import Waker
 from vgpu import names
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.assignment_trust import Distrust
+from vgpu.share import NodeState
 
+LEASE_SILENCE_S: Final = 10.0  # the leading extender alone renews its Lease every 2 s
 UNTRUSTED: Final = "AssignmentNotTrusted"
 
 
 class PodWatch:
     """Takes pods; the reflector passes None for pods that have nothing to do with GPUs."""
 
-    def __init__(self, cluster: Cluster, unschedulable: UnschedulablePods, recorder: EventRecorder) -> None:
+    def __init__(
+        self, cluster: Cluster, unschedulable: UnschedulablePods, recorder: EventRecorder, waker: Waker
+    ) -> None:
         self._cluster = cluster
         self._unschedulable = unschedulable
+        self._waker = waker
         self._recorder = recorder
 
     def replace(self, objects: list[Pod | None], version: str) -> None:
         """Take a full list."""
         pods = [self._last_readable(pod) for pod in objects if pod is not None]
+        known = self._cluster.objects.pods.keys() - {pod.uid for pod in pods}
         self._cluster.replace_pods(pods, reading.version(version))
+        for uid in known:
+            self._waker.forget(uid)
         for pod in pods:
             self._report(pod)
 
@@ -53,10 +64,12 @@ class PodWatch:
         """Take a pod's deletion."""
         if obj is not None:
             self._cluster.delete_pod(obj)
+            self._waker.forget(obj.uid)
 
     def _report(self, obj: Pod) -> None:
         """Say why a pod waits, or why nothing is counted for it."""
         self._unschedulable.add(obj)
+        self._waker.take(obj)
         if obj.node and not obj.is_terminal and isinstance(obj.assignment, Distrust):
             message = f"nothing is counted for this pod: {obj.assignment.detail}"
             self._recorder.record(obj.reference, UNTRUSTED, message)
@@ -85,15 +98,15 @@ class NodeWatch:
 class GpuNodeWatch:
     """Takes GPUNodes."""
 
-    def __init__(self, cluster: Cluster, recorder: EventRecorder) -> None:
+    def __init__(self, cluster: Cluster, recorder: EventRecorder, refusals: NodeRefusals, waker: Waker) -> None:
         self._cluster = cluster
         self._recorder = recorder
+        self._refusals = refusals
+        self._waker = waker
 
     def replace(self, objects: list[GpuNode], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
-        self._cluster.delete_gpunodes(
-            *self._cluster.objects.gpunodes.keys() - {gpunode.node.name for gpunode in objects}
-        )
+        self._delete(*self._cluster.objects.gpunodes.keys() - {gpunode.node.name for gpunode in objects})
         self._upsert(*objects)
 
     def upsert(self, obj: GpuNode) -> None:
@@ -102,10 +115,31 @@ class GpuNodeWatch:
 
     def delete(self, obj: GpuNode) -> None:
         """Take a GPUNode's deletion."""
-        self._cluster.delete_gpunodes(obj.node.name)
+        self._delete(obj.node.name)
+
+    def _state(self, node: str) -> NodeState | None:
+        return self._cluster.state(node) if node in self._cluster.objects.gpunodes else None
+
+    def _delete(self, *nodes: str) -> None:
+        were_duplicates = list(self._cluster.owners.duplicates)
+        self._cluster.delete_gpunodes(*nodes)
+        for node in were_duplicates:
+            self._waker.changed(node)
+        for node in nodes:
+            self._refusals.forget(node)
 
     def _upsert(self, *gpunodes: GpuNode) -> None:
+        known = self._cluster.objects.gpunodes
+        changed = [
+            each.node for each in gpunodes if (old := known.get(each.node.name)) is None or old.node != each.node
+        ]
+        before = {node.name: self._state(node.name) for node in changed} if self._waker.has_waiting else {}
         self._cluster.upsert_gpunodes(*gpunodes)
+        for node, state in before.items():
+            if state is None or waking.can_take_more(state, self._cluster.state(node)):
+                self._waker.changed(node)
+        for each in gpunodes:
+            self._refusals.take(each)
         for node, duplicates in self._cluster.owners.duplicates.items():
             about = self._cluster.objects.gpunodes[node].reference
             self._recorder.record(about, card_owners.DUPLICATE, card_owners.message(duplicates))
@@ -114,19 +148,23 @@ class GpuNodeWatch:
 class LeaseWatch:
     """Takes the Leases of our namespace: every device plugin's, and the extender's own."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, waker: Waker) -> None:
         self._leases = cluster.leases
+        self._waker = waker
 
     def replace(self, objects: list[Lease], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
         for name in set(self._leases.names()) - {lease.name for lease in objects}:
             self._leases.remove(name)
         for lease in objects:
-            self._leases.put(lease)
+            self.upsert(lease)
 
     def upsert(self, obj: Lease) -> None:
         """Take a Lease that is new or changed."""
+        was_fresh = self._leases.is_fresh(obj.name)
         self._leases.put(obj)
+        if not was_fresh and (node := names.node_of_lease(obj.name)) and self._leases.is_fresh(obj.name):
+            self._waker.changed(node)
 
     def delete(self, obj: Lease) -> None:
         """Take a Lease's deletion."""
@@ -176,21 +214,25 @@ def watches(
     unschedulable: UnschedulablePods,
     recorder: EventRecorder,
     disruption_budgets: Budgets,
+    refusals: NodeRefusals,
+    waker: Waker,
     *,
     namespace: str,
     jitter: Callable[[], float],
 ) -> Watches:
-    """Build the reflectors that feed `cluster`, `unschedulable` and `disruption_budgets`.
+    """Build the reflectors that feed `cluster`, `unschedulable`, `disruption_budgets`, `refusals` and `waker`.
 
     Our Leases are in `namespace`. `jitter` returns a random number from 0 to 1.
     """
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-    pods = PodWatch(cluster, unschedulable, recorder)
-    gpunodes = GpuNodeWatch(cluster, recorder)
+    pods = PodWatch(cluster, unschedulable, recorder, waker)
+    gpunodes = GpuNodeWatch(cluster, recorder, refusals, waker)
     return Watches(
         pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=reading.pod_or_none),
         nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=reading.node),
         gpunodes=Reflector(client, names.GPUNODES_PATH, gpunodes, jitter=jitter, decode=reading.gpunode),
-        leases=Reflector(client, leases, LeaseWatch(cluster), jitter=jitter, decode=reading.lease),
+        leases=Reflector(
+            client, leases, LeaseWatch(cluster, waker), jitter=jitter, silence_s=LEASE_SILENCE_S, decode=reading.lease
+        ),
         budgets=Reflector(client, budgets.PATH, disruption_budgets, jitter=jitter, decode=budgets.decode),
     )

@@ -40,14 +40,16 @@ class OutsideError(VgpuError):
 class KubernetesError(OutsideError):
     """The API server refused a request or could not be reached.
 
-    `status` is the HTTP status, or 0 where no answer came: then the request may have been carried out.
+    `status` is the HTTP status, or 0 where no answer came: then the request may have been carried out. `retry_after_s`
+    is how long the API server asks its clients to wait, 0 where it does not.
     """
 
-    def __init__(self, status: int, reason: str, message: str) -> None:
+    def __init__(self, status: int, reason: str, message: str, *, retry_after_s: float = 0.0) -> None:
         super().__init__(f"{status or 'no answer'} {reason}: {message}")
         self.status = status
         self.reason = reason
         self.message = message
+        self.retry_after_s = retry_after_s
 
     @property
     def is_definite(self) -> bool:

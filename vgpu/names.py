@@ -56,6 +56,12 @@ def node_lease(node: str) -> str:
     return f"vgpu-node-{node}"
 
 
+def node_of_lease(lease: str) -> str:
+    """Return the node whose device plugin renews a Lease, empty for another Lease."""
+    prefix = node_lease("")
+    return lease.removeprefix(prefix) if lease.startswith(prefix) else ""
+
+
 MEMORY_ENV: Final = "VGPU_MEMORY_LIMIT"
 CORES_ENV: Final = "VGPU_CORES_LIMIT"
 COMPUTE_POLICY_ENV: Final = "VGPU_COMPUTE_POLICY"

@@ -57,6 +57,12 @@ async def test_held_slices_are_published(world: World) -> None:
     await world.until(lambda: is_published((0, False), (0, False)), within_s=3)
 
 
+async def test_a_deleted_gpunode_is_created_again(world: World) -> None:
+    await world.until(world.cards)
+    await world.client.delete(f"{names.GPUNODES_PATH}/{NODE}")
+    await world.until(world.cards, within_s=3)
+
+
 async def test_without_a_limiter_that_can_be_mounted_no_card_is_offered_and_no_container_starts(world: World) -> None:
     """A container whose loader finds a damaged library would run without limits."""
     pod = await world.create("p", gpus=1)

@@ -8,7 +8,7 @@ import msgspec
 
 from tests.deviceplugin.conftest import PODS, World
 from tests.strategies import container
-from tests.vgpu.node.builders import uuid
+from tests.vgpu.node.builders import NODE, uuid
 from vgpu import names
 
 GIB = 1 << 30
@@ -26,7 +26,7 @@ async def test_without_pod_resources_a_pod_is_admitted_and_refused_at_its_start(
     assert world.limits(pod).cards == ()
 
 
-async def test_a_card_that_was_not_assigned_is_refused_reported_and_evicted(world: World) -> None:
+async def test_a_card_that_was_not_assigned_is_refused_and_an_eviction_is_asked_for(world: World) -> None:
     pod = await world.create("p", gpus=0, owner=REPLICA_SET)
     world.kubelet.lists_fail = True
     await world.kubelet.admit(pod)
@@ -38,8 +38,11 @@ async def test_a_card_that_was_not_assigned_is_refused_reported_and_evicted(worl
     await _allocate(world, pod, ids_of_other_card)
     assert "CardMismatch" in await world.refusal(pod)
     assert "CardMismatch" in await world.refusal(pod)
-    await world.until(lambda: _has_events(world, [("p", "CardMismatch")]))
-    await world.until(lambda: _is_being_deleted(world, "p"))
+    await world.until(lambda: _reports(world, [("default/p", "CardMismatch", True)]))
+    assert await world.events() == []  # the plugin has no right to write Events, nor to evict
+    assert "deletionTimestamp" not in msgspec.json.decode(await world.client.get(f"{PODS}/p"))["metadata"]
+    await world.end(pod)
+    await world.until(lambda: _reports(world, []))
 
 
 async def test_a_pod_that_does_not_fit_is_refused_until_another_ends(world: World) -> None:
@@ -98,10 +101,6 @@ async def _allocate(world: World, pod: dict[str, Any], ids: frozenset[str]) -> N
     world.kubelet.responses[uid, "main"] = response.container_responses[0]
 
 
-async def _has_events(world: World, events: list[tuple[str, str]]) -> bool:
-    return await world.events() == events
-
-
-async def _is_being_deleted(world: World, name: str) -> bool:
-    pod = msgspec.json.decode(await world.client.get(f"{PODS}/{name}"))
-    return "deletionTimestamp" in pod["metadata"]
+async def _reports(world: World, expected: list[tuple[str, str, bool]]) -> bool:
+    status = msgspec.json.decode(await world.client.get(f"{names.GPUNODES_PATH}/{NODE}"))["status"]
+    return [(each["pod"], each["reason"], each["evict"]) for each in status["refusals"]] == expected

@@ -22,9 +22,11 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.evictor import Evictor
 from extender.filter import Filter
+from extender.node_refusals import NodeRefusals
 from extender.preempt import Preemption
 from extender.room import Room
 from extender.unschedulable import UnschedulablePods
+from extender.waker import Waker
 from extender.watches import Watches
 from tests import strategies
 from vgpu import names
@@ -211,17 +213,26 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         node_filter = Filter(cluster, DefaultPolicies())
         recorder = EventRecorder(client, clock, lambda: datetime.now(UTC))
         unschedulable = UnschedulablePods(cluster, node_filter, recorder)
-        budgets = Budgets()
+        budgets, refusals, leader = Budgets(), NodeRefusals(client, cluster, recorder, clock.sleep), Leader()
+        waker = Waker(client, cluster, DefaultPolicies(), clock, lambda: datetime.now(UTC), clock.sleep)
         watches = watching.watches(
-            client, cluster, unschedulable, recorder, budgets, namespace=names.NAMESPACE, jitter=random.random
+            client,
+            cluster,
+            unschedulable,
+            recorder,
+            budgets,
+            refusals,
+            waker,
+            namespace=names.NAMESPACE,
+            jitter=random.random,
         )
-        leader = Leader()
         binder = Binder(client, cluster, node_filter, leader, clock.sleep)
         evictor = Evictor(client, recorder, lambda: datetime.now(UTC))
         room = Room(cluster, DefaultPolicies())
         preemption = Preemption(cluster, room, budgets, leader, evictor, clock, clock.sleep)
         verbs = Verbs(cluster, node_filter, DefaultPolicies(), binder, recorder, preemption)
         tasks = [asyncio.create_task(each.run()) for each in (watches, recorder, unschedulable, preemption)]
+        tasks += [asyncio.create_task(each.run(leader)) for each in (refusals, waker)]
         await watches.wait()
         yield World(client, cluster, clock, watches, leader, verbs, tasks[0])
         await verbs.binder.drain(0)

@@ -22,7 +22,9 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.filter import Filter
 from extender.leadership import DURATION_S, RENEW_S, Leadership
+from extender.node_refusals import NodeRefusals
 from extender.unschedulable import UnschedulablePods
+from extender.waker import Waker
 from extender.wire import BindArgs
 from tests import strategies
 from tests.extender import virtual_time
@@ -53,8 +55,18 @@ class Replica:
         node_filter = Filter(cluster, DefaultPolicies())
         recorder = EventRecorder(client, time, now)
         unschedulable = UnschedulablePods(cluster, node_filter, recorder)
+        refusals = NodeRefusals(client, cluster, recorder)
+        waker = Waker(client, cluster, DefaultPolicies(), time, now)
         self.watches = watching.watches(
-            client, cluster, unschedulable, recorder, Budgets(), namespace=names.NAMESPACE, jitter=lambda: 1.0
+            client,
+            cluster,
+            unschedulable,
+            recorder,
+            Budgets(),
+            refusals,
+            waker,
+            namespace=names.NAMESPACE,
+            jitter=lambda: 1.0,
         )
         self.leadership = Leadership(
             client, cluster.leases, self.watches.pods,

@@ -85,22 +85,35 @@ async def test_mutual_tls_refuses_clients_without_a_known_certificate(tmp_path: 
     authority = certificate(tmp_path, "ca")
     certificate(tmp_path, "server", authority)
     certificate(tmp_path, "client", authority)
+    certificate(tmp_path, "kubelet", authority)
     numbers = itertools.count(1)
     api = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
     port = free_port()
     trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
     known = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
     known.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
-    flags = ["--tls-cert", "server.crt", "--tls-key", "server.key", "--client-ca", "ca.crt", "--identity=me"]
+    other = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    other.load_cert_chain(tmp_path / "kubelet.crt", tmp_path / "kubelet.key")
+    flags = [
+        "--client-names=scheduler, client",
+        "--tls-cert",
+        "server.crt",
+        "--tls-key",
+        "server.key",
+        "--client-ca",
+        "ca.crt",
+        "--identity=me",
+    ]
     flags = [str(tmp_path / flag) if flag.endswith((".crt", ".key")) else flag for flag in flags]
     async with server.serving(api) as url, httpx.AsyncClient(verify=known) as friend:
         where = [f"--kubeconfig={kubeconfig(tmp_path, url)}", f"--listen=127.0.0.1:{port}"]
         process = await asyncio.create_subprocess_exec(sys.executable, "-m", "extender", *where, *flags)
         try:
             await until_ready(friend, f"https://127.0.0.1:{port}/readyz")
-            async with httpx.AsyncClient(verify=trust) as stranger:
-                with pytest.raises(httpx.TransportError):
-                    await stranger.get(f"https://127.0.0.1:{port}/healthz")
+            for context in (trust, other):  # without a certificate; with another name from the same CA
+                async with httpx.AsyncClient(verify=context) as stranger:
+                    with pytest.raises(httpx.TransportError):
+                        await stranger.get(f"https://127.0.0.1:{port}/healthz")
         finally:
             process.terminate()
             assert await asyncio.wait_for(process.wait(), 20) == 0
@@ -159,9 +172,10 @@ async def test_it_serves_and_releases_its_lease(tmp_path: Path) -> None:
         (["--listen=0.0.0.0:9870"], "not loopback"),
         (["--listen=nonsense"], "listen"),
         (["--tls-cert=/x"], "give all of tls-cert, tls-key and client-ca, or none"),
+        (["--tls-cert=/x", "--tls-key=/x", "--client-ca=/x"], "client-names: name the certificates"),
         (["--node-policy=pack"], "binpack"),
     ],
-    ids=["open", "no address", "half of TLS", "unknown policy"],
+    ids=["open", "no address", "half of TLS", "no names", "unknown policy"],
 )
 async def test_an_invalid_setting_is_named(flags: list[str], words: str) -> None:
     process = await asyncio.create_subprocess_exec(

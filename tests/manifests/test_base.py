@@ -10,9 +10,11 @@ import yaml
 from pydantic_settings import CliApp
 
 from extender import __main__ as extender_main
-from extender import bind, binding_outcome, shutdown
+from extender import bind, binding_outcome, refused, shutdown
 from extender.settings import Settings as ExtenderSettings
 from vgpu import __version__, aliases, container_paths, names
+from vgpu.node import gpunode_status, refusal_reporter
+from vgpu.node.inventory import State
 from vgpu.node.watermarks import Watermark
 from webhook.settings import Settings as WebhookSettings
 
@@ -175,6 +177,28 @@ def test_only_the_device_plugin_has_privileges(owner: str, container: Json) -> N
     assert container["resources"]["limits"]["memory"]
 
 
+@pytest.mark.parametrize(("owner", "container"), list(containers()))
+def test_every_container_has_both_probes(owner: str, container: Json) -> None:
+    assert {"livenessProbe", "readinessProbe"} <= container.keys(), owner
+
+
+@pytest.mark.parametrize("name", ["vgpu-scheduler", "vgpu-webhook"])
+def test_a_lost_node_leaves_a_replica_and_is_left_soon(name: str) -> None:
+    spec = one("Deployment", name)["spec"]
+    assert spec["replicas"] == 2
+    leaves = {each["key"]: each.get("tolerationSeconds") for each in spec["template"]["spec"]["tolerations"]}
+    assert leaves["node.kubernetes.io/unreachable"] == leaves["node.kubernetes.io/not-ready"] == 10
+    assert one("PodDisruptionBudget", name)["spec"]["minAvailable"] == 1
+
+
+def test_the_extender_follows_the_lease_of_the_scheduler_beside_it() -> None:
+    config = yaml.safe_load((BASE / "scheduler-config.yaml").read_text())["leaderElection"]
+    assert config["leaderElect"] is True
+    (extender,) = [each for owner, each in containers() if owner == "vgpu-scheduler" and each["name"] == "extender"]
+    assert f"--scheduler-lease={config['resourceName']}" in extender["args"]
+    assert config["resourceNamespace"] == names.NAMESPACE
+
+
 def test_the_daemonset_never_runs_two_plugins_on_a_node() -> None:
     strategy = one("DaemonSet", "vgpu-deviceplugin")["spec"]["updateStrategy"]
     assert strategy["rollingUpdate"]["maxSurge"] == 0
@@ -191,14 +215,25 @@ def rules() -> Iterator[tuple[str, Json]]:
 def test_no_role_has_wildcards_or_may_delete(role: str, rule: Json) -> None:
     granted = {*rule["verbs"], *rule["resources"], *rule["apiGroups"]}
     assert not granted & {"*", "delete", "deletecollection", "escalate", "impersonate"}, role
-    if "secrets" in rule["resources"] and rule["verbs"] != ["create"]:
+    if "secrets" in rule["resources"]:
+        assert set(rule["verbs"]) == {"get", "update"}  # who may create Secrets can get any account's token
         assert rule["resourceNames"] == [CliApp.run(WebhookSettings, cli_args=[]).secret]
         assert role.startswith("Role ")
 
 
-def test_only_the_extender_binds() -> None:
-    binders = {role for role, rule in rules() if "pods/binding" in rule["resources"]}
-    assert binders == {"ClusterRole vgpu-extender"}
+def test_the_webhooks_secret_is_installed_empty() -> None:
+    secret = one("Secret", CliApp.run(WebhookSettings, cli_args=[]).secret)
+    assert (secret["type"], secret.keys() & {"data", "stringData"}) == ("Opaque", set())
+
+
+@pytest.mark.parametrize("resource", ["pods/binding", "pods/eviction", "events"])
+def test_only_the_extender_binds_evicts_and_writes_events(resource: str) -> None:
+    """A token of the device plugin is on every GPU node."""
+    granted = {role for role, rule in rules() if resource in rule["resources"]}
+    assert granted == {"ClusterRole vgpu-extender"}
+
+
+def test_bindings_with_an_assignment_come_from_the_extender_only() -> None:
     (expression,) = _strings(one("ValidatingAdmissionPolicy", "vgpu-bindings"), "expression")
     assert f"'system:serviceaccount:{names.NAMESPACE}:vgpu-extender'" in expression
 
@@ -215,6 +250,31 @@ def test_the_gpunode_schema_has_the_codes_fields_and_printer_columns() -> None:
         at = schema
         for key in column["jsonPath"].removeprefix(".").split("."):
             at = at["properties"][key]
+
+
+def fields(schema: Json, path: str = "GPUNode") -> Iterator[tuple[str, Json]]:
+    """Every field of a schema, with its path."""
+    yield path, schema
+    for name, child in schema.get("properties", {}).items():
+        yield from fields(child, f"{path}.{name}")
+    if "items" in schema:
+        yield from fields(schema["items"], f"{path}[]")
+
+
+def test_kubectl_explain_has_a_text_for_every_field() -> None:
+    (version,) = one("CustomResourceDefinition", f"gpunodes.{names.DOMAIN}")["spec"]["versions"]
+    listed = list(fields(version["schema"]["openAPIV3Schema"]))
+    assert len(listed) > 40
+    assert [path for path, schema in listed if not schema.get("description")] == []
+
+
+def test_the_schema_takes_what_the_plugin_writes() -> None:
+    (version,) = one("CustomResourceDefinition", f"gpunodes.{names.DOMAIN}")["spec"]["versions"]
+    status = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+    assert gpunode_status.status_of(State(), 256, "0", []).keys() | {"conditions"} == status.keys()
+    assert status["refusals"]["maxItems"] == refusal_reporter.MAX_REPORTED == refused.MAX_REFUSALS
+    made = gpunode_status.conditions_of(State(), [], is_registered=True)
+    assert set(re.findall(r"(\w+): ", status["conditions"]["description"])) == {each.kind for each in made}
 
 
 def test_the_schema_refuses_watermarks_that_the_plugin_refuses() -> None:

@@ -19,6 +19,7 @@ from vgpu import names
 from webhook.certificates import ca_objects
 
 CONFIGURATIONS = [f"/apis/admissionregistration.k8s.io/v1/{kind}/vgpu-webhook" for kind in ca_objects.KINDS]
+SECRET = "/api/v1/namespaces/vgpu-system/secrets/vgpu-webhook-ca"
 NODES = {"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "n"}, "status": {"cards": []}}]}
 
 
@@ -28,6 +29,7 @@ def api() -> FakeApi:
     for path in CONFIGURATIONS:
         fake.put(path, {"webhooks": [{"clientConfig": {}}]})
     fake.put(names.GPUNODES_PATH, NODES)
+    fake.put(SECRET, {})
     return fake
 
 

@@ -1,15 +1,13 @@
-"""Publishes the status of the node's GPUNode: what NVML and the kubelet report of its cards."""
+"""Publishes the status of the node's GPUNode, and publishes it again when the object was deleted."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, Final, Protocol
 
-from vgpu import summary
-from vgpu.adapters.nvml import Gpu
-from vgpu.device import Card
 from vgpu.errors import KubernetesError
+from vgpu.node import gpunode_status as statuses
 from vgpu.node.inventory import Inventory, State
 
 _DEBOUNCE_S: Final = 0.1  # changes within this time are written together
@@ -18,76 +16,64 @@ _RETRY_S: Final = 2.0
 
 log = logging.getLogger(__name__)
 
+Json = dict[str, Any]
+
 
 class GpuNodeApi(Protocol):
     """The requests about GPUNodes."""
 
-    async def publish(self, status: dict[str, Any]) -> None:
+    async def publish(self, status: Json) -> None:
         """Write the status. Raises KubernetesError."""
 
-    async def other_nodes(self) -> list[dict[str, Any]]:
+    async def other_nodes(self) -> list[Json]:
         """Return every other GPUNode. Raises KubernetesError."""
 
 
-def status_of(state: State, slice_mib: int, version: str, conflicts: Iterable[str]) -> dict[str, Any]:
-    """Return the object's status."""
-    return {
-        "sliceMiB": slice_mib,
-        "pluginVersion": version,
-        "summary": summary.summary_of([_with_state(gpu.card, state) for gpu in state.gpus], slice_mib),
-        "cards": [_card(gpu, state) for gpu in state.gpus],
-        "conflicts": list(conflicts),
-    }
+class Handler(Protocol):
+    """Another receiver of what the watch of the GPUNode shows."""
 
+    def replace(self, objects: list[Any], version: str) -> None:
+        """Take all objects."""
 
-def conflicts_of(gpus: Iterable[Gpu], others: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the cards that another GPUNode lists too: a card is in one machine only, so one of the two is stale."""
-    mine = {gpu.card.uuid for gpu in gpus}
-    return sorted(
-        f"{card['uuid']} is also on node {node['metadata']['name']}"
-        for node in others
-        for card in (node.get("status") or {}).get("cards") or ()
-        if card.get("uuid") in mine
-    )
+    def upsert(self, obj: Any) -> None:
+        """Take an object that is new or changed."""
 
-
-def _with_state(card: Card, state: State) -> Card:
-    healthy = not state.faults.get(card.uuid)
-    return replace(
-        card, healthy=healthy, held_slices=state.held.slices_of(card.uuid), held_whole=card.uuid in state.held.cards
-    )
-
-
-def _card(gpu: Gpu, state: State) -> dict[str, Any]:
-    card, reason = gpu.card, state.faults.get(gpu.card.uuid, "")
-    return {
-        "uuid": card.uuid,
-        "index": card.index,
-        "model": card.model,
-        "memoryMiB": card.memory_mib,
-        "numaNode": card.numa_node,
-        "nvlinkPeers": list(card.nvlink_peers),
-        "healthy": not reason,
-        "reason": reason,
-        "heldSlices": state.held.slices_of(card.uuid),
-        "heldWhole": card.uuid in state.held.cards,
-        "migEnabled": gpu.mig_enabled,
-    }
+    def delete(self, obj: Any) -> None:
+        """Take an object's deletion."""
 
 
 class GpuNodePublisher:
-    """Keeps the GPUNode's status up to date."""
+    """Keeps the GPUNode's status up to date. It is also the handler of the watch of this one object."""
 
-    def __init__(self, publisher: GpuNodeApi, inventory: Inventory, version: str, clock: Callable[[], float]) -> None:
-        """`clock` is monotonic, in seconds."""
+    def __init__(
+        self,
+        publisher: GpuNodeApi,
+        inventory: Inventory,
+        version: str,
+        *,
+        refusals: Callable[[], Sequence[Json]],
+        is_registered: Callable[[], bool],
+        clock: Callable[[], float],
+        now: Callable[[], datetime],
+        beside: Handler | None = None,
+    ) -> None:
+        """`refusals` returns the pods that were refused; `clock` is monotonic, in seconds, `now` the wall clock.
+
+        `beside` also receives what the watch shows.
+        """
         self._publisher = publisher
         self._inventory = inventory
         self._version = version
+        self._refusals = refusals
+        self._is_registered = is_registered
         self._clock = clock
+        self._now = now
+        self._beside = beside
         self._conflicts: list[str] = []
         self._conflicts_due = 0.0
-        self._published: dict[str, Any] | None = None
+        self._published: Json | None = None
         self._looked_at: State | None = None
+        self._woken = asyncio.Event()
 
     async def run(self) -> None:
         """Publish each change, and look for conflicts each minute, until cancelled."""
@@ -100,28 +86,70 @@ class GpuNodePublisher:
                 self._published = None
                 await asyncio.sleep(_RETRY_S)
 
+    def wake(self) -> None:
+        """Compare the status with what was published, soon."""
+        self._woken.set()
+
+    def replace(self, objects: list[Any], version: str) -> None:
+        """Take a full list of the watch: this GPUNode, or nothing."""
+        if not objects:
+            self._is_gone()
+        if self._beside is not None:
+            self._beside.replace(objects, version)
+
+    def upsert(self, obj: Any) -> None:
+        """Take the GPUNode, new or changed."""
+        if self._beside is not None:
+            self._beside.upsert(obj)
+
+    def delete(self, obj: Any) -> None:
+        """Take the GPUNode's deletion."""
+        self._is_gone()
+        if self._beside is not None:
+            self._beside.delete(obj)
+
     async def refresh(self) -> None:
         """Publish the status where it has changed. Raises KubernetesError."""
+        self._woken.clear()
         await self._look_for_conflicts()
         state = self._looked_at = self._inventory.state
-        status = status_of(state, self._inventory.slice_mib, self._version, self._conflicts)
+        status = self._status(state)
         if status != self._published:
-            await self._publisher.publish(status)
-            self._published = status
+            before, self._published = self._published, status
+            try:
+                await self._publisher.publish(status)
+            except BaseException:
+                self._published = before
+                raise
+
+    def _status(self, state: State) -> Json:
+        status = statuses.status_of(state, self._inventory.slice_mib, self._version, self._conflicts, self._refusals())
+        conditions = statuses.conditions_of(state, self._conflicts, is_registered=self._is_registered())
+        before = (self._published or {}).get("conditions") or ()
+        return status | {"conditions": statuses.stamped(conditions, before, self._now())}
+
+    def _is_gone(self) -> None:
+        if self._published is not None:
+            log.warning("the GPUNode was deleted; it is created again")
+            self._published = None
+        self.wake()
 
     async def _wait(self) -> None:
+        """Return at the next change, or when the next look for conflicts is due."""
+        changes = [asyncio.create_task(self._inventory.wait()), asyncio.create_task(self._woken.wait())]
         try:
-            async with asyncio.timeout(max(0.0, self._conflicts_due - self._clock())):
-                if self._looked_at is self._inventory.state:
-                    await self._inventory.wait()
-        except TimeoutError:
-            return
+            if self._looked_at is self._inventory.state:
+                due = max(0.0, self._conflicts_due - self._clock())
+                await asyncio.wait(changes, timeout=due, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in changes:
+                each.cancel()
         await asyncio.sleep(_DEBOUNCE_S)
 
     async def _look_for_conflicts(self) -> None:
         if self._clock() >= self._conflicts_due:
             self._conflicts_due = self._clock() + _CONFLICTS_S
-            found = conflicts_of(self._inventory.gpus(), await self._publisher.other_nodes())
+            found = statuses.conflicts_of(self._inventory.gpus(), await self._publisher.other_nodes())
             for text in found:
                 if text not in self._conflicts:
                     log.warning("conflict: %s", text)

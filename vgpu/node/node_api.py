@@ -1,19 +1,16 @@
-"""The requests to the API server about one node: its pods, their Events and evictions, its GPUNode."""
+"""The requests to the API server about one node: its pods, and its GPUNode."""
 
-from collections.abc import Callable
-from datetime import datetime
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from vgpu import names
 from vgpu.adapters import deep_json
-from vgpu.adapters.kubernetes import client, events
+from vgpu.adapters.kubernetes import client
 from vgpu.errors import KubernetesError
 from vgpu.node import pods
 from vgpu.node.pods import BoundPod, PodKey
 
-COMPONENT: Final = "vgpu-deviceplugin"
 NOT_FOUND: Final = 404
 
 
@@ -27,10 +24,9 @@ class PodReader(Protocol):
 class NodeApi:
     """The requests about one node. All of them raise KubernetesError."""
 
-    def __init__(self, api: client.Client, node: str, clock: Callable[[], datetime]) -> None:
+    def __init__(self, api: client.Client, node: str) -> None:
         self._api = api
         self._node = node
-        self._clock = clock
 
     async def pod(self, key: PodKey) -> BoundPod | None:
         """Read a pod by a quorum read; None where there is none, or it is bound to another node."""
@@ -42,21 +38,6 @@ class NodeApi:
             raise
         pod = await deep_json.decode(pods.decode, raw)
         return pod if pod.node == self._node else None
-
-    async def warn(self, pod: BoundPod, reason: str, message: str) -> None:
-        """Post a Warning Event about a pod."""
-        about = {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
-        await events.post(self._api, about, reason=reason, message=message, component=COMPONENT, now=self._clock())
-
-    async def evict(self, pod: BoundPod) -> None:
-        """Evict this pod, and no other pod of its name: the UID is a precondition."""
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"namespace": pod.namespace, "name": pod.name},
-            "deleteOptions": {"preconditions": {"uid": pod.uid}},
-        }
-        await self._api.post(f"{_pod_path(pod.namespace, pod.name)}/eviction", body)
 
     async def publish(self, status: dict[str, Any]) -> None:
         """Write the status of this node's GPUNode; create the GPUNode, owned by the Node, where there is none."""

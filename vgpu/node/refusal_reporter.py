@@ -1,65 +1,50 @@
-"""Reports refusals to users: an Event on the pod, and an eviction where waiting cannot help.
+"""Reports refusals: in the status of the node's GPUNode, where the extender finds them.
 
-The kubelet repeats a refused start every few seconds; each refusal is reported once.
+The plugin's account can neither write Events nor evict pods: the extender posts the Event and evicts the pod, after it
+has checked that the pod is bound to this node. The kubelet repeats a refused start every few seconds; each refusal is
+reported once, until its pod is gone.
 """
 
-import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final
 
-from vgpu.errors import KubernetesError
 from vgpu.node.pods import BoundPod
 from vgpu.node.refusal import Refusal
 
-_MAX_REPORTED: Final = 1000
+MAX_REPORTED: Final = 32  # as many as the schema of the GPUNode allows
+_MAX_MESSAGE: Final = 900
 
 log = logging.getLogger(__name__)
 
 
-class PodApi(Protocol):
-    """The requests about pods."""
-
-    async def warn(self, pod: BoundPod, reason: str, message: str) -> None:
-        """Post a Warning Event. Raises KubernetesError."""
-
-    async def evict(self, pod: BoundPod) -> None:
-        """Evict a pod. Raises KubernetesError."""
-
-
 class RefusalReporter:
-    """Reports refusals to the API server, in the background."""
+    """The refusals of this node's pods. `is_known` says whether the watch has a pod with a UID."""
 
-    def __init__(self, api: PodApi) -> None:
-        self._api = api
-        self._reported: dict[tuple[str, str], None] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+    def __init__(self, is_known: Callable[[str], bool]) -> None:
+        """`on_change` may be set: it is called after each new refusal."""
+        self.on_change: Callable[[], None] = lambda: None
+        self._is_known = is_known
+        self._reported: dict[tuple[str, str], dict[str, Any]] = {}
 
     def refused(self, pod: BoundPod, refusal: Refusal) -> None:
-        """Post an Event; evict the pod where only another pod helps and a controller would create it."""
+        """Report a refusal, and ask for an eviction where only another pod helps and a controller would create it."""
         key = (pod.uid, str(refusal.reason))
         if key in self._reported:
             return
-        self._reported[key] = None
-        while len(self._reported) > _MAX_REPORTED:
-            del self._reported[next(iter(self._reported))]
         log.warning("pod %s/%s may not start: %s", pod.namespace, pod.name, refusal)
-        self._start(self._api.warn(pod, str(refusal.reason), str(refusal)))
-        if refusal.is_permanent and pod.has_controller:
-            self._start(self._api.evict(pod))
+        self._reported[key] = {
+            "podUID": pod.uid,
+            "pod": f"{pod.namespace}/{pod.name}",
+            "reason": str(refusal.reason),
+            "message": str(refusal)[:_MAX_MESSAGE],
+            "evict": refusal.is_permanent and pod.has_controller,
+        }
+        while len(self._reported) > MAX_REPORTED:
+            del self._reported[next(iter(self._reported))]
+        self.on_change()
 
-    async def drain(self) -> None:
-        """Wait for the reports in flight."""
-        await asyncio.gather(*self._tasks)
-
-    def _start(self, call: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(_logged(call))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-async def _logged(call: Coroutine[Any, Any, None]) -> None:
-    try:
-        await call
-    except KubernetesError as error:
-        log.warning("a refusal could not be reported: %s", error)
+    def refusals(self) -> list[dict[str, Any]]:
+        """Return the refusals of the pods that exist, oldest first."""
+        self._reported = {key: each for key, each in self._reported.items() if self._is_known(key[0])}
+        return list(self._reported.values())

@@ -1,4 +1,4 @@
-"""Creates what an administrator installs: namespaces, the webhook's configurations, and credentials for the parts."""
+"""Creates what an administrator installs: namespaces, the webhook's objects, and credentials for the parts."""
 
 import json
 from pathlib import Path
@@ -9,6 +9,7 @@ from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import Json, Target
 
+CA_OBJECT: Final = "vgpu-webhook-ca"  # empty: the webhook may not create Secrets, only write this one
 WEBHOOK: Final = "vgpu-webhook"  # name of both configurations; the webhook writes its CA into them
 NAMESPACES: Final = ("default", "kube-system", names.NAMESPACE)
 
@@ -18,6 +19,9 @@ async def install(cluster: Cluster, webhook_url: str) -> None:
     for name in NAMESPACES:
         labels = {"kubernetes.io/metadata.name": name}
         await cluster.create(Target(resources.NAMESPACES), {"metadata": {"name": name, "labels": labels}})
+    await cluster.create(
+        Target(resources.SECRETS, names.NAMESPACE), {"metadata": {"name": CA_OBJECT}, "type": "Opaque"}
+    )
     mutate = _hook("mutate.vgpu.io", f"{webhook_url}/mutate", ["CREATE"])
     validate = _hook("validate.vgpu.io", f"{webhook_url}/validate", ["CREATE", "UPDATE"])
     for resource, hook in ((resources.MUTATING, mutate), (resources.VALIDATING, validate)):

@@ -1,8 +1,8 @@
 """The cluster's objects about the CAs: the Secret that contains them, and the caBundles of the configurations.
 
-Several replicas write both. The first replica creates the Secret; changes are written with its resourceVersion, and a
-replica that gets a conflict reads again. The caBundles are patched with the configuration's resourceVersion, so that no
-other client's change is undone.
+Several replicas write both. The Secret is installed empty, because the webhook may not create Secrets. Changes are
+written with its resourceVersion, and a replica that gets a conflict reads again. The caBundles are patched with the
+configuration's resourceVersion, so that no other client's change is undone.
 """
 
 import base64
@@ -33,13 +33,12 @@ async def shared_authorities(client: Client, namespace: str, name: str, now: dat
         MalformedAuthorities: the Secret contains something else.
         KubernetesError: the API server failed.
     """
+    path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
     for _ in range(ATTEMPTS):
-        secret = await _read(client, f"/api/v1/namespaces/{namespace}/secrets/{name}")
+        secret = await _read(client, path)
         known = ca_rotation.decode(_data(secret))
         wanted = ca_rotation.rotate(known, now)
-        if secret is not None and wanted == known:
-            return known
-        if await _store(client, namespace, name, secret, wanted):
+        if wanted == known or await _store(client, path, secret, wanted):
             return wanted
     raise KubernetesError(CONFLICT, "Conflict", f"Secret {namespace}/{name} changes faster than it can be read")
 
@@ -77,33 +76,29 @@ def bundle_patch(configuration: Json, bundle: bytes) -> list[Json]:
     return [{"op": "test", "path": "/metadata/resourceVersion", "value": version}, *changes] if changes else []
 
 
-async def _read(client: Client, path: str) -> Json | None:
+async def _read(client: Client, path: str) -> Json:
     try:
         found: Json = msgspec.json.decode(await client.get(path))
     except KubernetesError as error:
         if error.status == NOT_FOUND:
-            return None
+            why = f"{path} does not exist; create it empty, as in manifests/base/rbac-webhook.yaml"
+            raise KubernetesError(error.status, error.reason, why) from None
         raise
     return found
 
 
-def _data(secret: Json | None) -> dict[str, bytes]:
-    found = (secret or {}).get("data") or {}
+def _data(secret: Json) -> dict[str, bytes]:
+    found = secret.get("data") or {}
     return {key: base64.b64decode(value) for key, value in found.items()}
 
 
-async def _store(client: Client, namespace: str, name: str, secret: Json | None, wanted: tuple[Authority, ...]) -> bool:
-    """Create or replace the Secret; return False where another replica was faster."""
+async def _store(client: Client, path: str, secret: Json, wanted: tuple[Authority, ...]) -> bool:
+    """Replace the Secret's data; return False where another replica was faster."""
     data = {key: base64.b64encode(value).decode() for key, value in ca_rotation.encode(wanted).items()}
-    path = f"/api/v1/namespaces/{namespace}/secrets"
     try:
-        if secret is None:
-            metadata = {"name": name, "namespace": namespace}
-            await client.post(path, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
-        else:
-            await client.put(f"{path}/{name}", {**secret, "data": data})
+        await client.put(path, {**secret, "data": data})
     except KubernetesError as error:
-        if error.status in (CONFLICT, NOT_FOUND):
+        if error.status == CONFLICT:
             return False
         raise
     return True

@@ -33,6 +33,7 @@ class Clock:
 @pytest.fixture
 def api() -> FakeApi:
     fake = FakeApi()
+    fake.put(SECRET, {})  # installed empty
     for path in CONFIGURATIONS:
         fake.put(path, {"webhooks": [{"name": "a", "clientConfig": {}}, {"name": "b", "clientConfig": {"url": "u"}}]})
     return fake
@@ -106,12 +107,12 @@ async def test_a_new_ca_is_trusted_before_it_signs(api: FakeApi, client: Client,
     assert issuer(tmp_path / "one") == bundles(api)[0][1].subject != first
 
 
-async def test_after_a_deleted_secret_only_a_new_ca_is_trusted(api: FakeApi, client: Client, tmp_path: Path) -> None:
-    """An admin deletes the Secret when a key has leaked: the old CA must not stay trusted."""
+async def test_after_an_emptied_secret_only_a_new_ca_is_trusted(api: FakeApi, client: Client, tmp_path: Path) -> None:
+    """An admin empties the Secret when a key has leaked: the old CA must not stay trusted."""
     own_ca = replica(client, tmp_path / "one", Clock())
     await own_ca.step()
     old = issuer(tmp_path / "one")
-    del api.objects[SECRET]
+    api.put(SECRET, {})
     assert await own_ca.step()
     assert issuer(tmp_path / "one") != old
     assert all([c.subject for c in bundle] == [issuer(tmp_path / "one")] for bundle in bundles(api))
@@ -170,6 +171,14 @@ async def test_an_empty_secret_is_filled(api: FakeApi, client: Client, tmp_path:
     assert await replica(client, tmp_path / "one", Clock()).step()
     assert api.objects[SECRET]["metadata"]["labels"] == {"a": "b"}
     assert len(ca_rotation.decode({k: base64.b64decode(v) for k, v in api.objects[SECRET]["data"].items()})) == 1
+
+
+async def test_a_missing_secret_is_named_and_never_created(api: FakeApi, client: Client, tmp_path: Path) -> None:
+    """An account that may create Secrets can get the token of any other account of its namespace."""
+    del api.objects[SECRET]
+    with pytest.raises(KubernetesError, match=r"vgpu-webhook-ca does not exist; create it empty"):
+        await replica(client, tmp_path / "one", Clock()).step()
+    assert not any("secrets" in write for write in api.writes)
 
 
 async def test_waiting_for_the_first_certificate_retries() -> None:

@@ -11,10 +11,12 @@ import msgspec
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, ApiException, Configuration
 
+from vgpu.adapters.kubernetes.sockets import RestClient
 from vgpu.errors import KubernetesError
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 MAX_CONNECTIONS: Final = 64
+MAX_RETRY_AFTER_S: Final = 60  # a longer wait asked for is not trusted
 
 
 class PatchKind(StrEnum):
@@ -57,6 +59,7 @@ class Client:
             raise KubernetesError(0, "Configuration", str(error)) from error
         configuration.connection_pool_maxsize = MAX_CONNECTIONS
         api = ApiClient(configuration)
+        api.rest_client = RestClient(configuration)
         api.user_agent = user_agent
         return cls(api)
 
@@ -145,15 +148,17 @@ class Client:
             answer = await self._api.rest_client.request(method, url, headers, body, _request_timeout=timeout)  # type: ignore[no-untyped-call]
             async with answer.response as response:
                 if response.status >= 300:  # noqa: PLR2004 - HTTP's classes; the API server redirects nothing
-                    raise _refused(response.status, await response.read())
+                    retry_after = response.headers.get("Retry-After", "")
+                    raise _refused(response.status, await response.read(), retry_after)
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError, ApiException) as error:
             raise KubernetesError(0, type(error).__name__, str(error) or path) from error
 
 
-def _refused(status: int, body: bytes) -> KubernetesError:
+def _refused(status: int, body: bytes, retry_after: str) -> KubernetesError:
     try:
         said = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:
         said = _Status(message=body[:200].decode(errors="replace"))
-    return KubernetesError(status, said.reason, said.message)
+    seconds = int(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0
+    return KubernetesError(status, said.reason, said.message, retry_after_s=min(seconds, MAX_RETRY_AFTER_S))

@@ -1,10 +1,12 @@
 """List-and-watch: keeps a handler up to date with all objects of one kind.
 
 The reflector lists in pages, then watches from the list's resourceVersion with bookmarks. A watch that ends, or whose
-connection breaks, is continued from the last version seen. After a refusal, such as 410 Gone for too old a version, the
-reflector lists again and passes the fresh list to the handler's `replace`, which also removes what was deleted between
-two watches. While the API server cannot be reached, the handler keeps what it has. An object that cannot be read is
-logged, counted in `unreadable` and skipped: the handler keeps the last version that could be read.
+connection breaks, or that the API server refuses because it is busy (429, 503), is continued from the last version seen
+after a back-off with jitter, no earlier than Retry-After asks. Only where the API server no longer knows the version
+(410 Gone, or a version newer than its own after a restored backup), the reflector lists again and passes the fresh list
+to the handler's `replace`, which also removes what was deleted between two watches. A list that is interrupted goes on
+with the page that failed. While the API server cannot be reached, the handler keeps what it has. An object that
+cannot be read is logged, counted in `unreadable` and skipped: the handler keeps the last version that could be read.
 
 The protocol: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
@@ -22,13 +24,18 @@ from vgpu.errors import KubernetesError
 
 PAGE: Final = "500"
 WATCH_S: Final = 300  # the server ends a watch after this long; a fresh one follows
-SILENCE_S: Final = 330.0
+SILENCE_S: Final = 120.0  # the API server sends a bookmark about each minute
 GONE: Final = 410
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
 
 log = logging.getLogger(__name__)
+
+
+def _is_unknown_version(error: KubernetesError) -> bool:
+    """Whether the API server cannot continue from the version: too old, or of a time that a restore has undone."""
+    return error.status == GONE or "Too large resource version" in error.message
 
 
 class Handler(Protocol):
@@ -93,11 +100,13 @@ class Reflector:
         jitter: Callable[[], float],
         params: Mapping[str, str] | None = None,
         decode: Callable[[bytes], Any] = msgspec.json.decode,
+        silence_s: float = SILENCE_S,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Watch `path` narrowed by `params`; `decode` makes an object of its JSON.
 
-        `jitter` returns a random number from 0 to 1: it spreads the retries of many clients.
+        `jitter` returns a random number from 0 to 1: it spreads the retries of many clients. A watch without a byte for
+        `silence_s` is a failed connection.
         """
         self._client = client
         self._path = path
@@ -106,7 +115,11 @@ class Reflector:
         self._params = dict(params or {})
         self._decode = decode
         self._sleep = sleep
+        self._silence_s = silence_s
         self._version = ""
+        self._token = ""  # of the next page, where a list was interrupted
+        self._listed: list[Any] = []
+        self._listing = 0
         self._pause = FIRST_PAUSE_S
         self._lists_wanted = 0
         self._watching: asyncio.Task[None] | None = None
@@ -123,16 +136,23 @@ class Reflector:
                     await self._watch_or_relist()
                 await self._sleep(FIRST_PAUSE_S)  # spares a server that ends each watch at once
             except (KubernetesError, msgspec.DecodeError) as error:
-                if isinstance(error, KubernetesError) and error.status != 0:
-                    self._version = ""
-                log.warning("%s: %s; again in %.1f s", self._path, error, self._pause)
-                await self._sleep(self._pause * (1 + self._jitter()) / 2)
-                self._pause = min(LONGEST_PAUSE_S, self._pause * 2)
+                await self._back_off(error)
+
+    async def _back_off(self, error: KubernetesError | msgspec.DecodeError) -> None:
+        asked = 0.0
+        if isinstance(error, KubernetesError):
+            asked = error.retry_after_s
+            if _is_unknown_version(error):
+                self._version = self._token = ""
+        pause = asked + self._pause * (1 + self._jitter()) / 2
+        log.warning("%s: %s; again in %.1f s", self._path, error, pause)
+        await self._sleep(pause)
+        self._pause = min(LONGEST_PAUSE_S, self._pause * 2)
 
     async def relist(self) -> None:
         """List again, and return when the handler has a list that was requested after this call."""
         self.synced.clear()
-        self._version = ""
+        self._version = self._token = ""
         self._lists_wanted += 1
         if self._watching is not None:
             self._watching.cancel()
@@ -151,16 +171,17 @@ class Reflector:
             self._watching = None
 
     async def _list(self) -> None:
-        wanted = self._lists_wanted
-        objects: list[Any] = []
-        token = ""
+        if not self._token:
+            self._listed, self._listing = [], self._lists_wanted
+        wanted = self._listing
         while True:
-            params = {**self._params, "limit": PAGE} | ({"continue": token} if token else {})
+            params = {**self._params, "limit": PAGE} | ({"continue": self._token} if self._token else {})
             page = await deep_json.decode(_decode_page, await self._client.get(self._path, params))
-            objects += [obj for item in page.items if (obj := await self._read(item)) is not UNREADABLE]
-            token = page.metadata.continue_
-            if not token:
+            self._listed += [obj for item in page.items if (obj := await self._read(item)) is not UNREADABLE]
+            self._token = page.metadata.continue_
+            if not self._token:
                 break
+        objects, self._listed = self._listed, []
         self._handler.replace(objects, page.metadata.resource_version)
         if wanted == self._lists_wanted:
             self._version = page.metadata.resource_version
@@ -174,7 +195,7 @@ class Reflector:
             "resourceVersion": self._version,
             "timeoutSeconds": str(WATCH_S),
         }
-        async for line in self._client.stream(self._path, params, silence_s=SILENCE_S):
+        async for line in self._client.stream(self._path, params, silence_s=self._silence_s):
             if line:
                 await self._take(await deep_json.decode(_decode_event, line))
 

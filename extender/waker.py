@@ -1,0 +1,172 @@
+"""Wakes pods that wait for something that kube-scheduler does not see.
+
+kube-scheduler tries a refused pod again after an event about a pod or a Node, and else after five minutes. A GPUNode or
+a Lease is nothing to it. So when a node can take more than before (its card is uncordoned, or healthy again, or its
+device plugin is back), the pods that now fit on it are touched: a condition in the pod's status changes, and
+kube-scheduler tries the pod again.
+
+Pods are taken by priority, and each takes its share of the node's free cards, so that no more pods are touched than the
+node can take. A token bucket limits the writes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Protocol
+
+from extender.cluster import Cluster
+from extender.objects import Pod
+from vgpu import names, usage
+from vgpu.adapters.kubernetes.client import Client, PatchKind
+from vgpu.assignment import Assignment
+from vgpu.errors import KubernetesError
+from vgpu.placement import choose, preempt
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.share import CardState, NodeState
+
+if TYPE_CHECKING:
+    from vgpu.request import PodRequest
+
+RATE: Final = 50.0  # writes per second
+BURST: Final = 100.0
+BATCH: Final = 50  # pods that are looked at before other work gets its turn
+CONDITION: Final = f"{names.DOMAIN}/CardsAvailable"
+
+log = logging.getLogger(__name__)
+
+
+class Leader(Protocol):
+    """Says whether this replica may change the cluster."""
+
+    def refusal(self) -> str:
+        """Return why this replica must not; empty where it may."""
+
+
+def can_take_more(before: NodeState, after: NodeState) -> bool:
+    """Whether the change of a node's state may let a pod in that was refused before."""
+    known = {state.card.uuid: state for state in before.cards}
+    is_other = before.slice_mib != after.slice_mib
+    return is_other or any(_is_looser(known.get(state.card.uuid), state) for state in after.cards)
+
+
+def _is_looser(before: CardState | None, after: CardState) -> bool:
+    if before is None or after.free_slices > before.free_slices or after.free_mib > before.free_mib:
+        return True
+    old, new = before.card, after.card
+    is_open_again = (old.cordoned and not new.cordoned) or (new.healthy and not old.healthy)
+    return is_open_again or (old.mode, old.model) != (new.mode, new.model)
+
+
+class Waker:
+    """Takes nodes that can take more, and touches waiting pods. `clock` is monotonic, `now` the wall clock."""
+
+    def __init__(
+        self,
+        client: Client,
+        cluster: Cluster,
+        defaults: DefaultPolicies,
+        clock: Callable[[], float],
+        now: Callable[[], datetime],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._defaults = defaults
+        self._now = now
+        self._bucket = _TokenBucket(clock, sleep)
+        self._waiting: dict[str, None] = {}
+        self._nodes: dict[str, None] = {}
+        self._is_changed = asyncio.Event()
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether any pod waits."""
+        return bool(self._waiting)
+
+    def take(self, pod: Pod) -> None:
+        """Take a pod that is new or changed."""
+        if pod.is_unschedulable and not pod.node and not pod.is_terminal:
+            self._waiting[pod.uid] = None
+        else:
+            self._waiting.pop(pod.uid, None)
+
+    def forget(self, uid: str) -> None:
+        """Take a pod's deletion."""
+        self._waiting.pop(uid, None)
+
+    def changed(self, node: str) -> None:
+        """Take a node that can take more than before."""
+        if self._waiting:
+            self._nodes[node] = None
+            self._is_changed.set()
+
+    async def run(self, leader: Leader) -> None:
+        """Touch pods as long as this replica leads, until cancelled."""
+        while True:
+            await self._is_changed.wait()
+            self._is_changed.clear()
+            nodes, self._nodes = self._nodes, {}
+            touched: set[str] = set()
+            for node in nodes if not leader.refusal() else ():
+                for pod in await self._freed(node, touched):
+                    touched.add(pod.uid)
+                    await self._bucket.take()
+                    await self._touch(pod, node)
+
+    async def _freed(self, node: str, touched: set[str]) -> list[Pod]:
+        """Return the waiting pods that a node can take together, the highest priority first."""
+        state, found = self._cluster.usable_state(node), []
+        refused: set[PodRequest] = set()
+        for count, pod in enumerate(self._by_priority(), 1):
+            if count % BATCH == 0:
+                await asyncio.sleep(0)
+            request = pod.parsed.request
+            if not isinstance(state, NodeState) or request is None or request in refused or pod.uid in touched:
+                continue
+            placed = choose.place(request, state, self._defaults.gpu_policy_for(request.options))
+            if isinstance(placed, Assignment):
+                taken = usage.of_pod(placed, request, state.slice_mib, state.card_slices)
+                state = preempt.with_usage(state, taken)
+                found.append(pod)
+            else:
+                refused.add(request)
+        return found
+
+    def _by_priority(self) -> Iterator[Pod]:
+        pods = self._cluster.objects.pods
+        waiting = [pods[uid] for uid in self._waiting if uid in pods]
+        return iter(sorted(waiting, key=lambda pod: -pod.scheduling.priority))
+
+    async def _touch(self, pod: Pod, node: str) -> None:
+        condition = {
+            "type": CONDITION,
+            "status": "True",
+            "reason": "NodeCanTakeMore",
+            "message": f"node {node} can take this pod now",
+            "lastTransitionTime": self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        try:
+            await self._client.patch(path, body, kind=PatchKind.STRATEGIC)
+        except KubernetesError as error:
+            log.warning("pod %s/%s could not be woken: %s", pod.namespace, pod.name, error)
+
+
+class _TokenBucket:
+    """Lets BURST writes pass at once, and RATE writes per second after that."""
+
+    def __init__(self, clock: Callable[[], float], sleep: Callable[[float], Awaitable[None]]) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._tokens = BURST
+        self._at = clock()
+
+    async def take(self) -> None:
+        """Wait for a token."""
+        now = self._clock()
+        self._tokens, self._at = min(BURST, self._tokens + (now - self._at) * RATE), now
+        self._tokens -= 1
+        if self._tokens < 0:
+            await self._sleep(-self._tokens / RATE)

@@ -1,0 +1,119 @@
+"""The status of the node's GPUNode: what NVML and the kubelet report of its cards, and the refused pods. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from vgpu import summary
+from vgpu.adapters.nvml import Gpu
+from vgpu.device import Card
+from vgpu.node.inventory import State
+
+Json = dict[str, Any]
+
+REGISTERED: Final = "Registered"
+CARDS_HEALTHY: Final = "CardsHealthy"
+NO_CONFLICTS: Final = "NoConflicts"
+_MAX_MESSAGE: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of the GPUNode. `reason` is one word, `message` is for people."""
+
+    kind: str
+    is_true: bool
+    reason: str
+    message: str
+
+
+def status_of(
+    state: State, slice_mib: int, version: str, conflicts: Iterable[str], refusals: Sequence[Json] = ()
+) -> Json:
+    """Return the object's status without its conditions."""
+    return {
+        "sliceMiB": slice_mib,
+        "pluginVersion": version,
+        "summary": summary.summary_of([_with_state(gpu.card, state) for gpu in state.gpus], slice_mib),
+        "cards": [_card(gpu, state) for gpu in state.gpus],
+        "conflicts": list(conflicts),
+        "refusals": list(refusals),
+    }
+
+
+def conflicts_of(gpus: Iterable[Gpu], others: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the cards that another GPUNode lists too: a card is in one machine only, so one of the two is stale."""
+    mine = {gpu.card.uuid for gpu in gpus}
+    return sorted(
+        f"{card['uuid']} is also on node {node['metadata']['name']}"
+        for node in others
+        for card in (node.get("status") or {}).get("cards") or ()
+        if card.get("uuid") in mine
+    )
+
+
+def conditions_of(state: State, conflicts: Sequence[str], *, is_registered: bool) -> tuple[Condition, ...]:
+    """Return the node's conditions."""
+    faults = "; ".join(
+        f"card {gpu.card.index}: {why}" for gpu in state.gpus if (why := state.faults.get(gpu.card.uuid))
+    )
+    return (
+        Condition(
+            REGISTERED,
+            is_registered,
+            "KubeletConnected" if is_registered else "KubeletNotConnected",
+            "the kubelet takes the node's devices"
+            if is_registered
+            else "the kubelet has no stream of the node's devices",
+        ),
+        Condition(CARDS_HEALTHY, not faults, "Faults" if faults else "NoFault", faults or "every card is healthy"),
+        Condition(
+            NO_CONFLICTS,
+            not conflicts,
+            "DuplicateUUID" if conflicts else "NoDuplicate",
+            "; ".join(conflicts) or "no other GPUNode reports a card of this node",
+        ),
+    )
+
+
+def stamped(conditions: Iterable[Condition], before: Iterable[Mapping[str, Any]], now: datetime) -> list[Json]:
+    """Return conditions as the API has them; one whose status is the same as before keeps its transition time."""
+    known = {each.get("type"): each for each in before}
+    return [_stamped(each, known.get(each.kind) or {}, now) for each in conditions]
+
+
+def _stamped(condition: Condition, before: Mapping[str, Any], now: datetime) -> Json:
+    status = "True" if condition.is_true else "False"
+    since = before.get("lastTransitionTime") if before.get("status") == status else None
+    return {
+        "type": condition.kind,
+        "status": status,
+        "reason": condition.reason,
+        "message": condition.message[:_MAX_MESSAGE],
+        "lastTransitionTime": since or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def _with_state(card: Card, state: State) -> Card:
+    healthy = not state.faults.get(card.uuid)
+    return replace(
+        card, healthy=healthy, held_slices=state.held.slices_of(card.uuid), held_whole=card.uuid in state.held.cards
+    )
+
+
+def _card(gpu: Gpu, state: State) -> Json:
+    card, reason = gpu.card, state.faults.get(gpu.card.uuid, "")
+    return {
+        "uuid": card.uuid,
+        "index": card.index,
+        "model": card.model,
+        "memoryMiB": card.memory_mib,
+        "numaNode": card.numa_node,
+        "nvlinkPeers": list(card.nvlink_peers),
+        "healthy": not reason,
+        "reason": reason,
+        "heldSlices": state.held.slices_of(card.uuid),
+        "heldWhole": card.uuid in state.held.cards,
+        "migEnabled": gpu.mig_enabled,
+    }
