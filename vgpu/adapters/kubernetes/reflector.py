@@ -11,6 +11,7 @@ The protocol: https://kubernetes.io/docs/reference/using-api/api-concepts/#effic
 
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
@@ -20,7 +21,10 @@ from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
-PAGE: Final = "500"
+PAGE: Final = 500  # objects in a page of a list; fewer where they are longer than MAX_PAGE together
+MAX_PAGE: Final = (
+    48 << 20
+)  # bytes of a page; users write objects of 1.5 MB, of which 500 would fill this process's memory
 WATCH_S: Final = 300  # the server ends a watch after this long; a fresh one follows
 SILENCE_S: Final = 330.0
 GONE: Final = 410
@@ -153,10 +157,14 @@ class Reflector:
     async def _list(self) -> None:
         wanted = self._lists_wanted
         objects: list[Any] = []
-        token = ""
+        token, size = "", PAGE
         while True:
-            params = {**self._params, "limit": PAGE} | ({"continue": token} if token else {})
-            page = await deep_json.decode(_decode_page, await self._client.get(self._path, params))
+            params = {**self._params, "limit": str(size)} | ({"continue": token} if token else {})
+            data = await self._client.page(self._path, params, MAX_PAGE if size > 1 else sys.maxsize)
+            if data is None:
+                size = max(1, size // 4)
+                continue
+            page = await deep_json.decode(_decode_page, data)
             objects += [obj for item in page.items if (obj := await self._read(item)) is not UNREADABLE]
             token = page.metadata.continue_
             if not token:
