@@ -1,5 +1,6 @@
 """The HTTP side of the scheduler verbs: raw bodies in, bytes out; no verb answers before every watch has its list."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class Verbs:
         """Answer `/filter`; where no node fits, an Event tells the pod's owner why."""
         call = await deep_json.decode(wire.call, body)
         pod = objects.pod(call.pod)
-        verdict = self.node_filter.nodes(pod, call.nodes)
+        verdict = await self.node_filter.judge(pod, call.nodes, asyncio.sleep)
         if verdict.refused and not verdict.fitting:
             self.preemption.note(pod, [name for name, why in verdict.refused.items() if not why.is_unresolvable])
             self.recorder.record(pod.reference, *explain.why_pending(pod, verdict, self.cluster))

@@ -43,6 +43,10 @@ class Cluster:
         self._releases = RecentReleases()
         self._states: dict[str, NodeState] = {}
 
+    def now(self) -> float:
+        """Return the monotonic time in seconds."""
+        return self._clock()
+
     def usable_state(self, node: str) -> NodeState | Reason:
         """Return what is taken of a node's cards now, or why the node cannot be used."""
         gpunode = self.objects.gpunodes.get(node)

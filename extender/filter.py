@@ -1,6 +1,7 @@
 """Filter: which nodes can take a pod, and why the others cannot. A pure question; it reserves nothing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from extender.cluster import Cluster
 from extender.objects import Pod
@@ -13,6 +14,9 @@ from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.reasons import Reason
 from vgpu.share import NodeState
+
+SLICE_S: Final = 0.02  # for which one call holds the event loop
+BUDGET_S: Final = 2.0  # well below kube-scheduler's httpTimeout of 5 s, in which it schedules no other pod
 
 
 class Filter:
@@ -29,11 +33,25 @@ class Filter:
         verdict = Verdict()
         placement_on = self._placement(pod)
         for name in names:
-            placement = placement_on(name)
-            if isinstance(placement, Refusal):
-                verdict.refused[name] = placement
-            else:
-                verdict.fitting.append(name)
+            _record(verdict, name, placement_on(name))
+        return verdict
+
+    async def judge(self, pod: Pod, names: Sequence[str], pause: Callable[[float], Awaitable[None]]) -> Verdict:
+        """Return the verdict on every node named, in slices of time with a pause after each.
+
+        Other calls are answered in the pauses. Nodes that 2 s do not suffice for are refused as NotJudged; the next
+        attempt finds the others in the cache.
+        """
+        verdict = Verdict()
+        placement_on = self._placement(pod)
+        begun = resumed = self._cluster.now()
+        for name in names:
+            now = self._cluster.now()
+            if now - resumed > SLICE_S:
+                await pause(0)
+                resumed = self._cluster.now()
+            in_time = now - begun <= BUDGET_S
+            _record(verdict, name, placement_on(name) if in_time else Refusal(Reason.NOT_JUDGED))
         return verdict
 
     def node(self, pod: Pod, name: str) -> Placement:
@@ -70,3 +88,10 @@ class Filter:
 
     def _kubelet_has_room(self, name: str, state: NodeState, devices: dict[str, int]) -> bool:
         return self._cluster.objects.nodes[name].has_room(state.devices, devices)
+
+
+def _record(verdict: Verdict, name: str, placement: Placement) -> None:
+    if isinstance(placement, Refusal):
+        verdict.refused[name] = placement
+    else:
+        verdict.fitting.append(name)

@@ -14,6 +14,7 @@ from vgpu.request import PodRequest
 from vgpu.share import NodeState
 
 MAX_REQUESTS: Final = 64
+MAX_GRANTS: Final = 400_000  # about 200 MB; one request of 32 containers has 160,000 on 5,000 nodes
 
 
 class PlacementCache:
@@ -24,13 +25,18 @@ class PlacementCache:
         self._placements = OrderedDict()
 
     def for_request(self, request: PodRequest, policy: PackingPolicy) -> "RequestPlacements":
-        """Return a request's placements; beyond 64 requests the least recently used one is evicted."""
+        """Return a request's placements; the least recently used requests beyond the limits are evicted."""
         key = (request, policy)
         placements = self._placements.setdefault(key, {})
         self._placements.move_to_end(key)
-        if len(self._placements) > MAX_REQUESTS:
+        while len(self._placements) > MAX_REQUESTS or (len(self._placements) > 1 and self._grants() > MAX_GRANTS):
             self._placements.popitem(last=False)
         return RequestPlacements(request, policy, placements)
+
+    def _grants(self) -> int:
+        """Return the grants that the placements hold at most."""
+        each = ((sum(c.gpus for c in request.containers), nodes) for (request, _), nodes in self._placements.items())
+        return sum(grants * len(nodes) for grants, nodes in each)
 
 
 class RequestPlacements:

@@ -31,6 +31,7 @@ class Reason(StrEnum):
     SLICE_SIZE_MISMATCH = "SliceSizeMismatch"
     NOT_ADMITTED = "NotAdmitted"
     INVALID_REQUEST = "InvalidRequest"
+    NOT_JUDGED = "NotJudged"
 
 
 WORDS: Final[dict[Reason, str]] = {
@@ -53,6 +54,7 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.SLICE_SIZE_MISMATCH: "the node has another slice size than the scheduler",
     Reason.NOT_ADMITTED: "the webhook has not admitted the pod",
     Reason.INVALID_REQUEST: "the pod's GPU request cannot be read",
+    Reason.NOT_JUDGED: "the time did not suffice for the node; the next attempt goes on",
 }
 
 # Refusals that remain when other pods end: kube-scheduler's preemption skips such nodes.

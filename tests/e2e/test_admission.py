@@ -207,7 +207,7 @@ def deep(manifest: Document, levels: int) -> bytes:
     return json.dumps(manifest).replace('"DEEP"', fields).encode()
 
 
-@pytest.mark.parametrize("levels", [1_200, 4_900])
+@pytest.mark.parametrize("levels", [1_200, 9_900])
 def test_deep_pods_stop_nothing(namespace: PodNamespace, levels: int) -> None:
     """The API server stores them; extender, device plugins and webhook read them as any other pod."""
     cluster = namespace.cluster

@@ -79,6 +79,9 @@ class VirtualClient(Client):
             request.add_done_callback(lambda done: done.exception())
             raise KubernetesError(0, "TimeoutError", path) from None
 
+    async def page(self, path: str, params: Any, most: int) -> bytes:  # noqa: ARG002 - the lists here are short
+        return await self.get(path, params)
+
     async def _carry_out(self, method: str, path: str, params: Any, body: Any, content_type: str) -> bytes:
         await asyncio.sleep(self._travel_s(method, path))
         content = None if body is None else msgspec.json.encode(body)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from vgpu.adapters.kubernetes import reflector
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.errors import KubernetesError
@@ -86,9 +87,9 @@ async def running() -> AsyncIterator[list[asyncio.Task[None]]]:
 async def test_it_lists_in_pages_and_watches(tmp_path: Path, store: NameStore, running: list[Any]) -> None:
     async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
         await add(client, *(f"m{n}" for n in range(1100)))
-        reflector = Reflector(client, MAPS, store, jitter=random.random, sleep=brief)
-        running.append(asyncio.create_task(reflector.run()))
-        await reflector.synced.wait()
+        watch = Reflector(client, MAPS, store, jitter=random.random, sleep=brief)
+        running.append(asyncio.create_task(watch.run()))
+        await watch.synced.wait()
         assert len(store.names) == 1100
         await client.delete(f"{MAPS}/m0")
         await add(client, "new")
@@ -119,12 +120,12 @@ async def test_it_lists_again_when_a_server_restarts_with_other_versions(
 
 async def test_relist_returns_after_all_earlier_writes(tmp_path: Path, store: NameStore, running: list[Any]) -> None:
     async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
-        reflector = Reflector(client, MAPS, store, jitter=random.random, sleep=brief)
-        running.append(asyncio.create_task(reflector.run()))
-        await reflector.synced.wait()
+        watch = Reflector(client, MAPS, store, jitter=random.random, sleep=brief)
+        running.append(asyncio.create_task(watch.run()))
+        await watch.synced.wait()
         for n in range(20):
             await add(client, f"m{n}")
-            await reflector.relist()
+            await watch.relist()
             assert f"m{n}" in store.names
         await add(client, "after")
         await store.until({*(f"m{n}" for n in range(20)), "after"})
@@ -155,7 +156,7 @@ class DeepClient(Client):
     DEEP = b'{"metadata": {"name": "deep", "managedFields": [' + b"[" * 10_000 + b"]" * 10_000 + b"]}}"
     PLAIN = b'{"metadata": {"name": "plain", "resourceVersion": "7"}}'
 
-    async def get(self, *_: Any, **__: Any) -> bytes:
+    async def page(self, *_: Any, **__: Any) -> bytes:
         return b'{"metadata": {"resourceVersion": "5"}, "items": [' + self.DEEP + b"," + self.PLAIN + b"]}"
 
     async def stream(self, *_: Any, **__: Any) -> AsyncIterator[bytes]:
@@ -173,22 +174,34 @@ def raising(data: bytes) -> Any:
 
 
 async def test_objects_of_any_depth_are_listed_and_watched(store: NameStore, running: list[Any]) -> None:
-    reflector = Reflector(DeepClient(Any), "/x", store, jitter=random.random, sleep=brief)  # type: ignore[arg-type]
-    running.append(asyncio.create_task(reflector.run()))
-    await reflector.synced.wait()
+    watch = Reflector(DeepClient(Any), "/x", store, jitter=random.random, sleep=brief)  # type: ignore[arg-type]
+    running.append(asyncio.create_task(watch.run()))
+    await watch.synced.wait()
     await store.until({"plain", "other"})
-    assert (store.lists, reflector.unreadable) == (1, 0)
+    assert (store.lists, watch.unreadable) == (1, 0)
 
 
 async def test_an_object_that_cannot_be_read_is_counted_and_skipped(
     store: NameStore, running: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     client = DeepClient(Any)  # type: ignore[arg-type]
-    reflector = Reflector(client, "/x", store, jitter=random.random, sleep=brief, decode=raising)
-    running.append(asyncio.create_task(reflector.run()))
+    watch = Reflector(client, "/x", store, jitter=random.random, sleep=brief, decode=raising)
+    running.append(asyncio.create_task(watch.run()))
     await store.until({"plain", "other"})
     async with asyncio.timeout(10):
-        while reflector.unreadable < 3:
+        while watch.unreadable < 3:
             await asyncio.sleep(0.005)
     assert store.lists == 1
     assert '"deep" cannot be read and is skipped' in caplog.text
+
+
+async def test_pages_shrink_until_they_fit_into_memory(
+    tmp_path: Path, store: NameStore, running: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reflector, "MAX_PAGE", 3000)
+    async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
+        await add(client, *(f"m{n}" for n in range(40)))
+        await client.post(MAPS, {"metadata": {"name": "long"}, "data": {"x": "x" * 5000}})
+        assert await client.page(MAPS, {"limit": "500"}, 3000) is None
+        running.append(asyncio.create_task(Reflector(client, MAPS, store, jitter=random.random, sleep=brief).run()))
+        await store.until({f"m{n}" for n in range(40)} | {"long"})

@@ -81,6 +81,17 @@ class Client:
         """GET an object or a list."""
         return await self._call("GET", path, params=params, timeout=timeout)
 
+    async def page(self, path: str, params: Mapping[str, str], most: int) -> bytes | None:
+        """GET a page of a list; None where it is longer than `most` bytes, of which no more is held in memory."""
+        limits = aiohttp.ClientTimeout(total=DEFAULT_TIMEOUT_S)
+        async with self._response("GET", path, params=params, timeout=limits) as response:
+            data = bytearray()
+            async for chunk in response.content.iter_any():
+                data += chunk
+                if len(data) > most:
+                    return None
+            return bytes(data)
+
     async def post(self, path: str, body: Any, *, timeout: float = DEFAULT_TIMEOUT_S) -> bytes:
         """POST a JSON-able body: create an object, or a subresource such as a Binding."""
         return await self._call("POST", path, body=body, timeout=timeout)

@@ -13,6 +13,7 @@ The protocol: https://kubernetes.io/docs/reference/using-api/api-concepts/#effic
 
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
@@ -22,7 +23,8 @@ from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
-PAGE: Final = "500"
+PAGE: Final = 500  # objects in a page of a list; fewer where they are longer than MAX_PAGE together
+MAX_PAGE: Final = 48 << 20  # bytes: users write objects of 1.5 MB, and 500 of them would fill this process's memory
 WATCH_S: Final = 300  # the server ends a watch after this long; a fresh one follows
 SILENCE_S: Final = 120.0  # the API server sends a bookmark about each minute
 GONE: Final = 410
@@ -173,10 +175,14 @@ class Reflector:
     async def _list(self) -> None:
         if not self._token:
             self._listed, self._listing = [], self._lists_wanted
-        wanted = self._listing
+        wanted, size = self._listing, PAGE
         while True:
-            params = {**self._params, "limit": PAGE} | ({"continue": self._token} if self._token else {})
-            page = await deep_json.decode(_decode_page, await self._client.get(self._path, params))
+            params = {**self._params, "limit": str(size)} | ({"continue": self._token} if self._token else {})
+            data = await self._client.page(self._path, params, MAX_PAGE if size > 1 else sys.maxsize)
+            if data is None:
+                size = max(1, size // 4)
+                continue
+            page = await deep_json.decode(_decode_page, data)
             self._listed += [obj for item in page.items if (obj := await self._read(item)) is not UNREADABLE]
             self._token = page.metadata.continue_
             if not self._token:

@@ -1,0 +1,79 @@
+"""One filter call neither holds the event loop for long nor fills the memory, whatever a pod asks for."""
+
+from typing import Any
+
+from extender import objects
+from extender.filter import BUDGET_S, SLICE_S
+from extender.placement_cache import MAX_GRANTS, PlacementCache
+from tests import strategies
+from tests.extender.conftest import World
+from vgpu import request
+from vgpu.placement.choose import Refusal
+from vgpu.policy import PackingPolicy
+from vgpu.reasons import Reason
+from vgpu.request import PodRequest
+from vgpu.share import NodeState
+
+
+class Pauses:
+    """Counts the pauses, which take no time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def __call__(self, seconds: float) -> None:
+        assert seconds == 0
+        self.count += 1
+
+
+def pod() -> Any:
+    return objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=1024))))
+
+
+async def judged(world: World, seconds_per_node: float, names: list[str]) -> tuple[Any, int]:
+    """Judge with a clock that advances for each node."""
+    usable_state, pauses = world.cluster.usable_state, Pauses()
+
+    def slow(name: str) -> NodeState | Reason:
+        world.clock.seconds += seconds_per_node
+        return usable_state(name)
+
+    setattr(world.cluster, "usable_state", slow)  # noqa: B010 - a method, which mypy lets nobody assign
+    verdict = await world.verbs.node_filter.judge(pod(), names, pauses)
+    return verdict, pauses.count
+
+
+async def test_the_verdict_is_the_same_in_slices(world: World) -> None:
+    names = ["n1", "none", "n2", "n3"]
+    whole = world.verbs.node_filter.nodes(pod(), names)
+    sliced, pauses = await judged(world, SLICE_S * 1.01, names)
+    assert (sliced, pauses) == (whole, 3)
+
+
+async def test_a_quick_call_has_no_pause(world: World) -> None:
+    assert (await judged(world, 0, ["n1"] * 1000))[1] == 0
+
+
+async def test_nodes_beyond_the_time_are_refused_for_now(world: World) -> None:
+    names = ["n1", *(f"x{n}" for n in range(5))]
+    verdict, _ = await judged(world, BUDGET_S / 2.5, names)
+    assert verdict.fitting == ["n1"]
+    late = Refusal(Reason.NOT_JUDGED)
+    assert [name for name, why in verdict.refused.items() if why == late] == ["x2", "x3", "x4"]
+    assert not late.is_unresolvable
+
+
+def test_the_cache_holds_few_placements_of_large_requests() -> None:
+    cache = PlacementCache()
+
+    def wanted(mib: int) -> PodRequest:
+        made = (strategies.container(f"c{n}", gpu_mem=mib) for n in range(32))
+        found = request.parse(strategies.pod(*made)).request
+        assert found is not None
+        return found
+
+    for mib in range(1, 20):
+        nodes: dict[str, Any] = cache.for_request(wanted(mib), PackingPolicy.BINPACK)._placements
+        nodes.update(dict.fromkeys(f"n{n}" for n in range(5000)))
+    assert cache._grants() <= MAX_GRANTS + 32 * 5000
+    assert len(cache._placements) <= 3
