@@ -205,3 +205,5 @@ async def test_pages_shrink_until_they_fit_into_memory(
         assert await client.page(MAPS, {"limit": "500"}, 3000) is None
         running.append(asyncio.create_task(Reflector(client, MAPS, store, jitter=random.random, sleep=brief).run()))
         await store.until({f"m{n}" for n in range(40)} | {"long"})
+        running[0].cancel()
+        await asyncio.wait(running)
