@@ -1,6 +1,7 @@
 """`python -m extender`: read the settings, build the objects, serve until SIGTERM."""
 
 import asyncio
+import gc
 import logging
 import random
 import socket
@@ -49,7 +50,8 @@ async def serve(settings: Settings) -> None:
         cluster = Cluster(settings.slice_mib, time.monotonic)
         node_filter = Filter(cluster, settings.defaults)
         recorder = EventRecorder(client, time.monotonic, _now)
-        unschedulable = UnschedulablePods(cluster, node_filter, recorder)
+        explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
+        unschedulable = UnschedulablePods(cluster, explaining_filter, recorder, time.monotonic)
         watches = watching.watches(
             client, cluster, unschedulable, recorder, namespace=settings.namespace, jitter=random.random
         )
@@ -85,6 +87,7 @@ async def _background(
         group.create_task(recorder.run())
         await watches.wait()
         group.create_task(unschedulable.run())
+        gc.freeze()  # the objects of the first lists stay: a full collection of 5,000 nodes' took 80 ms
         log.info("the first lists are complete")
         await leadership.run()
 

@@ -41,7 +41,7 @@ class Verbs:
         call = wire.call(body)
         pod = objects.pod(dict(call.pod))
         verdict = self.node_filter.nodes(pod, call.nodes)
-        if verdict.refused and not verdict.fitting:
+        if verdict.refused and not verdict.fitting and not self.recorder.rests(pod.uid):
             self.recorder.record(pod.reference, *explain.why_pending(pod, verdict, self.cluster))
         return wire.filter_result(verdict)
 

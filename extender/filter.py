@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from extender import placement_cache
 from extender.cluster import Cluster
 from extender.objects import Pod
 from extender.placement_cache import PlacementCache
@@ -16,28 +17,26 @@ from vgpu.share import NodeState
 class Filter:
     """Answers from the cluster's state now, with the cluster's default policies."""
 
-    def __init__(self, cluster: Cluster, defaults: DefaultPolicies) -> None:
+    def __init__(
+        self, cluster: Cluster, defaults: DefaultPolicies, cached_requests: int = placement_cache.MAX_REQUESTS
+    ) -> None:
         self._cluster = cluster
         self._defaults = defaults
-        self._cache = PlacementCache()
+        self._cache = PlacementCache(cached_requests)
 
     def nodes(self, pod: Pod, names: Sequence[str]) -> Verdict:
         """Return the verdict on every node named; unknown names are refused, never an error."""
         verdict = Verdict()
-        placement_on = self._placement(pod)
+        placement_on = self.placement(pod)
         for name in names:
-            placement = placement_on(name)
-            if isinstance(placement, Refusal):
-                verdict.refused[name] = placement
-            else:
-                verdict.fitting.append(name)
+            verdict.add(name, placement_on(name))
         return verdict
 
     def node(self, pod: Pod, name: str) -> Placement:
         """Return where a pod is placed on one node, or why it cannot be. A pod that asks for no GPU gets no grants."""
-        return self._placement(pod)(name)
+        return self.placement(pod)(name)
 
-    def _placement(self, pod: Pod) -> Callable[[str], Placement]:
+    def placement(self, pod: Pod) -> Callable[[str], Placement]:
         """Return the function that places a pod on a node; what is the same for all nodes is decided once, here."""
         if pod.parsed.problems:
             return lambda _: Refusal(Reason.INVALID_REQUEST)

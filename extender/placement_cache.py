@@ -14,21 +14,23 @@ from vgpu.request import PodRequest
 from vgpu.share import NodeState
 
 MAX_REQUESTS: Final = 64
+MAX_NODES: Final = 20_000  # names of nodes that came and went must not pile up
 
 
 class PlacementCache:
-    """The placements of the most recent requests, by node."""
+    """The placements of the most recent requests, by node; of nodes that are gone until there are very many."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_requests: int = MAX_REQUESTS) -> None:
+        self._max_requests = max_requests
         self._placements: OrderedDict[tuple[PodRequest, PackingPolicy], dict[str, tuple[NodeState, Placement]]]
         self._placements = OrderedDict()
 
     def for_request(self, request: PodRequest, policy: PackingPolicy) -> "RequestPlacements":
-        """Return a request's placements; beyond 64 requests the least recently used one is evicted."""
+        """Return a request's placements; beyond the limit the least recently used request is evicted."""
         key = (request, policy)
         placements = self._placements.setdefault(key, {})
         self._placements.move_to_end(key)
-        if len(self._placements) > MAX_REQUESTS:
+        if len(self._placements) > self._max_requests:
             self._placements.popitem(last=False)
         return RequestPlacements(request, policy, placements)
 
@@ -49,5 +51,7 @@ class RequestPlacements:
         if cached is not None and cached[0] is state:
             return cached[1]
         placement = choose.place(self._request, state, self._policy)
+        if len(self._placements) > MAX_NODES:
+            self._placements.clear()
         self._placements[state.name] = (state, placement)
         return placement

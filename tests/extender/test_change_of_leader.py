@@ -51,7 +51,7 @@ class Replica:
         cluster = Cluster(256, time)
         node_filter = Filter(cluster, DefaultPolicies())
         recorder = EventRecorder(client, time, now)
-        unschedulable = UnschedulablePods(cluster, node_filter, recorder)
+        unschedulable = UnschedulablePods(cluster, node_filter, recorder, time)
         self.watches = watching.watches(
             client, cluster, unschedulable, recorder, namespace=names.NAMESPACE, jitter=lambda: 1.0
         )
