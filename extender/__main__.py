@@ -1,6 +1,7 @@
 """`python -m extender`: read the settings, build the objects, serve until SIGTERM."""
 
 import asyncio
+import gc
 import logging
 import random
 import socket
@@ -60,7 +61,8 @@ async def serve(settings: Settings) -> None:
         cluster = Cluster(settings.slice_mib, time.monotonic)
         node_filter = Filter(cluster, settings.defaults)
         recorder = EventRecorder(client, time.monotonic, _now)
-        unschedulable = UnschedulablePods(cluster, node_filter, recorder)
+        explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
+        unschedulable = UnschedulablePods(cluster, explaining_filter, recorder, time.monotonic)
         budgets, refusals = Budgets(), NodeRefusals(client, cluster, recorder)
         waker = Waker(client, cluster, settings.defaults, time.monotonic, _now)
         watches = watching.watches(
@@ -119,6 +121,7 @@ async def _background(watches: watching.Watches, recorder: EventRecorder, late: 
         group.create_task(watches.run())
         group.create_task(recorder.run())
         await watches.wait()
+        gc.freeze()  # the objects of the first lists stay: a full collection of 5,000 nodes' took 80 ms
         log.info("the first lists are complete")
         for run in late:
             group.create_task(run())

@@ -48,6 +48,7 @@ class Verbs:
         verdict = await self.node_filter.judge(pod, call.nodes, asyncio.sleep)
         if verdict.refused and not verdict.fitting:
             self.preemption.note(pod, [name for name, why in verdict.refused.items() if not why.is_unresolvable])
+        if verdict.refused and not verdict.fitting and not self.recorder.rests(pod.uid):
             self.recorder.record(pod.reference, *explain.why_pending(pod, verdict, self.cluster))
         return wire.filter_result(verdict, self.preemption.awaited_node(pod) if verdict.refused else "")
 

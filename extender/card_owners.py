@@ -1,10 +1,11 @@
-"""Which GPUNode a card counts on, where several report the same UUID: the newest object. Pure.
+"""Which GPUNode a card counts on, where several report the same UUID: the newest object.
 
-A card moves with its node's new object: a GPUNode that still lists it is stale.
+A card moves with its node's new object: a GPUNode that still lists it is stale. Of equally old objects the last by name
+counts. A change of one GPUNode costs what its own cards cost, whatever the size of the cluster.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from extender import objects
@@ -12,46 +13,70 @@ from extender.objects import GpuNode
 
 DUPLICATE: Final = "DuplicateUUID"
 
+_Age = tuple[datetime, str]
 
-@dataclass(frozen=True, slots=True)
+
 class CardOwners:
-    """The owners of all cards.
+    """The owners of all cards."""
 
-    Attributes:
-        node_by_card: the node that each card counts on, by UUID.
-        duplicates: by node, its cards that count on another node, each with that node's name.
-    """
+    def __init__(self) -> None:
+        self._claims: dict[str, dict[str, _Age]] = {}  # by card and node
+        self._cards: dict[str, frozenset[str]] = {}  # by node
+        self._owners: dict[str, str] = {}  # by card
+        self._contested: set[str] = set()  # cards that several GPUNodes report
 
-    node_by_card: Mapping[str, str] = field(default_factory=dict)
-    duplicates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    def put(self, gpunode: GpuNode) -> set[str]:
+        """Take a GPUNode that is new or changed; return the nodes where a card begins or ceases to count."""
+        name = gpunode.node.name
+        age = objects.age_key(gpunode.created), name
+        cards = frozenset(card.uuid for card in gpunode.node.cards)
+        gone = self._cards.get(name, frozenset()) - cards
+        for card in cards:
+            self._claims.setdefault(card, {})[name] = age
+        for card in gone:
+            self._withdraw(card, name)
+        self._cards[name] = cards
+        return self._decide(cards | gone)
+
+    def remove(self, name: str) -> set[str]:
+        """Take a GPUNode's deletion; return the nodes where a card begins or ceases to count."""
+        cards = self._cards.pop(name, frozenset())
+        for card in cards:
+            self._withdraw(card, name)
+        return self._decide(cards)
 
     def owns(self, node: str, card: str) -> bool:
         """Whether a card counts on a node."""
-        return self.node_by_card.get(card) == node
+        return self._owners.get(card) == node
 
+    @property
+    def duplicates(self) -> Mapping[str, Mapping[str, str]]:
+        """By node, its cards that count on another node, each with that node's name."""
+        found: dict[str, dict[str, str]] = {}
+        for card in sorted(self._contested):
+            for node in self._claims[card].keys() - {self._owners[card]}:
+                found.setdefault(node, {})[card] = self._owners[card]
+        return found
 
-def assign(gpunodes: Iterable[GpuNode]) -> CardOwners:
-    """Give each card to the newest GPUNode that reports it; of equally old ones, to the last by name."""
-    by_age = sorted(gpunodes, key=lambda each: (objects.age_key(each.created), each.node.name))
-    claims = [(card.uuid, gpunode.node.name) for gpunode in by_age for card in gpunode.node.cards]
-    owners = dict(claims)
-    duplicates: dict[str, dict[str, str]] = {}
-    for card, node in claims:
-        if owners[card] != node:
-            duplicates.setdefault(node, {})[card] = owners[card]
-    return CardOwners(owners, duplicates)
+    def _withdraw(self, card: str, node: str) -> None:
+        del self._claims[card][node]
+        if not self._claims[card]:
+            del self._claims[card]
 
-
-def claims_differ(before: GpuNode | None, after: GpuNode) -> bool:
-    """Whether a GPUNode's change may change the owner of a card."""
-    return before is None or _claims(before) != _claims(after)
+    def _decide(self, cards: Iterable[str]) -> set[str]:
+        changed = set()
+        for card in cards:
+            claims = self._claims.get(card, {})
+            (self._contested.add if len(claims) > 1 else self._contested.discard)(card)
+            before, after = self._owners.pop(card, ""), max(claims, key=claims.__getitem__, default="")
+            if after:
+                self._owners[card] = after
+            if before != after:
+                changed |= {before, after}
+        return changed - {""}
 
 
 def message(duplicates: Mapping[str, str]) -> str:
     """Say which cards of a GPUNode count on which other nodes."""
     cards = ", ".join(f"{card} on {node}" for card, node in sorted(duplicates.items()))
     return f"cards that a newer GPUNode reports too count on that node and not on this one: {cards}"
-
-
-def _claims(gpunode: GpuNode) -> tuple[str, frozenset[str]]:
-    return gpunode.created, frozenset(card.uuid for card in gpunode.node.cards)

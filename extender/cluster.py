@@ -122,20 +122,18 @@ class Cluster:
 
     def upsert_gpunodes(self, *gpunodes: GpuNode) -> None:
         """Take GPUNodes that are new or changed."""
-        known = self.objects.gpunodes
-        differ = any(card_owners.claims_differ(known.get(each.node.name), each) for each in gpunodes)
         for each in gpunodes:
-            known[each.node.name] = each
-            self._invalidate(each.node.name)
-        if differ:
-            self._assign_owners()
+            before = self.objects.gpunodes.get(each.node.name)
+            self.objects.gpunodes[each.node.name] = each
+            if before is None or before.version != each.version or each.version < 0:
+                self._invalidate(each.node.name, *self.owners.put(each))
 
     def delete_gpunodes(self, *nodes: str) -> None:
         """Take the deletion of GPUNodes."""
         for node in nodes:
             self.objects.gpunodes.pop(node, None)
             self._releases.forget(node)
-        self._assign_owners()
+            self._invalidate(node, *self.owners.remove(node))
 
     def _put_pod(self, pod: Pod, *, bound_at: int) -> None:
         before = self.objects.pods.get(pod.uid)
@@ -166,10 +164,6 @@ class Cluster:
     def _end_reservations(self, uid: str) -> None:
         for node in self._reservations.nodes_of(uid):
             self.release(uid, node)
-
-    def _assign_owners(self) -> None:
-        self.owners = card_owners.assign(self.objects.gpunodes.values())
-        self._states.clear()
 
     def _invalidate(self, *nodes: str) -> None:
         for node in nodes:

@@ -1,66 +1,143 @@
 """Records Kubernetes Events: why pods wait, and which objects are wrong. Events are posted apart from the verbs.
 
-A message about an object is recorded once until another message about it comes, and at most one message per object in
-15 seconds. The queue drops its oldest Event where it is full.
+An object has one Event for each reason, a series with a count, as client-go's recorder writes it. An unchanged message
+is posted again after half an hour only, because Events expire after an hour; a changed one after 15 s at the earliest,
+and each post doubles that time, up to five minutes. A token bucket limits all posts together. What waits for a token is
+replaced by the newer message of its series.
 """
 
 import asyncio
+import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from vgpu.adapters.kubernetes import events
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
 QUEUE_SIZE: Final = 1_000
-MAX_OBJECTS: Final = 10_000  # of which the last message is remembered
+MAX_SERIES: Final = 10_000  # of which the last message is remembered
 MIN_INTERVAL_S: Final = 15.0
+MAX_INTERVAL_S: Final = 300.0
+RENEW_S: Final = 1_800.0
+BURST: Final = 50
+RATE_PER_S: Final = 5.0
 COMPONENT: Final = "vgpu-extender"
+
+K = TypeVar("K")
+V = TypeVar("V")
+_Key = tuple[str, str]  # the object's UID, and the reason
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Recorded:
+class _Series:
+    """What was posted last. `count` is the API server's, 0 before the first post."""
+
     message: str
+    count: int
     at: float
+
+    def is_due(self, message: str, now: float) -> bool:
+        if message == self.message and self.count:
+            return now - self.at >= RENEW_S
+        return now - self.at >= min(MAX_INTERVAL_S, MIN_INTERVAL_S * (1 << min(10, max(0, self.count - 1))))
+
+
+class TokenBucket:
+    """`BURST` tokens at most, `RATE_PER_S` new ones a second. `clock` is monotonic, in seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._tokens = float(BURST)
+        self._at = clock()
+
+    def take(self) -> float:
+        """Take a token and return 0, or return how many seconds later there is one."""
+        now = self._clock()
+        self._tokens = min(BURST, self._tokens + (now - self._at) * RATE_PER_S)
+        self._at = now
+        if self._tokens >= 1:
+            self._tokens -= 1
+            return 0.0
+        return (1 - self._tokens) / RATE_PER_S
 
 
 class EventRecorder:
     """Takes messages at any rate, and posts the new ones. `clock` is monotonic, `now` the wall clock."""
 
-    def __init__(self, client: Client, clock: Callable[[], float], now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Callable[[], float],
+        now: Callable[[], datetime],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._client = client
         self._clock = clock
         self._now = now
-        self._last: OrderedDict[str, _Recorded] = OrderedDict()
-        self._queue: asyncio.Queue[tuple[Mapping[str, str], str, str]] = asyncio.Queue(QUEUE_SIZE)
+        self._sleep = sleep
+        self._bucket = TokenBucket(clock)
+        self._series: OrderedDict[_Key, _Series] = OrderedDict()
+        self._recorded: OrderedDict[str, float] = OrderedDict()
+        self._waiting: OrderedDict[_Key, tuple[Mapping[str, str], str]] = OrderedDict()
+        self._has_waiting = asyncio.Event()
+
+    def rests(self, uid: str) -> bool:
+        """Whether a message about an object came within the last 15 s: then another one is not worth its making."""
+        return self._clock() - self._recorded.get(uid, float("-inf")) < MIN_INTERVAL_S
 
     def record(self, about: Mapping[str, str], reason: str, message: str) -> None:
         """Queue an Event about an object (its reference), unless the rules above suppress it."""
-        uid = about["uid"]
-        last = self._last.get(uid)
-        if last is not None and (last.message == message or self._clock() - last.at < MIN_INTERVAL_S):
+        uid, now = about["uid"], self._clock()
+        _remember(self._recorded, uid, now)
+        last = self._series.get((uid, reason))
+        if last is not None and not last.is_due(message, now):
             return
-        self._last[uid] = _Recorded(message, self._clock())
-        self._last.move_to_end(uid)
-        if len(self._last) > MAX_OBJECTS:
-            self._last.popitem(last=False)
-        if self._queue.full():
-            self._queue.get_nowait()
-        self._queue.put_nowait((about, reason, message))
+        self._waiting[uid, reason] = about, message
+        if len(self._waiting) > QUEUE_SIZE:
+            self._waiting.popitem(last=False)
+        self._has_waiting.set()
 
     async def run(self) -> None:
         """Post queued Events until cancelled; an Event that the API server refuses is logged and dropped."""
         while True:
-            about, reason, message = await self._queue.get()
-            try:
-                await events.post(
-                    self._client, about, reason=reason, message=message, component=COMPONENT, now=self._now()
-                )
-            except KubernetesError as error:
-                log.warning("an Event about %s %s was dropped: %s", about["kind"], about["name"], error)
+            await self._has_waiting.wait()
+            while wait_s := self._bucket.take():
+                await self._sleep(wait_s)
+            (uid, reason), (about, message) = self._waiting.popitem(last=False)
+            if not self._waiting:
+                self._has_waiting.clear()
+            count = await self._post(about, reason, message)
+            _remember(self._series, (uid, reason), _Series(message, count, self._clock()))
+
+    async def _post(self, about: Mapping[str, str], reason: str, message: str) -> int:
+        """Return the count that the series has then."""
+        last = self._series.get((about["uid"], reason))
+        count = last.count if last else 0
+        name = f"{about['name'][:200]}.{_digest(about['uid'], reason)}"
+        try:
+            return await events.post_series(
+                self._client, about, name,
+                reason=reason, message=message, component=COMPONENT, now=self._now(), count=count + 1,
+            )  # fmt: skip
+        except KubernetesError as error:
+            log.warning("an Event about %s %s was dropped: %s", about["kind"], about["name"], error)
+            return count
+
+
+def _digest(uid: str, reason: str) -> str:
+    """Return the part of an Event's name that makes it the series' own, in every process."""
+    return hashlib.blake2b(f"{uid} {reason}".encode(), digest_size=8).hexdigest()
+
+
+def _remember(memory: OrderedDict[K, V], key: K, value: V) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > MAX_SERIES:
+        memory.popitem(last=False)

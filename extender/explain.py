@@ -1,5 +1,7 @@
 """Why a pod waits, in words that its owner can act on: what it needs, and what each card has."""
 
+import heapq
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -12,22 +14,24 @@ from vgpu.request import ContainerRequest, PodRequest
 from vgpu.share import CardState
 
 MAX_LENGTH: Final = 900  # an Event's message holds 1,024 characters
+MAX_NODES: Final = 40  # more do not fit in it
 
 
 def why_pending(pod: Pod, verdict: Verdict, cluster: Cluster) -> tuple[str, str]:
     """Return the reason code and the message for a pod that no node can take."""
     if pod.parsed.problems:
         return "InvalidRequest", "; ".join(map(str, pod.parsed.problems))
-    codes = [refusal.reason for refusal in verdict.refused.values()]
-    code = max(codes, key=codes.count)
+    ((code, _),) = Counter(refusal.reason for refusal in verdict.refused.values()).most_common(1)
     request = pod.parsed.request
     parts = [needs(request)] if request else []
-    for node, refusal in sorted(verdict.refused.items()):
-        part = f"{node}: {', '.join(_node(node, refusal, cluster))}"
+    shown = heapq.nsmallest(MAX_NODES, verdict.refused)
+    for node in shown:
+        part = f"{node}: {', '.join(_node(node, verdict.refused[node], cluster))}"
         if len("; ".join([*parts, part])) > MAX_LENGTH:
-            parts.append("and more nodes")
             break
         parts.append(part)
+    if len(parts) - bool(request) < len(verdict.refused):
+        parts.append("and more nodes")
     return str(code), "; ".join(parts)
 
 
@@ -45,7 +49,7 @@ def _container(asked: ContainerRequest) -> str:
 
 
 def _node(node: str, refusal: Refusal, cluster: Cluster) -> Iterator[str]:
-    if not refusal.cards:
+    if not refusal.cards or node not in cluster.objects.gpunodes:  # a node may be deleted while others are judged
         yield reasons.text(refusal.reason)
         return
     for state in cluster.state(node).cards:

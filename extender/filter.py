@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from extender import placement_cache
 from extender.cluster import Cluster
 from extender.objects import Pod
 from extender.placement_cache import PlacementCache
@@ -22,18 +23,20 @@ BUDGET_S: Final = 2.0  # well below kube-scheduler's httpTimeout of 5 s, in whic
 class Filter:
     """Answers from the cluster's state now, with the cluster's default policies."""
 
-    def __init__(self, cluster: Cluster, defaults: DefaultPolicies) -> None:
+    def __init__(
+        self, cluster: Cluster, defaults: DefaultPolicies, cached_requests: int = placement_cache.MAX_REQUESTS
+    ) -> None:
         self._cluster = cluster
         self._defaults = defaults
-        self._cache = PlacementCache()
+        self._cache = PlacementCache(cached_requests)
         self._room = Room(cluster, defaults)
 
     def nodes(self, pod: Pod, names: Sequence[str]) -> Verdict:
         """Return the verdict on every node named; unknown names are refused, never an error."""
         verdict = Verdict()
-        placement_on = self._placement(pod)
+        placement_on = self.placement(pod)
         for name in names:
-            _record(verdict, name, placement_on(name))
+            verdict.add(name, placement_on(name))
         return verdict
 
     async def judge(self, pod: Pod, names: Sequence[str], pause: Callable[[float], Awaitable[None]]) -> Verdict:
@@ -43,7 +46,7 @@ class Filter:
         attempt finds the others in the cache.
         """
         verdict = Verdict()
-        placement_on = self._placement(pod)
+        placement_on = self.placement(pod)
         begun = resumed = self._cluster.now()
         for name in names:
             now = self._cluster.now()
@@ -51,14 +54,14 @@ class Filter:
                 await pause(0)
                 resumed = self._cluster.now()
             in_time = now - begun <= BUDGET_S
-            _record(verdict, name, placement_on(name) if in_time else Refusal(Reason.NOT_JUDGED))
+            verdict.add(name, placement_on(name) if in_time else Refusal(Reason.NOT_JUDGED))
         return verdict
 
     def node(self, pod: Pod, name: str) -> Placement:
         """Return where a pod is placed on one node, or why it cannot be. A pod that asks for no GPU gets no grants."""
-        return self._placement(pod)(name)
+        return self.placement(pod)(name)
 
-    def _placement(self, pod: Pod) -> Callable[[str], Placement]:
+    def placement(self, pod: Pod) -> Callable[[str], Placement]:
         """Return the function that places a pod on a node; what is the same for all nodes is decided once, here."""
         if pod.parsed.problems:
             return lambda _: Refusal(Reason.INVALID_REQUEST)
@@ -88,10 +91,3 @@ class Filter:
 
     def _kubelet_has_room(self, name: str, state: NodeState, devices: dict[str, int]) -> bool:
         return self._cluster.objects.nodes[name].has_room(state.devices, devices)
-
-
-def _record(verdict: Verdict, name: str, placement: Placement) -> None:
-    if isinstance(placement, Refusal):
-        verdict.refused[name] = placement
-    else:
-        verdict.fitting.append(name)

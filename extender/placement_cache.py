@@ -15,12 +15,14 @@ from vgpu.share import NodeState
 
 MAX_REQUESTS: Final = 64
 MAX_GRANTS: Final = 400_000  # about 200 MB; one request of 32 containers has 160,000 on 5,000 nodes
+MAX_NODES: Final = 20_000  # names of nodes that came and went must not pile up
 
 
 class PlacementCache:
-    """The placements of the most recent requests, by node."""
+    """The placements of the most recent requests, by node; of nodes that are gone until there are very many."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_requests: int = MAX_REQUESTS) -> None:
+        self._max_requests = max_requests
         self._placements: OrderedDict[tuple[PodRequest, PackingPolicy], dict[str, tuple[NodeState, Placement]]]
         self._placements = OrderedDict()
 
@@ -29,9 +31,12 @@ class PlacementCache:
         key = (request, policy)
         placements = self._placements.setdefault(key, {})
         self._placements.move_to_end(key)
-        while len(self._placements) > MAX_REQUESTS or (len(self._placements) > 1 and self._grants() > MAX_GRANTS):
+        while self._is_full():
             self._placements.popitem(last=False)
         return RequestPlacements(request, policy, placements)
+
+    def _is_full(self) -> bool:
+        return len(self._placements) > self._max_requests or (len(self._placements) > 1 and self._grants() > MAX_GRANTS)
 
     def _grants(self) -> int:
         """Return the grants that the placements hold at most."""
@@ -55,5 +60,7 @@ class RequestPlacements:
         if cached is not None and cached[0] is state:
             return cached[1]
         placement = choose.place(self._request, state, self._policy)
+        if len(self._placements) > MAX_NODES:
+            self._placements.clear()
         self._placements[state.name] = (state, placement)
         return placement

@@ -2,7 +2,9 @@
 
 Where kube-scheduler's own checks leave no node, it never calls `/filter`, and the pod's owner sees only a text such as
 `Insufficient vgpu.io/slice`. So pods that the watch shows as unschedulable are filtered here, and an Event names every
-card. One pod at a time, with a pause after each: explaining a crowd of pods must not slow the verbs.
+card. Pods with equal requests share one explanation. The event loop is given back after each 5 ms of work, and rests
+for as long: explaining a crowd of pods must not slow the verbs. Waiting pods are explained again every ten minutes,
+because their Events expire.
 """
 
 import asyncio
@@ -14,47 +16,97 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.filter import Filter
 from extender.objects import Pod
+from extender.verdict import Verdict
+from vgpu.request import Parsed
 
-PAUSE_S: Final = 0.02
+SLICE_S: Final = 0.005
+AGAIN_S: Final = 600.0
+
+_Key = tuple[Parsed, bool]  # equal pods get equal verdicts
 
 
 class UnschedulablePods:
-    """Takes pods as the watch shows them, and records why the unschedulable ones wait."""
+    """Takes pods as the watch shows them, and records why the unschedulable ones wait.
+
+    `node_filter` must not be the verbs' one: many requests would evict what the verbs need from the cache.
+    `clock` is monotonic, in seconds.
+    """
 
     def __init__(
         self,
         cluster: Cluster,
         node_filter: Filter,
         recorder: EventRecorder,
+        clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._cluster = cluster
         self._filter = node_filter
         self._recorder = recorder
+        self._clock = clock
         self._sleep = sleep
-        self._queue: dict[str, None] = {}
+        self._queue: dict[_Key, set[str]] = {}
         self._is_queued = asyncio.Event()
+        self._slice_began = clock()
 
     def add(self, pod: Pod) -> None:
         """Queue a pod for an explanation where kube-scheduler found no node for it."""
-        if pod.is_unschedulable and not pod.node and not pod.is_terminal:
-            self._queue[pod.uid] = None
+        if _is_waiting(pod):
+            self._queue.setdefault((pod.parsed, pod.is_admitted(self._cluster.slice_mib)), set()).add(pod.uid)
             self._is_queued.set()
 
     async def run(self) -> None:
-        """Explain queued pods until cancelled."""
-        while True:
-            await self._is_queued.wait()
-            self._explain(next(iter(self._queue)))
-            if not self._queue:
-                self._is_queued.clear()
-            await self._sleep(PAUSE_S)
+        """Explain queued pods, and all waiting ones from time to time, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._run_again())
+            while True:
+                await self._is_queued.wait()
+                key = next(iter(self._queue))
+                uids = self._queue.pop(key)
+                if not self._queue:
+                    self._is_queued.clear()
+                await self._explain(uids)
+                await self._rest()
 
-    def _explain(self, uid: str) -> None:
-        del self._queue[uid]
-        pod = self._cluster.objects.pods.get(uid)
-        if pod is None or pod.node or (pod.parsed.request is None and not pod.parsed.problems):
+    async def _run_again(self) -> None:
+        while True:
+            await self._sleep(AGAIN_S)
+            for uid in list(self._cluster.objects.pods):
+                pod = self._cluster.objects.pods.get(uid)
+                if pod is not None:
+                    self.add(pod)
+                await self._rest()
+
+    async def _explain(self, uids: set[str]) -> None:
+        """Explain pods with equal requests by the verdict on the first of them."""
+        pods = [pod for uid in uids if (pod := self._cluster.objects.pods.get(uid)) is not None and _is_waiting(pod)]
+        pods = [pod for pod in pods if not self._recorder.rests(pod.uid)]
+        verdict = await self._verdict(pods[0]) if pods else Verdict()
+        if not verdict.refused or verdict.fitting:
             return
-        verdict = self._filter.nodes(pod, list(self._cluster.objects.gpunodes))
-        if verdict.refused and not verdict.fitting:
-            self._recorder.record(pod.reference, *explain.why_pending(pod, verdict, self._cluster))
+        reason, message = explain.why_pending(pods[0], verdict, self._cluster)
+        for pod in pods:
+            self._recorder.record(pod.reference, reason, message)
+            await self._rest()
+
+    async def _verdict(self, pod: Pod) -> Verdict:
+        """Judge all GPUNodes; stop at the first one that fits."""
+        verdict = Verdict()
+        placement_on = self._filter.placement(pod)
+        for name in list(self._cluster.objects.gpunodes):
+            verdict.add(name, placement_on(name))
+            if verdict.fitting:
+                break
+            await self._rest()
+        return verdict
+
+    async def _rest(self) -> None:
+        """Give the event loop back where a slice of time is over."""
+        if self._clock() - self._slice_began >= SLICE_S:
+            await self._sleep(SLICE_S)
+            self._slice_began = self._clock()
+
+
+def _is_waiting(pod: Pod) -> bool:
+    asks = pod.parsed.request is not None or bool(pod.parsed.problems)
+    return pod.is_unschedulable and not pod.node and not pod.is_terminal and asks

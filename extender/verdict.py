@@ -14,3 +14,10 @@ class Verdict:
 
     fitting: list[str] = field(default_factory=list)
     refused: dict[str, Refusal] = field(default_factory=dict)
+
+    def add(self, node: str, placement: Placement) -> None:
+        """Add the verdict on one node."""
+        if isinstance(placement, Refusal):
+            self.refused[node] = placement
+        else:
+            self.fitting.append(node)

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import random
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -212,7 +213,7 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         cluster = Cluster(256, clock)
         node_filter = Filter(cluster, DefaultPolicies())
         recorder = EventRecorder(client, clock, lambda: datetime.now(UTC))
-        unschedulable = UnschedulablePods(cluster, node_filter, recorder)
+        unschedulable = UnschedulablePods(cluster, node_filter, recorder, time.monotonic)
         budgets, refusals, leader = Budgets(), NodeRefusals(client, cluster, recorder, clock.sleep), Leader()
         waker = Waker(client, cluster, DefaultPolicies(), clock, lambda: datetime.now(UTC), clock.sleep)
         watches = watching.watches(

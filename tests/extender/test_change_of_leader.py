@@ -54,7 +54,7 @@ class Replica:
         cluster = Cluster(256, time)
         node_filter = Filter(cluster, DefaultPolicies())
         recorder = EventRecorder(client, time, now)
-        unschedulable = UnschedulablePods(cluster, node_filter, recorder)
+        unschedulable = UnschedulablePods(cluster, node_filter, recorder, time)
         refusals = NodeRefusals(client, cluster, recorder)
         waker = Waker(client, cluster, DefaultPolicies(), time, now)
         self.watches = watching.watches(

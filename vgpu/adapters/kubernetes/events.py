@@ -4,9 +4,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from vgpu.adapters.kubernetes.client import Client
+from vgpu.errors import KubernetesError
 
 MAX_MESSAGE = 1024  # the API server refuses longer ones
+NOT_FOUND = 404
+CONFLICT = 409
 
 
 def involved(obj: Mapping[str, Any], api_version: str, kind: str) -> dict[str, str]:
@@ -27,12 +32,71 @@ async def post(
     kind: str = "Warning",
 ) -> None:
     """Write one Event about an object; `kind` is Warning or Normal."""
-    namespace = about.get("namespace") or "default"
+    named = {"generateName": f"{about['name'][:200]}."}
+    body = _event(about, named, reason=reason, message=message, component=component, now=now, kind=kind, count=1)
+    await client.post(_path(about), body)
+
+
+async def post_series(
+    client: Client,
+    about: Mapping[str, str],
+    name: str,
+    *,
+    reason: str,
+    message: str,
+    component: str,
+    now: datetime,
+    count: int,
+) -> int:
+    """Write the one Event of a series: create it where `count` is 1, or change its message, count and last time.
+
+    Each write starts the Event's time to live again. Returns the count that the API server has stored, which is another
+    one where an earlier process wrote to the series.
+
+    Raises:
+        KubernetesError: the API server refused, or could not be reached.
+    """
+    body = _event(
+        about, {"name": name}, reason=reason, message=message, component=component, now=now, kind="Warning", count=count
+    )
+    change = {key: body[key] for key in ("message", "lastTimestamp", "count")}
+    try:
+        if count > 1:
+            return _count(await client.patch(f"{_path(about)}/{name}", change))
+        return _count(await client.post(_path(about), body))
+    except KubernetesError as error:
+        if error.status == NOT_FOUND and count > 1:
+            return _count(await client.post(_path(about), body))
+        if error.status == CONFLICT and count == 1:
+            del change["count"]
+            return _count(await client.patch(f"{_path(about)}/{name}", change))
+        raise
+
+
+def _path(about: Mapping[str, str]) -> str:
+    return f"/api/v1/namespaces/{about.get('namespace') or 'default'}/events"
+
+
+def _count(event: bytes) -> int:
+    return int(msgspec.json.decode(event).get("count") or 1)
+
+
+def _event(
+    about: Mapping[str, str],
+    named: Mapping[str, str],
+    *,
+    reason: str,
+    message: str,
+    component: str,
+    now: datetime,
+    kind: str,
+    count: int,
+) -> dict[str, Any]:
     stamp = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    body = {
+    return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"generateName": f"{about['name'][:200]}.", "namespace": namespace},
+        "metadata": {**named, "namespace": about.get("namespace") or "default"},
         "involvedObject": dict(about),
         "reason": reason,
         "message": message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…",
@@ -41,6 +105,5 @@ async def post(
         "reportingComponent": component,
         "firstTimestamp": stamp,
         "lastTimestamp": stamp,
-        "count": 1,
+        "count": count,
     }
-    await client.post(f"/api/v1/namespaces/{namespace}/events", body)

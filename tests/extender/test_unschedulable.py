@@ -1,0 +1,160 @@
+"""Pods that kube-scheduler refused by itself: equal ones are judged once, in slices of time."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from extender import explain, objects, placement_cache, unschedulable
+from extender.cluster import Cluster
+from extender.event_recorder import EventRecorder
+from extender.filter import Filter
+from extender.objects import GpuNode, KubeNode, Lease, Pod
+from extender.unschedulable import UnschedulablePods
+from extender.verdict import Placement, Verdict
+from tests import strategies
+from tests.extender.conftest import Clock
+from vgpu import names
+from vgpu.device import Node
+from vgpu.placement.choose import Refusal
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.reasons import Reason
+
+NODES = 40
+STEP_S = 0.001  # what judging one node costs
+
+
+class SlowFilter(Filter):
+    """Judges a node in a millisecond of the test's clock."""
+
+    judged = 0
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        super().__init__(cluster, DefaultPolicies())
+        self._clock = clock
+
+    def placement(self, pod: Pod) -> Callable[[str], Placement]:
+        on = super().placement(pod)
+
+        def slow(name: str) -> Placement:
+            self._clock.seconds += STEP_S
+            self.judged += 1
+            return on(name)
+
+        return slow
+
+
+class Messages(EventRecorder):
+    """Records without posting."""
+
+    def __init__(self) -> None:
+        self.by_uid: dict[str, list[str]] = {}
+
+    def rests(self, _: str) -> bool:
+        return False
+
+    def record(self, about: Mapping[str, str], _: str, message: str) -> None:
+        self.by_uid.setdefault(about["uid"], []).append(message)
+
+
+class Site:
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.cluster = Cluster(256, self.clock)
+        self.slices: list[float] = []
+        for n in range(NODES):
+            node = Node(f"n{n:02}", 256, (strategies.card(n, 1024),))
+            self.cluster.upsert_gpunodes(GpuNode(node, node.name, "2026-01-01T00:00:00Z"))
+            self.cluster.objects.nodes[node.name] = KubeNode(node.name, {names.SLICE: 4})
+            self.cluster.leases.put(Lease(names.node_lease(node.name), node.name, "x", 3600))
+        self.messages = Messages()
+        self.filter = SlowFilter(self.cluster, self.clock)
+        self.pods = UnschedulablePods(self.cluster, self.filter, self.messages, self.clock, self.sleep)
+        self._woke = self.clock()
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds >= unschedulable.AGAIN_S:
+            await asyncio.sleep(3600)
+        self.slices.append(self.clock() - self._woke)
+        await asyncio.sleep(0)
+        self.clock.seconds += seconds
+        self._woke = self.clock()
+
+    def add(self, uid: str, memory: int) -> None:
+        obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=memory), uid=uid))
+        pod = replace(objects.pod(obj), is_unschedulable=True)
+        self.cluster.upsert_pod(pod)
+        self.pods.add(pod)
+
+    async def run(self) -> None:
+        running = asyncio.create_task(self.pods.run())
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_equal_requests_are_judged_once_and_every_pod_is_told() -> None:
+    site = Site()
+    for n in range(50):
+        site.add(f"u{n}", 2048)
+    site.add("other", 4096)
+    await site.run()
+    assert site.filter.judged == 2 * NODES
+    assert len(site.messages.by_uid) == 51
+    assert len({messages[0] for messages in site.messages.by_uid.values()}) == 2
+
+
+async def test_the_event_loop_is_given_back_after_each_slice() -> None:
+    site = Site()
+    for n in range(20):
+        site.add(f"u{n}", 2048 + n)
+    await site.run()
+    assert site.filter.judged == 20 * NODES
+    assert max(site.slices) <= unschedulable.SLICE_S + STEP_S * 1.5
+
+
+async def test_a_pod_that_fits_somewhere_costs_no_further_judging() -> None:
+    site = Site()
+    site.add("u1", 512)
+    await site.run()
+    assert (site.filter.judged, site.messages.by_uid) == (1, {})
+
+
+def test_the_most_frequent_reason_comes_first_and_few_nodes_are_named() -> None:
+    site = Site()
+    pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
+    refused = {f"n{n:04}": Refusal(Reason.PLUGIN_AWAY) for n in range(3000)}
+    refused |= {f"m{n}": Refusal(Reason.NO_INVENTORY) for n in range(2999)}
+    code, message = explain.why_pending(pod, Verdict([], refused), site.cluster)
+    assert code == "PluginAway"
+    assert message.startswith("needs 2 GiB on 1 card; m0: NoInventory")
+    assert message.endswith("and more nodes")
+    assert len(message) < 1000
+
+
+def test_a_node_that_is_deleted_while_others_are_judged_is_named_without_its_cards() -> None:
+    site = Site()
+    pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
+    verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
+    site.cluster.delete_gpunodes("n00")
+    assert "n00: CardTooSmall" in explain.why_pending(pod, verdict, site.cluster)[1]
+
+
+def test_the_cache_of_placements_forgets_requests_and_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement_cache, "MAX_NODES", NODES)
+    site = Site()
+    node_filter = Filter(site.cluster, DefaultPolicies(), cached_requests=2)
+    for memory in (1, 2, 3):
+        pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=memory))))
+        assert len(node_filter.nodes(pod, list(site.cluster.objects.gpunodes)).fitting) == NODES
+    cached = node_filter._cache._placements
+    assert len(cached) == 2
+    for n in range(NODES, 3 * NODES):
+        node = Node(f"n{n:02}", 256, (strategies.card(n, 1024),))
+        site.cluster.upsert_gpunodes(GpuNode(node, node.name, "2026-01-01T00:00:00Z"))
+        site.cluster.objects.nodes[node.name] = KubeNode(node.name, {names.SLICE: 4})
+        site.cluster.leases.put(Lease(names.node_lease(node.name), node.name, "x", 3600))
+        node_filter.node(pod, node.name)
+    assert max(map(len, cached.values())) <= NODES + 1
