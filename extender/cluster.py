@@ -172,7 +172,8 @@ class Cluster:
     def _derive(self, gpunode: GpuNode) -> NodeState:
         node = gpunode.node
         taken = usage.on_node(node, self._holders(node.name))
-        unreported = usage.on_node(node, self._holders(node.name, after=gpunode.version))
+        is_reported = any(card.held_slices for card in node.cards)
+        unreported = usage.on_node(node, self._holders(node.name, after=gpunode.version)) if is_reported else {}
         owned = (self._owned(card, node.name) for card in node.cards)
         adjusted = (self._releases.adjust(node.name, card, gpunode.version) for card in owned)
         cards = tuple(_with_unreported(card, unreported) for card in adjusted)
