@@ -89,7 +89,7 @@ def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) ->
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
-    publisher = _publisher(node, reporter, endpoints, marks, clocks)
+    publisher = _publisher(node, reporter, endpoints, heartbeat, marks, clocks)
     return Plugin(
         node=node,
         health=health,
@@ -171,7 +171,12 @@ def _health(settings: Settings, node: Node, driver: Driver, installation: Instal
 
 
 def _publisher(
-    node: Node, reporter: RefusalReporter, endpoints: Collection[Endpoint], marks: Watermarks | None, clocks: Clocks
+    node: Node,
+    reporter: RefusalReporter,
+    endpoints: Collection[Endpoint],
+    heartbeat: Heartbeat,
+    marks: Watermarks | None,
+    clocks: Clocks,
 ) -> GpuNodePublisher:
     publisher = GpuNodePublisher(
         node.api,
@@ -182,8 +187,9 @@ def _publisher(
         clock=clocks.monotonic,
         now=clocks.now,
         beside=marks,
+        on_count=lambda nodes: setattr(heartbeat, "nodes", nodes),
     )
-    reporter.on_change = publisher.wake
+    reporter.on_change = heartbeat.on_change = publisher.wake
     return publisher
 
 

@@ -52,7 +52,7 @@ NAMESPACE: Final = "vgpu-system"
 
 
 def node_lease(node: str) -> str:
-    """Return the name of the Lease that the device plugin of `node` renews every second."""
+    """Return the name of the Lease that the device plugin of `node` renews."""
     return f"vgpu-node-{node}"
 
 

@@ -11,7 +11,8 @@ from vgpu.node import gpunode_status as statuses
 from vgpu.node.inventory import Inventory, State
 
 _DEBOUNCE_S: Final = 0.1  # changes within this time are written together
-_CONFLICTS_S: Final = 60.0
+_CONFLICTS_S: Final = 3600.0  # every node reads every GPUNode; the extender sees a duplicate card at once
+_COUNT_S: Final = 300.0
 _RETRY_S: Final = 2.0
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,9 @@ class GpuNodeApi(Protocol):
 
     async def other_nodes(self) -> list[Json]:
         """Return every other GPUNode. Raises KubernetesError."""
+
+    async def count_nodes(self) -> int:
+        """Return how many GPUNodes there are. Raises KubernetesError."""
 
 
 class Handler(Protocol):
@@ -56,10 +60,12 @@ class GpuNodePublisher:
         clock: Callable[[], float],
         now: Callable[[], datetime],
         beside: Handler | None = None,
+        on_count: Callable[[int], None] = lambda _: None,
     ) -> None:
         """`refusals` returns the pods that were refused; `clock` is monotonic, in seconds, `now` the wall clock.
 
-        `beside` also receives what the watch shows.
+        `beside` also receives what the watch shows. `on_count` is called every five minutes
+        with the number of GPUNodes.
         """
         self._publisher = publisher
         self._inventory = inventory
@@ -69,6 +75,8 @@ class GpuNodePublisher:
         self._clock = clock
         self._now = now
         self._beside = beside
+        self._on_count = on_count
+        self._count_due = 0.0
         self._conflicts: list[str] = []
         self._conflicts_due = 0.0
         self._published: Json | None = None
@@ -76,7 +84,7 @@ class GpuNodePublisher:
         self._woken = asyncio.Event()
 
     async def run(self) -> None:
-        """Publish each change, and look for conflicts each minute, until cancelled."""
+        """Publish each change, count the nodes and look for conflicts from time to time, until cancelled."""
         while True:
             try:
                 await self.refresh()
@@ -112,6 +120,7 @@ class GpuNodePublisher:
         """Publish the status where it has changed. Raises KubernetesError."""
         self._woken.clear()
         await self._look_for_conflicts()
+        await self._count_nodes()
         state = self._looked_at = self._inventory.state
         status = self._status(state)
         if status != self._published:
@@ -139,12 +148,17 @@ class GpuNodePublisher:
         changes = [asyncio.create_task(self._inventory.wait()), asyncio.create_task(self._woken.wait())]
         try:
             if self._looked_at is self._inventory.state:
-                due = max(0.0, self._conflicts_due - self._clock())
+                due = max(0.0, min(self._conflicts_due, self._count_due) - self._clock())
                 await asyncio.wait(changes, timeout=due, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in changes:
                 each.cancel()
         await asyncio.sleep(_DEBOUNCE_S)
+
+    async def _count_nodes(self) -> None:
+        if self._clock() >= self._count_due:
+            self._count_due = self._clock() + _COUNT_S
+            self._on_count(await self._publisher.count_nodes())
 
     async def _look_for_conflicts(self) -> None:
         if self._clock() >= self._conflicts_due:

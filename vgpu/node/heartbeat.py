@@ -1,18 +1,23 @@
-"""The node's heartbeat: a Lease that is renewed each second while pods bound to the node will get their devices.
+"""The node's heartbeat: a Lease that is renewed while pods bound to the node will get their devices.
 
 The kubelet publishes allocatable only at its status period, 10 s by default, so the extender reads this Lease. It is
-renewed while the kubelet has a stream for every resource, and released as soon as it has not.
+renewed while the kubelet has a stream for every resource, and released as soon as it has not. A Lease is renewed every
+second in clusters of up to 500 GPU nodes, and less often in larger ones, so that all nodes together write at most 500
+Leases per second (ADR 27).
 """
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from vgpu.errors import KubernetesError
 
-PERIOD_S: Final = 1.0
-DURATION_S: Final = 3
+MAX_WRITES: Final = 500  # Leases per second, over all nodes
+SHORTEST_S: Final = 1.0
+LONGEST_S: Final = 10.0
+_PERIODS: Final = 3  # of a Lease's duration: two renewals may fail
 _POLL_S: Final = 0.05
 _RETRY_S: Final = 0.25
 
@@ -22,18 +27,34 @@ log = logging.getLogger(__name__)
 class Lease(Protocol):
     """The node's Lease at the API server."""
 
-    async def renew(self) -> None:
-        """Renew the Lease. Raises KubernetesError."""
+    async def renew(self, duration_s: int) -> None:
+        """Renew the Lease for `duration_s`. Raises KubernetesError."""
 
     async def release(self) -> None:
         """Release the Lease. Raises KubernetesError."""
 
 
+def period_s(nodes: int) -> float:
+    """Return the seconds between two renewals in a cluster of so many GPU nodes."""
+    return min(LONGEST_S, max(SHORTEST_S, nodes / MAX_WRITES))
+
+
+def duration_s(period: float) -> int:
+    """Return the seconds after which a Lease that is renewed in this period expires."""
+    return math.ceil(_PERIODS * period)
+
+
 class Heartbeat:
-    """Renews or releases the Lease, depending on whether the node is registered with the kubelet."""
+    """Renews or releases the Lease, depending on whether the node is registered with the kubelet.
+
+    `nodes` is the number of GPU nodes of the cluster; `on_change` is called when the node is registered or no longer.
+    Both may be set at any time.
+    """
 
     def __init__(self, lease: Lease, is_registered: Callable[[], bool], clock: Callable[[], float]) -> None:
         """`clock` is monotonic, in seconds."""
+        self.nodes = 1
+        self.on_change: Callable[[], None] = lambda: None
         self._lease = lease
         self._is_registered = is_registered
         self._clock = clock
@@ -50,9 +71,12 @@ class Heartbeat:
     async def step(self) -> None:
         """Renew or release the Lease where that is due; a failed request is repeated after 250 ms."""
         present, now = self._is_registered(), self._clock()
-        if present != self._wanted or (now >= self._due and (present or not self._is_written)):
-            self._wanted, self._due = present, now + PERIOD_S
+        is_changed = present != self._wanted
+        if is_changed or (now >= self._due and (present or not self._is_written)):
+            self._wanted, self._due = present, now + period_s(self.nodes)
             await self._write(present=present)
+        if is_changed:
+            self.on_change()
 
     async def stop(self) -> None:
         """Release the Lease for good."""
@@ -60,7 +84,7 @@ class Heartbeat:
 
     async def _write(self, *, present: bool) -> None:
         try:
-            await (self._lease.renew() if present else self._lease.release())
+            await (self._lease.renew(duration_s(period_s(self.nodes))) if present else self._lease.release())
         except KubernetesError as error:
             log.warning("lease: %s", error)
             self._due = self._clock() + _RETRY_S

@@ -50,9 +50,15 @@ class NodeApi:
             await self._api.post(names.GPUNODES_PATH, await self._gpunode())
             await self._api.patch(f"{path}/status", {"status": status})
 
+    async def count_nodes(self) -> int:
+        """Return how many GPUNodes there are."""
+        page = msgspec.json.decode(await self._api.get(names.GPUNODES_PATH, {"limit": "1"}))
+        remaining: int = (page.get("metadata") or {}).get("remainingItemCount") or 0
+        return len(page["items"]) + remaining
+
     async def other_nodes(self) -> list[dict[str, Any]]:
         """Return every other GPUNode."""
-        listed = msgspec.json.decode(await self._api.get(names.GPUNODES_PATH))
+        listed = msgspec.json.decode(await self._api.get(names.GPUNODES_PATH, {"resourceVersion": "0"}))
         return [each for each in listed["items"] if each["metadata"]["name"] != self._node]
 
     async def _gpunode(self) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The node's Lease: renewed each second, released at once, and retried while the API server fails."""
 
+import pytest
+
 from vgpu.errors import KubernetesError
 from vgpu.node.heartbeat import Heartbeat
 
@@ -10,8 +12,10 @@ class Lease:
     def __init__(self) -> None:
         self.written: list[str] = []
         self.fails = False
+        self.duration_s = 0
 
-    async def renew(self) -> None:
+    async def renew(self, duration_s: int) -> None:
+        self.duration_s = duration_s
         self._write("here")
 
     async def release(self) -> None:
@@ -49,6 +53,29 @@ async def test_the_lease_is_renewed_each_second_and_released_at_once() -> None:
     node.registered = False
     assert await node.after(0.05) == ["away"]
     assert await node.after(60) == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "period", "duration"), [(1, 1, 3), (500, 1, 3), (1000, 2, 6), (5000, 10, 30), (50_000, 10, 30)]
+)
+async def test_large_clusters_renew_less_often(nodes: int, period: float, duration: int) -> None:
+    node = Node()
+    node.presence.nodes, node.registered = nodes, True
+    assert await node.after(0) == ["here"]
+    assert node.lease.duration_s == duration
+    assert await node.after(period - 0.1) == []
+    assert await node.after(0.1) == ["here"]
+    node.registered = False
+    assert await node.after(0.05) == ["away"]  # a change is written at once, whatever the period
+
+
+async def test_a_change_of_registration_is_told() -> None:
+    node, told = Node(), []
+    node.presence.on_change = lambda: told.append(node.registered)
+    for registered in (True, True, False):
+        node.registered = registered
+        await node.after(0.05)
+    assert told == [True, False]
 
 
 async def test_failed_writes_are_retried_soon_but_not_in_a_loop() -> None:

@@ -66,14 +66,14 @@ async def renew(
     lease = await _read(client, namespace, name)
     if lease is None:
         record = Record(identity, now, duration_s, 0)
-        return await _write(client.post, _path(namespace), _object(namespace, name, record), record)
+        return await _write(client.post, path(namespace), _object(namespace, name, record), record)
     held = decode(lease)
     has_expired = held.is_expired(now) if is_expired is None else is_expired(held)
     if held.holder not in {"", identity} and not has_expired:
         return None
     record = Record(identity, now, duration_s, held.transitions + (held.holder != identity))
     body = {**lease, "spec": _spec(record)}
-    return await _write(client.put, _path(namespace, name), body, record)
+    return await _write(client.put, path(namespace, name), body, record)
 
 
 async def release(client: Client, namespace: str, name: str, identity: str, now: datetime) -> None:
@@ -81,16 +81,22 @@ async def release(client: Client, namespace: str, name: str, identity: str, now:
     lease = await _read(client, namespace, name)
     if lease is not None and decode(lease).holder == identity:
         record = Record("", now, 1, decode(lease).transitions)
-        await _write(client.put, _path(namespace, name), {**lease, "spec": _spec(record)}, record)
+        await _write(client.put, path(namespace, name), {**lease, "spec": _spec(record)}, record)
 
 
-def _path(namespace: str, name: str = "") -> str:
+def renewed(known: dict[str, Any], holder: str, duration_s: int, now: datetime) -> dict[str, Any]:
+    """Return a Lease with another holder and time, with the version that is known: of two writers one gets 409."""
+    return {**known, "spec": _spec(Record(holder, now, duration_s, decode(known).transitions))}
+
+
+def path(namespace: str, name: str = "") -> str:
+    """Return the path of a Lease, or of a namespace's Leases."""
     return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases" + (f"/{name}" if name else "")
 
 
 async def _read(client: Client, namespace: str, name: str) -> dict[str, Any] | None:
     try:
-        lease: dict[str, Any] = msgspec.json.decode(await client.get(_path(namespace, name), timeout=5))
+        lease: dict[str, Any] = msgspec.json.decode(await client.get(path(namespace, name), timeout=5))
     except KubernetesError as error:
         if error.status == NOT_FOUND:
             return None
