@@ -20,6 +20,7 @@ from deviceplugin.pod_resources import PodResources
 from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
 from vgpu.adapters.kubernetes.reflector import Reflector
+from vgpu.errors import NvmlError
 from vgpu.node.allocations import Allocation, Allocations
 from vgpu.node.health import Health
 from vgpu.node.heartbeat import Heartbeat
@@ -115,8 +116,11 @@ class Plugin:
     late: tuple[Run, ...]
 
     async def run(self) -> None:
-        """Serve until cancelled; then release the Lease first, so that nothing more is bound here."""
-        await self.health.check()
+        """Serve until cancelled; then release the Lease first, so that nothing more is bound here.
+
+        Raises NvmlError where the driver was replaced, so that only a restart of the program helps.
+        """
+        await self.health.start()
         try:
             async with asyncio.TaskGroup() as group:
                 for run in self.early:
@@ -125,6 +129,8 @@ class Plugin:
                 self.node.occupancy.recount()
                 for run in (*(endpoint.registration.run for endpoint in self.endpoints), *self.late):
                     group.create_task(run())
+        except* NvmlError as failed:
+            raise failed.exceptions[0] from None
         finally:
             await self._stop()
 

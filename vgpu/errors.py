@@ -58,9 +58,16 @@ class KubernetesError(OutsideError):
 class NvmlError(OutsideError):
     """A call of NVML failed; `code` is its nvmlReturn_t."""
 
+    _LIBRARY_DIFFERS = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
+
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+    @property
+    def needs_restart(self) -> bool:
+        """Whether only another process helps: this one has loaded the library of a driver that was replaced."""
+        return self.code == self._LIBRARY_DIFFERS
 
 
 class KubeletError(OutsideError):
