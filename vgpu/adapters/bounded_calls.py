@@ -27,9 +27,9 @@ class BoundedCalls:
             if not self.is_running(key):
                 begun[key] = self._begin(key, question)
         wait(begun.values(), self._timeout_s)
-        answers: dict[K, T | Exception] = {}
-        for key in questions:
-            outcome = _outcome(begun[key]) if key in begun else TimeoutError("an earlier call has not returned")
+        answers: dict[K, T | Exception] = {key: TimeoutError("an earlier call has not returned") for key in questions}
+        for key, future in begun.items():
+            outcome = _outcome(future)
             answers[key] = outcome
         return answers
 
