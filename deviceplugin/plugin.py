@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deviceplugin.allocate import Allocator
+from deviceplugin.devices import refuse_long_list
 from deviceplugin.kubelet.messages import ContainerResponse
 from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
 from deviceplugin.kubelet.registration import Registration, Stream
@@ -118,9 +119,10 @@ class Plugin:
     async def run(self) -> None:
         """Serve until cancelled; then release the Lease first, so that nothing more is bound here.
 
-        Raises NvmlError where the driver was replaced, so that only a restart of the program helps.
+        Raises UnusableSetting, and NvmlError where the driver was replaced, so that only a restart helps.
         """
         await self.health.start()
+        refuse_long_list(self.node.inventory)
         try:
             async with asyncio.TaskGroup() as group:
                 for run in self.early:

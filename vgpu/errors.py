@@ -5,6 +5,7 @@ VgpuError
 |  |- MalformedAssignment
 |  |- MalformedLimits
 |  `- MalformedRegion
+|- UnusableSetting      a setting that cannot work here
 `- OutsideError         an external system failed
    |- KubernetesError
    |- NvmlError
@@ -31,6 +32,10 @@ class MalformedLimits(MalformedError):
 
 class MalformedRegion(MalformedError):
     """A region file that cannot be read."""
+
+
+class UnusableSetting(VgpuError):
+    """A setting that cannot work on this machine; the message names it and says which value can."""
 
 
 class OutsideError(VgpuError):

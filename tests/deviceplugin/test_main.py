@@ -122,6 +122,16 @@ async def test_a_plugin_whose_driver_was_replaced_ends_so_that_it_is_restarted(i
     assert b"Traceback" not in stderr
 
 
+async def test_slices_too_small_for_the_kubelet_are_refused_by_name(idle_world: World, start: Start) -> None:
+    cards = state_directory.make_cards(8, memory_mib=143155)
+    state_directory.write_cards(idle_world.directory / "simgpu", cards)
+    process = await start("--slice-mib=1")
+    _, stderr = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 1
+    assert b"--slice-mib 1 is too small" in stderr.splitlines()[-1]
+    assert not idle_world.kubelet.registrations
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can unshare mounts")
 async def test_without_mount_propagation_the_plugin_says_what_to_do_and_waits(idle_world: World, start: Start) -> None:
     within = ("unshare", "--mount", "--propagation", "private")
