@@ -71,3 +71,18 @@ def test_no_pod_starts_on_a_node_whose_state_directory_is_mounted_noexec(namespa
         on_node(node, "umount", "-l", state)
     namespace.running("waits", within_s=60)
     assert_total_memory(namespace, "waits", 1024)
+
+
+def test_on_a_full_disk_a_pod_waits_and_starts_once_there_is_room(namespace: PodNamespace) -> None:
+    """An error from Allocate would make the pod Failed for good."""
+    node = namespace.cluster.nodes[0]
+    allocations = "/var/lib/vgpu/allocations"
+    on_node(node, "mount", "-t", "tmpfs", "-o", "nr_inodes=1", "full", allocations)
+    try:
+        namespace.create(pod("waits", annotations=at(node), gpu_mem=1024))
+        namespace.until(lambda: "FilesFailed" in namespace.describe(), "FilesFailed")
+        assert namespace.phases() == {"waits": "Pending"}
+    finally:
+        on_node(node, "umount", "-l", allocations)
+    namespace.running("waits", within_s=60)
+    assert_total_memory(namespace, "waits", 1024)
