@@ -77,6 +77,8 @@ async def _retried(attempt: Callable[[], T], errors: type[VgpuError], meaning: s
         try:
             return attempt()
         except errors as error:
+            if isinstance(error, NvmlError) and error.needs_restart:
+                raise
             if str(error) != last_error:
                 last_error = str(error)
                 log.error("%s: %s", meaning, error)  # noqa: TRY400 - an expected failure needs no traceback

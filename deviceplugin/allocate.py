@@ -108,7 +108,10 @@ class Allocator:
         self._on_allocated = on_allocated
 
     def allocate(self, resource: str, ids: frozenset[str]) -> ContainerResponse:
-        """Record an allocation and return what the container gets. Raises OSError where the disk is full."""
+        """Record an allocation and return what the container gets.
+
+        Where the disk is full, PreStartContainer makes the record and the files, or refuses the container.
+        """
         preference = self._preferred.take(resource)
         allocation = self._recorder.record(resource, ids, preference, self._injection.library)
         try:

@@ -67,6 +67,7 @@ class GarbageCollector:
         self._synced = synced
         self._wall_clock = wall_clock
         self._earlier = Snapshot()
+        self._torn_since: dict[str, float] = {}
 
     async def run(self) -> None:
         """Collect each minute until cancelled."""
@@ -83,7 +84,32 @@ class GarbageCollector:
         listings = (earlier.listing, self._earlier.listing)
         for each in expired(self._allocations.all(), uids, listings, self._wall_clock()):
             log.info("allocation %s has expired", each.id)
-            self._allocations.forget(each.id)
-            self._files.remove(each.id)
-        every = self._allocations.all()
-        self._files.libraries.remove_others({each.library for each in every} | {self._library})
+            self._remove(each.id)
+        unread = self._allocations.sweep()
+        self._remove_torn(unread.torn)
+        if not unread.foreign:
+            every = self._allocations.all()
+            self._files.libraries.remove_others({each.library for each in every} | {self._library})
+
+    def _remove_torn(self, torn: Collection[str]) -> None:
+        """Remove directories whose records have been missing or damaged for as long as an allocation is kept.
+
+        No container can start with such a directory: PreStartContainer refuses device IDs without a record. A container
+        that runs keeps the files that it has mounted.
+        """
+        now = self._wall_clock()
+        self._torn_since = {each: self._torn_since.get(each, now) for each in torn}
+        for each, since in list(self._torn_since.items()):
+            if now - since > MIN_AGE_S:
+                log.warning("allocation %s has no readable record: removed", each)
+                del self._torn_since[each]
+                self._remove(each)
+
+    def _remove(self, allocation_id: str) -> None:
+        """Remove an allocation; where that fails, the next collection tries again."""
+        try:
+            self._files.remove(allocation_id)
+        except OSError:
+            log.exception("allocation %s", allocation_id)
+            return
+        self._allocations.forget(allocation_id)

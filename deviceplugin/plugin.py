@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deviceplugin.allocate import Allocator
+from deviceplugin.devices import refuse_long_list
 from deviceplugin.kubelet.messages import ContainerResponse
 from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
 from deviceplugin.kubelet.registration import Registration, Stream
@@ -20,6 +21,7 @@ from deviceplugin.pod_resources import PodResources
 from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
 from vgpu.adapters.kubernetes.reflector import Reflector
+from vgpu.errors import NvmlError
 from vgpu.node.allocations import Allocation, Allocations
 from vgpu.node.health import Health
 from vgpu.node.heartbeat import Heartbeat
@@ -112,8 +114,12 @@ class Plugin:
     late: tuple[Run, ...]
 
     async def run(self) -> None:
-        """Serve until cancelled; then release the Lease first, so that nothing more is bound here."""
-        await self.health.check()
+        """Serve until cancelled; then release the Lease first, so that nothing more is bound here.
+
+        Raises UnusableSetting, and NvmlError where the driver was replaced, so that only a restart helps.
+        """
+        await self.health.start()
+        refuse_long_list(self.node.inventory)
         try:
             async with asyncio.TaskGroup() as group:
                 for run in self.early:
@@ -122,6 +128,8 @@ class Plugin:
                 self.node.occupancy.recount()
                 for run in (*(endpoint.registration.run for endpoint in self.endpoints), *self.late):
                     group.create_task(run())
+        except* NvmlError as failed:
+            raise failed.exceptions[0] from None
         finally:
             await self._stop()
 

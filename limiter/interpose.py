@@ -16,7 +16,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Final
 
-from limiter import launch
+from limiter import launch, local_keeper
 from limiter.host import Host
 from limiter.installation import LIBRARY, LimiterError, installed, library_path
 from limiter.local_state import Allocation
@@ -89,4 +89,4 @@ def load_proxy(soname: str, real: Path, folder: Path) -> None:
 def _remove(allocation: Allocation, owner: int) -> None:
     """Remove the files when the process that created them ends; a forked child that ends earlier leaves them."""
     if os.getpid() == owner:
-        allocation.remove()
+        local_keeper.release(allocation)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from limiter import local_arbiter, local_state
+from limiter import local_arbiter, local_keeper, local_state
 from limiter.host import Host
 from limiter.installation import LimiterError, library_path, refuse_unloadable
 from limiter.local_state import Allocation
@@ -45,7 +45,8 @@ def environment(
 ) -> Iterator[dict[str, str]]:
     """Yield the environment in which a command runs under limits; all its processes share one account.
 
-    The files are removed on exit from the context: leave it when the command has ended. Raises LimiterError.
+    Leave the context when the command has ended. The files are removed then, or when the last process has ended that
+    the command left behind. Raises LimiterError.
     """
     refuse_limited(base_env)
     allocation = allocate(wanted, base_env, command, host)
@@ -53,7 +54,7 @@ def environment(
     try:
         yield {**base_env, **variables(allocation.folder, base_env)}
     finally:
-        allocation.remove()
+        local_keeper.release(allocation)
 
 
 def allocate(wanted: Limits, env: Mapping[str, str], command: Sequence[str], host: Host) -> Allocation:

@@ -22,7 +22,7 @@ _IDLE_EXIT_S: Final = 10
 _MAX_LOG: Final = 1 << 20  # bytes
 _TIMEOUTS_S: Final = (0.1, 0.4, 1.5)  # for the socket, after each start: a running arbiter may be about to exit
 _POLL_S: Final = 0.002
-_DETACHED: Final = ("/bin/sh", "-c", '"$@" &', "sh")  # neither our child, nor in our terminal's session
+DETACHED: Final = ("/bin/sh", "-c", '"$@" &', "sh")  # neither our child, nor in our terminal's session
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def _start(program: Path, home: Path, lock: int) -> None:
         if output.tell() > _MAX_LOG:
             output.truncate(0)
         subprocess.run(
-            [*_DETACHED, *command],
+            [*DETACHED, *command],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

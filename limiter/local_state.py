@@ -3,7 +3,8 @@
     <state>/lock                        held while allocations are created and removed
     <state>/arbiter.lock, arbiter.log   the user's arbiter, see `limiter.local_arbiter`
     <state>/allocations/<id>/           limits, region, arbiter/; command, for people
-    <state>/allocations/<id>/owner      locked by the process that created the allocation, as long as that lives
+    <state>/allocations/<id>/owner      locked by the process that created the allocation, and by those that inherit
+                                        the descriptor, as long as any of them lives
 
 The directory lies where every user may create files, so it is used only where it certainly belongs to this user.
 """
@@ -20,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Final
 
+from limiter import local_processes
 from limiter.host import Host
 from limiter.installation import LimiterError
 from vgpu import limits, region
@@ -45,11 +47,6 @@ class Allocation:
 
     folder: Path
     owner: int
-
-    def remove(self) -> None:
-        """Remove the files; call it when the program has ended."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self.owner)
 
 
 def state_directory(env: Mapping[str, str]) -> Path:
@@ -89,14 +86,14 @@ def distrust(state: Path) -> str:
 
 
 def add(state: Path, wanted: Limits, command: Sequence[str], host: Host) -> Allocation:
-    """Create an allocation, which this process owns until it ends; remove those whose owners have ended.
+    """Create an allocation, which this process owns until it ends; remove those whose processes have all ended.
 
     Raises LimiterError where the files cannot be written, or another process holds the lock for 5 s.
     """
     try:
         with _locked(state / "lock", host):
             for folder in (*(state / ALLOCATIONS).iterdir(), *(state / _FRESH).iterdir()):
-                if not is_owned(folder):
+                if not in_use(folder):
                     shutil.rmtree(folder, ignore_errors=True)
             return _create(state, wanted, command, host.new_id())
     except OSError as error:
@@ -122,8 +119,13 @@ def socket_of(folder: Path) -> Path:
     return folder / "arbiter" / "socket"
 
 
+def in_use(folder: Path) -> bool:
+    """Whether a process of the program that an allocation was created for lives."""
+    return is_owned(folder) or local_processes.uses(folder)
+
+
 def is_owned(folder: Path) -> bool:
-    """Whether the process that created an allocation lives."""
+    """Whether the process that created an allocation lives, or one that has inherited its lock."""
     try:
         owner = os.open(folder / OWNER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -148,7 +150,8 @@ def _create(state: Path, wanted: Limits, command: Sequence[str], name: str) -> A
         (fresh / COMMAND).write_text(shlex.join(command))
         return replace(made, folder=fresh.rename(state / ALLOCATIONS / name))
     except OSError:
-        made.remove()
+        shutil.rmtree(fresh, ignore_errors=True)
+        os.close(made.owner)
         raise
 
 

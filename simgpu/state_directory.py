@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAX_CARDS = 16
+HANGS = -1
 MODEL = "NVIDIA H100 80GB HBM3"
 
 _NAMESPACE = uuid.UUID("4a3b8a1e-6f0c-4c53-9d0e-2f5d6b1c7a90")
@@ -107,9 +108,17 @@ def write_visible(path: Path, uuids: Sequence[str]) -> None:
 def inject_faults(directory: Path, *faults: tuple[str, int] | tuple[str, int, int]) -> None:
     """Make functions return injected results: each fault is `(function, result[, times])`.
 
+    `function@uuid` is an NVML function of one card, `*@uuid` all of them; the result HANGS lets it wait for the fault's
+    end.
     Replaces all faults injected before, so a call without faults ends them.
     """
     _replace(directory / "fail", "".join(f"{' '.join(map(str, fault))}\n" for fault in faults))
+
+
+def reload_driver(directory: Path) -> None:
+    """Let NVML answer processes that initialised it before as after a reload of the driver."""
+    (directory / "reloaded").unlink(missing_ok=True)
+    (directory / "reloaded").touch()
 
 
 def inject_xid(directory: Path, card: str, code: int) -> None:

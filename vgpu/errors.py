@@ -5,6 +5,7 @@ VgpuError
 |  |- MalformedAssignment
 |  |- MalformedLimits
 |  `- MalformedRegion
+|- UnusableSetting      a setting that cannot work here
 `- OutsideError         an external system failed
    |- KubernetesError
    |- NvmlError
@@ -31,6 +32,10 @@ class MalformedLimits(MalformedError):
 
 class MalformedRegion(MalformedError):
     """A region file that cannot be read."""
+
+
+class UnusableSetting(VgpuError):
+    """A setting that cannot work on this machine; the message names it and says which value can."""
 
 
 class OutsideError(VgpuError):
@@ -60,9 +65,16 @@ class KubernetesError(OutsideError):
 class NvmlError(OutsideError):
     """A call of NVML failed; `code` is its nvmlReturn_t."""
 
+    _LIBRARY_DIFFERS = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
+
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+    @property
+    def needs_restart(self) -> bool:
+        """Whether only another process helps: this one has loaded the library of a driver that was replaced."""
+        return self.code == self._LIBRARY_DIFFERS
 
 
 class KubeletError(OutsideError):

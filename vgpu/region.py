@@ -32,7 +32,11 @@ _CARDS_AT: Final = _HEADER.size
 SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
 SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
 SIZE: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE + _MAX_POOL_EXPORTS * _POOL_EXPORT_SIZE
+_MAX_SIZE: Final = 16 << 20
 _UNLIMITED: Final = 2**64 - 1
+
+# What `new` returned in 0.1.0, whose installed libraries do not say which region they read.
+FIRST_HEADER: Final = _HEADER.pack(_MAGIC, 1, 753920, 1024, 32, 0, 0, 0, 0, 0)
 _NS_PER_MS: Final = 1_000_000
 
 
@@ -135,6 +139,16 @@ class Region:
 def new() -> bytes:
     """Return the first bytes of a fresh region. Write them at offset 0 and grow the file to `SIZE` with zeros."""
     return _HEADER.pack(_MAGIC, VERSION, SIZE, MAX_PROCESSES, MAX_CARDS, 0, 0, 0, 0, 0)
+
+
+def size_in(header: bytes) -> int:
+    """Return the size of a region of any version that begins with these bytes. Raises MalformedRegion."""
+    if len(header) != _HEADER.size or not header.startswith(_MAGIC):
+        raise MalformedRegion(f"{len(header)} bytes are no region's header")
+    size: int = _HEADER.unpack(header)[2]
+    if not _HEADER.size <= size <= _MAX_SIZE:
+        raise MalformedRegion(f"a region of {size} bytes")
+    return size
 
 
 def decode(data: bytes) -> Region:

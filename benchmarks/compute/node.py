@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 import limiter
 from benchmarks.container import native_env
-from limiter import launch, local_state
+from limiter import launch, local_keeper, local_state
 from vgpu import region
 
 SOCKET_S = 2.0
@@ -61,7 +61,7 @@ class Node:
     def __exit__(self, *_: object) -> None:
         self.signal_arbiter(signal.SIGKILL)
         for allocation in self._allocations:
-            allocation.remove()
+            local_keeper.release(allocation)
         shutil.rmtree(self._home)
 
     @property

@@ -25,11 +25,16 @@ enum {
     CONNECTIONS_PER_CONTAINER = ACCEPTED_PER_CONTAINER + 32
 };
 
+/* A limiter sends its hello directly after connecting. Checked every half second, so that a connection without a hello
+ * lives for a second at most. */
+#define HELLO_TIMEOUT (NS_PER_SECOND / 2)
+
 struct connection {
     struct event_source source;  /* first, so that a pointer to it is one to the connection */
     struct container *container; /* NULL: the entry is free */
     struct card_board *board;    /* NULL: no hello was accepted yet */
     int client;
+    uint64_t accepted_at;
     struct rate_limit rate;
 };
 
@@ -52,6 +57,28 @@ static void close_connection(struct connection *connection, uint64_t now) {
     if (connection - connections < first_free_hint) first_free_hint = (int)(connection - connections);
 }
 
+/* Whether `connection` is a better choice than `other` (NULL: any is) to be closed for another container: that of the
+ * container with the most connections; of these one without a hello, then the newest. */
+static bool is_more_dispensable(const struct connection *connection, const struct connection *other) {
+    if (!other) return true;
+    if (connection->container->connections != other->container->connections)
+        return connection->container->connections > other->container->connections;
+    if (!connection->board != !other->board) return !connection->board;
+    return connection->accepted_at > other->accepted_at;
+}
+
+/* Closes a connection of the container with the most connections, unless that has hardly more than this container. So
+ * no container can keep another from having as many connections as it has itself. False if none was closed. */
+static bool make_room_for(const struct container *container, uint64_t now) {
+    struct connection *chosen = NULL;
+    for (int i = 0; i < CONNECTION_TABLE_SIZE; i++)
+        if (connections[i].container && is_more_dispensable(&connections[i], chosen)) chosen = &connections[i];
+    if (!chosen || chosen->container->connections <= container->connections + 1) return false;
+    log_debug("a connection of container %s was closed, because the arbiter has no room", chosen->container->name);
+    close_connection(chosen, now);
+    return true;
+}
+
 static enum arbitration_result join_card(struct connection *connection, const uint8_t uuid[UUID_SIZE],
                                          struct arbitration_page *page, uint64_t now) {
     struct demand demand;
@@ -68,10 +95,17 @@ static enum arbitration_result join_card(struct connection *connection, const ui
     return ARBITRATION_ACCEPTED;
 }
 
+/* Creating a page takes two descriptors for a moment. */
+static struct arbitration_page *create_page_for(const struct container *container, int *fd, uint64_t now) {
+    struct arbitration_page *page = client_page_create(fd);
+    for (int freed = 0; !page && freed < 2 && make_room_for(container, now); freed++) page = client_page_create(fd);
+    return page;
+}
+
 /* The page is complete before the client can map it. False: the connection is to be closed. */
 static bool accept_hello(struct connection *connection, const struct arbitration_hello *hello, uint64_t now) {
     int fd = -1;
-    struct arbitration_page *page = client_page_create(&fd);
+    struct arbitration_page *page = create_page_for(connection->container, &fd, now);
     if (!page) return handshake_send(connection->source.fd, ARBITRATION_TOO_MANY, -1) && false;
     container_open_region(connection->container);
     container_read_limits(connection->container);
@@ -129,9 +163,29 @@ static void add_connection(struct container *container, struct connection *conne
     *connection = (struct connection){.source = {.ready = on_readable, .fd = fd},
                                       .container = container,
                                       .client = SCHEDULE_NONE,
+                                      .accepted_at = clock_now(),
                                       .rate = rate_limit_new(MESSAGES_PER_SECOND, clock_now())};
     container->connections++;
     if (!event_loop_add(&connection->source)) close_connection(connection, clock_now());
+}
+
+/* A free entry for a new connection of the container; NULL if it has too many already, or there is no room. */
+static struct connection *entry_for(struct container *container) {
+    if (container->connections >= CONNECTIONS_PER_CONTAINER) return NULL;
+    struct connection *entry = free_connection();
+    if (entry || !make_room_for(container, clock_now())) return entry;
+    return free_connection();
+}
+
+/* Accepts a connection; if no descriptor is free, in place of another container's. */
+static int accept_at(struct container *container) {
+    int fd = accept4(container->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0 || (errno != EMFILE && errno != ENFILE)) return fd;
+    if (make_room_for(container, clock_now()))
+        fd = accept4(container->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    else
+        container->accepts_left = 0;
+    return fd;
 }
 
 void connections_accept(struct event_source *listener) {
@@ -140,10 +194,9 @@ void connections_accept(struct event_source *listener) {
         event_loop_mute(listener, true);
         return;
     }
-    int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) container->accepts_left = 0;
+    int fd = accept_at(container);
     if (fd < 0) return;
-    struct connection *connection = container->connections < CONNECTIONS_PER_CONTAINER ? free_connection() : NULL;
+    struct connection *connection = entry_for(container);
     if (connection)
         add_connection(container, connection, fd);
     else
@@ -153,4 +206,12 @@ void connections_accept(struct event_source *listener) {
 void connections_close(struct container *container) {
     for (int i = 0; i < CONNECTION_TABLE_SIZE; i++)
         if (connections[i].container == container) close_connection(&connections[i], clock_now());
+}
+
+void connections_close_silent(uint64_t now) {
+    for (int i = 0; i < CONNECTION_TABLE_SIZE; i++) {
+        struct connection *connection = &connections[i];
+        bool is_silent = connection->container && !connection->board;
+        if (is_silent && now >= connection->accepted_at + HELLO_TIMEOUT) close_connection(connection, now);
+    }
 }

@@ -7,6 +7,9 @@
 /* Accepts one connection at a container's listening socket. Called by the event loop when `listener` is ready. */
 void connections_accept(struct event_source *listener);
 
+/* Closes the connections on which no hello came in time. To be called every half second. */
+void connections_close_silent(uint64_t now);
+
 /* Closes every connection of a container. */
 void connections_close(struct container *container);
 

@@ -140,6 +140,7 @@ static void refresh(struct container *container, uint64_t now) {
 
 void containers_refresh(uint64_t now) {
     scan();
+    connections_close_silent(now);
     for (unsigned i = 0; i < CONTAINERS_MAX; i++)
         if (containers[i].is_taken) refresh(&containers[i], now);
 }

@@ -56,6 +56,6 @@ void event_loop_wait(uint64_t until) {
     int count = epoll_wait(epoll_fd, ready, EVENTS_PER_WAIT, -1);
     for (int i = 0; i < count; i++) {
         struct event_source *source = ready[i].data.ptr;
-        source->ready(source);
+        if (source->fd >= 0) source->ready(source);
     }
 }

@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A descriptor, and the function that is called when it is readable. The function may remove its own source, but no
- * other. A source does not move while it is in the loop. */
+/* A descriptor, and the function that is called when it is readable. The function may remove sources, and may use the
+ * memory of a removed source for another, whose function may then be called although it is not readable. A source does
+ * not move while it is in the loop. */
 struct event_source {
     void (*ready)(struct event_source *source);
     int fd; /* -1: none */

@@ -1,4 +1,5 @@
-/* The file `fail` has lines `FUNCTION RESULT [COUNT]`. A line without a count applies to every call. */
+/* The file `fail` has lines `FUNCTION RESULT [COUNT]`. A line without a count applies to every call. FUNCTION@UUID is a
+ * function of one card, `*@UUID` every function of that card. */
 #include "faults.h"
 
 #include "attach.h"
@@ -13,7 +14,7 @@
 #define SPACE " \t\r\n"
 
 typedef struct {
-    char function[64];
+    char function[128];
     int result;
     unsigned limit;
     bool limited;
@@ -104,4 +105,15 @@ int fault_injected(const char *function) {
     int result = match(function, version);
     (void)pthread_mutex_unlock(&faults_lock);
     return result;
+}
+
+int fault_injected_for(const char *function, const char *uuid) {
+    char name[128];
+    (void)snprintf(name, sizeof name, "%s@%s", function, uuid);
+    int result = fault_injected(name);
+    if (result != 0) {
+        return result;
+    }
+    (void)snprintf(name, sizeof name, "*@%s", uuid);
+    return fault_injected(name);
 }

@@ -6,4 +6,7 @@
  * of a line with a limited count, over all processes. */
 int fault_injected(const char *function);
 
+/* The result that `function` must return for one card, by a line FUNCTION@UUID or *@UUID; 0 = none. */
+int fault_injected_for(const char *function, const char *uuid);
+
 #endif

@@ -2,19 +2,43 @@
 
 #include "functions.h"
 #include "hardware/pci.h"
+#include "hardware/state_directory.h"
 #include "ledger/faults.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
-#define MAX_HANDLES 64
+#define MAX_HANDLES   64
+#define HANGS         (-1) /* the injected result of a call that returns only when the fault has been removed */
+#define HANG_PAUSE_NS 10000000
 
 static pthread_mutex_t nvml_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned references;
 static struct nvmlDevice_st handles[MAX_HANDLES]; /* added under nvml_lock, never moved or removed */
 static unsigned handle_count;
+static long long initialized_load; /* the load of the driver that nvmlInit saw */
+
+/* Tells loads of the driver apart: a test that reloads the driver touches the file `reloaded`. */
+static long long driver_load(void) {
+    char path[STATE_PATH_SIZE];
+    struct stat found;
+    state_directory_path(path, "reloaded");
+    return stat(path, &found) == 0 ? (long long)found.st_mtim.tv_sec * 1000000000 + found.st_mtim.tv_nsec : 0;
+}
+
+/* The result injected into a function of a card; waits while it is HANGS. */
+static int injected_for(const char *function, const char *uuid) {
+    const struct timespec pause = {.tv_nsec = HANG_PAUSE_NS};
+    int result;
+    while ((result = fault_injected_for(function, uuid)) == HANGS) {
+        (void)nanosleep(&pause, NULL);
+    }
+    return result;
+}
 
 EXPORTED nvmlReturn_t nvmlInitWithFlags(unsigned flags) {
     static Cards cards; /* static because it is large; under nvml_lock */
@@ -26,6 +50,7 @@ EXPORTED nvmlReturn_t nvmlInitWithFlags(unsigned flags) {
     (void)pthread_mutex_lock(&nvml_lock);
     int result = cards_visible(&cards);
     references += result == 0;
+    initialized_load = driver_load();
     (void)pthread_mutex_unlock(&nvml_lock);
     if (result == -ENOENT) {
         return NVML_ERROR_DRIVER_NOT_LOADED;
@@ -52,7 +77,7 @@ nvmlReturn_t nvml_enter(const char *function) {
     if (injected != 0) {
         return (nvmlReturn_t)injected;
     }
-    return references > 0 ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+    return references > 0 && driver_load() == initialized_load ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
 static bool is_handle(nvmlDevice_t device) {
@@ -71,6 +96,10 @@ nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, Card *ca
     }
     if (!is_handle(device)) {
         return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    int injected = injected_for(function, device->uuid);
+    if (injected != 0) {
+        return (nvmlReturn_t)injected;
     }
     return card_find(device->uuid, card) && card->healthy ? NVML_SUCCESS : NVML_ERROR_GPU_IS_LOST;
 }
@@ -92,7 +121,11 @@ static nvmlDevice_t handle_of(const char *uuid) {
 }
 
 /* A card that is lost gets no handle, as nvidia-smi sees on a real one. */
-static nvmlReturn_t get_handle(const Card *card, nvmlDevice_t *device) {
+static nvmlReturn_t get_handle(const char *function, const Card *card, nvmlDevice_t *device) {
+    int injected = injected_for(function, card->uuid);
+    if (injected != 0) {
+        return (nvmlReturn_t)injected;
+    }
     if (!card->healthy) {
         return NVML_ERROR_GPU_IS_LOST;
     }
@@ -124,7 +157,8 @@ EXPORTED nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t
     if (result != NVML_SUCCESS) {
         return result;
     }
-    return device != NULL && index < cards.count ? get_handle(&cards.card[index], device) : NVML_ERROR_INVALID_ARGUMENT;
+    return device != NULL && index < cards.count ? get_handle(__func__, &cards.card[index], device)
+                                                 : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 static nvmlReturn_t get_handle_matching(const char *function, nvmlDevice_t *device, const char *text,
@@ -136,7 +170,7 @@ static nvmlReturn_t get_handle_matching(const char *function, nvmlDevice_t *devi
     }
     for (unsigned i = 0; i < cards.count; i++) {
         if (matches(&cards.card[i], text)) {
-            return get_handle(&cards.card[i], device);
+            return get_handle(function, &cards.card[i], device);
         }
     }
     return NVML_ERROR_NOT_FOUND;

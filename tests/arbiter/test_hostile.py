@@ -1,11 +1,13 @@
 """Clients that break the protocol do not delay or disturb others."""
 
 import random
+import resource
 import signal
 import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +74,94 @@ def test_connections_without_a_hello_do_not_delay_others(node: Node) -> None:
     assert is_served(honest)
     for each in silent:
         each.close()
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from tests.arbiter.client import Client, open_connection
+path, count, uuid = Path(sys.argv[1]), int(sys.argv[2]), bytes.fromhex(sys.argv[3])
+held, lost = [], 0
+for _ in range(count):
+    try:
+        held.append(Client(path, uuid) if uuid else open_connection(path))
+    except OSError:
+        lost += 1
+print(len(held), flush=True)
+sys.stdin.read()
+print(lost + sum(each.has_ended(0.001) for each in held) if uuid else 0, flush=True)
+"""
+
+
+class Crowd:
+    """A process for each container that opens connections: silent ones, or clients where `uuid` is given."""
+
+    def __init__(self, containers: list[Container], count: int, uuid: bytes = b"") -> None:
+        self.processes = []
+        for container in containers:
+            until(container.socket.exists)
+            command = [sys.executable, "-c", HOLD, str(container.socket), str(count), uuid.hex()]
+            self.processes.append(subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+
+    def until_connected(self) -> None:
+        for process in self.processes:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+
+    def closed(self) -> list[int]:
+        """Ends the processes; returns how many clients of each had lost their connection."""
+        return [int(process.communicate()[0]) for process in self.processes]
+
+
+@pytest.mark.slow
+def test_silent_connections_of_many_containers_keep_nobody_out(node: Node) -> None:
+    """15 x 288 connections are more than the arbiter's table holds."""
+    containers = [node.add() for _ in range(15)]
+    crowd = Crowd(containers, 288)
+    crowd.until_connected()
+    assert [node.add().connect().result for _ in range(5)] == [ACCEPTED] * 5
+    crowd.closed()
+
+
+@pytest.mark.slow
+def test_clients_of_many_containers_keep_nobody_out_and_lose_connections_to_the_others_only(node: Node) -> None:
+    """16 x 256 clients fill the arbiter's table; a container with few clients keeps them."""
+    modest = node.add()
+    few = [modest.connect() for _ in range(8)]
+    crowd = Crowd([node.add() for _ in range(16)], 256, CARD)
+    crowd.until_connected()
+    newcomers = [node.add() for _ in range(5)]
+    clients = [each.connect() for each in newcomers for _ in range(8)]
+    assert {client.result for client in clients} == {ACCEPTED}
+    for client in few:
+        client.want()
+        client.done(client.wait())
+    closed = crowd.closed()
+    assert 48 <= sum(closed) <= 60, closed
+    assert max(closed) <= 5, closed
+
+
+def test_a_connection_without_a_hello_is_closed_within_a_second(node: Node) -> None:
+    honest, _, container = pair(node)
+    silent = [open_connection(container.socket) for _ in range(3)]
+    began = time.monotonic()
+    for each in silent:
+        each.settimeout(5)
+        assert each.recv(64) == b""
+        each.close()
+    assert 0.4 < time.monotonic() - began < 1.4
+    assert is_served(honest)
+
+
+def test_without_a_free_descriptor_the_container_with_the_most_clients_loses_one(idle_node: Node) -> None:
+    many, newcomer = idle_node.add(), idle_node.add()
+    process = idle_node.start()
+    until(many.socket.exists)
+    in_use = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (in_use + 40, in_use + 40))
+    results = [many.connect().result for _ in range(38)]
+    assert results.count(ACCEPTED) >= 36
+    assert [newcomer.connect().result for _ in range(10)] == [ACCEPTED] * 10
 
 
 @pytest.mark.parametrize("lease", [0, 1, 2**64 - 1])

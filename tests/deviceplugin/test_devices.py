@@ -1,12 +1,17 @@
 """The device lists, and how IDs are read."""
 
+import re
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deviceplugin import devices
 from deviceplugin.devices import DeviceLists
+from deviceplugin.kubelet.api import deviceplugin_pb2 as api
 from tests.vgpu.node.builders import SLICE_MIB, gpu, slices, uuid
 from vgpu import names
+from vgpu.errors import UnusableSetting
 from vgpu.node import device_ids
 from vgpu.node.inventory import HeldDevices, Inventory
 
@@ -17,6 +22,28 @@ def test_ids_are_short_enough_and_the_last_partial_slice_counts() -> None:
     listed = devices.advertised(names.SLICE, [gpu(0, 143155)], SLICE_MIB, [])
     assert len(listed) == 560
     assert max(len(each.id) for each in listed) <= 63
+
+
+@given(mib=st.lists(st.integers(1, 30_000), max_size=4), slice_mib=st.integers(1, 300))
+def test_the_size_of_the_list_is_that_of_the_message(mib: list[int], slice_mib: int) -> None:
+    gpus = [gpu(index, each) for index, each in enumerate(mib)]
+    listed = devices.advertised(names.SLICE, gpus, slice_mib, {each.card.uuid for each in gpus})
+    message = api.ListAndWatchResponse(devices=[api.Device(ID=each.id, health="Unhealthy") for each in listed])
+    assert devices.list_bytes(gpus, slice_mib) == message.ByteSize()
+
+
+def test_slices_that_make_the_list_too_long_are_refused_with_the_smallest_size_that_works() -> None:
+    inventory = Inventory(1)
+    inventory.set_gpus(tuple(gpu(index, 143155) for index in range(8)), {})
+    with pytest.raises(UnusableSetting, match=r"--slice-mib 1 is too small.*Set it to (\d+) at least") as refused:
+        devices.refuse_long_list(inventory)
+    found = re.search(r"Set it to (\d+)", str(refused.value))
+    assert found is not None
+    smallest = int(found[1])
+    assert devices.list_bytes(inventory.gpus(), smallest) <= devices.MAX_LIST_BYTES
+    assert devices.list_bytes(inventory.gpus(), smallest - 1) > devices.MAX_LIST_BYTES
+    inventory.slice_mib = 256
+    devices.refuse_long_list(inventory)
 
 
 def test_ids_sort_by_number() -> None:

@@ -72,3 +72,68 @@ async def test_garbage_collection_needs_two_lists_and_a_synced_watch(parts: Plug
     assert parts.allocations.all() == (kept,)
     assert [path.name for path in parts.files.allocations.iterdir()] == [kept.id]
     assert [path.name for path in parts.files.libraries.root.iterdir()] == [parts.library]
+
+
+async def test_directories_with_a_torn_or_missing_record_are_removed_after_ten_minutes(parts: PluginParts) -> None:
+    here = share("here", 20)
+    parts.pods.upsert(here)
+    kept = parts.allocate(slices(1, 0), here)
+    for name in ("torn", "missing", "foreign"):
+        parts.files.prepare(name)
+    parts.files.allocations.joinpath("torn", "record.json").write_bytes(b"")
+    parts.files.allocations.joinpath("foreign", "record.json").write_text('{"v":2}')
+    parts.files.libraries.root.joinpath("foreigns").mkdir()
+    synced = asyncio.Event()
+    synced.set()
+    collector = GarbageCollector(
+        parts.pods,
+        parts.pod_resources,
+        parts.allocations,
+        parts.files,
+        parts.library,
+        synced=synced,
+        wall_clock=lambda: parts.now,
+    )
+
+    async def left_at(now: float) -> set[str]:
+        parts.now = now
+        await parts.list_once()
+        collector.collect()
+        return {path.name for path in parts.files.allocations.iterdir()}
+
+    await left_at(0)
+    every = {kept.id, "torn", "missing", "foreign"}
+    assert await left_at(60) == every
+    assert await left_at(650) == every
+    assert await left_at(670) == {kept.id, "foreign"}
+    assert parts.files.libraries.root.joinpath("foreigns").exists(), "a record of another release may refer to it"
+
+
+async def test_an_allocation_that_cannot_be_removed_is_removed_later(
+    parts: PluginParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = parts.allocate(IDS, None)
+    collector = GarbageCollector(
+        parts.pods,
+        parts.pod_resources,
+        parts.allocations,
+        parts.files,
+        parts.library,
+        synced=(synced := asyncio.Event()),
+        wall_clock=lambda: old.created + 601 + parts.now,
+    )
+    synced.set()
+    await parts.list_once()
+    collector.collect()
+    with monkeypatch.context() as patch:
+        patch.setattr(parts.files, "remove", _fail)
+        await parts.list_once()
+        collector.collect()
+    assert parts.allocations.all() == (old,)
+    await parts.list_once()
+    collector.collect()
+    assert not list(parts.files.allocations.iterdir())
+
+
+def _fail(_: str) -> None:
+    raise PermissionError

@@ -12,6 +12,7 @@ import pytest
 from simgpu import build, state_directory
 from tests.deviceplugin.conftest import World, settings_of
 from tests.vgpu.node.builders import NODE
+from vgpu import names
 
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
 
@@ -96,6 +97,39 @@ async def test_a_failed_start_names_its_cause(start: Start, flag: str, status: i
     assert process.returncode == status
     assert words in stderr
     assert b"Traceback" not in stderr
+
+
+async def test_cards_that_answer_are_offered_while_another_fails(idle_world: World, start: Start) -> None:
+    broken, works = state_directory.make_cards(2, memory_mib=2048)
+    state_directory.inject_faults(idle_world.directory / "simgpu", (f"*@{broken.uuid}", 999))
+    await start("--health-period=0.1")
+    await idle_world.until_registered(within_s=20)
+    clients = idle_world.kubelet.clients
+    assert clients[names.CARD].healthy == {works.uuid}
+    state_directory.inject_faults(idle_world.directory / "simgpu")
+    await idle_world.until(lambda: clients[names.CARD].healthy == {broken.uuid, works.uuid})
+
+
+async def test_a_plugin_whose_driver_was_replaced_ends_so_that_it_is_restarted(idle_world: World, start: Start) -> None:
+    """The container's libnvidia-ml is that of the former driver until the container is restarted."""
+    process = await start("--health-period=0.1")
+    await idle_world.until_registered(within_s=20)
+    state_directory.inject_faults(idle_world.directory / "simgpu", ("nvmlInit_v2", 18))
+    state_directory.reload_driver(idle_world.directory / "simgpu")
+    _, stderr = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 1
+    assert b"deviceplugin: " in stderr.splitlines()[-1]
+    assert b"Traceback" not in stderr
+
+
+async def test_slices_too_small_for_the_kubelet_are_refused_by_name(idle_world: World, start: Start) -> None:
+    cards = state_directory.make_cards(8, memory_mib=143155)
+    state_directory.write_cards(idle_world.directory / "simgpu", cards)
+    process = await start("--slice-mib=1")
+    _, stderr = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 1
+    assert b"--slice-mib 1 is too small" in stderr.splitlines()[-1]
+    assert not idle_world.kubelet.registrations
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can unshare mounts")

@@ -10,7 +10,7 @@ from deviceplugin.kubelet.registration import Stream
 from tests.deviceplugin.conftest import World
 from tests.strategies import container
 from tests.vgpu.node.builders import NODE, gpu, uuid
-from vgpu import names
+from vgpu import names, region
 
 
 async def test_the_gpunode_is_created_with_the_node_as_owner(world: World) -> None:
@@ -84,6 +84,24 @@ async def test_a_damaged_library_is_repaired_while_the_plugin_runs(world: World)
     (library,) = world.state.glob("lib/*/libvgpushare.so")
     library.write_bytes(b"")
     await world.until(lambda: library.exists() and library.read_bytes() == b"library")
+
+
+async def test_after_an_upgrade_a_restarted_container_gets_the_region_that_its_library_reads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container keeps the library that Allocate mounted; it would refuse a region of another version."""
+    old = await world.run("old", gpus=1)
+    await world.stop_plugin()
+    (world.directory / "libvgpushare.so").write_bytes(b"upgraded")
+    monkeypatch.setattr(region, "VERSION", region.VERSION + 1)
+    world.start_plugin()
+    await world.until_registered()
+    await world.kubelet.start_container(old)
+    new = await world.run("new", gpus=0)
+    versions = [
+        int.from_bytes(world.kubelet.mount(pod, "/run/vgpu/region").read_bytes()[8:12], "little") for pod in (old, new)
+    ]
+    assert versions == [region.VERSION - 1, region.VERSION]
 
 
 async def _have_reason(world: World, reason: str) -> bool:

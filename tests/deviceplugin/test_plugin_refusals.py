@@ -26,6 +26,24 @@ async def test_without_pod_resources_a_pod_is_admitted_and_refused_at_its_start(
     assert world.limits(pod).cards == ()
 
 
+async def test_while_no_file_can_be_made_a_pod_is_admitted_and_its_start_is_refused_until_one_can(world: World) -> None:
+    """As on a full disk: an error from Allocate would make the pod Failed for good."""
+    allocations = world.state / "allocations"
+    allocations.rename(world.state / "away")
+    allocations.touch()
+    pod = await world.create("p", gpus=1)
+    await world.kubelet.admit(pod)
+    assert "FilesFailed" in await world.refusal(pod)
+    allocations.unlink()
+    (world.state / "away").rename(allocations)
+    await world.until(lambda: world.can_start(pod))
+    assert [card.gpu for card in world.limits(pod).cards] == [uuid(1)]
+    await world.stop_plugin()
+    world.start_plugin()
+    await world.until_registered()
+    assert await world.can_start(pod), "the record was saved at the start"
+
+
 async def test_a_card_that_was_not_assigned_is_refused_and_an_eviction_is_asked_for(world: World) -> None:
     pod = await world.create("p", gpus=0, owner=REPLICA_SET)
     world.kubelet.lists_fail = True

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import limiter
-from limiter import installation, launch, local_arbiter, local_state
+from limiter import installation, launch, local_arbiter, local_keeper, local_state
 
 ROOT = Path(limiter.__file__).parents[1]
 WANTED = launch.parse("64MiB", 30, None)
@@ -104,7 +104,7 @@ def test_the_arbiter_ends_when_no_allocation_is_left(home: Path, monkeypatch: py
     assert local_arbiter.await_socket(allocation.folder, HOST)
     time.sleep(2)
     assert len(arbiters(home)) == 1
-    allocation.remove()
+    local_keeper.release(allocation)
     until(lambda: not arbiters(home))
 
 
@@ -130,4 +130,4 @@ def test_restarts_of_an_arbiter_that_exits_at_once_are_bounded(home: Path, monke
     begun = time.monotonic()
     assert not local_arbiter.await_socket(allocation.folder, HOST)
     assert time.monotonic() - begun < 5
-    allocation.remove()
+    local_keeper.release(allocation)

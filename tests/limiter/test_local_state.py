@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import limiter
-from limiter import LimiterError, launch, local_state
+from limiter import LimiterError, launch, local_keeper, local_state
 from vgpu import limits, region
 
 ROOT = Path(limiter.__file__).parents[1]
@@ -70,7 +70,7 @@ def test_an_allocation_contains_its_files_and_their_description(made: Path) -> N
     assert (folder / "arbiter").is_dir()
     assert {path.stat().st_mode & 0o777 for path in (made, folder)} == {0o700}
     assert local_state.is_owned(folder)
-    allocation.remove()
+    local_keeper.release(allocation)
     assert allocations(made) == set()
 
 
@@ -176,3 +176,46 @@ def test_on_a_full_disk_nothing_is_left_behind(made: Path) -> None:
     if "unshare" in done.stderr or "mount" in done.stderr:
         pytest.skip("mounts are not allowed here")
     assert done.stdout.splitlines() == [f"{made}: No space left on device", "[] 0"], done.stderr
+
+
+LEAVE = """
+import subprocess, sys
+import limiter
+with limiter.environment("64MiB", None, None, dict(PATH="/usr/bin:/bin", VGPU_STATE_DIR=sys.argv[1])) as env:
+    print(env["VGPU_LIMITS_FILE"], flush=True)
+    subprocess.run(["sh", "-c", sys.argv[2]], env=env, close_fds=sys.argv[3] == "closed", check=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("descriptors", ["inherited", "closed"])
+def test_the_files_stay_until_the_last_process_has_ended(
+    home: Path, descriptors: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`vgpu run -- sh -c 'job &'` ends at once, and the job goes on; programs may close the inherited lock."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    command = [sys.executable, "-c", LEAVE, str(home), "sleep 60 > /dev/null 2>&1 & echo $!", descriptors]
+    limits_file, pid = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    folder = Path(limits_file).parent
+    local_keeper.release(local_state.add(home, WANTED, [], HOST))  # removes what no process uses
+    assert local_state.is_owned(folder) == (descriptors == "inherited")
+    assert local_state.in_use(folder)
+    assert {path.name for path in folder.iterdir()} >= {"limits", "region", "owner"}
+    os.kill(int(pid), signal.SIGKILL)
+    assert HOST.wait_until(lambda: not folder.exists(), timeout_s=20, period_s=0.05)
+
+
+def test_a_process_is_found_by_its_mappings_where_it_has_no_environment(made: Path) -> None:
+    allocation = local_state.add(made, WANTED, [], HOST)
+    program = (
+        "import mmap, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0); f.close();"
+        "print(1, flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(allocation.folder / "region")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        os.close(allocation.owner)
+        assert local_state.in_use(allocation.folder)
+        process.communicate()
+    assert not local_state.in_use(allocation.folder)

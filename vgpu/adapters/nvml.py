@@ -1,18 +1,22 @@
 """The cards of this machine, from NVML. No other module imports pynvml.
 
-Every call may block for milliseconds, `wait_for_xid` for its whole timeout: call them from a thread.
+Every call may block for milliseconds, `wait_for_xid` for its whole timeout, and any call for the timeout of a card that
+hangs: call them from a thread.
 https://docs.nvidia.com/deploy/nvml-api/
 """
 
+import logging
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 import pynvml
 
+from vgpu.adapters.bounded_calls import BoundedCalls
 from vgpu.device import Card
 from vgpu.errors import NvmlError
 from vgpu.quantity import MIB
@@ -28,6 +32,18 @@ _UNANSWERABLE: Final = frozenset(
         pynvml.NVML_ERROR_INVALID_ARGUMENT,
     }
 )
+
+# What the driver answers to a process that initialised NVML before the driver was reloaded.
+_RELOADED: Final = frozenset(
+    {
+        pynvml.NVML_ERROR_UNINITIALIZED,
+        pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
+        pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
+    }
+)
+_TIMEOUT_S: Final = 10.0  # the first call to a card without persistence mode takes seconds
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +73,24 @@ class Xid:
 
 
 class Nvml:
-    """One initialised NVML, with a subscription to the cards' XID errors."""
+    """One initialised NVML, with a subscription to the cards' XID errors.
 
-    def __init__(self) -> None:
-        """Load the library; raises NvmlError where there is no driver."""
+    A card that answers with an error, or not at all, affects no other card. NVML is initialised again after a reload of
+    the driver.
+    """
+
+    def __init__(self, timeout_s: float = _TIMEOUT_S) -> None:
+        """Load the library; raises NvmlError where there is no driver. Each call has `timeout_s` to answer."""
+        self._calls = BoundedCalls(timeout_s)
+        self._timeout_s = timeout_s
+        self._waiting = threading.Lock()
+        self._changing_events = threading.Lock()
+        self._subscribed: set[str] = set()
+        self._complaints: dict[tuple[str, int], str] = {}
+        self._is_closed = False
         with _translated():
             pynvml.nvmlInit()
             self._events = pynvml.nvmlEventSetCreate()
-        self._subscribed: set[str] = set()
-        self._asking = threading.Lock()
-        self._waiting = threading.Lock()
-        self._is_closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -75,59 +98,138 @@ class Nvml:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the calls in other threads, then close: NVML crashes where events are freed during a wait."""
-        with self._asking, self._waiting, _translated():
-            self._is_closed = True
-            pynvml.nvmlEventSetFree(self._events)
-            pynvml.nvmlShutdown()
+        """Wait for the event wait of another thread, then close: NVML crashes where events are freed during a wait.
+
+        While a call hangs, nothing is closed.
+        """
+        self._is_closed = True
+        with self._waiting:
+            if self._calls.is_any_running:
+                return
+            with _translated():
+                pynvml.nvmlEventSetFree(self._events)
+                pynvml.nvmlShutdown()
 
     def driver_version(self) -> str:
-        """Return the driver's version, `580.65.06`."""
-        with _translated():
-            return str(pynvml.nvmlSystemGetDriverVersion())
+        """Return the driver's version, `580.65.06`. Raises NvmlError."""
+        return str(self._one("version", pynvml.nvmlSystemGetDriverVersion))
 
     def gpus(self) -> tuple[Gpu, ...]:
-        """Return every card that answers, by index. A card that has fallen off the bus is not among them."""
-        with self._asking, _translated():
-            handles = list(_handles())
-            return tuple(_gpu(index, handle, handles) for index, handle in handles)
+        """Return every card that answers, by index. Raises NvmlError where the driver does not answer."""
+        handles = self._of_cards("handle", {index: partial(_handle, index) for index in range(self._count())})
+        gpus = self._of_cards("card", {index: partial(_gpu, index, each) for index, (each, _) in handles.items()})
+        linked = {index: handles[index] for index in gpus}
+        peers = self._of_cards("peers", {index: partial(_peers, index, linked) for index in linked})
+        return tuple(_with_peers(gpu, peers.get(index, ())) for index, gpu in sorted(gpus.items()))
 
     def fault(self, gpu: str) -> str:
         """Return what is wrong with a card now, in one word; empty where the card answers and needs no recovery."""
-        with self._asking:
-            try:
-                handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
-                pynvml.nvmlDeviceGetMemoryInfo(handle)
-            except pynvml.NVMLError as error:
-                return _word(error)
-            return "RecoveryNeeded" if _ask(lambda: _recovery_action(handle), 0) else ""
+        try:
+            return self._one(("fault", gpu), partial(_fault, gpu))
+        except NvmlError as error:
+            return str(error).split(":", 1)[0]
 
     def wait_for_xid(self, timeout_ms: int) -> Xid | None:
-        """Wait for the next error of any card that `subscribe` was called for; return None after the timeout."""
+        """Wait for the next error of any card that `subscribe` was called for; return None after the timeout.
+
+        Raises NvmlError; pause before the next call then.
+        """
         with self._waiting:
             if self._is_closed:
-                raise NvmlError(pynvml.NVML_ERROR_UNINITIALIZED, "closed")
+                raise NvmlError(pynvml.NVML_ERROR_UNINITIALIZED, "Uninitialized: closed")
             try:
-                event = pynvml.nvmlEventSetWait_v2(self._events, timeout_ms)
-            except pynvml.NVMLError as error:
-                if error.value == pynvml.NVML_ERROR_TIMEOUT:
+                event = self._one("wait", lambda: pynvml.nvmlEventSetWait_v2(self._events, timeout_ms))
+            except NvmlError as error:
+                if error.code == pynvml.NVML_ERROR_TIMEOUT and not self._calls.is_running("wait"):
                     return None
-                raise NvmlError(error.value, str(error)) from error
+                if error.code == pynvml.NVML_ERROR_GPU_IS_LOST:
+                    self._one("renew", self._renew_events)
+                raise
             return Xid(_ask(lambda: str(pynvml.nvmlDeviceGetUUID(event.device)), None), int(event.eventData))
 
     def subscribe(self, gpu: str) -> bool:
         """Subscribe to a card's errors; return False where the card does not report them, so that it must be polled."""
-        with self._asking:
-            if gpu not in self._subscribed and _ask(lambda: self._register(gpu), False):
-                self._subscribed.add(gpu)
-            return gpu in self._subscribed
+        if gpu not in self._subscribed and not self._is_closed:
+            with suppress(NvmlError):
+                self._one(("subscribe", gpu), partial(self._register, gpu))
+        return gpu in self._subscribed
 
-    def _register(self, gpu: str) -> bool:
+    def _register(self, gpu: str) -> None:
+        with self._changing_events:
+            handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
+            pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, self._events)
+            self._subscribed.add(gpu)
+
+    def _renew_events(self) -> None:
+        """Make a set of events without the lost card: the wait for a set with a lost card reports no other event."""
+        with self._changing_events:
+            pynvml.nvmlEventSetFree(self._events)
+            self._events = pynvml.nvmlEventSetCreate()
+            before, self._subscribed = self._subscribed, set()
+        for gpu in sorted(before):
+            _ask(partial(self._register, gpu), None)
+
+    def _count(self) -> int:
         if self._is_closed:
-            return False
-        handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
-        pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, self._events)
-        return True
+            raise NvmlError(pynvml.NVML_ERROR_UNINITIALIZED, "Uninitialized: closed")
+        try:
+            return int(self._one("count", pynvml.nvmlDeviceGetCount))
+        except NvmlError as error:
+            if error.code not in _RELOADED:
+                raise
+        self._initialise_again()
+        return int(self._one("count", pynvml.nvmlDeviceGetCount))
+
+    def _initialise_again(self) -> None:
+        """Initialise NVML again after a reload of the driver. Raises NvmlError."""
+        if not self._waiting.acquire(timeout=self._timeout_s):
+            raise _hangs("wait")
+        try:
+            if not self._calls.is_any_running:
+                _ask(pynvml.nvmlShutdown, None)
+            self._one("init", pynvml.nvmlInit)
+            with self._changing_events:
+                self._events = self._one("events", pynvml.nvmlEventSetCreate)
+                self._subscribed = set()
+        finally:
+            self._waiting.release()
+        log.warning("the driver was reloaded; NVML is initialised again")
+
+    def _one(self, key: Hashable, question: Callable[[], T]) -> T:
+        """Return one answer. Raises NvmlError, with the code NVML_ERROR_TIMEOUT where the call hangs."""
+        answer = self._calls.ask({key: question})[key]
+        if isinstance(answer, Exception):
+            raise _nvml_error(answer, key)
+        return answer
+
+    def _of_cards(self, kind: str, questions: Mapping[int, Callable[[], T]]) -> dict[int, T]:
+        """Return the answers by index; cards that do not answer are logged and left out."""
+        answers = self._calls.ask({(kind, index): question for index, question in questions.items()})
+        found: dict[int, T] = {}
+        for (_, index), answer in answers.items():
+            error = _nvml_error(answer, (kind, index)) if isinstance(answer, Exception) else None
+            self._complain(kind, index, str(error or ""))
+            if not isinstance(answer, Exception):
+                found[index] = answer
+        return found
+
+    def _complain(self, kind: str, index: int, complaint: str) -> None:
+        if complaint != self._complaints.get((kind, index), ""):
+            log.warning("card %d: %s: %s", index, kind, complaint or "answers again")
+        self._complaints[kind, index] = complaint
+
+
+def _nvml_error(error: Exception, key: Hashable) -> NvmlError:
+    """Translate the exception of a call; raises it where it is not the driver's."""
+    if isinstance(error, pynvml.NVMLError):
+        return NvmlError(error.value, f"{_word(error)}: {error}")
+    if isinstance(error, TimeoutError):
+        return _hangs(key)
+    raise error
+
+
+def _hangs(key: Hashable) -> NvmlError:
+    return NvmlError(pynvml.NVML_ERROR_TIMEOUT, f"NotAnswering: the call {key} has not returned")
 
 
 @contextmanager
@@ -135,7 +237,7 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except pynvml.NVMLError as error:
-        raise NvmlError(error.value, str(error)) from error
+        raise NvmlError(error.value, f"{_word(error)}: {error}") from error
 
 
 def _ask(question: Callable[[], T], default: T) -> T:
@@ -150,28 +252,37 @@ def _word(error: pynvml.NVMLError) -> str:
     return type(error).__name__.removeprefix("NVMLError_")
 
 
-def _handles() -> Iterator[tuple[int, Any]]:
-    for index in range(pynvml.nvmlDeviceGetCount()):
-        try:
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            pynvml.nvmlDeviceGetUUID(handle)
-        except pynvml.NVMLError_GpuIsLost:
-            continue
-        yield index, handle
+def _handle(index: int) -> tuple[Any, str]:
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    return handle, str(pynvml.nvmlDeviceGetUUID(handle))
 
 
-def _gpu(index: int, handle: Any, handles: list[tuple[int, Any]]) -> Gpu:
+def _gpu(index: int, handle: Any) -> Gpu:
+    """Read a card without its peers, which are asked for apart: the query for a pair may fail because of the other."""
     card = Card(
         uuid=str(pynvml.nvmlDeviceGetUUID(handle)),
         index=index,
         model=str(pynvml.nvmlDeviceGetName(handle)),
         memory_mib=_usable_bytes(handle) // MIB,
         numa_node=_numa_node(handle),
-        nvlink_peers=tuple(_peers(handle, (other for each, other in handles if each != index))),
+        nvlink_peers=(),
     )
     mig = _ask(lambda: pynvml.nvmlDeviceGetMigMode(handle)[0], pynvml.NVML_DEVICE_MIG_DISABLE)
     minor = _ask(lambda: int(pynvml.nvmlDeviceGetMinorNumber(handle)), index)
     return Gpu(card, minor, mig_enabled=mig == pynvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def _with_peers(gpu: Gpu, peers: tuple[str, ...]) -> Gpu:
+    return replace(gpu, card=replace(gpu.card, nvlink_peers=peers))
+
+
+def _fault(gpu: str) -> str:
+    """Ask what `gpus` needs of a card, and whether the card needs recovery."""
+    handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
+    pynvml.nvmlDeviceGetUUID(handle)
+    pynvml.nvmlDeviceGetName(handle)
+    pynvml.nvmlDeviceGetMemoryInfo(handle)
+    return "RecoveryNeeded" if _ask(lambda: _recovery_action(handle), 0) else ""
 
 
 def _usable_bytes(handle: Any) -> int:
@@ -191,10 +302,9 @@ def _numa_node(handle: Any) -> int:
     return (near & -near).bit_length() - 1
 
 
-def _peers(handle: Any, others: Iterator[Any]) -> Iterator[str]:
-    for other in others:
-        if _is_linked(handle, other):
-            yield str(pynvml.nvmlDeviceGetUUID(other))
+def _peers(index: int, handles: Mapping[int, tuple[Any, str]]) -> tuple[str, ...]:
+    handle = handles[index][0]
+    return tuple(uuid for each, (other, uuid) in handles.items() if each != index and _is_linked(handle, other))
 
 
 def _is_linked(handle: Any, other: Any) -> bool:

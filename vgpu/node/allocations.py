@@ -8,16 +8,26 @@ next container.
 """
 
 import json
+import logging
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
+import msgspec
+
 from vgpu.errors import MalformedError
+from vgpu.node import durable
 from vgpu.node.pods import BoundPod, PodKey
 
 VERSION: Final = 1
 _RECORD: Final = "record.json"
+
+log = logging.getLogger(__name__)
+
+
+class OtherVersion(MalformedError):
+    """A record that another release of the plugin has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +79,29 @@ class Allocation:
     is_proven: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Directories without a record in memory.
+
+    Attributes:
+        torn: there is no record, or it is damaged, as after a power loss.
+        foreign: the record is that of another release, or could not be read this time.
+    """
+
+    torn: frozenset[str]
+    foreign: frozenset[str]
+
+
 class Allocations:
     """All records of this node, read at the start, and kept in memory and on disk."""
 
     def __init__(self, root: Path) -> None:
-        """Read the records below `root`; records that cannot be read are ignored until they are garbage-collected."""
+        """Read the records below `root`; `sweep` finds the directories whose records cannot be read."""
         self.root = root
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        read = (_read(path) for path in root.glob(f"*/{_RECORD}"))
-        self._by_id = {each.id: each for each in read if each is not None}
+        self._by_id: dict[str, Allocation] = {}
+        self._unsaved: set[str] = set()
+        self.sweep()
 
     def all(self) -> tuple[Allocation, ...]:
         """Return every allocation, in the order of creation."""
@@ -88,20 +112,44 @@ class Allocations:
         return max((each.sequence for each in self._by_id.values()), default=0) + 1
 
     def add(self, allocation: Allocation) -> None:
-        """Create the directory and the record. Raises OSError."""
-        self.directory(allocation.id).mkdir(mode=0o700)
-        self._write(allocation)
+        """Create the directory and the record. Where the disk is full, the record is kept in memory, and saved later.
+
+        Later is when the holder is confirmed: an error now would make the pod Failed for good.
+        """
+        self._by_id[allocation.id] = allocation
+        try:
+            self._write(allocation)
+        except OSError:
+            log.exception("record of allocation %s; PreStartContainer tries again", allocation.id)
+            self._unsaved.add(allocation.id)
 
     def set_holder(self, allocation: Allocation, holder: Holder, *, proven: bool) -> Allocation:
         """Record the confirmed holder of an allocation. Raises OSError."""
         confirmed = replace(allocation, holder=holder, is_doubtful=False, is_proven=proven)
-        if confirmed != allocation:
+        if confirmed != allocation or allocation.id in self._unsaved:
             self._write(confirmed)
         return confirmed
 
     def forget(self, allocation_id: str) -> None:
-        """Remove a record from memory; the caller removes the directory."""
+        """Remove a record from memory; the caller has removed the directory."""
         self._by_id.pop(allocation_id, None)
+        self._unsaved.discard(allocation_id)
+
+    def sweep(self) -> Unread:
+        """Read the directories without a record in memory: those with a record are taken, the others are returned."""
+        torn, foreign = set(), set()
+        for directory in self.root.iterdir():
+            if directory.name in self._by_id:
+                continue
+            try:
+                self._by_id[directory.name] = _read(directory)
+            except OtherVersion:
+                foreign.add(directory.name)
+            except (MalformedError, FileNotFoundError, NotADirectoryError):
+                torn.add(directory.name)
+            except OSError:
+                foreign.add(directory.name)
+        return Unread(frozenset(torn), frozenset(foreign))
 
     def overlapping(self, resource: str, ids: Collection[str]) -> tuple[Allocation, ...]:
         """Return the allocations of any of the IDs, oldest first."""
@@ -126,11 +174,13 @@ class Allocations:
         return self.root / allocation_id
 
     def _write(self, allocation: Allocation) -> None:
-        path = self.directory(allocation.id) / _RECORD
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(encode(allocation))
-        fresh.replace(path)
+        """Write a record that a power loss leaves whole: the kubelet keeps the IDs, and starts the container again."""
+        directory = self.directory(allocation.id)
+        directory.mkdir(mode=0o700, exist_ok=True)
+        durable.write(directory / _RECORD, encode(allocation))
+        durable.sync_directory(self.root)
         self._by_id[allocation.id] = allocation
+        self._unsaved.discard(allocation.id)
 
 
 def encode(allocation: Allocation) -> bytes:
@@ -139,15 +189,15 @@ def encode(allocation: Allocation) -> bytes:
 
 
 def decode(data: bytes) -> Allocation:
-    """Read a record. Raises MalformedError."""
+    """Read a record. Raises MalformedError, as OtherVersion where it is whole."""
     try:
         value: dict[str, Any] = json.loads(data)
-        if value.pop("v") != VERSION:
-            raise MalformedError("record of another version")
-        holder = value.pop("holder")
-        return Allocation(**{**value, "ids": frozenset(value["ids"])}, holder=Holder(**holder) if holder else None)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        version = value.pop("v")
+        if version == VERSION:
+            return msgspec.convert(value, Allocation)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, msgspec.ValidationError) as error:
         raise MalformedError(f"record: {error}") from error
+    raise OtherVersion(f"record of version {version}")
 
 
 def live(allocations: Iterable[Allocation], pods: Iterable[BoundPod]) -> tuple[Allocation, ...]:
@@ -156,8 +206,9 @@ def live(allocations: Iterable[Allocation], pods: Iterable[BoundPod]) -> tuple[A
     return tuple(each for each in allocations if each.holder is not None and each.holder.uid in running)
 
 
-def _read(path: Path) -> Allocation | None:
-    try:
-        return decode(path.read_bytes())
-    except (MalformedError, OSError):
-        return None
+def _read(directory: Path) -> Allocation:
+    """Read a directory's record. Raises MalformedError and OSError."""
+    allocation = decode((directory / _RECORD).read_bytes())
+    if allocation.id != directory.name:
+        raise MalformedError(f"record of {allocation.id} in {directory.name}")
+    return allocation

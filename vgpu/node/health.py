@@ -95,16 +95,18 @@ class Health:
         self._diagnosis.polled(await asyncio.to_thread(self._faults, sorted(known)))
         self._update(gpus)
 
+    async def start(self) -> None:
+        """Poll until the driver has answered once. Raises NvmlError where only a restart helps."""
+        while True:
+            if await self._has_answered():
+                return
+            await asyncio.sleep(self._poll_s)
+
     async def poll(self) -> None:
-        """Poll until cancelled."""
+        """Poll until cancelled. Raises NvmlError where only a restart helps."""
         while True:
             await asyncio.sleep(self._poll_s)
-            try:
-                await self.check()
-            except NvmlError as error:
-                log.warning("NVML: %s", error)
-                self._diagnosis.polled({gpu.card.uuid: "NvmlFailed" for gpu in self._inventory.gpus()})
-                self._update(())
+            await self._has_answered()
 
     async def listen(self) -> None:
         """Take XIDs until cancelled."""
@@ -120,11 +122,25 @@ class Health:
                 self._diagnosis.xid(xid, [gpu.card.uuid for gpu in self._inventory.gpus()], self._clock())
                 self._update(())
 
+    async def _has_answered(self) -> bool:
+        try:
+            await self.check()
+        except NvmlError as error:
+            if error.needs_restart:
+                raise
+            log.warning("NVML: %s", error)
+            self._diagnosis.polled({gpu.card.uuid: "NvmlFailed" for gpu in self._inventory.gpus()})
+            self._update(())
+            return False
+        return True
+
     def _faults(self, gpus: list[str]) -> dict[str, str]:
-        for gpu in gpus:
-            self._driver.subscribe(gpu)
         node_fault = self._node_fault()
-        return {gpu: self._driver.fault(gpu) or node_fault for gpu in gpus}
+        found = {gpu: self._driver.fault(gpu) for gpu in gpus}
+        for gpu in gpus:
+            if not found[gpu]:
+                self._driver.subscribe(gpu)
+        return {gpu: found[gpu] or node_fault for gpu in gpus}
 
     def _update(self, gpus: tuple[Gpu, ...]) -> None:
         before = self._inventory.state.faults

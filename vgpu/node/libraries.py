@@ -1,5 +1,8 @@
 """The installed limiters, `<state>/lib/<sha256-12>/`: mounted into containers, and never overwritten in place.
 
+A container keeps the library that Allocate mounted, and a library reads one version of the region. So the first bytes
+of the region that a library reads are installed beside it.
+
 A container whose loader cannot map the library runs without limits: the loader prints a line and goes on. So a library
 is synced to the disk before it gets its name, compared with its hash before each use, and mapped as the loader does.
 """
@@ -13,11 +16,13 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
-from vgpu.errors import StateUnusable
+from vgpu import region
+from vgpu.errors import MalformedRegion, StateUnusable
 from vgpu.node import durable
 
 LIBRARY: Final = "libvgpushare.so"
 PRELOAD: Final = "ld.so.preload"
+REGION_HEADER: Final = "region-header"
 LIBRARY_IN_CONTAINER: Final = f"/usr/local/vgpu/{LIBRARY}"
 
 _PRELOAD_CONTENT: Final = f"{LIBRARY_IN_CONTAINER}\n".encode()
@@ -41,6 +46,16 @@ class Libraries:
         """Return the path of the `/etc/ld.so.preload` that loads the library."""
         return self.root / name / PRELOAD
 
+    def region_header(self, name: str) -> bytes:
+        """Return the first bytes of the region that a library reads. Raises StateUnusable."""
+        path = self.root / name / REGION_HEADER
+        try:
+            header = path.read_bytes() if path.exists() else region.FIRST_HEADER
+            region.size_in(header)
+        except (OSError, MalformedRegion) as error:
+            raise StateUnusable(f"{path}: {error}") from error
+        return header
+
     def install(self, content: bytes) -> str:
         """Install a library under the hash of its content, in place of a damaged one; return that name.
 
@@ -48,7 +63,7 @@ class Libraries:
         """
         name = _name_of(content)
         try:
-            if self._damage(name):
+            if self._damage(name) or not self._has_region_header(name):
                 self._put(name, content)
         except OSError as error:
             raise StateUnusable(f"{self.root}: {error.strerror}: the limiter cannot be installed") from error
@@ -82,13 +97,20 @@ class Libraries:
             return f"cannot be read ({error.strerror})"
         if _name_of(content) != name:
             return "does not have the content that its name says"
-        return "" if preload == _PRELOAD_CONTENT else f"has a damaged {PRELOAD}"
+        if preload != _PRELOAD_CONTENT:
+            return f"has a damaged {PRELOAD}"
+        return ""
+
+    def _has_region_header(self, name: str) -> bool:
+        path = self.root / name / REGION_HEADER
+        return path.exists() and path.read_bytes() == region.new()
 
     def _put(self, name: str, content: bytes) -> None:
         """Install by a rename. A damaged library is moved away: running processes may have it mapped."""
         fresh = Path(tempfile.mkdtemp(dir=self.root, prefix=f".{name}."))
         durable.write(fresh / LIBRARY, content, 0o755, self._label)
         durable.write(fresh / PRELOAD, _PRELOAD_CONTENT, 0o644, self._label)
+        durable.write(fresh / REGION_HEADER, region.new())
         fresh.chmod(0o755)
         if (self.root / name).exists():
             (self.root / name).rename(tempfile.mkdtemp(dir=self.root, prefix=f".{name}.damaged."))

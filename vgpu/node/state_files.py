@@ -24,6 +24,7 @@ from vgpu.node.libraries import Libraries
 DENY: Final = Limits(cards=())  # a card without an entry may not be used
 
 _SHARED: Final = "shared"
+_REGION_HEADER: Final = region.new()
 _REGION_INODES: Final = 8  # the root, the region, and room for a few extended attributes
 
 
@@ -75,24 +76,27 @@ class StateFiles:
         """Return the directory for the arbiter's socket, mounted in advance: a running container gets no new mounts."""
         return self.allocations / allocation / "arbiter"
 
-    def prepare(self, allocation: str) -> None:
-        """Create every file to mount: a fresh region, and limits that deny everything where there are none yet."""
+    def prepare(self, allocation: str, region_header: bytes = _REGION_HEADER) -> None:
+        """Create every file to mount: a fresh region, and limits that deny everything where there are none yet.
+
+        `region_header` begins the region, in the version that the container's library reads. Raises OSError.
+        """
         self.arbiter(allocation).mkdir(parents=True, exist_ok=True, mode=0o755)
         self.arbiter(allocation).chmod(0o755)  # not subject to the umask: the container may run as any user
         self._label(self.arbiter(allocation))  # a socket gets the type of its directory
         if not self.limits(allocation).exists():
             self._create(self.limits(allocation), limits.encode(DENY), limits.SIZE, 0o644)
-        self.refresh_region(allocation)
+        self._refresh_region(allocation, region_header)
 
-    def refresh_region(self, allocation: str) -> None:
-        """Replace the region by a new one; processes that have the old one mapped keep it. Raises OSError."""
+    def _refresh_region(self, allocation: str, header: bytes) -> None:
+        """Replace the region by a new one; processes that have the old one mapped keep it."""
         shared = self.region(allocation).parent
         shared.mkdir(exist_ok=True, mode=0o700)
         if os.path.ismount(shared):
             mounts.unmount(shared)
         if self._region_tmpfs:
-            mounts.mount_tmpfs(shared, size=region.SIZE, inodes=_REGION_INODES)
-        self._create(self.region(allocation), region.new(), region.SIZE, 0o666)
+            mounts.mount_tmpfs(shared, size=region.size_in(header), inodes=_REGION_INODES)
+        self._create(self.region(allocation), header, region.size_in(header), 0o666)
         _link(self.allocations / allocation / "region", self.region(allocation))
         if self._former_regions.is_dir():
             _link(self._former_regions / allocation, self.region(allocation))

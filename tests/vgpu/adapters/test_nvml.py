@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from simgpu import build, state_directory
 
+MINORS = "[gpu.minor for gpu in nvml.gpus()]"
 CARDS = state_directory.make_cards(3, memory_mib=81559, reserved_mib=551)
 
 # Evaluates one expression a line, and prints the code of an NvmlError.
@@ -134,10 +136,83 @@ def test_without_reserved_memory_in_the_driver_memory_is_the_total(nvml: Session
     assert nvml.gpus()[0]["card"]["memory_mib"] == 81559
 
 
-@pytest.mark.parametrize("function", ["nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetCount_v2"])
-def test_failures_are_nvml_errors(nvml: Session, function: str) -> None:
-    state_directory.inject_faults(nvml.directory, (function, 999))
-    assert nvml("[gpu.minor for gpu in nvml.gpus()]") == {"error": 999}
+def test_a_failing_driver_is_an_nvml_error(nvml: Session) -> None:
+    state_directory.inject_faults(nvml.directory, ("nvmlDeviceGetCount_v2", 999))
+    assert nvml(MINORS) == {"error": 999}
+
+
+UNKNOWN, GPU_IS_LOST, RESET_REQUIRED, TIMEOUT = 999, 15, 16, 10
+OF_ONE_CARD = [
+    "nvmlDeviceGetHandleByIndex_v2",
+    "nvmlDeviceGetUUID",
+    "nvmlDeviceGetName",
+    "nvmlDeviceGetMemoryInfo_v2",
+    "nvmlDeviceGetP2PStatus",
+    "*",
+]
+
+
+@pytest.mark.parametrize("function", OF_ONE_CARD)
+@pytest.mark.parametrize("code", [UNKNOWN, GPU_IS_LOST, RESET_REQUIRED, TIMEOUT, state_directory.HANGS])
+def test_a_card_that_fails_or_hangs_affects_no_other(nvml: Session, function: str, code: int) -> None:
+    nvml("globals().update(nvml=Nvml(timeout_s=0.2))")
+    state_directory.inject_faults(nvml.directory, (f"{function}@{CARDS[1].uuid}", code))
+    assert set(nvml(MINORS)) >= {0, 2}
+    assert [nvml(f"nvml.fault({card.uuid!r})") for card in (CARDS[0], CARDS[2])] == ["", ""]
+    assert nvml(f"nvml.subscribe({CARDS[0].uuid!r})") is True
+    state_directory.inject_faults(nvml.directory)
+    time.sleep(0.1)  # a call that hung returns
+    assert nvml(MINORS) == [0, 1, 2]
+    assert nvml(f"nvml.fault({CARDS[1].uuid!r})") == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "word"), [(UNKNOWN, "Unknown"), (GPU_IS_LOST, "GpuIsLost"), (state_directory.HANGS, "NotAnswering")]
+)
+def test_the_fault_of_a_card_that_fails_or_hangs(nvml: Session, code: int, word: str) -> None:
+    nvml("globals().update(nvml=Nvml(timeout_s=0.2))")
+    state_directory.inject_faults(nvml.directory, (f"*@{CARDS[1].uuid}", code))
+    assert nvml(f"nvml.fault({CARDS[1].uuid!r})") == word
+
+
+def test_a_lost_card_does_not_end_the_xids_of_the_others(nvml: Session) -> None:
+    """NVML's wait for a set of events fails while a card of the set is lost."""
+    for card in CARDS:
+        assert nvml(f"nvml.subscribe({card.uuid!r})") is True
+    nvml.change(healthy=False)
+    assert nvml("nvml.wait_for_xid(20)") == {"error": GPU_IS_LOST}
+    state_directory.inject_xid(nvml.directory, CARDS[2].uuid, 79)
+    assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[2].uuid, "code": 79}
+    nvml.change()
+    assert nvml(f"nvml.subscribe({CARDS[1].uuid!r})") is True
+    state_directory.inject_xid(nvml.directory, CARDS[1].uuid, 48)
+    assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[1].uuid, "code": 48}
+
+
+def test_nvml_is_initialised_again_after_a_reload_of_the_driver(nvml: Session) -> None:
+    assert nvml(f"nvml.subscribe({CARDS[0].uuid!r})") is True
+    for _ in range(3):
+        state_directory.reload_driver(nvml.directory)
+        assert nvml(f"nvml.fault({CARDS[0].uuid!r})") == "Uninitialized"
+        assert nvml(MINORS) == [0, 1, 2]
+        assert nvml(f"nvml.fault({CARDS[0].uuid!r})") == ""
+        assert nvml(f"nvml.subscribe({CARDS[0].uuid!r})") is True
+        state_directory.inject_xid(nvml.directory, CARDS[0].uuid, 79)
+        assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[0].uuid, "code": 79}
+
+
+def test_a_driver_that_is_away_for_a_while_is_used_again(nvml: Session) -> None:
+    state_directory.reload_driver(nvml.directory)
+    state_directory.inject_faults(nvml.directory, ("nvmlInit_v2", 9))
+    assert [nvml(MINORS) for _ in range(3)] == [{"error": 9}] * 3
+    state_directory.inject_faults(nvml.directory)
+    assert nvml(MINORS) == [0, 1, 2]
+
+
+def test_the_library_of_a_replaced_driver_needs_a_restart(nvml: Session) -> None:
+    state_directory.reload_driver(nvml.directory)
+    state_directory.inject_faults(nvml.directory, ("nvmlInit_v2", 18))
+    assert nvml(MINORS) == {"error": 18}
 
 
 def test_without_a_driver_there_is_an_error(start: Callable[..., Session]) -> None:
@@ -146,7 +221,7 @@ def test_without_a_driver_there_is_an_error(start: Callable[..., Session]) -> No
 
 def test_after_closing_every_call_fails(nvml: Session) -> None:
     assert nvml("nvml.__exit__(None, None, None)") is None
-    assert nvml("[gpu.minor for gpu in nvml.gpus()]") == {"error": 1}
+    assert nvml(MINORS) == {"error": 1}
 
 
 def test_closing_waits_for_the_event_wait_of_another_thread(nvml: Session) -> None:

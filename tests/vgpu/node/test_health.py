@@ -5,6 +5,8 @@ import contextlib
 import time
 from collections import deque
 
+import pytest
+
 from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
 from vgpu.adapters.nvml import Gpu, Xid
 from vgpu.errors import NvmlError
@@ -58,10 +60,11 @@ class Driver:
         self.xids: deque[Xid] = deque()
         self.subscribed: set[str] = set()
         self.broken = False
+        self.code = 999
 
     def gpus(self) -> tuple[Gpu, ...]:
         if self.broken:
-            raise NvmlError(999, "Unknown Error")
+            raise NvmlError(self.code, "Error")
         return tuple(self.cards)
 
     def fault(self, gpu: str) -> str:
@@ -122,3 +125,26 @@ async def test_polling_and_listening_continue_while_the_driver_fails() -> None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+async def test_a_driver_that_fails_at_the_start_is_asked_again() -> None:
+    driver, inventory = Driver(), Inventory(SLICE_MIB)
+    driver.broken = True
+    health = Health(driver, inventory, Diagnosis(60), poll_s=0.01, clock=lambda: 0.0)
+    starting = asyncio.create_task(health.start())
+    await asyncio.sleep(0.05)
+    assert not starting.done()
+    driver.broken = False
+    async with asyncio.timeout(5):
+        await starting
+    assert [each.card.uuid for each in inventory.gpus()] == [A, B]
+
+
+async def test_only_the_library_of_a_replaced_driver_ends_the_polls() -> None:
+    driver, inventory = Driver(), Inventory(SLICE_MIB)
+    health = Health(driver, inventory, Diagnosis(60), poll_s=0.01, clock=lambda: 0.0)
+    driver.broken, driver.code = True, 18
+    async with asyncio.timeout(5):
+        for polls in (health.start(), health.poll()):
+            with pytest.raises(NvmlError, match="Error"):
+                await polls

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from vgpu import region
 from vgpu.errors import StateUnusable
 from vgpu.node import labels, libraries
-from vgpu.node.libraries import LIBRARY, PRELOAD, Libraries
+from vgpu.node.libraries import LIBRARY, PRELOAD, REGION_HEADER, Libraries
 
 ROOT = Path(libraries.__file__).parents[2]
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount and label")
@@ -76,6 +77,33 @@ def test_a_library_is_synced_before_it_gets_its_name(made: Libraries, monkeypatc
     monkeypatch.setattr(Path, "rename", note_rename)
     made.install(b"library")
     assert renamed == [True]
+
+
+def test_a_library_keeps_the_region_that_it_reads(made: Libraries, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = made.install(b"old")
+    assert made.region_header(old) == region.new()
+    monkeypatch.setattr(region, "VERSION", 7)
+    new = made.install(b"new")
+    assert made.region_header(old) != made.region_header(new) == region.new()
+
+
+def test_a_library_of_the_first_release_reads_the_first_region(made: Libraries) -> None:
+    """0.1.0 installed no header; FIRST_HEADER is what it wrote into every region."""
+    name = made.install(b"library")
+    (made.root / name / REGION_HEADER).unlink()
+    assert made.region_header(name) == region.FIRST_HEADER
+    assert region.size_in(region.FIRST_HEADER) == 753920
+    made.check(name)
+    assert made.install(b"library") == name
+    assert made.region_header(name) == region.new()
+
+
+@pytest.mark.parametrize("left", [b"", b"VGPUREGN", bytes(256), region.new()[:12] + b"\xff" * 244])
+def test_a_damaged_header_is_refused(made: Libraries, left: bytes) -> None:
+    name = made.install(b"library")
+    (made.root / name / REGION_HEADER).write_bytes(left)
+    with pytest.raises(StateUnusable, match="region-header"):
+        made.region_header(name)
 
 
 NOEXEC = """
