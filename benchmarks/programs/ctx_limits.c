@@ -1,8 +1,9 @@
-/* Measures what each CU_LIMIT takes of the card, and at which call: `ctx_limits [libcudadevrt.a]`.
+/* Measures what each CU_LIMIT takes of the card, and at which call: `ctx_limits [libcudadevrt.a [PART]]`.
  *
  * Runs natively, alone on the card, each case in a process of its own. For each call it prints the result, and the
  * bytes by which cuMemGetInfo's used memory, NVML's used memory of the card and NVML's figure of this process grew.
- * Cards are index 0 of CUDA and of NVML. The library links the kernel that launches kernels from the device. */
+ * Cards are index 0 of CUDA and of NVML. The library links the kernel that launches kernels from the device. With PART,
+ * only the cases that have it in their names run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,12 @@
 
 enum { FILL_MIB = 2, FILL_COUNT = 4096, LAUNCH_CODE_SIZE = 4096 };
 
+enum way {
+    BY_MODULE,
+    BY_LIBRARY, /* cuLibraryLoadData */
+    BY_GRAPH,   /* launched as the node of a graph */
+};
+
 /* One case: the limit is set, a module is loaded, and its kernel is launched. */
 struct scenario {
     const char *name;
@@ -25,34 +32,35 @@ struct scenario {
     size_t value;
     CUlimit limit;
     bool is_set_again; /* sets half of the value after the kernel has run */
-    bool is_library;   /* loaded by cuLibraryLoadData */
+    enum way way;
 };
 
 static const struct scenario scenarios[] = {
-    {"nothing is set, idle kernel", idle_code, 0, CU_LIMIT_MAX, false, false},
-    {"nothing is set, malloc kernel", heap_code, 0, CU_LIMIT_MAX, false, false},
-    {"nothing is set, printf kernel", printf_code, 0, CU_LIMIT_MAX, false, false},
-    {"nothing is set, launching kernel", launch_code, 0, CU_LIMIT_MAX, false, false},
-    {"stack, idle kernel", idle_code, 16384, CU_LIMIT_STACK_SIZE, true, false},
-    {"printf FIFO, idle kernel", idle_code, 2 * GIB, CU_LIMIT_PRINTF_FIFO_SIZE, true, false},
-    {"printf FIFO, printf kernel", printf_code, 2 * GIB, CU_LIMIT_PRINTF_FIFO_SIZE, true, false},
-    {"heap, idle kernel", idle_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, false},
-    {"heap, malloc kernel", heap_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, false},
-    {"heap, malloc kernel of a library", heap_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, true},
-    {"heap, filled", heap_filling_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, false},
-    {"heap of 1 TiB, malloc kernel", heap_code, 1024 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, false, false},
-    {"default heap, filled", heap_filling_code, 0, CU_LIMIT_MAX, false, false},
-    {"sync depth, idle kernel", idle_code, 24, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, true, false},
-    {"sync depth, launching kernel", launch_code, 24, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, true, false},
-    {"pending launches, idle kernel", idle_code, 4 << 20, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, true, false},
-    {"pending launches, launching", launch_code, 4 << 20, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, true, false},
-    {"L2 fetch granularity", idle_code, 128, CU_LIMIT_MAX_L2_FETCH_GRANULARITY, true, false},
-    {"persisting L2", idle_code, 32 * MIB, CU_LIMIT_PERSISTING_L2_CACHE_SIZE, true, false},
-    {"shared memory", idle_code, 64 << 10, CU_LIMIT_SHMEM_SIZE, true, false},
-    {"CIG enabled", idle_code, 1, CU_LIMIT_CIG_ENABLED, true, false},
-    {"CIG fallback", idle_code, 1, CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED, true, false},
-    {"per-block memory", idle_code, MIB, CU_LIMIT_PER_BLOCK_MEMORY_SIZE, true, false},
-    {"per-block memory, malloc kernel", heap_code, MIB, CU_LIMIT_PER_BLOCK_MEMORY_SIZE, true, false},
+    {"nothing is set, idle kernel", idle_code, 0, CU_LIMIT_MAX, false, BY_MODULE},
+    {"nothing is set, malloc kernel", heap_code, 0, CU_LIMIT_MAX, false, BY_MODULE},
+    {"nothing is set, printf kernel", printf_code, 0, CU_LIMIT_MAX, false, BY_MODULE},
+    {"nothing is set, launching kernel", launch_code, 0, CU_LIMIT_MAX, false, BY_MODULE},
+    {"stack, idle kernel", idle_code, 16384, CU_LIMIT_STACK_SIZE, true, BY_MODULE},
+    {"printf FIFO, idle kernel", idle_code, 2 * GIB, CU_LIMIT_PRINTF_FIFO_SIZE, true, BY_MODULE},
+    {"printf FIFO, printf kernel", printf_code, 2 * GIB, CU_LIMIT_PRINTF_FIFO_SIZE, true, BY_MODULE},
+    {"heap, idle kernel", idle_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, BY_MODULE},
+    {"heap, malloc kernel", heap_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, BY_MODULE},
+    {"heap, malloc kernel of a library", heap_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, BY_LIBRARY},
+    {"heap, filled", heap_filling_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, BY_MODULE},
+    {"heap, malloc kernel in a graph", heap_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, BY_GRAPH},
+    {"heap of 1 TiB, malloc kernel", heap_code, 1024 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, false, BY_MODULE},
+    {"default heap, filled", heap_filling_code, 0, CU_LIMIT_MAX, false, BY_MODULE},
+    {"sync depth, idle kernel", idle_code, 24, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, true, BY_MODULE},
+    {"sync depth, launching kernel", launch_code, 24, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, true, BY_MODULE},
+    {"pending launches, idle kernel", idle_code, 4 << 20, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, true, BY_MODULE},
+    {"pending launches, launching", launch_code, 4 << 20, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, true, BY_MODULE},
+    {"L2 fetch granularity", idle_code, 128, CU_LIMIT_MAX_L2_FETCH_GRANULARITY, true, BY_MODULE},
+    {"persisting L2", idle_code, 32 * MIB, CU_LIMIT_PERSISTING_L2_CACHE_SIZE, true, BY_MODULE},
+    {"shared memory", idle_code, 64 << 10, CU_LIMIT_SHMEM_SIZE, true, BY_MODULE},
+    {"CIG enabled", idle_code, 1, CU_LIMIT_CIG_ENABLED, true, BY_MODULE},
+    {"CIG fallback", idle_code, 1, CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED, true, BY_MODULE},
+    {"per-block memory", idle_code, MIB, CU_LIMIT_PER_BLOCK_MEMORY_SIZE, true, BY_MODULE},
+    {"per-block memory, malloc kernel", heap_code, MIB, CU_LIMIT_PER_BLOCK_MEMORY_SIZE, true, BY_MODULE},
 };
 
 static const char *device_runtime; /* path of libcudadevrt.a, or NULL */
@@ -92,16 +100,18 @@ static CUresult link_launching(CUmodule *module) {
     CUresult result = calls.cuLinkCreate_v2_(0, NULL, NULL, &link);
     if (result == CUDA_SUCCESS)
         result = calls.cuLinkAddData_v2_(link, CU_JIT_INPUT_PTX, code, strlen(launch_code) + 1, "code", 0, NULL, NULL);
+    row("cuLinkAddData", result);
     if (result == CUDA_SUCCESS)
         result = calls.cuLinkAddFile_v2_(link, CU_JIT_INPUT_LIBRARY, device_runtime, 0, NULL, NULL);
+    row("cuLinkAddFile", result);
     if (result == CUDA_SUCCESS) result = calls.cuLinkComplete_(link, &image, &size);
-    row("link", result);
+    row("cuLinkComplete", result);
     return result == CUDA_SUCCESS ? calls.cuModuleLoadData_(module, image) : result;
 }
 
 static bool load(const struct scenario *of, CUmodule *module, CUlibrary *library, CUfunction *function) {
     CUresult result;
-    if (of->is_library) {
+    if (of->way == BY_LIBRARY) {
         result = calls.cuLibraryLoadData_(library, of->code, NULL, NULL, 0, NULL, NULL, 0);
         row("cuLibraryLoadData", result);
         if (result == CUDA_SUCCESS) result = calls.cuLibraryGetKernel_((CUkernel *)function, *library, "user");
@@ -123,6 +133,20 @@ static void launch(CUfunction function, const char *call) {
     row("  synchronized", calls.cuCtxSynchronize_());
 }
 
+static void launch_in_graph(CUfunction function) {
+    CUgraph graph = NULL;
+    CUgraphNode node = NULL;
+    CUgraphExec executable = NULL;
+    CUDA_KERNEL_NODE_PARAMS kernel = {.func = function, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1};
+    kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+    row("cuGraphCreate", calls.cuGraphCreate_(&graph, 0));
+    row("cuGraphAddKernelNode", calls.cuGraphAddKernelNode_v2_(&node, graph, NULL, 0, &kernel));
+    row("cuGraphInstantiateWithFlags", calls.cuGraphInstantiateWithFlags_(&executable, graph, 0));
+    row("cuGraphUpload", calls.cuGraphUpload_(executable, NULL));
+    row("cuGraphLaunch", calls.cuGraphLaunch_(executable, NULL));
+    row("  synchronized", calls.cuCtxSynchronize_());
+}
+
 static void print_filled(CUmodule module) {
     CUdeviceptr address;
     size_t size;
@@ -137,12 +161,14 @@ static void use(const struct scenario *of) {
     CUlibrary library = NULL;
     CUfunction function = NULL;
     if (!load(of, &module, &library, &function)) return;
+    if (of->way == BY_GRAPH) launch_in_graph(function);
     launch(function, "first launch");
-    launch(function, "second launch");
     if (of->code == heap_filling_code) print_filled(module);
+    launch(function, "second launch");
+    if (of->is_set_again) set_limit(of, "cuCtxSetLimit, the same", limit_now(of->limit));
     if (of->is_set_again) set_limit(of, "cuCtxSetLimit, half", of->value / 2);
     if (of->is_set_again) set_limit(of, "cuCtxSetLimit, twice", of->value * 2);
-    row("unload", of->is_library ? calls.cuLibraryUnload_(library) : calls.cuModuleUnload_(module));
+    row("unload", of->way == BY_LIBRARY ? calls.cuLibraryUnload_(library) : calls.cuModuleUnload_(module));
 }
 
 static int run(const struct scenario *of) {
@@ -173,6 +199,8 @@ static bool succeeded(const struct scenario *of) {
 int main(int count, char **arguments) {
     bool all = true;
     device_runtime = count > 1 ? arguments[1] : NULL;
-    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) all &= succeeded(&scenarios[i]);
+    const char *part = count > 2 ? arguments[2] : "";
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
+        if (strstr(scenarios[i].name, part)) all &= succeeded(&scenarios[i]);
     return all ? 0 : 1;
 }

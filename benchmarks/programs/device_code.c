@@ -25,8 +25,10 @@ const char printf_code[] = PTX_HEADER
     "{\n.param .b64 p0;\n.param .b64 p1;\n.param .b32 q0;\nst.param.b64 [p0], %rd2;\nst.param.b64 [p1], %rd1;\n"
     "call.uni (q0), vprintf, (p0, p1);\n}\nret;\n}\n";
 
-/* Declarations as in the header of the device runtime; a dim3 is 12 bytes. */
-const char launch_code[] = PTX_HEADER
+/* Declarations as in the header of the device runtime; a dim3 is 12 bytes. The library has code for
+ * each architecture apart, and the linked code must be of one that the card has: this is for compute capability 9. */
+const char launch_code[] =
+    ".version 8.0\n.target sm_90\n.address_size 64\n"
     ".extern .func (.param .b64 r) __cudaCDP2GetParameterBufferV2(.param .b64 f, .param .align 4 .b8 g[12],\n"
     " .param .align 4 .b8 b[12], .param .b32 s);\n"
     ".extern .func (.param .b32 r) __cudaCDP2LaunchDeviceV2(.param .b64 p, .param .b64 s);\n"
