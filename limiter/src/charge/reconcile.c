@@ -67,7 +67,8 @@ static bool reconcile_self(const struct nvml_snapshot *snapshot, bool are_pools_
 /* NVML's list names processes of this pid namespace only. */
 static bool is_visible(const struct nvml_snapshot *snapshot, int slot, const struct identity *self) {
     const struct region_slot *other = &snapshot->region->slots[slot];
-    return slot != snapshot->own_slot && other->pid != 0 && other->namespace == self->namespace;
+    bool is_neighbour = other->namespace == self->namespace && self->namespace != 0;
+    return slot != snapshot->own_slot && other->pid != 0 && is_neighbour;
 }
 
 /* Returns whether all visible processes could be reconciled. The caller holds LOCK_REGION. */

@@ -59,11 +59,22 @@ static int free_slot(const struct region *region) {
     return -1;
 }
 
-int account_claim_slot(struct region *region, const struct identity *process) {
+int account_slot_to_claim(const struct region *region, const struct identity *process) {
     int slot = account_slot_of(region, process);
-    if (slot >= 0) return slot;
-    slot = free_slot(region);
-    if (slot < 0) return -1;
+    return slot >= 0 ? slot : free_slot(region);
+}
+
+void account_note_lock(struct region *region, int slot, bool is_locked) {
+    if (is_valid_slot(slot)) __atomic_store_n(&region->slots[slot].is_locked, is_locked, __ATOMIC_RELAXED);
+}
+
+bool account_has_lock(const struct region *region, int slot) {
+    return is_valid_slot(slot) && __atomic_load_n(&region->slots[slot].is_locked, __ATOMIC_RELAXED) == 1;
+}
+
+int account_claim_slot(struct region *region, const struct identity *process) {
+    int slot = account_slot_to_claim(region, process);
+    if (slot < 0 || account_owns(region, slot, process)) return slot;
     struct region_slot *row = &region->slots[slot];
     memset(row->used, 0, sizeof row->used);
     memset(row->managed, 0, sizeof row->managed);
@@ -208,6 +219,7 @@ void account_clear_slot(struct region *region, int slot) {
     if (!is_valid_slot(slot)) return;
     end_exports(region, slot, EVERY_POOL, EVERY_CARD, UINT64_MAX);
     __atomic_store_n(&region->slots[slot].pid, 0, __ATOMIC_RELEASE);
+    account_note_lock(region, slot, false);
 }
 
 void account_recompute(struct region *region) {
