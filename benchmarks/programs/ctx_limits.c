@@ -13,6 +13,7 @@
 #include "calls.h"
 #include "card_usage.h"
 #include "device_code.h"
+#include "processes.h"
 
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)
@@ -23,6 +24,7 @@ enum way {
     BY_MODULE,
     BY_LIBRARY, /* cuLibraryLoadData */
     BY_GRAPH,   /* launched as the node of a graph */
+    WHILE_BUSY, /* the limit is set again while the kernel runs */
 };
 
 /* One case: the limit is set, a module is loaded, and its kernel is launched. */
@@ -48,6 +50,7 @@ static const struct scenario scenarios[] = {
     {"heap, malloc kernel of a library", heap_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, BY_LIBRARY},
     {"heap, filled", heap_filling_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, BY_MODULE},
     {"heap, malloc kernel in a graph", heap_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, BY_GRAPH},
+    {"heap, set while a kernel runs", busy_code, GIB, CU_LIMIT_MALLOC_HEAP_SIZE, false, WHILE_BUSY},
     {"heap of 1 TiB, malloc kernel", heap_code, 1024 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, false, BY_MODULE},
     {"default heap, filled", heap_filling_code, 0, CU_LIMIT_MAX, false, BY_MODULE},
     {"sync depth, idle kernel", idle_code, 24, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, true, BY_MODULE},
@@ -147,6 +150,17 @@ static void launch_in_graph(CUfunction function) {
     row("  synchronized", calls.cuCtxSynchronize_());
 }
 
+/* Shows by its time whether setting the limit waits for the kernel, which runs for 1 s. */
+static void set_while_busy(const struct scenario *of, CUfunction function) {
+    uint64_t begun = now_ns();
+    CUresult launched = calls.cuLaunchKernel_(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+    CUresult result = calls.cuCtxSetLimit_(of->limit, of->value + 2 * MIB);
+    uint64_t set = now_ns();
+    (void)calls.cuCtxSynchronize_();
+    (void)printf("  launch %d, set %d after %.1f ms, kernel ended after %.1f ms\n", (int)launched, (int)result,
+                 (double)(set - begun) / 1e6, (double)(now_ns() - begun) / 1e6);
+}
+
 static void print_filled(CUmodule module) {
     CUdeviceptr address;
     size_t size;
@@ -162,6 +176,7 @@ static void use(const struct scenario *of) {
     CUfunction function = NULL;
     if (!load(of, &module, &library, &function)) return;
     if (of->way == BY_GRAPH) launch_in_graph(function);
+    if (of->way == WHILE_BUSY) set_while_busy(of, function);
     launch(function, "first launch");
     if (of->code == heap_filling_code) print_filled(module);
     launch(function, "second launch");
