@@ -74,7 +74,8 @@ bool account_has_lock(const struct region *region, int slot) {
 
 int account_claim_slot(struct region *region, const struct identity *process) {
     int slot = account_slot_to_claim(region, process);
-    if (slot < 0 || account_owns(region, slot, process)) return slot;
+    if (!is_valid_slot(slot)) return -1;
+    if (account_owns(region, slot, process)) return slot;
     struct region_slot *row = &region->slots[slot];
     memset(row->used, 0, sizeof row->used);
     memset(row->managed, 0, sizeof row->managed);
