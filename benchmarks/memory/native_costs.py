@@ -14,7 +14,12 @@ STEP = 64 * MIB
 SMALL = 2 * MIB
 SLACK = 48 * MIB  # a chunk of a pool, and memory that the driver takes for a moment
 NEVER_CHARGED = ("host",)
-WHOLE_CONTEXTS = ("context", "stack limit", "heap limit", "printf limit", "local memory", "in a green context")
+WHOLE_CONTEXTS = (
+    *("context", "stack limit", "heap limit", "printf limit", "local memory", "in a green context"),
+    *("pending launches limit", "sync depth limit", "L2 fetch limit", "persisting L2 limit", "shared memory limit"),
+    *("CIG limit", "CIG fallback limit", "per-block memory limit"),
+)
+AHEAD = ("pending launches limit",)  # charged when the limit is set, and taken when a kernel launches another, if ever
 KEEPING = ("pool that keeps",)  # freed memory stays reserved for the pool
 TRIED = (  # the size is known only after the allocation, which is undone when it is too large
     *("module variable", "library variable"),
@@ -46,6 +51,11 @@ class NativeCost:
     def is_context(self) -> bool:
         """Whether each allocation makes a context: then its size is not the one asked for, and sizes differ."""
         return self.name in WHOLE_CONTEXTS
+
+    @property
+    def ahead(self) -> int:
+        """Bytes of an allocation of STEP that the limiter charges, and the driver does not take."""
+        return STEP if self.name in AHEAD else 0
 
     @property
     def is_available(self) -> bool:

@@ -73,7 +73,7 @@ class Trial:
     def fill(self) -> int:
         """Allocate as many steps as fit by their native cost; return the bytes that succeeded."""
         begun = self.row.start_free - self.lost
-        count = (begun - SLACK) // self.native.cost
+        count = (begun - SLACK) // (self.native.cost + self.native.ahead)
         for number in range(count):
             answer = self._take(STEP)
             if answer.result:
@@ -81,7 +81,7 @@ class Trial:
                 return number * STEP
         if self.native.is_context:
             time.sleep(QUIET_S)
-        off = begun - count * self.native.cost - self.worker.free()
+        off = begun - count * (self.native.cost + self.native.ahead) - self.worker.free()
         if abs(off) > SLACK + self._tolerance(count) and self.native.name not in KEEPING:
             self._fault(f"free is off by {off // MIB} MiB")
         return count * STEP

@@ -24,7 +24,7 @@ PROGRAMS = {
     "lock_holder": (*CLASSES, "lock_holder.c"),
     "cost": (*SHARED, "cost.c"),
     "feed": ("calls.c", "kernels.c", "feed.c"),
-    "ctx_limits": ("calls.c", "card_usage.c", "device_code.c", "ctx_limits.c"),
+    "ctx_limits": (*SHARED, "card_usage.c", "device_code.c", "ctx_limits.c"),
     "checkpoint": (*SHARED, "card_usage.c", "checkpoint.c"),
     "timed": ("calls.c", "kernels.c", "timed.c"),
 }

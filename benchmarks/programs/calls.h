@@ -67,7 +67,7 @@
     X(cuMipmappedArrayDestroy)            \
     X(cuGraphCreate)                      \
     X(cuGraphDestroy)                     \
-    X(cuGraphAddKernelNode)               \
+    X(cuGraphAddKernelNode_v2)            \
     X(cuGraphAddMemAllocNode)             \
     X(cuGraphInstantiateWithFlags)        \
     X(cuGraphUpload)                      \

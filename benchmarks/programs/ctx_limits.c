@@ -2,7 +2,8 @@
  *
  * Runs natively, alone on the card, each case in a process of its own. For each call it prints the result, and the
  * bytes by which cuMemGetInfo's used memory, NVML's used memory of the card and NVML's figure of this process grew.
- * Cards are index 0 of CUDA and of NVML. The library links the kernel that launches kernels from the device. */
+ * Cards are index 0 of CUDA and of NVML. The library links the kernel that launches kernels from the device. With PART,
+ * only the cases that have it in their names run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "calls.h"
 #include "card_usage.h"
 #include "device_code.h"
+#include "processes.h"
 
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)
@@ -22,6 +24,7 @@ enum way {
     BY_MODULE,
     BY_LIBRARY, /* cuLibraryLoadData */
     BY_GRAPH,   /* launched as the node of a graph */
+    WHILE_BUSY, /* the limit is set again while the kernel runs */
 };
 
 /* One case: the limit is set, a module is loaded, and its kernel is launched. */
@@ -47,6 +50,7 @@ static const struct scenario scenarios[] = {
     {"heap, malloc kernel of a library", heap_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, BY_LIBRARY},
     {"heap, filled", heap_filling_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, BY_MODULE},
     {"heap, malloc kernel in a graph", heap_code, 6 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, true, BY_GRAPH},
+    {"heap, set while a kernel runs", busy_code, GIB, CU_LIMIT_MALLOC_HEAP_SIZE, false, WHILE_BUSY},
     {"heap of 1 TiB, malloc kernel", heap_code, 1024 * GIB, CU_LIMIT_MALLOC_HEAP_SIZE, false, BY_MODULE},
     {"default heap, filled", heap_filling_code, 0, CU_LIMIT_MAX, false, BY_MODULE},
     {"sync depth, idle kernel", idle_code, 24, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, true, BY_MODULE},
@@ -139,11 +143,22 @@ static void launch_in_graph(CUfunction function) {
     CUDA_KERNEL_NODE_PARAMS kernel = {.func = function, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1};
     kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
     row("cuGraphCreate", calls.cuGraphCreate_(&graph, 0));
-    row("cuGraphAddKernelNode", calls.cuGraphAddKernelNode_(&node, graph, NULL, 0, &kernel));
+    row("cuGraphAddKernelNode", calls.cuGraphAddKernelNode_v2_(&node, graph, NULL, 0, &kernel));
     row("cuGraphInstantiateWithFlags", calls.cuGraphInstantiateWithFlags_(&executable, graph, 0));
     row("cuGraphUpload", calls.cuGraphUpload_(executable, NULL));
     row("cuGraphLaunch", calls.cuGraphLaunch_(executable, NULL));
     row("  synchronized", calls.cuCtxSynchronize_());
+}
+
+/* Shows by its time whether setting the limit waits for the kernel, which runs for 1 s. */
+static void set_while_busy(const struct scenario *of, CUfunction function) {
+    uint64_t begun = now_ns();
+    CUresult launched = calls.cuLaunchKernel_(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+    CUresult result = calls.cuCtxSetLimit_(of->limit, of->value + 2 * MIB);
+    uint64_t set = now_ns();
+    (void)calls.cuCtxSynchronize_();
+    (void)printf("  launch %d, set %d after %.1f ms, kernel ended after %.1f ms\n", (int)launched, (int)result,
+                 (double)(set - begun) / 1e6, (double)(now_ns() - begun) / 1e6);
 }
 
 static void print_filled(CUmodule module) {
@@ -161,6 +176,7 @@ static void use(const struct scenario *of) {
     CUfunction function = NULL;
     if (!load(of, &module, &library, &function)) return;
     if (of->way == BY_GRAPH) launch_in_graph(function);
+    if (of->way == WHILE_BUSY) set_while_busy(of, function);
     launch(function, "first launch");
     if (of->code == heap_filling_code) print_filled(module);
     launch(function, "second launch");

@@ -4,6 +4,11 @@
 
 const char idle_code[] = PTX_HEADER ".visible .entry user()\n{\nret;\n}\n";
 
+const char busy_code[] = PTX_HEADER
+    ".visible .entry user()\n{\n.reg .u64 %t<3>;\n.reg .pred %p;\nmov.u64 %t0, %globaltimer;\n"
+    "AGAIN:\nmov.u64 %t1, %globaltimer;\nsub.u64 %t2, %t1, %t0;\nsetp.lt.u64 %p, %t2, 1000000000;\n@%p bra AGAIN;\n"
+    "ret;\n}\n";
+
 const char heap_code[] = PTX_HEADER DECLARE_MALLOC
     ".visible .entry user()\n{\n.reg .b64 %rd<3>;\nmov.u64 %rd1, 64;\n{\n.param .b64 p0;\n.param .b64 q0;\n"
     "st.param.b64 [p0], %rd1;\ncall.uni (q0), malloc, (p0);\nld.param.b64 %rd2, [q0];\n}\n"

@@ -14,13 +14,15 @@ struct CUctx_st {
     CUdevice device;
     unsigned flags;
     bool primary;
-    CUcontext owner;    /* of a green context: the primary context, which all its objects belong to; else NULL */
-    uint64_t overhead;  /* bytes charged for the context itself */
-    uint64_t stack;     /* bytes of local memory per thread; 0 = never grown (local_memory.c) */
-    CardQueue queue;    /* work on the card; not open before the first work */
-    uint64_t submitted; /* position behind all work of the context */
-    uint64_t runs_read; /* runs of the queue at the last events_read */
-    CUevent events;     /* recorded events whose time is not known yet */
+    CUcontext owner;   /* of a green context: the primary context, which all its objects belong to; else NULL */
+    uint64_t overhead; /* bytes charged for the context itself */
+    uint64_t stack;    /* bytes of local memory per thread; 0 = never grown (local_memory.c) */
+    uint64_t limits[CU_LIMIT_MAX]; /* as the program set them; 0 = the default (context_limits.c) */
+    bool has_heap;                 /* a kernel has used the heap of device code */
+    CardQueue queue;               /* work on the card; not open before the first work */
+    uint64_t submitted;            /* position behind all work of the context */
+    uint64_t runs_read;            /* runs of the queue at the last events_read */
+    CUevent events;                /* recorded events whose time is not known yet */
     struct CUstream_st *streams;
 };
 

@@ -20,6 +20,7 @@ struct CUgraphNode_st {
     CUDA_MEM_ALLOC_NODE_PARAMS allocation;
     uint64_t duration_ns;
     uint64_t local; /* bytes of local memory per thread */
+    bool uses_heap; /* calls malloc */
 };
 
 struct CUgraph_st {

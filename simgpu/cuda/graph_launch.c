@@ -1,5 +1,6 @@
 /* Launch of graph instances. The memory of an instance is reserved at its upload or its first launch. */
 #include "allocation_free.h"
+#include "context_limits.h"
 #include "driver.h"
 #include "graph_instance_memory.h"
 #include "graph_instances.h"
@@ -20,6 +21,10 @@ static CUresult run(CUgraphExec exec, CUcontext context, uint64_t *duration_ns) 
     for (size_t i = 0; result == CUDA_SUCCESS && i < exec->count; i++) {
         const struct CUgraphNode_st *step = &exec->steps[i];
         *duration_ns += step->duration_ns;
+        result = context_make_heap(context, step->uses_heap);
+        if (result != CUDA_SUCCESS) {
+            return result;
+        }
         if (step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !step->paired) {
             result = instance_keep_allocation(step, context);
         } else if (step->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !step->paired) {

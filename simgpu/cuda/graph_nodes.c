@@ -93,7 +93,8 @@ static CUresult add_kernel(CUgraphNode *out, CUgraph graph, const CUDA_KERNEL_NO
     struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
                                   .kernel = *kernel,
                                   .duration_ns = function->duration_ns,
-                                  .local = function->local};
+                                  .local = function->local,
+                                  .uses_heap = function->uses_heap};
     return graph_add(out, graph, &node);
 }
 

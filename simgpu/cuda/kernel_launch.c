@@ -1,4 +1,5 @@
 /* Kernel launches. */
+#include "context_limits.h"
 #include "driver.h"
 #include "hardware/export.h"
 #include "local_memory.h"
@@ -14,6 +15,8 @@ static CUresult launch(CUfunction function, CUstream stream) {
         LEAVE(result);
     }
     result = local_grow(stream_context(stream), function->local);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    result = context_make_heap(stream_context(stream), function->uses_heap);
     REQUIRE(result == CUDA_SUCCESS, result);
     LEAVE(stream_run(stream, function->duration_ns));
 }

@@ -2,6 +2,7 @@
 #ifndef CUDA_KERNEL_NAME_H
 #define CUDA_KERNEL_NAME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* ns of work: the number of microseconds at the end of the name, "busy_250" for 250 us; 10 us without a number. */
@@ -9,5 +10,7 @@ uint64_t kernel_duration_ns(const char *name);
 /* Bytes of local memory per thread: the number behind "local" at the start of the name, "local16384_busy_10" for 16384;
  * 0 without it. */
 uint64_t kernel_local_bytes(const char *name);
+/* Whether it calls malloc: "heap" at the start of the name. */
+bool kernel_uses_heap(const char *name);
 
 #endif

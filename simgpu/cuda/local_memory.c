@@ -12,13 +12,13 @@
 #define LOCAL_FIRST 1024
 #define THREADS     (UINT64_C(132) * 2048) /* multiprocessors by threads, as device_attributes.c says */
 
-static uint64_t stack_of(CUcontext context) { return context->stack > 0 ? context->stack : LOCAL_FIRST; }
+uint64_t local_stack(CUcontext context) { return context->stack > 0 ? context->stack : LOCAL_FIRST; }
 
 CUresult local_grow(CUcontext context, uint64_t bytes) {
-    if (bytes <= stack_of(context)) {
+    if (bytes <= local_stack(context)) {
         return CUDA_SUCCESS;
     }
-    uint64_t more = round_up((bytes - stack_of(context)) * THREADS, PAGE);
+    uint64_t more = round_up((bytes - local_stack(context)) * THREADS, PAGE);
     CUresult result = device_charge(context->device, more);
     if (result == CUDA_SUCCESS) {
         context->overhead += more;
@@ -43,24 +43,4 @@ EXPORTED CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUk
     REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
     *pi = attrib == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES ? (int)function->local : 0;
     LEAVE(CUDA_SUCCESS);
-}
-
-EXPORTED CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
-    CUcontext context;
-    ENTER();
-    CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(pvalue != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(limit == CU_LIMIT_STACK_SIZE, CUDA_ERROR_UNSUPPORTED_LIMIT);
-    *pvalue = stack_of(context);
-    LEAVE(CUDA_SUCCESS);
-}
-
-EXPORTED CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
-    CUcontext context;
-    ENTER();
-    CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(limit == CU_LIMIT_STACK_SIZE, CUDA_ERROR_UNSUPPORTED_LIMIT);
-    LEAVE(local_grow(context, value));
 }

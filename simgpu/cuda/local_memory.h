@@ -8,4 +8,7 @@
 /* Charges what the context lacks for a kernel with this local memory, in bytes per thread. */
 CUresult local_grow(CUcontext context, uint64_t bytes);
 
+/* Bytes that the context has per thread. */
+uint64_t local_stack(CUcontext context);
+
 #endif

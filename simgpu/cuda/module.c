@@ -23,7 +23,11 @@ CUfunction function_named(CUfunction *list, const char *name) {
     CUfunction made = calloc(1, sizeof *made);
     if (made != NULL) {
         *made = (struct CUfunc_st){
-            .next = *list, .duration_ns = kernel_duration_ns(name), .local = kernel_local_bytes(name)};
+            .next = *list,
+            .duration_ns = kernel_duration_ns(name),
+            .local = kernel_local_bytes(name),
+            .uses_heap = kernel_uses_heap(name),
+        };
         (void)snprintf(made->name, sizeof made->name, "%s", name);
         *list = made;
     }

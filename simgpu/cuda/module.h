@@ -3,6 +3,7 @@
 #define CUDA_MODULE_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A function of a module, or a kernel of a library; a program can launch both. */
@@ -11,6 +12,7 @@ struct CUfunc_st {
     CUlibrary library; /* of a kernel; NULL for a function of a module */
     uint64_t duration_ns;
     uint64_t local; /* bytes of local memory per thread */
+    bool uses_heap; /* calls malloc */
     char name[128];
 };
 

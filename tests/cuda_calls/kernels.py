@@ -2,7 +2,8 @@
 
 import ctypes
 
-STACK_SIZE, LOCAL_SIZE_BYTES = 0, 3  # CU_LIMIT_*, CU_FUNC_ATTRIBUTE_*
+LOCAL_SIZE_BYTES = 3  # CU_FUNC_ATTRIBUTE_*
+STACK_SIZE, PRINTF_SIZE, HEAP_SIZE, SYNC_DEPTH, PENDING_LAUNCHES, L2_FETCH, L2_PERSISTING = range(7)  # CU_LIMIT_*
 
 cuda = ctypes.CDLL("libcuda.so.1")
 P = ctypes.c_void_p
@@ -56,3 +57,15 @@ def stack() -> int:
 def set_stack(size: int) -> int:
     """Result of cuCtxSetLimit for the stack size."""
     return int(cuda.cuCtxSetLimit(STACK_SIZE, ctypes.c_size_t(size)))
+
+
+def limit(which: int) -> int:
+    """A limit of the current context."""
+    value = ctypes.c_size_t()
+    cuda.cuCtxGetLimit(ctypes.byref(value), which)
+    return value.value
+
+
+def set_limit(which: int, value: int) -> int:
+    """Result of cuCtxSetLimit."""
+    return int(cuda.cuCtxSetLimit(which, ctypes.c_size_t(value)))

@@ -7,6 +7,8 @@
 #include "device_code.h"
 
 enum { FIRST_STACK = 1024, TEXT_SIZE = 1024 };
+enum { PENDING_LAUNCH_BYTES = 3584, MOST_SYNC_DEPTH = 24, MOST_FETCH_BYTES = 128 };
+enum { PERSISTING_BYTES = 16 << 20, SHARED_BYTES = 64 << 10 };
 
 static CUcontext before;
 
@@ -50,6 +52,35 @@ static bool take_printf(struct holding *held) {
     return take_with(held, CU_LIMIT_PRINTF_FIFO_SIZE, held->bytes, printf_code);
 }
 
+static bool take_pending(struct holding *held) {
+    return take_with(held, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, held->bytes / PENDING_LAUNCH_BYTES, idle_code);
+}
+
+/* The limits below take no memory, or are not supported: their rows show that natively and under the limiter. */
+static bool take_sync_depth(struct holding *held) {
+    return take_with(held, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, MOST_SYNC_DEPTH, idle_code);
+}
+
+static bool take_fetch(struct holding *held) {
+    return take_with(held, CU_LIMIT_MAX_L2_FETCH_GRANULARITY, MOST_FETCH_BYTES, idle_code);
+}
+
+static bool take_persisting(struct holding *held) {
+    return take_with(held, CU_LIMIT_PERSISTING_L2_CACHE_SIZE, PERSISTING_BYTES, idle_code);
+}
+
+static bool take_shared(struct holding *held) { return take_with(held, CU_LIMIT_SHMEM_SIZE, SHARED_BYTES, idle_code); }
+
+static bool take_cig(struct holding *held) { return take_with(held, CU_LIMIT_CIG_ENABLED, 1, idle_code); }
+
+static bool take_cig_fallback(struct holding *held) {
+    return take_with(held, CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED, 1, idle_code);
+}
+
+static bool take_per_block(struct holding *held) {
+    return take_with(held, CU_LIMIT_PER_BLOCK_MEMORY_SIZE, held->bytes, idle_code);
+}
+
 /* Bytes per thread, for stacks and local memory, which the driver allocates for each thread that the card can run. */
 static size_t of_a_thread(size_t bytes) {
     int processors = 1;
@@ -78,7 +109,18 @@ static bool take_local(struct holding *held) {
 }
 
 const struct class context_classes[] = {
-    {"context", take_context, give_context},     {"stack limit", take_stack, give_context},
-    {"local memory", take_local, give_context},  {"heap limit", take_heap, give_context},
-    {"printf limit", take_printf, give_context}, {0},
+    {"context", take_context, give_context},
+    {"stack limit", take_stack, give_context},
+    {"local memory", take_local, give_context},
+    {"heap limit", take_heap, give_context},
+    {"printf limit", take_printf, give_context},
+    {"pending launches limit", take_pending, give_context},
+    {"sync depth limit", take_sync_depth, give_context},
+    {"L2 fetch limit", take_fetch, give_context},
+    {"persisting L2 limit", take_persisting, give_context},
+    {"shared memory limit", take_shared, give_context},
+    {"CIG limit", take_cig, give_context},
+    {"CIG fallback limit", take_cig_fallback, give_context},
+    {"per-block memory limit", take_per_block, give_context},
+    {0},
 };

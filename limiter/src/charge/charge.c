@@ -36,27 +36,19 @@ void charge_end_call(int call_slot) {
     if (call_slot >= 0) account_end_call(container_region(), call_slot);
 }
 
-/* Applies an update under LOCK_REGION. If the lock cannot be had in time, the update is dropped, not deferred, so that
- * it is never applied twice. */
-static void update_locked(void (*update)(struct region *, int, int, uint64_t), int card, uint64_t bytes) {
+/* A count for metrics: dropped if the lock cannot be had. */
+void charge_count_spill(int card, uint64_t bytes) {
     struct region *region = container_region();
     if (!region || region_lock(region, REGION_LOCK_MS) != 0) return;
-    update(region, container_slot(region), card, bytes);
+    account_count_spill(region, card, bytes);
     region_unlock(region);
 }
 
-static void count_spill(struct region *region, int slot, int card, uint64_t bytes) {
-    (void)slot;
-    account_count_spill(region, card, bytes);
-}
+void charge_unconditionally(int card, uint64_t bytes) { release_update(UPDATE_CHARGE, card, bytes); }
 
-void charge_count_spill(int card, uint64_t bytes) { update_locked(count_spill, card, bytes); }
+void charge_mark_managed(int card, uint64_t bytes) { release_update(UPDATE_MARK_MANAGED, card, bytes); }
 
-void charge_unconditionally(int card, uint64_t bytes) { update_locked(account_charge, card, bytes); }
-
-void charge_mark_managed(int card, uint64_t bytes) { update_locked(account_mark_managed, card, bytes); }
-
-void charge_unmark_managed(int card, uint64_t bytes) { update_locked(account_unmark_managed, card, bytes); }
+void charge_unmark_managed(int card, uint64_t bytes) { release_update(UPDATE_UNMARK_MANAGED, card, bytes); }
 
 static uint64_t used_on_card(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
     return account_used(region, account_find_card(region, uuid));

@@ -3,8 +3,8 @@
  *
  * The sum is compared with the limit under LOCK_REGION, which is held for arithmetic only and waited for up to
  * REGION_LOCK_MS. If the lock cannot be had in that time, a reservation is refused, and an unconditional charge or a
- * mark is dropped. The caller holds no lock. Functions that charge, mark or trim are used within a call of the calling
- * thread (`charge_begin_call`). */
+ * mark is made when this process next holds the lock. The caller holds no lock. Functions that charge, mark or trim are
+ * used within a call of the calling thread (`charge_begin_call`). */
 #ifndef VGPU_CHARGE_CHARGE_H
 #define VGPU_CHARGE_CHARGE_H
 

@@ -44,10 +44,12 @@ static bool take_snapshot(struct nvml_snapshot *snapshot, const uint8_t uuid[UUI
     return is_known && nvml_usage_read(uuid, &snapshot->usage);
 }
 
-/* The caller holds LOCK_REGION, and LOCK_POOLS for this process's own slot. */
+/* Another process for which NVML reports nothing keeps its charge: it may be checkpointed from outside the container.
+ * If it has ended, its slot is cleared. The caller holds LOCK_REGION, and LOCK_POOLS for this process's own slot. */
 static bool reconcile_slot(const struct nvml_snapshot *snapshot, int slot) {
     uint64_t bytes, calls = snapshot->calls[slot];
     if (!nvml_usage_of_process(&snapshot->usage, snapshot->region->slots[slot].pid, &bytes)) return false;
+    if (slot != snapshot->own_slot && bytes == 0) return true;
     return slot == snapshot->own_slot
                ? account_reconcile(snapshot->region, slot, snapshot->card, bytes, calls, snapshot->own_calls)
                : account_reconcile_other(snapshot->region, slot, snapshot->card, bytes, calls);
@@ -67,7 +69,8 @@ static bool reconcile_self(const struct nvml_snapshot *snapshot, bool are_pools_
 /* NVML's list names processes of this pid namespace only. */
 static bool is_visible(const struct nvml_snapshot *snapshot, int slot, const struct identity *self) {
     const struct region_slot *other = &snapshot->region->slots[slot];
-    return slot != snapshot->own_slot && other->pid != 0 && other->namespace == self->namespace;
+    bool is_neighbour = other->namespace == self->namespace && self->namespace != 0;
+    return slot != snapshot->own_slot && other->pid != 0 && is_neighbour;
 }
 
 /* Returns whether all visible processes could be reconciled. The caller holds LOCK_REGION. */

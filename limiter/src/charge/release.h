@@ -1,12 +1,16 @@
-/* Takes charges back. A release never fails: if LOCK_REGION cannot be had within REGION_LOCK_MS, it is deferred until
- * this process next holds the lock. */
+/* Takes charges back, and changes charges without comparing them with a limit. No change is lost: if LOCK_REGION cannot
+ * be had within REGION_LOCK_MS, it is deferred until this process next holds the lock. */
 #ifndef VGPU_CHARGE_RELEASE_H
 #define VGPU_CHARGE_RELEASE_H
 
 #include <stdint.h>
 
+#include "charge/deferred_updates.h"
 #include "region/pending_pool_ends.h"
 #include "region/region.h"
+
+/* Makes an update of `bytes` on a card (the region's row; -1 does nothing). The caller holds no lock. */
+void release_update(enum update update, int card, uint64_t bytes);
 
 /* Releases `bytes` charged to this process on a card (the region's row; -1 does nothing). The caller holds no lock. */
 void release_charge(int card, uint64_t bytes);

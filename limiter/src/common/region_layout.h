@@ -26,8 +26,8 @@
 /* Identifies a process: a pid alone may be reused. */
 struct identity {
     uint32_t pid;        /* in its own pid namespace */
-    uint64_t start_time; /* field 22 of /proc/<pid>/stat, in clock ticks since boot */
-    uint64_t namespace;  /* inode of /proc/self/ns/pid */
+    uint64_t start_time; /* field 22 of /proc/<pid>/stat, in clock ticks since boot; a random number without /proc */
+    uint64_t namespace;  /* inode of /proc/self/ns/pid; 0 = unknown, which is equal to no other */
 };
 
 struct region_header {
@@ -91,12 +91,13 @@ struct region_card {
 
 /* The account of one process. */
 struct region_slot {
-    uint32_t pid; /* locked, stored last, with release order; 0 = the slot is free */
-    uint32_t reserved0;
+    uint32_t pid;        /* locked, stored last, with release order; 0 = the slot is free */
+    uint32_t is_locked;  /* locked: 1 = the owner holds the slot's file lock while it lives (region/slot_locks.h) */
     uint64_t start_time; /* locked: see struct identity */
     uint64_t namespace;  /* locked: see struct identity */
     uint64_t calls;      /* atomic, by the owner: calls begun so far (high 32 bits), calls under way (low 32 bits) */
-    uint8_t reserved[32];
+    uint32_t is_frozen;  /* atomic: 1 = the process is locked for a checkpoint, so NVML says less than it will hold */
+    uint8_t reserved[28];
     uint64_t used[REGION_CARDS];        /* locked, by the owner and by processes that reconcile or clear its slot: bytes
                                            charged on each card */
     uint64_t managed[REGION_CARDS];     /* locked: the part of `used` that NVML does not count */

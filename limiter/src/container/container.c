@@ -6,6 +6,7 @@
 #include "process/lock.h"
 #include "region/account.h"
 #include "region/identity.h"
+#include "region/slot_locks.h"
 
 /* Atomic; set once, under LOCK_CONTAINER. LOCK_CONTAINER also guards what it points to. */
 static struct limits_source *source;
@@ -64,6 +65,7 @@ struct identity container_self(void) {
     lock_take(LOCK_CONTAINER);
     if (!is_self_known) {
         self = identity_self();
+        slot_locks_open(); /* here, because it must not take long under the region's lock */
         __atomic_store_n(&is_self_known, true, __ATOMIC_RELEASE);
     }
     struct identity process = self;
@@ -81,6 +83,8 @@ int container_claim_slot(struct region *region) {
     int slot = container_slot(region);
     if (slot >= 0) return slot;
     struct identity process = container_self();
+    slot = account_slot_to_claim(region, &process);
+    account_note_lock(region, slot, slot_locks_take(slot));
     slot = account_claim_slot(region, &process);
     __atomic_store_n(&cached_slot, slot, __ATOMIC_RELAXED);
     return slot;

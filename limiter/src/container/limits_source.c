@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "container/limits_file.h"
 #include "container/settings.h"
+#include "region/slot_locks.h"
 
 struct limits_source {
     bool is_limited;
@@ -35,6 +36,8 @@ static struct region *open_region(const struct settings *settings) {
     struct region *region = settings->region ? region_open(settings->region) : region_anonymous();
     if (!region)
         warn_denied(settings, settings->region ? settings->region : "anonymous memory", "cannot be used as the region");
+    else if (settings->region)
+        slot_locks_use(settings->region);
     return region;
 }
 

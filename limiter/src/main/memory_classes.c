@@ -3,13 +3,12 @@
 
 #include <stddef.h>
 
+#include "charge/context_limits.h"
+
 #include "hooks/graphs/graph_memory.h"
 #include "hooks/memory/physical_charge.h"
 #include "hooks/pools/pool_charge.h"
 
 const struct memory_class *const memory_classes[] = {
-    &physical_memory_class,
-    &pool_memory_class,
-    &graph_memory_class,
-    NULL,
+    &physical_memory_class, &pool_memory_class, &graph_memory_class, &context_limits_class, NULL,
 };

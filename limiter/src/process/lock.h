@@ -27,6 +27,7 @@ enum lock {
     LOCK_GRAPH_NEEDS,       /* books/graph_needs.c */
     LOCK_GRAPH_MEMORY,      /* hooks/graphs/graph_memory.c */
     LOCK_LIBRARIES,         /* hooks/programs/libraries.c */
+    LOCK_CONTEXT_LIMITS,    /* charge/context_limits.c */
     LOCKS,
 };
 

@@ -59,17 +59,30 @@ static int free_slot(const struct region *region) {
     return -1;
 }
 
-int account_claim_slot(struct region *region, const struct identity *process) {
+int account_slot_to_claim(const struct region *region, const struct identity *process) {
     int slot = account_slot_of(region, process);
-    if (slot >= 0) return slot;
-    slot = free_slot(region);
-    if (slot < 0) return -1;
+    return slot >= 0 ? slot : free_slot(region);
+}
+
+void account_note_lock(struct region *region, int slot, bool is_locked) {
+    if (is_valid_slot(slot)) __atomic_store_n(&region->slots[slot].is_locked, is_locked, __ATOMIC_RELAXED);
+}
+
+bool account_has_lock(const struct region *region, int slot) {
+    return is_valid_slot(slot) && __atomic_load_n(&region->slots[slot].is_locked, __ATOMIC_RELAXED) == 1;
+}
+
+int account_claim_slot(struct region *region, const struct identity *process) {
+    int slot = account_slot_to_claim(region, process);
+    if (!is_valid_slot(slot)) return -1;
+    if (account_owns(region, slot, process)) return slot;
     struct region_slot *row = &region->slots[slot];
     memset(row->used, 0, sizeof row->used);
     memset(row->managed, 0, sizeof row->managed);
     /* A new call count invalidates measurements of the slot's former owner that are still under way. */
     uint64_t calls = ((row->calls >> 32) + 1) << 32;
     __atomic_store_n(&row->calls, calls, __ATOMIC_RELAXED);
+    __atomic_store_n(&row->is_frozen, 0, __ATOMIC_RELAXED);
     row->start_time = process->start_time;
     row->namespace = process->namespace;
     if (slot >= account_slots(region)) region->header.slots_high = (uint32_t)slot + 1;
@@ -155,8 +168,13 @@ uint64_t account_calls(const struct region *region, int slot) {
     return is_valid_slot(slot) ? __atomic_load_n(&region->slots[slot].calls, __ATOMIC_SEQ_CST) : 0;
 }
 
+static bool is_frozen(const struct region *region, int slot) {
+    return __atomic_load_n(&region->slots[slot].is_frozen, __ATOMIC_RELAXED) != 0;
+}
+
 static bool can_reconcile(const struct region *region, int slot, int card, uint64_t calls, unsigned own) {
-    return is_valid_slot(slot) && is_valid_card(card) && account_calls(region, slot) == calls && (uint32_t)calls == own;
+    return is_valid_slot(slot) && is_valid_card(card) && !is_frozen(region, slot) &&
+           account_calls(region, slot) == calls && (uint32_t)calls == own;
 }
 
 static void correct(struct region *region, int slot, int card, uint64_t bytes) {
@@ -208,6 +226,7 @@ void account_clear_slot(struct region *region, int slot) {
     if (!is_valid_slot(slot)) return;
     end_exports(region, slot, EVERY_POOL, EVERY_CARD, UINT64_MAX);
     __atomic_store_n(&region->slots[slot].pid, 0, __ATOMIC_RELEASE);
+    account_note_lock(region, slot, false);
 }
 
 void account_recompute(struct region *region) {
@@ -228,14 +247,25 @@ uint64_t account_used(const struct region *region, int card) {
     return is_valid_card(card) ? __atomic_load_n(&region->cards[card].used, __ATOMIC_RELAXED) : 0;
 }
 
-bool account_used_by_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes) {
+static int slot_of_pid(const struct region *region, uint32_t pid, uint64_t namespace) {
     for (int slot = 0; pid != 0 && slot < account_slots(region); slot++) {
         const struct region_slot *row = &region->slots[slot];
-        if (__atomic_load_n(&row->pid, __ATOMIC_ACQUIRE) != pid || row->namespace != namespace) continue;
-        *bytes = is_valid_card(card) ? __atomic_load_n(&row->used[card], __ATOMIC_RELAXED) : 0;
-        return true;
+        if (__atomic_load_n(&row->pid, __ATOMIC_ACQUIRE) == pid && row->namespace == namespace) return slot;
     }
-    return false;
+    return -1;
+}
+
+bool account_freeze(struct region *region, uint32_t pid, uint64_t namespace, bool is_frozen) {
+    int slot = slot_of_pid(region, pid, namespace);
+    if (slot >= 0) __atomic_store_n(&region->slots[slot].is_frozen, is_frozen, __ATOMIC_SEQ_CST);
+    return slot >= 0;
+}
+
+bool account_used_by_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes) {
+    int slot = slot_of_pid(region, pid, namespace);
+    if (slot < 0) return false;
+    *bytes = is_valid_card(card) ? __atomic_load_n(&region->slots[slot].used[card], __ATOMIC_RELAXED) : 0;
+    return true;
 }
 
 const uint32_t *account_corrections_field(const struct region *region, int slot, int card) {

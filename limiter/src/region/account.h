@@ -20,6 +20,15 @@ int account_find_or_add_card(struct region *region, const uint8_t uuid[UUID_SIZE
 /* The slot of a process, taken where it has none; -1 where all slots are taken. */
 int account_claim_slot(struct region *region, const struct identity *process);
 
+/* The slot that account_claim_slot would return, or -1. */
+int account_slot_to_claim(const struct region *region, const struct identity *process);
+
+/* Notes whether the process that has or will claim the slot holds its file lock (region/slot_locks.h). */
+void account_note_lock(struct region *region, int slot, bool is_locked);
+
+/* Whether the slot's owner has noted that it holds the slot's file lock. Needs no lock. */
+bool account_has_lock(const struct region *region, int slot);
+
 /* Whether the slot belongs to the process. Needs no lock. */
 bool account_owns(const struct region *region, int slot, const struct identity *process);
 
@@ -83,6 +92,10 @@ void account_recompute(struct region *region);
 /* The bytes that a process, given by pid and pid namespace, is charged on a card; false where it has no slot. Needs no
  * lock. */
 bool account_used_by_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes);
+
+/* Notes whether a process, given by pid and pid namespace, is locked for a checkpoint. Its charges then stay as they
+ * are, whatever NVML says. False where it has no slot. Needs no lock. */
+bool account_freeze(struct region *region, uint32_t pid, uint64_t namespace, bool is_frozen);
 
 /* Bytes charged on a card. Needs no lock. */
 uint64_t account_used(const struct region *region, int card);

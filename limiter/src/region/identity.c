@@ -7,9 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "region/account.h"
+#include "region/slot_locks.h"
+
+enum liveness { UNKNOWN, ALIVE, DEAD };
 
 struct process {
     char state;
@@ -49,13 +54,24 @@ static bool read_process(const char *path, struct process *out) {
     return true;
 }
 
+/* Two processes without /proc may have one pid, in two pid namespaces. They must not have one identity. */
+static uint64_t random_number(void) {
+    uint64_t number;
+    return syscall(SYS_getrandom, &number, sizeof number, 0) == sizeof number ? number : clock_now();
+}
+
 struct identity identity_self(void) {
     struct identity self = {.pid = (uint32_t)getpid()};
     struct process process;
     struct stat namespace;
-    if (read_process("/proc/self/stat", &process)) self.start_time = process.start_time;
-    if (stat("/proc/self/ns/pid", &namespace) == 0) self.namespace = namespace.st_ino;
+    bool has_proc = read_process("/proc/self/stat", &process) && stat("/proc/self/ns/pid", &namespace) == 0;
+    self.start_time = has_proc ? process.start_time : random_number();
+    self.namespace = has_proc ? namespace.st_ino : 0;
     return self;
+}
+
+bool identity_is_neighbour(const struct identity *other, const struct identity *self) {
+    return other->namespace == self->namespace && self->namespace != 0;
 }
 
 /* A process whose main thread has ended while others run shows as a zombie too, but counts more than one thread. */
@@ -63,14 +79,25 @@ static bool is_zombie(const struct process *process) {
     return (process->state == 'Z' || process->state == 'X') && process->threads <= 1;
 }
 
-bool identity_is_dead(const struct identity *other, const struct identity *self) {
-    if (other->namespace != self->namespace) return false;
-    if (kill((pid_t)other->pid, 0) != 0 && errno == ESRCH) return true;
+/* A new pid namespace without a new mount of /proc still sees the outer one's, which has other pids. */
+static bool is_proc_of(const struct identity *self) {
+    char target[16] = "";
+    return readlink("/proc/self", target, sizeof target - 1) > 0 && strtoul(target, NULL, 10) == self->pid;
+}
+
+static enum liveness liveness_by_pid(const struct identity *other, const struct identity *self) {
+    if (!identity_is_neighbour(other, self)) return UNKNOWN;
+    if (kill((pid_t)other->pid, 0) != 0 && errno == ESRCH) return DEAD;
     char path[32];
     struct process process;
     (void)snprintf(path, sizeof path, "/proc/%u/stat", other->pid);
-    if (other->start_time == 0 || !read_process(path, &process)) return false;
-    return process.start_time != other->start_time || is_zombie(&process);
+    if (!read_process(path, &process)) return UNKNOWN;
+    if (process.start_time == other->start_time && !is_zombie(&process)) return ALIVE;
+    return is_proc_of(self) ? DEAD : UNKNOWN;
+}
+
+bool identity_is_dead(const struct identity *other, const struct identity *self) {
+    return liveness_by_pid(other, self) == DEAD;
 }
 
 static struct identity identity_of(const struct region_slot *slot) {
@@ -90,9 +117,12 @@ static int clear_if_owned(struct region *region, int slot, const struct identity
     return is_owned;
 }
 
+/* The lock does not overrule a pid, because programs may close descriptors that they did not open. */
 static bool is_dead_slot(const struct region *region, int slot, const struct identity *self) {
     struct identity other = identity_of(&region->slots[slot]);
-    return other.pid != 0 && identity_is_dead(&other, self);
+    if (other.pid == 0 || account_owns(region, slot, self)) return false;
+    enum liveness liveness = liveness_by_pid(&other, self);
+    return liveness == DEAD || (liveness == UNKNOWN && account_has_lock(region, slot) && slot_locks_is_free(slot));
 }
 
 bool identity_any_dead(const struct region *region, const struct identity *self) {
@@ -106,7 +136,7 @@ unsigned identity_reap(struct region *region, const struct identity *self, unsig
     unsigned reaped_slots = 0;
     for (int slot = 0, cleared = 0; slot < account_slots(region) && cleared >= 0; slot++) {
         struct identity other = identity_of(&region->slots[slot]);
-        if (other.pid == 0 || !identity_is_dead(&other, self)) continue;
+        if (!is_dead_slot(region, slot, self)) continue;
         cleared = clear_if_owned(region, slot, &other, timeout_ms);
         if (cleared > 0) reaped_slots++;
     }

@@ -4,14 +4,19 @@
 
 #include "region/region.h"
 
-/* Identity of the calling process. Fields that come from /proc are 0 where it is not mounted. */
+/* Identity of the calling process. Without /proc it differs from call to call. */
 struct identity identity_self(void);
 
 /* Whether `other` has certainly ended: its pid does not exist, belongs to a process that started at another time, or is
- * a zombie's. A process in another pid namespace than `self` counts as alive, because its pid means nothing here. */
+ * a zombie's. False where a pid cannot tell: `other` may be in another pid namespace than `self`, where its pid means
+ * nothing, or /proc may be missing or show another namespace's processes. */
 bool identity_is_dead(const struct identity *other, const struct identity *self);
 
-/* Whether a dead process holds a slot. Needs no lock. */
+/* Whether both processes are known to be in one pid namespace. */
+bool identity_is_neighbour(const struct identity *other, const struct identity *self);
+
+/* Whether a dead process holds a slot. Where the pid cannot tell, the slot's file lock does (region/slot_locks.h).
+ * Needs no lock. */
 bool identity_any_dead(const struct region *region, const struct identity *self);
 
 /* Clears the slots of dead processes and returns their number. Reads /proc without the region's lock and takes it for

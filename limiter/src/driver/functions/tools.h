@@ -1,11 +1,11 @@
 /* Function lookup, error texts, debuggers, profilers and checkpoints. functions.h explains the columns. */
 PASSED(cuCheckpointOperationComplete, ORDERS)
-PASSED(cuCheckpointProcessCheckpoint, COPIES)
+HOOKED(cuCheckpointProcessCheckpoint, FREES)
 PASSED(cuCheckpointProcessGetRestoreThreadId, READS)
 PASSED(cuCheckpointProcessGetState, READS)
-PASSED(cuCheckpointProcessLock, ORDERS)
-PASSED(cuCheckpointProcessRestore, COPIES)
-PASSED(cuCheckpointProcessUnlock, ORDERS)
+HOOKED(cuCheckpointProcessLock, ORDERS)
+HOOKED(cuCheckpointProcessRestore, ALLOCATES)
+HOOKED(cuCheckpointProcessUnlock, ORDERS)
 
 PASSED(cuCoredumpDeregisterCompleteCallback, SETS)
 PASSED(cuCoredumpDeregisterStartCallback, SETS)

@@ -5,6 +5,7 @@
 #include "books/pool_guard.h"
 #include "charge/attempt.h"
 #include "charge/measured_call.h"
+#include "charge/refusals.h"
 #include "common/clock.h"
 #include "container/container.h"
 #include "driver/capture.h"
@@ -15,8 +16,16 @@
 #define ALLOCATION_UNIT 512ULL       /* an allocation takes a multiple of this many bytes from its pool */
 #define SIZE_LIMIT      (1ULL << 48) /* bytes; more than any card has, so that sums of sizes below it do not overflow */
 
+/* Whether the container is over the limit that was last compared with its sum. Pools may have grown past it: what is
+ * free in them is then no room. Two loads, because this is asked at each allocation. */
+static bool is_container_over(const struct pool *pool) {
+    const struct region *region = container_region();
+    const struct region_card *row = region && pool->card >= 0 ? &region->cards[pool->card] : NULL;
+    return row && __atomic_load_n(&row->used, __ATOMIC_RELAXED) > __atomic_load_n(&row->limit, __ATOMIC_RELAXED);
+}
+
 static bool has_room(struct pool *pool, uint64_t bytes) {
-    return bytes < SIZE_LIMIT &&
+    return bytes < SIZE_LIMIT && !is_container_over(pool) &&
            pools_add_used(pool, round_up(bytes, ALLOCATION_UNIT)) <= __atomic_load_n(&pool->charged, __ATOMIC_RELAXED);
 }
 
@@ -57,12 +66,30 @@ static bool enter_guard(struct pool_growth *growth) {
     return pools_find(growth->handle) == growth->pool;
 }
 
+/* False if the container stays over its limit although idle memory was given back. */
+static bool end_excess(const struct pool *pool) {
+    int call_slot = charge_begin_call();
+    charge_trim_and_correct(pool->uuid);
+    charge_end_call(call_slot);
+    return account_used(container_region(), pool->card) <= container_memory_limit(pool->uuid);
+}
+
+static void refuse_excess(struct pool_growth *growth, uint64_t bytes) {
+    growth->is_refused = true;
+    refusals_report(growth->function_name, growth->pool->uuid, bytes);
+}
+
 static void make_room(struct pool_growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
     if (!enter_guard(growth)) return;
     if (exports_any())
         pool_charge_check(growth->pool); /* a shrink, which may be of lost memory, cannot be seen after the growth */
+    if (is_captured(stream)) return;
+    if (is_container_over(growth->pool) && !end_excess(growth->pool)) {
+        refuse_excess(growth, bytes);
+        return;
+    }
     uint64_t missing = missing_bytes(growth->pool, bytes);
-    if (missing != 0 && !is_captured(stream)) reserve_growth(growth, bytes, missing);
+    if (missing != 0) reserve_growth(growth, bytes, missing);
 }
 
 static void begin_growth(struct pool_growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
@@ -71,6 +98,7 @@ static void begin_growth(struct pool_growth *growth, uint64_t bytes, bool (*is_c
     if (!pool || !pool->is_counted) return;
     growth->handle = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
     if (!has_room(pool, bytes) || exports_any()) make_room(growth, bytes, is_captured, stream);
+    growth->charged_before = __atomic_load_n(&pool->charged, __ATOMIC_RELAXED);
 }
 
 struct pool_growth pool_growth_begin(const char *function_name, struct pool *pool, uint64_t bytes,
@@ -107,16 +135,23 @@ static bool is_soon_after_previous(void) {
     return last - before < clock_ticks_quarter_second() >> 16;
 }
 
+/* Another thread may record the growth that this thread's call has caused. So every call is refused in which the pool's
+ * charge grew, whichever thread recorded that. */
 static bool is_over(const struct pool *pool, uint64_t before) {
     const struct region *region = container_region();
     return __atomic_load_n(&pool->charged, __ATOMIC_RELAXED) > before &&
            account_used(region, pool->card) > container_memory_limit(pool->uuid);
 }
 
-static bool fits_after_update(struct pool *pool, const struct reservation *reservation, unsigned own_calls) {
-    uint64_t before = __atomic_load_n(&pool->charged, __ATOMIC_RELAXED);
-    pool_charge_update(pool, reservation, own_calls);
-    return !is_over(pool, before);
+static bool fits_after_update(struct pool_growth *growth, const struct reservation *reservation, unsigned own_calls) {
+    pool_charge_update(growth->pool, reservation, own_calls);
+    return !is_over(growth->pool, growth->charged_before);
+}
+
+static void change_pool(struct pool_growth *growth, struct pool *actual) {
+    if (growth->pool == actual) return;
+    growth->pool = actual;
+    growth->charged_before = __atomic_load_n(&actual->charged, __ATOMIC_RELAXED);
 }
 
 static CUmemoryPool query_pool_of_pointer(CUdeviceptr pointer) {
@@ -140,15 +175,15 @@ static bool fits_in_actual_pool(struct pool_growth *growth, CUdeviceptr pointer)
     CUmemoryPool handle = pool_of_pointer(pointer);
     struct pool *pool = handle ? pools_find(handle) : NULL;
     if (handle && !pool) measured_call_reconcile();
-    if (!pool || !pool->is_counted || (growth->is_reserved && pool == growth->pool) || !pool_charge_is_due(pool))
-        return true;
-    growth->pool = pool;
-    return fits_after_update(pool, &(struct reservation){0}, growth->is_reserved);
+    if (!pool || !pool->is_counted || (growth->is_reserved && pool == growth->pool)) return true;
+    change_pool(growth, pool);
+    if (!pool_charge_is_due(pool)) return !is_over(pool, growth->charged_before);
+    return fits_after_update(growth, &(struct reservation){0}, growth->is_reserved);
 }
 
 bool pool_growth_fits(struct pool_growth *growth, CUresult result, CUdeviceptr pointer) {
     bool may_have_grown = growth->handle && !is_soon_after_previous();
-    bool is_fitting = !growth->is_reserved || fits_after_update(growth->pool, &growth->reservation, 1);
+    bool is_fitting = !growth->is_reserved || fits_after_update(growth, &growth->reservation, 1);
     if (result == CUDA_SUCCESS && (growth->is_reserved || may_have_grown))
         is_fitting &= fits_in_actual_pool(growth, pointer);
     charge_end_call(growth->call_slot);

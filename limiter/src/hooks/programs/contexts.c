@@ -7,6 +7,7 @@
 #include "books/pool_ids.h"
 #include "books/pools.h"
 #include "charge/charge.h"
+#include "charge/context_limits.h"
 #include "charge/local_memory.h"
 #include "charge/measured_call.h"
 #include "charge/nvml_usage.h"
@@ -158,28 +159,51 @@ static CUresult finish_destroy(int call_slot, CUresult result, bool are_pools_go
     return result;
 }
 
-#define DESTROY(are_pools_gone, name, ...)                                         \
-    do {                                                                           \
-        if (!container_is_limited()) return REAL(name)(__VA_ARGS__);               \
-        gate_teardown_contexts();                                                  \
-        int call_slot = charge_begin_call();                                       \
-        local_memory_forget_all();                                                 \
-        pools_suspend();                                                           \
-        return finish_destroy(call_slot, REAL(name)(__VA_ARGS__), are_pools_gone); \
+/* `end` is called after the driver has succeeded. */
+#define DESTROY(are_pools_gone, end, name, ...)                      \
+    do {                                                             \
+        if (!container_is_limited()) return REAL(name)(__VA_ARGS__); \
+        gate_teardown_contexts();                                    \
+        int call_slot = charge_begin_call();                         \
+        local_memory_forget_all();                                   \
+        pools_suspend();                                             \
+        CUresult result = REAL(name)(__VA_ARGS__);                   \
+        if (result == CUDA_SUCCESS) end;                             \
+        return finish_destroy(call_slot, result, are_pools_gone);    \
     } while (0)
 
-EXPORT CUresult cuCtxDestroy(CUcontext context) { DESTROY(false, cuCtxDestroy, context); }
+EXPORT CUresult cuCtxDestroy(CUcontext context) { DESTROY(false, context_limits_end(context), cuCtxDestroy, context); }
 
-EXPORT CUresult cuCtxDestroy_v2(CUcontext context) { DESTROY(false, cuCtxDestroy_v2, context); }
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context) {
+    DESTROY(false, context_limits_end(context), cuCtxDestroy_v2, context);
+}
 
-EXPORT CUresult cuCtxDetach(CUcontext context) { DESTROY(false, cuCtxDetach, context); }
+/* The context may live on: other references to it may be left. Then charges of its limits stay. */
+EXPORT CUresult cuCtxDetach(CUcontext context) { DESTROY(false, (void)0, cuCtxDetach, context); }
 
-EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx context) { DESTROY(false, cuGreenCtxDestroy, context); }
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx context) {
+    CUcontext inside = NULL;
+    if (container_is_limited()) REAL(cuCtxFromGreenCtx)(&inside, context);
+    DESTROY(false, context_limits_end_green(inside), cuGreenCtxDestroy, context);
+}
 
-EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) { DESTROY(true, cuDevicePrimaryCtxRelease, device); }
+/* Only the last reference ends the primary context. */
+static void end_primary(CUdevice device) {
+    if (!is_active(device)) context_limits_end_primary(device);
+}
 
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { DESTROY(true, cuDevicePrimaryCtxRelease_v2, device); }
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+    DESTROY(true, end_primary(device), cuDevicePrimaryCtxRelease, device);
+}
 
-EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) { DESTROY(true, cuDevicePrimaryCtxReset, device); }
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    DESTROY(true, end_primary(device), cuDevicePrimaryCtxRelease_v2, device);
+}
 
-EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { DESTROY(true, cuDevicePrimaryCtxReset_v2, device); }
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+    DESTROY(true, end_primary(device), cuDevicePrimaryCtxReset, device);
+}
+
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    DESTROY(true, end_primary(device), cuDevicePrimaryCtxReset_v2, device);
+}

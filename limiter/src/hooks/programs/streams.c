@@ -1,5 +1,6 @@
 /* Wrappers of calls by which a context grows: a stream takes 0.5 MiB; setting the stack size takes that size for every
  * thread that the card can hold, at once (measured on an H200, driver 580: 64 KiB per thread are 16 GiB). */
+#include "charge/context_limits.h"
 #include "charge/local_memory.h"
 #include "charge/measured_call.h"
 #include "compute/gate_teardown.h"
@@ -37,7 +38,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
     return REAL(cuStreamDestroy_v2)(stream);
 }
 
-EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+static CUresult set_measured(CUlimit limit, size_t value) {
     size_t before = 0;
     uint64_t growth = limit == CU_LIMIT_STACK_SIZE ? local_memory_growth_to(value) : 0;
     REAL(cuCtxGetLimit)(&before, limit);
@@ -48,4 +49,8 @@ EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     if (measured_call_fits(&call, result)) return result;
     REAL(cuCtxSetLimit)(limit, before);
     return measured_call_refuse(&call);
+}
+
+EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+    return context_limits_are_charged(limit) ? context_limits_set(limit, value) : set_measured(limit, value);
 }
