@@ -115,3 +115,14 @@ def test_every_export_of_the_library_is_in_the_table(shim: Path) -> None:
     elf_rules.check_library(shim)
     loaded = ctypes.CDLL(str(shim))
     assert all(hasattr(loaded, name) for name in function_list.hooked())
+
+
+@pytest.mark.parametrize("call", ["nanosleep(0, 0)", "pthread_cond_timedwait(0, 0, 0)", "read(0, 0, 0)"])
+def test_a_library_that_calls_a_cancellation_point_is_refused(tmp_path: Path, call: str) -> None:
+    source = tmp_path / "calls.c"
+    source.write_text(
+        f"#include <pthread.h>\n#include <time.h>\n#include <unistd.h>\nvoid f(void) {{ (void){call}; }}\n"
+    )
+    library = compile_c(tmp_path / "libcalls.so", source, "-shared", "-w", "-Wno-unused-result")
+    with pytest.raises(SystemExit, match=call.partition("(")[0]):
+        elf_rules.check_calls(library)

@@ -1,7 +1,6 @@
 #include "common/log.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "common/nocancel.h"
 
 enum level { OFF, WARN, DEBUG };
 
@@ -46,11 +47,11 @@ static int write_prefix(char *line, size_t size) {
 /* Standard error may be a full pipe, which would block, or one without a reader, which would raise SIGPIPE. */
 static bool is_writable(void) {
     struct pollfd output = {.fd = STDERR_FILENO, .events = POLLOUT};
-    return poll(&output, 1, 0) == 1 && output.revents == POLLOUT;
+    return nocancel_poll_once(&output, 1) == 1 && output.revents == POLLOUT;
 }
 
 static void write_if_possible(const char *line, size_t length) {
-    if (!is_writable() || write(STDERR_FILENO, line, length) < 0) return;
+    if (!is_writable() || nocancel_write(STDERR_FILENO, line, length) < 0) return;
 }
 
 /* One write() per line, so that lines of several processes do not mix. */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/nocancel.h"
 #include "region/account.h"
 
 struct process {
@@ -18,10 +19,10 @@ struct process {
 };
 
 static ssize_t read_file(const char *path, char *out, size_t size) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = nocancel_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return -1;
-    ssize_t length = read(fd, out, size - 1);
-    close(fd);
+    ssize_t length = nocancel_read(fd, out, size - 1);
+    nocancel_close(fd);
     out[length > 0 ? length : 0] = '\0';
     return length;
 }
