@@ -1,6 +1,7 @@
 """The ways to load the library: `limiter.preload`, `python -m limiter`, and the environment for other commands."""
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 import limiter
 from limiter import LimiterError, launch
+from limiter.build import toolchain
 from simgpu import state_directory
 from simgpu.world import World
 from tests.limiter.conftest import MIB
@@ -69,6 +71,21 @@ print(subprocess.run(["{world.bin}/gpuprobe", "alloc", "62", "2", "2"], capture_
 """
     done = python(world, program)
     assert [line[-2] for line in done.stdout.split()] == ["0", "0", "2"], done.stderr
+
+
+def test_preload_needs_little_of_the_space_for_thread_local_variables(world: World, tmp_path: Path) -> None:
+    """The library is compiled with -ftls-model=initial-exec, whose variables lie in what glibc keeps for late loads:
+    1,664 bytes for all libraries together."""
+    source, library = tmp_path / "large.c", tmp_path / "liblarge.so"
+    source.write_text(
+        '__attribute__((tls_model("initial-exec"))) __thread char large[1000]; char *at(void) { return large; }'
+    )
+    compiler = [*toolchain.compiler(platform.machine()), "-shared", "-fPIC"]
+    subprocess.run([*compiler, str(source), "-o", str(library)], check=True)
+    done = python(
+        world, f"import ctypes, limiter; ctypes.CDLL({str(library)!r}); limiter.preload('64MiB'); print('done')"
+    )
+    assert done.stdout == "done\n", done.stderr
 
 
 def test_preload_starts_an_arbiter(world: World) -> None:
