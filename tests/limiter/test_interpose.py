@@ -110,6 +110,81 @@ def test_limits_in_force_are_not_replaced(world: World) -> None:
     assert "LimiterError: this process is limited already" in done.stderr
 
 
+def test_the_error_about_limits_in_force_names_both(world: World) -> None:
+    done = python(world, "import limiter; limiter.preload('64MiB'); limiter.preload('64MiB', cores=30)")
+    assert (
+        "limited already, to 67108864 bytes and 0 % of the time of each card (burst, refuse, priority 0)" in done.stderr
+    )
+    assert (
+        "cannot be limited to 67108864 bytes and 30 % of the time of each card (fixed, refuse, priority 0)"
+        in done.stderr
+    )
+
+
+def test_equal_limits_may_be_asked_for_again(world: World) -> None:
+    program = "import limiter; limiter.preload('64MiB'); limiter.preload('64'); print('done')"
+    assert python(world, program).stdout == "done\n"
+
+
+WORKERS = """
+import ctypes, multiprocessing, os, sys
+import limiter
+limiter.preload("64MiB", cores=50)
+
+def total_mib(number):
+    cuda, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_size_t()
+    cuda.cuInit(0), cuda.cuDeviceTotalMem_v2(ctypes.byref(total), 0)
+    return total.value >> 20, os.environ["VGPU_LIMITS_FILE"]
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        print(pool.map(total_mib, range(4)) == [(64, os.environ["VGPU_LIMITS_FILE"])] * 4)
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_multiprocessing_s_workers_run_under_their_parent_s_limits(world: World, tmp_path: Path, method: str) -> None:
+    """With spawn and forkserver, each worker runs the script's first lines again."""
+    script = tmp_path / "script.py"
+    script.write_text(WORKERS)
+    done = python(world, "", str(script), method)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+TOTAL = """
+cuda, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_size_t()
+cuda.cuInit(0), cuda.cuDeviceTotalMem_v2(ctypes.byref(total), 0)
+print(total.value >> 20)
+"""
+
+
+def start_child(code: str) -> str:
+    """Code of a program that runs `code` in a child after its first line, with what that imports and limits."""
+    first = "import ctypes, limiter, os, subprocess, sys; limiter.preload('64MiB')"
+    return f"""{first}
+{code}
+done = subprocess.run([sys.executable, "-c", {first + TOTAL!r}], capture_output=True, text=True)
+print(done.stdout, done.stderr)
+"""
+
+
+def test_limits_that_were_changed_since_are_inherited(world: World) -> None:
+    """`vgpu set` changes the file; a child still asks for what its parent asked for."""
+    change = """
+from limiter import launch
+from vgpu import limits
+with open(os.environ["VGPU_LIMITS_FILE"], "r+b") as file:
+    for offset, piece in limits.rewrite(file.read(), launch.parse("32MiB", None, None)):
+        file.seek(offset), file.write(piece)
+"""
+    assert python(world, start_child(change)).stdout.split() == ["32"]
+
+
+def test_a_child_without_the_library_is_not_taken_for_limited(world: World) -> None:
+    done = python(world, start_child("del os.environ['LD_PRELOAD']"))
+    assert "LimiterError: VGPU_LIMITS_FILE names the limits of this process, but" in done.stdout
+
+
 def test_a_missing_driver_is_an_error(world: World) -> None:
     done = python(world, "import limiter; limiter.preload('64MiB')", LD_LIBRARY_PATH="")
     assert "LimiterError: there is no NVIDIA driver here" in done.stderr
