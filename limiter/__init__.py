@@ -42,7 +42,8 @@ def preload(
 ) -> None:
     """Limit this process, and the children that it starts from now on.
 
-    Call it before anything loads CUDA: before `import torch`, or at least before torch's first CUDA call.
+    Call it before anything loads CUDA: before `import torch`, or at least before torch's first CUDA call. A child may
+    call it again with the same arguments, as the workers of torch.multiprocessing do that run the script's first lines.
 
     Args:
         memory: on each card, `4GiB` or MiB as a plain number; `uuid=4GiB,uuid=2GiB` where they differ; None: no limit.
@@ -54,7 +55,7 @@ def preload(
         priority: 0 to 100; of two programs that wait for a card's time, the one with the higher priority goes first.
 
     Raises:
-        LimiterError: CUDA is loaded already, limits are in force already, or there is no NVIDIA driver.
+        LimiterError: CUDA is loaded already, other limits are in force already, or there is no NVIDIA driver.
         ValueError: an argument cannot be read.
     """
     interpose.preload(launch.parse(memory, cores, policy, memory_policy, priority), os.environ, this_host())

@@ -36,17 +36,31 @@ print(next(path for line in open("/proc/self/maps") if (path := line[73:].strip(
 
 
 def preload(wanted: Limits, env: MutableMapping[str, str], host: Host) -> None:
-    """Put the limits in force in this process, and set `env` for its children. Raises LimiterError."""
-    launch.refuse_limited(env)
+    """Put the limits in force in this process, and set `env` for its children. Raises LimiterError.
+
+    Does nothing where they are in force already, as in a child that runs its parent's script again (multiprocessing).
+    """
+    if launch.has_inherited(wanted, env):
+        refuse_bypassed()
+        return
     refuse_loaded()
     real = {soname: path for soname in _KINDS if (path := find_library(soname, env))}
     if _CUDA not in real:
         raise LimiterError(f"there is no NVIDIA driver here: {_CUDA} is not found")
     allocation = launch.allocate(wanted, env, sys.orig_argv, host)
     atexit.register(_remove, allocation, os.getpid())
-    env.update(launch.variables(allocation.folder, env))
+    env.update({**launch.variables(allocation.folder, env), launch.ASKED_ENV: launch.describe(wanted)})
     for soname, path in real.items():
         load_proxy(soname, path, allocation.folder)
+
+
+def refuse_bypassed() -> None:
+    """Raise LimiterError where this process has inherited its limits, but was started without the library."""
+    if not is_loaded(LIBRARY):
+        raise LimiterError(
+            f"{launch.LIMITS_ENV} names the limits of this process, but {LIBRARY} is not loaded: "
+            f"start it with {launch.PRELOAD_ENV} as in the environment of its parent"
+        )
 
 
 def refuse_loaded() -> None:

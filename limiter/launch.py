@@ -19,6 +19,9 @@ LIMITS_ENV: Final = "VGPU_LIMITS_FILE"
 REGION_ENV: Final = "VGPU_REGION_FILE"
 ARBITER_ENV: Final = "VGPU_ARBITER_SOCKET"
 PRELOAD_ENV: Final = "LD_PRELOAD"
+ASKED_ENV: Final = (
+    "VGPU_LIMITS_ASKED"  # the limits that a program was started with; `vgpu set` may change those in force
+)
 CONTAINER_LIMITS: Final = Path("/run/vgpu/limits")
 CONTAINER_LIBRARY: Final = Path("/usr/local/vgpu/libvgpushare.so")  # stays visible where a sandbox hides /run
 
@@ -52,7 +55,7 @@ def environment(
     allocation = allocate(wanted, base_env, command, host)
     os.set_inheritable(allocation.owner, True)  # the command keeps its limits where this process is killed
     try:
-        yield {**base_env, **variables(allocation.folder, base_env)}
+        yield {**base_env, **variables(allocation.folder, base_env), ASKED_ENV: describe(wanted)}
     finally:
         local_keeper.release(allocation)
 
@@ -71,7 +74,27 @@ def refuse_limited(env: Mapping[str, str]) -> None:
     if CONTAINER_LIMITS.exists() or CONTAINER_LIBRARY.exists():
         raise LimiterError(f"this container is limited already, by {CONTAINER_LIMITS}")
     if LIMITS_ENV in env:
-        raise LimiterError(f"this process is limited already, by {env[LIMITS_ENV]}")
+        raise LimiterError(f"this process is limited already, to {_asked(env)}")
+
+
+def has_inherited(wanted: Limits, env: Mapping[str, str]) -> bool:
+    """Whether this process was started under limits, and these are the ones wanted.
+
+    Raises LimiterError where it was started under others.
+    """
+    if LIMITS_ENV in env and env.get(ASKED_ENV) == describe(wanted) and not CONTAINER_LIMITS.exists():
+        return True
+    try:
+        refuse_limited(env)
+    except LimiterError as error:
+        raise LimiterError(f"{error}; it cannot be limited to {describe(wanted)}") from None
+    return False
+
+
+def describe(asked: Limits) -> str:
+    """Return limits as one line, which is equal for equal limits."""
+    cards = ", ".join(f"{_memory(card)} and {card.cores} % of the time of {_gpu(card)}" for card in asked.cards)
+    return f"{cards} ({asked.compute_policy}, {asked.memory_policy}, priority {asked.priority})"
 
 
 def write_files(wanted: Limits) -> Path:
@@ -98,6 +121,18 @@ def variables(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 def _no_cores(policy: ComputePolicy) -> int:
     return quantity.FULL_CORES if policy is ComputePolicy.FIXED else 0
+
+
+def _asked(env: Mapping[str, str]) -> str:
+    return env.get(ASKED_ENV) or f"what {env[LIMITS_ENV]} holds"
+
+
+def _memory(card: CardLimit) -> str:
+    return "any memory" if card.memory_bytes is None else f"{card.memory_bytes} bytes"
+
+
+def _gpu(card: CardLimit) -> str:
+    return "each card" if card.gpu == ANY_GPU else card.gpu
 
 
 def _card(entry: str, cores: int) -> CardLimit:

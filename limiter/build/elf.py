@@ -1,4 +1,4 @@
-"""Reads which symbols a shared library exports and what it depends on: 64-bit little-endian ELF, with sections.
+"""Reads a shared library's symbols and what it depends on: 64-bit little-endian ELF, with sections.
 
 Layouts from the System V ABI and the LSB's chapter on symbol versioning.
 """
@@ -22,9 +22,10 @@ _DT_NEEDED: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A shared library: names exported, libraries needed, glibc versions needed."""
+    """A shared library: names exported, names imported, libraries needed, glibc versions needed."""
 
     exports: frozenset[str]
+    imports: frozenset[str]
     needed: frozenset[str]
     glibc: tuple[tuple[int, ...], ...]
 
@@ -41,7 +42,8 @@ def read(data: bytes) -> Library:
     """Read a library's bytes."""
     sections = list(_sections(data))
     return Library(
-        exports=frozenset(name for section in _of(sections, _DYNSYM_SECTION) for name in _exports(data, section)),
+        exports=frozenset(name for name, is_defined in _symbols(data, sections) if is_defined),
+        imports=frozenset(name for name, is_defined in _symbols(data, sections) if not is_defined),
         needed=frozenset(
             _string(data, sections[section.link], value)
             for section in _of(sections, _DYNAMIC_SECTION)
@@ -77,11 +79,12 @@ def _string(data: bytes, strings: _Section, index: int) -> str:
     return data[start : data.index(b"\0", start)].decode()
 
 
-def _exports(data: bytes, section: _Section) -> Iterator[str]:
-    strings = list(_sections(data))[section.link]
-    for name, _, _, where, _, _ in _SYMBOL.iter_unpack(_bytes(data, section)):
-        if where and name:
-            yield _string(data, strings, name)
+def _symbols(data: bytes, sections: list[_Section]) -> Iterator[tuple[str, bool]]:
+    """Yield each dynamic symbol's name, and whether the library defines it."""
+    for section in _of(sections, _DYNSYM_SECTION):
+        for name, _, _, where, _, _ in _SYMBOL.iter_unpack(_bytes(data, section)):
+            if name:
+                yield _string(data, sections[section.link], name), bool(where)
 
 
 def _versions(data: bytes, section: _Section, strings: _Section) -> Iterator[str]:

@@ -8,13 +8,32 @@ from limiter.build.toolchain import GLIBC
 _NOT_NVIDIA = {"dlsym", "dlvsym", "__asan_default_options"}  # exports that stand for functions of other libraries
 _NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0"}  # names that musl has too; not glibc's loader
 
+# Cancellation points: functions of the C library in which a cancelled thread ends (common/nocancel.h). And functions
+# that wait by the wall clock, which may be set back.
+_NOT_CALLED = {
+    *("accept", "accept4", "clock_nanosleep", "close", "connect", "creat", "epoll_pwait", "epoll_wait", "fdatasync"),
+    *("fsync", "msync", "nanosleep", "open", "open64", "openat", "openat64", "pause", "poll", "ppoll", "pread"),
+    *("pread64", "preadv", "pselect", "pthread_join", "pthread_testcancel", "pwrite", "pwrite64", "read", "readv"),
+    *("recv", "recvfrom", "recvmsg", "select", "send", "sendmsg", "sendto", "sleep", "system", "tcdrain", "usleep"),
+    *("wait", "wait4", "waitid", "waitpid", "write", "writev"),
+    *("pthread_cond_timedwait", "pthread_cond_wait", "pthread_mutex_timedlock", "pthread_rwlock_timedrdlock"),
+    *("pthread_rwlock_timedwrlock", "sem_timedwait", "sem_wait"),
+}
+
 
 def check_library(library: Path) -> None:
     """Exit unless the library exports exactly what it replaces, and needs the C library only, in an old version."""
     seen = elf.read(library.read_bytes())
     if differing := seen.exports ^ (function_list.hooked() | _NOT_NVIDIA):
         raise SystemExit(f"{library.name}: exports differ from functions.h: {sorted(differing)}")
+    check_calls(library)
     check_program(library)
+
+
+def check_calls(library: Path) -> None:
+    """Exit where the library calls a cancellation point, or a function that waits by the wall clock."""
+    if called := elf.read(library.read_bytes()).imports & _NOT_CALLED:
+        raise SystemExit(f"{library.name}: calls {sorted(called)}; call the function in common/nocancel.h instead")
 
 
 def check_program(program: Path) -> None:

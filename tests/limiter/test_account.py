@@ -218,6 +218,18 @@ def test_after_the_lock_holder_is_killed_the_next_one_recomputes_the_sums(pure: 
     pure.region_close(place)
 
 
+def test_slots_that_are_free_again_are_not_scanned(pure: ctypes.CDLL) -> None:
+    place = ctypes.c_void_p(pure.region_anonymous())
+    slots = [pure.account_claim_slot(place, ctypes.byref(identity(pid))) for pid in range(1, 9)]
+    for slot in (slots[2], *slots[4:]):
+        pure.account_clear_slot(place, slot)
+    assert pure.account_slots(place) == 4
+    assert pure.account_claim_slot(place, ctypes.byref(identity(20))) == 2
+    for slot in slots[:4]:
+        pure.account_clear_slot(place, slot)
+    assert pure.account_slots(place) == 0
+
+
 def test_waiting_for_a_stopped_lock_holder_times_out(pure: ctypes.CDLL, tmp_path: Path) -> None:
     path = make_file(tmp_path)
     place = ctypes.c_void_p(pure.region_open(str(path).encode()))

@@ -1,6 +1,7 @@
 """The ways to load the library: `limiter.preload`, `python -m limiter`, and the environment for other commands."""
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 import limiter
 from limiter import LimiterError, launch
+from limiter.build import toolchain
 from simgpu import state_directory
 from simgpu.world import World
 from tests.limiter.conftest import MIB
@@ -71,6 +73,21 @@ print(subprocess.run(["{world.bin}/gpuprobe", "alloc", "62", "2", "2"], capture_
     assert [line[-2] for line in done.stdout.split()] == ["0", "0", "2"], done.stderr
 
 
+def test_preload_needs_little_of_the_space_for_thread_local_variables(world: World, tmp_path: Path) -> None:
+    """The library is compiled with -ftls-model=initial-exec, whose variables lie in what glibc keeps for late loads:
+    1,664 bytes for all libraries together."""
+    source, library = tmp_path / "large.c", tmp_path / "liblarge.so"
+    source.write_text(
+        '__attribute__((tls_model("initial-exec"))) __thread char large[1000]; char *at(void) { return large; }'
+    )
+    compiler = [*toolchain.compiler(platform.machine()), "-shared", "-fPIC"]
+    subprocess.run([*compiler, str(source), "-o", str(library)], check=True)
+    done = python(
+        world, f"import ctypes, limiter; ctypes.CDLL({str(library)!r}); limiter.preload('64MiB'); print('done')"
+    )
+    assert done.stdout == "done\n", done.stderr
+
+
 def test_preload_starts_an_arbiter(world: World) -> None:
     program = "import limiter, os; limiter.preload('64MiB'); print(os.path.exists(os.environ['VGPU_ARBITER_SOCKET']))"
     assert python(world, program).stdout == "True\n"
@@ -91,6 +108,81 @@ def test_preloading_after_the_driver_was_loaded_is_an_error(world: World, librar
 def test_limits_in_force_are_not_replaced(world: World) -> None:
     done = python(world, "import limiter; limiter.preload('64MiB'); limiter.preload('1TiB')")
     assert "LimiterError: this process is limited already" in done.stderr
+
+
+def test_the_error_about_limits_in_force_names_both(world: World) -> None:
+    done = python(world, "import limiter; limiter.preload('64MiB'); limiter.preload('64MiB', cores=30)")
+    assert (
+        "limited already, to 67108864 bytes and 0 % of the time of each card (burst, refuse, priority 0)" in done.stderr
+    )
+    assert (
+        "cannot be limited to 67108864 bytes and 30 % of the time of each card (fixed, refuse, priority 0)"
+        in done.stderr
+    )
+
+
+def test_equal_limits_may_be_asked_for_again(world: World) -> None:
+    program = "import limiter; limiter.preload('64MiB'); limiter.preload('64'); print('done')"
+    assert python(world, program).stdout == "done\n"
+
+
+WORKERS = """
+import ctypes, multiprocessing, os, sys
+import limiter
+limiter.preload("64MiB", cores=50)
+
+def total_mib(number):
+    cuda, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_size_t()
+    cuda.cuInit(0), cuda.cuDeviceTotalMem_v2(ctypes.byref(total), 0)
+    return total.value >> 20, os.environ["VGPU_LIMITS_FILE"]
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        print(pool.map(total_mib, range(4)) == [(64, os.environ["VGPU_LIMITS_FILE"])] * 4)
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_multiprocessing_s_workers_run_under_their_parent_s_limits(world: World, tmp_path: Path, method: str) -> None:
+    """With spawn and forkserver, each worker runs the script's first lines again."""
+    script = tmp_path / "script.py"
+    script.write_text(WORKERS)
+    done = python(world, "", str(script), method)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+TOTAL = """
+cuda, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_size_t()
+cuda.cuInit(0), cuda.cuDeviceTotalMem_v2(ctypes.byref(total), 0)
+print(total.value >> 20)
+"""
+
+
+def start_child(code: str) -> str:
+    """Code of a program that runs `code` in a child after its first line, with what that imports and limits."""
+    first = "import ctypes, limiter, os, subprocess, sys; limiter.preload('64MiB')"
+    return f"""{first}
+{code}
+done = subprocess.run([sys.executable, "-c", {first + TOTAL!r}], capture_output=True, text=True)
+print(done.stdout, done.stderr)
+"""
+
+
+def test_limits_that_were_changed_since_are_inherited(world: World) -> None:
+    """`vgpu set` changes the file; a child still asks for what its parent asked for."""
+    change = """
+from limiter import launch
+from vgpu import limits
+with open(os.environ["VGPU_LIMITS_FILE"], "r+b") as file:
+    for offset, piece in limits.rewrite(file.read(), launch.parse("32MiB", None, None)):
+        file.seek(offset), file.write(piece)
+"""
+    assert python(world, start_child(change)).stdout.split() == ["32"]
+
+
+def test_a_child_without_the_library_is_not_taken_for_limited(world: World) -> None:
+    done = python(world, start_child("del os.environ['LD_PRELOAD']"))
+    assert "LimiterError: VGPU_LIMITS_FILE names the limits of this process, but" in done.stdout
 
 
 def test_a_missing_driver_is_an_error(world: World) -> None:

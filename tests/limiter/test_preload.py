@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.limiter.conftest import Build, Container, environment_without_limits
+from tests.limiter.conftest import Build, Container, environment_without_limits, skip_outside_ci
 from tests.limiter.test_side_effects import EXIT_CODE
 from vgpu import region
 
@@ -64,7 +64,7 @@ def test_a_static_musl_program_does_not_load_the_library(container: Container, m
 def musl_loader() -> str:
     loader = os.environ.get("MUSL_LOADER", f"/lib/ld-musl-{platform.machine()}.so.1")
     if not Path(loader).exists():
-        pytest.skip(f"needs {loader} (Debian: the package musl)")
+        skip_outside_ci(f"needs {loader} (Debian: the package musl)")
     return loader
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -172,3 +173,34 @@ def test_a_refusal_after_a_lock_timeout_is_logged_and_counted(container: Contain
     assert results(done) == [OUT_OF_MEMORY]
     assert "the region was locked" in done.stderr
     assert container.region().cards[0].refusals == 1
+
+
+def test_a_file_in_the_place_of_standard_error_gets_no_line(container: Container, tmp_path: Path) -> None:
+    """A daemon closes its standard descriptors, and the next file that it opens has the number 2."""
+    data = tmp_path / "data"
+    process = container.session()
+    process("start()")
+    process("os.close(2)")
+    assert process(f"os.open({str(data)!r}, os.O_RDWR | os.O_CREAT)") == 2
+    assert process(f"alloc({80 * MIB})")[0] == OUT_OF_MEMORY
+    assert data.read_bytes() == b""
+
+
+def test_a_program_started_without_standard_error_gets_no_line_into_its_files(
+    container: Container, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    data = tmp_path / "data"
+    script.write_text(f"""
+import os
+while (file := os.open({str(data)!r}, os.O_RDWR | os.O_CREAT)) < 2: pass
+os.dup2(file, 2)
+from tests.cuda_calls import session
+session.start()
+os.write(1, str(session.alloc({80 * MIB})[0]).encode())
+""")
+    env = container.world.environment(**container.env, PYTHONPATH=str(ROOT))
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, str(script)]
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=False, timeout=30)
+    assert done.stdout == str(OUT_OF_MEMORY)
+    assert data.read_bytes() == b""

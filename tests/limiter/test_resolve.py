@@ -61,7 +61,7 @@ def ask(world: World, programs: Path, *preloads: Path | str) -> list[str]:
 def test_dlsym_finds_each_name_in_its_usual_library(world: World, shim: Path, programs: Path) -> None:
     assert ask(world, programs, shim) == [
         "default cuMemAlloc_v2 nowhere",  # the driver is not loaded yet
-        f"next cuMemAlloc_v2 {LIBRARY}",  # what comes after the program is our library
+        "next cuMemAlloc_v2 nowhere",
         f"handle cuMemAlloc_v2 {LIBRARY}",
         "handle cuInit libcuda.so.1",
         "handle cublasCreate nowhere",
@@ -72,6 +72,18 @@ def test_dlsym_finds_each_name_in_its_usual_library(world: World, shim: Path, pr
         "other cuMemAlloc_v2 libother.so",  # one of our names in a library that is not the driver
         "end",
     ]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_driver_function_of_another_preloaded_library_is_found(
+    world: World, shim: Path, programs: Path, *, first: bool
+) -> None:
+    """A library that stands in for the driver, before or behind ours; RTLD_DEFAULT finds the one that is loaded."""
+    other = programs / "libother.so"
+    lines = ask(world, programs, *((shim, other) if first else (other, shim)))
+    assert lines[0] == "default cuMemAlloc_v2 libother.so"
+    if not first:
+        assert lines[1] == "next cuMemAlloc_v2 libother.so"
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -115,3 +127,14 @@ def test_every_export_of_the_library_is_in_the_table(shim: Path) -> None:
     elf_rules.check_library(shim)
     loaded = ctypes.CDLL(str(shim))
     assert all(hasattr(loaded, name) for name in function_list.hooked())
+
+
+@pytest.mark.parametrize("call", ["nanosleep(0, 0)", "pthread_cond_timedwait(0, 0, 0)", "read(0, 0, 0)"])
+def test_a_library_that_calls_a_cancellation_point_is_refused(tmp_path: Path, call: str) -> None:
+    source = tmp_path / "calls.c"
+    source.write_text(
+        f"#include <pthread.h>\n#include <time.h>\n#include <unistd.h>\nvoid f(void) {{ (void){call}; }}\n"
+    )
+    library = compile_c(tmp_path / "libcalls.so", source, "-shared", "-w", "-Wno-unused-result")
+    with pytest.raises(SystemExit, match=call.partition("(")[0]):
+        elf_rules.check_calls(library)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.limiter.conftest import MIB, Build, Container, environment_without_limits
+from tests.limiter.conftest import MIB, Build, Container, environment_without_limits, skip_outside_ci
 from tests.limiter.test_preload import become
 
 pytestmark = pytest.mark.slow
@@ -36,9 +36,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
         return program
 
     if shutil.which("gcc") is None:
-        if os.environ.get("CI"):
-            pytest.fail("needs gcc with its sanitizers")
-        pytest.skip("needs gcc with its sanitizers")
+        skip_outside_ci("needs gcc with its sanitizers")
     return compile_once
 
 

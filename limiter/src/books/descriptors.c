@@ -36,7 +36,7 @@ static bool is_listed(uint64_t key) {
     char path[64];
     char line[256];
     (void)snprintf(path, sizeof path, "/proc/self/fdinfo/%d", epoll_set);
-    FILE *fdinfo = fopen(path, "re");
+    FILE *fdinfo = fopen(path, "rec"); /* c: no cancellation point */
     bool found = false;
     while (fdinfo && !found && fgets(line, sizeof line, fdinfo)) found = key_of_line(line) == key;
     if (fdinfo) (void)fclose(fdinfo);

@@ -1,8 +1,8 @@
 #include "books/pool_guard.h"
 
 #include <stdbool.h>
-#include <time.h>
 
+#include "common/nocancel.h"
 #include "process/fork.h"
 #include "process/lock.h"
 
@@ -39,8 +39,7 @@ void pool_guard_enter(void) {
 void pool_guard_begin_destroy(void) {
     lock_take(LOCK_POOL_GUARD);
     __atomic_store_n(&is_destroying, true, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&readers, __ATOMIC_SEQ_CST) != 0)
-        nanosleep(&(struct timespec){.tv_nsec = POLL_INTERVAL_NS}, NULL);
+    while (__atomic_load_n(&readers, __ATOMIC_SEQ_CST) != 0) nocancel_sleep(POLL_INTERVAL_NS);
 }
 
 void pool_guard_end_destroy(void) {

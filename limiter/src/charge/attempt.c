@@ -1,11 +1,10 @@
 #include "charge/attempt.h"
 
-#include <time.h>
-
 #include "books/pointers.h"
 #include "charge/reconcile.h"
 #include "charge/release.h"
 #include "common/log.h"
+#include "common/nocancel.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
@@ -83,7 +82,7 @@ void attempt_end(struct attempt *attempt) {
 bool reservation_retry(struct reservation *reservation, CUresult result) {
     if (result != CUDA_ERROR_OUT_OF_MEMORY || !reservation->has_reaped || reservation->retries++ == RETRIES)
         return false;
-    nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
+    nocancel_sleep(RETRY_MS * NS_PER_MS);
     return true;
 }
 

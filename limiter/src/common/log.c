@@ -1,15 +1,17 @@
 #include "common/log.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "common/nocancel.h"
 
 enum level { OFF, WARN, DEBUG };
 
@@ -43,14 +45,40 @@ static int write_prefix(char *line, size_t size) {
                : snprintf(line, size, "vgpu[%d]: ", (int)getpid());
 }
 
+/* The file that standard error was when the program started. */
+static struct {
+    bool is_open;
+    dev_t device;
+    ino_t inode;
+} first_output;
+
+__attribute__((constructor)) static void note_output(void) {
+    struct stat status;
+    int saved_errno = errno;
+    first_output.is_open = fstat(STDERR_FILENO, &status) == 0;
+    if (first_output.is_open) {
+        first_output.device = status.st_dev;
+        first_output.inode = status.st_ino;
+    }
+    errno = saved_errno;
+}
+
+/* A daemon closes its descriptors, and the next file that it opens, such as a database, has the number of standard
+ * error. */
+static bool is_first_output(void) {
+    struct stat status;
+    return first_output.is_open && fstat(STDERR_FILENO, &status) == 0 && status.st_dev == first_output.device &&
+           status.st_ino == first_output.inode;
+}
+
 /* Standard error may be a full pipe, which would block, or one without a reader, which would raise SIGPIPE. */
 static bool is_writable(void) {
     struct pollfd output = {.fd = STDERR_FILENO, .events = POLLOUT};
-    return poll(&output, 1, 0) == 1 && output.revents == POLLOUT;
+    return nocancel_poll_once(&output, 1) == 1 && output.revents == POLLOUT;
 }
 
 static void write_if_possible(const char *line, size_t length) {
-    if (!is_writable() || write(STDERR_FILENO, line, length) < 0) return;
+    if (!is_first_output() || !is_writable() || nocancel_write(STDERR_FILENO, line, length) < 0) return;
 }
 
 /* One write() per line, so that lines of several processes do not mix. */

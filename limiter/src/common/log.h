@@ -1,5 +1,6 @@
 /* Log lines on standard error. VGPU_LOG sets the level: `off`, `warn` (the default) or `debug`. Both functions keep
- * errno, and drop the line instead of blocking where standard error cannot take it at once. */
+ * errno, and drop the line instead of blocking where standard error cannot take it at once. They drop it too where
+ * descriptor 2 is another file than when the program started. */
 #ifndef VGPU_COMMON_LOG_H
 #define VGPU_COMMON_LOG_H
 

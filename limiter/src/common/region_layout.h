@@ -37,7 +37,7 @@ struct region_header {
     uint32_t slot_count; /* REGION_SLOTS; written once, by the region's creator */
     uint32_t card_count; /* REGION_CARDS; written once, by the region's creator */
     uint32_t lock_ready; /* 1: `lock` is initialised; set once, by the first process, under flock() on the file */
-    uint32_t slots_high; /* locked: one past the highest slot that was ever used */
+    uint32_t slots_high; /* locked: one past the highest slot in use */
     uint64_t recoveries; /* locked: how often the lock's holder had died */
     uint64_t reaped;     /* locked: slots of dead processes that were cleared */
     uint64_t timeouts;   /* atomic: how often a process gave up waiting for the lock */

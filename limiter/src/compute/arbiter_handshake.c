@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/nocancel.h"
+
 /* The C library that we build for (glibc 2.17) does not define these. */
 #ifndef F_GET_SEALS
 #define F_GET_SEALS   1034
@@ -18,13 +20,13 @@
 static bool is_retryable(void) { return errno == EAGAIN || errno == EINTR; }
 
 static bool send_all(int fd, const void *bytes, size_t size) {
-    return send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size;
+    return nocancel_send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size;
 }
 
 static int connect_to(const struct sockaddr_un *address) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof *address) == 0) return fd;
-    close(fd);
+    if (fd < 0 || nocancel_connect(fd, (const struct sockaddr *)address, sizeof *address) == 0) return fd;
+    nocancel_close(fd);
     return -1;
 }
 
@@ -37,7 +39,7 @@ int arbiter_handshake_send_hello(const char *path, const uint8_t uuid[UUID_SIZE]
     memcpy(hello.uuid, uuid, UUID_SIZE);
     int fd = connect_to(&address);
     if (fd < 0 || send_all(fd, &hello, sizeof hello)) return fd;
-    close(fd);
+    nocancel_close(fd);
     return -1;
 }
 
@@ -77,11 +79,11 @@ enum handshake arbiter_handshake_receive_welcome(int fd, void **page) {
     struct iovec vector = {&welcome, sizeof welcome};
     struct msghdr message = {
         .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got = nocancel_recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got <= 0) return got < 0 && is_retryable() ? HANDSHAKE_PENDING : HANDSHAKE_LOST;
     int file = received_descriptor(&message);
     *page = got == (ssize_t)sizeof welcome && is_welcome(&welcome) ? map_page(file) : MAP_FAILED;
-    if (file >= 0) close(file);
+    if (file >= 0) nocancel_close(file);
     return *page == MAP_FAILED ? HANDSHAKE_REFUSED : HANDSHAKE_ACCEPTED;
 }
 
@@ -91,6 +93,6 @@ bool arbiter_handshake_send_message(int fd, const struct arbitration_message *me
 
 bool arbiter_handshake_is_lost(int fd) {
     char nothing;
-    ssize_t got = recv(fd, &nothing, sizeof nothing, MSG_DONTWAIT);
+    ssize_t got = nocancel_recv(fd, &nothing, sizeof nothing, MSG_DONTWAIT);
     return got == 0 || (got < 0 && !is_retryable());
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/nocancel.h"
 #include "compute/arbiter_handshake.h"
 #include "container/container.h"
 #include "process/lock.h"
@@ -48,7 +49,7 @@ static bool is_own_socket(const struct arbiter_link *link) {
 }
 
 static void disconnect(struct arbiter_link *link, uint64_t retry_delay) {
-    if (state_of(link) != LINK_DISCONNECTED && is_own_socket(link)) close(link->fd);
+    if (state_of(link) != LINK_DISCONNECTED && is_own_socket(link)) nocancel_close(link->fd);
     __atomic_store_n(&link->state, LINK_DISCONNECTED, __ATOMIC_RELAXED);
     link->retry_at = clock_coarse() + retry_delay;
 }
@@ -160,6 +161,6 @@ void arbiter_link_wait(const struct arbiter_link *link, uint64_t ns) {
 }
 
 void arbiter_link_forget(struct arbiter_link *link) {
-    if (state_of(link) != LINK_DISCONNECTED && is_own_socket(link)) close(link->fd);
+    if (state_of(link) != LINK_DISCONNECTED && is_own_socket(link)) nocancel_close(link->fd);
     memset(link, 0, sizeof *link);
 }

@@ -1,6 +1,10 @@
 #include "compute/gate_state.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "common/arithmetic.h"
 #include "common/clock.h"
@@ -50,18 +54,26 @@ void gate_unlock(struct gate *gate) {
     lock_note_released(LOCK_GATE);
 }
 
+/* A futex of its own: pthread_cond_timedwait() is a cancellation point, and waits by the wall clock, which may be set
+ * back, unless the condition variable is initialised for another clock. */
 void gate_await_change(struct gate *gate, uint64_t ns) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t until = (uint64_t)now.tv_nsec + ns;
-    now.tv_sec += (time_t)(until / NS_PER_SECOND);
-    now.tv_nsec = (long)(until % NS_PER_SECOND);
-    pthread_cond_timedwait(&gate->changed, &gate->mutex, &now);
+    struct timespec timeout = clock_timespec(ns);
+    uint32_t seen = gate->changes;
+    gate->waiters++;
+    gate_unlock(gate);
+    syscall(SYS_futex, &gate->changes, FUTEX_WAIT_PRIVATE, seen, &timeout, NULL, 0);
+    gate_lock(gate);
+    gate->waiters--;
+}
+
+void gate_note_change(struct gate *gate) {
+    __atomic_fetch_add(&gate->changes, 1, __ATOMIC_RELEASE);
+    if (gate->waiters) syscall(SYS_futex, &gate->changes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 void gate_set_phase(struct gate *gate, enum phase phase) {
     gate->phase = phase;
-    pthread_cond_broadcast(&gate->changed);
+    gate_note_change(gate);
 }
 
 struct gate *gate_of_current_context(void) {

@@ -17,10 +17,11 @@
 enum phase { SHUT, OPENING, OPEN, CLOSING };
 
 struct gate {
-    pthread_mutex_t mutex;  /* LOCK_GATE; guards every field that is not atomic. Never held across a call of the
-                               driver's or while a thread waits for a turn */
-    pthread_cond_t changed; /* the phase has changed, or a launch has left the driver */
-    enum phase phase;       /* see above */
+    pthread_mutex_t mutex; /* LOCK_GATE; guards every field that is not atomic. Never held across a call of the
+                              driver's or while a thread waits for a turn */
+    uint32_t changes;      /* atomic; futex word, counts: the phase has changed, or a launch has left the driver */
+    unsigned waiters;      /* threads that wait for a change */
+    enum phase phase;      /* see above */
     unsigned
         launches_in_driver;  /* launches between launch_gate_enter and launch_gate_leave, and queries of the probe */
     uint64_t sample_key;     /* the estimates key of the launch that is timed alone in this turn */
@@ -63,8 +64,11 @@ bool gate_await_launches(struct gate *gate);
  * second for another thread that is closing the turn. The caller holds LOCK_GATE, which is released while it waits. */
 bool gate_claim(struct gate *gate);
 
-/* Waits until `changed` is signalled, for at most `ns`. The caller holds LOCK_GATE, which is released meanwhile. */
+/* Waits for a change, for at most `ns`. The caller holds LOCK_GATE, which is released meanwhile. */
 void gate_await_change(struct gate *gate, uint64_t ns);
+
+/* Wakes every thread that waits for a change. The caller holds LOCK_GATE. */
+void gate_note_change(struct gate *gate);
 
 /* Sets the phase and wakes every thread that waits for a change. The caller holds LOCK_GATE. */
 void gate_set_phase(struct gate *gate, enum phase phase);

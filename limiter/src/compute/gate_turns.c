@@ -4,6 +4,7 @@
 
 #include "common/arithmetic.h"
 #include "common/clock.h"
+#include "common/nocancel.h"
 #include "compute/estimates.h"
 #include "compute/turn.h"
 #include "compute/turn_events.h"
@@ -28,8 +29,7 @@
 /* Polls slowly while the drain is more than 2 ms off, then fast. */
 static void sleep_until_next_poll(uint64_t drained) {
     bool is_far_off = drained > clock_now() + 2 * POLL_MAX;
-    struct timespec interval = clock_timespec(is_far_off ? POLL_MAX : POLL_MIN);
-    nanosleep(&interval, NULL);
+    nocancel_sleep(is_far_off ? POLL_MAX : POLL_MIN);
 }
 
 static bool await_drain(const struct gate *gate, uint64_t until) {
@@ -85,9 +85,8 @@ static bool is_known_drained(const struct gate *gate) {
 static void await_start(struct gate *gate) {
     bool has_waited = false;
     while (clock_now() < gate->turn.drains_at && !turn_events_have_begun(&gate->events)) {
-        struct timespec interval = clock_timespec(POLL_MIN);
         has_waited = true;
-        nanosleep(&interval, NULL);
+        nocancel_sleep(POLL_MIN);
     }
     if (has_waited) turn_note_start(&gate->turn, clock_now());
 }
@@ -147,7 +146,7 @@ static bool query_probe(struct gate *gate, CUevent probe) {
     bool is_passed = turn_events_is_probe_passed(probe);
     gate_lock(gate);
     gate->launches_in_driver--;
-    if (gate->phase == CLOSING) pthread_cond_broadcast(&gate->changed);
+    if (gate->phase == CLOSING) gate_note_change(gate);
     return is_passed;
 }
 

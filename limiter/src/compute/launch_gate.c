@@ -65,6 +65,7 @@ struct launch_pass launch_gate_enter(uint64_t key, CUstream stream) {
     struct gate *gate = gate_of_current_context();
     if (!gate || !turn_need_is_at_gate(gate) || turn_events_is_capturing(stream)) return pass;
     if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context) return pass;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &pass.cancel_state);
     wait_for_admission(gate, key, context, stream, &pass.slot);
     pass.gate = gate;
     turn_events_before_launch(&pass.slot);
@@ -77,8 +78,9 @@ void launch_gate_leave(const struct launch_pass *pass) {
     turn_events_after_launch(&pass->slot);
     gate_lock(gate);
     gate->launches_in_driver--;
-    if (gate->phase == CLOSING) pthread_cond_broadcast(&gate->changed);
+    if (gate->phase == CLOSING) gate_note_change(gate);
     gate_unlock(gate);
+    pthread_setcancelstate(pass->cancel_state, NULL);
 }
 
 bool launch_gate_is_used(void) { return __atomic_load_n(&is_used, __ATOMIC_ACQUIRE); }

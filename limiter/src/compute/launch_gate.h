@@ -20,6 +20,7 @@ struct gate;
 struct launch_pass {
     struct gate *gate; /* NULL: the launch needed no turn, and is not measured */
     struct launch_slot slot;
+    int cancel_state; /* of the thread, before launch_gate_enter; valid unless `gate` is NULL */
 };
 
 /* The estimates key of a kernel launch: the function with its grid (in blocks) and block (in threads) dimensions. */
@@ -31,7 +32,8 @@ uint64_t launch_gate_graph_key(CUgraphExec graph);
 
 /* Admits a launch into `stream` of the current context, as LEGACY or PER_THREAD (turn_events.h) name the stream. Called
  * right before the driver's launch function. Blocks until the launch fits into a turn; never fails. Takes LOCK_GATE and
- * the locks of turn_request.h, and holds none on return. */
+ * the locks of turn_request.h, and holds none on return. An admitted launch is counted, so the thread cannot be
+ * cancelled (pthread_cancel) until launch_gate_leave. */
 struct launch_pass launch_gate_enter(uint64_t key, CUstream stream);
 
 /* Ends what launch_gate_enter began. Called by the same thread right after the driver's launch function, even if that

@@ -102,7 +102,7 @@ void container_join(const uint8_t uuid[UUID_SIZE]) {
 void container_clear_former_image(void) {
     struct region *region = limits_source_open_region();
     if (!region) return;
-    if (region->header.slots_high != 0) {
+    if (account_slots(region) != 0) {
         struct identity process = identity_self();
         int slot = account_slot_of(region, &process);
         if (slot >= 0 && region_lock(region, REGION_LOCK_MS) == 0) {

@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/nocancel.h"
 
 /* Interval in ticks (8 to 17 ms) of the check whether another file lies at the path: a stat() at each allocation would
  * be too slow. */
@@ -24,14 +25,14 @@ static const struct limits_file *map(int fd, const struct stat *status) {
 static struct limits_file_watch open_path(const char *path) {
     struct limits_file_watch found = {.path = path};
     struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = nocancel_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return found;
     if (fstat(fd, &status) == 0) {
         found.file = map(fd, &status);
         found.device = status.st_dev;
         found.inode = status.st_ino;
     }
-    close(fd);
+    nocancel_close(fd);
     return found;
 }
 

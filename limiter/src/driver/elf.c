@@ -73,11 +73,15 @@ static struct tables read_tables(ElfW(Addr) base, const ElfW(Dyn) * dynamic) {
     return tables;
 }
 
+/* NULL also where the object has no GNU hash table, such as the kernel's vDSO. */
+static const ElfW(Sym) * lookup_in_object(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *name) {
+    struct tables tables = read_tables(base, dynamic);
+    return tables.symbols && tables.strings && tables.hash ? lookup(&tables, name) : NULL;
+}
+
 static void search_object(struct search *search, const char *path, ElfW(Addr) base, const ElfW(Dyn) * dynamic) {
     if (!path || !dynamic || !own_strings_are_equal(own_strings_file_name(path), search->library)) return;
-    struct tables tables = read_tables(base, dynamic);
-    if (!tables.symbols || !tables.strings || !tables.hash) return;
-    const ElfW(Sym) *symbol = lookup(&tables, search->symbol);
+    const ElfW(Sym) *symbol = lookup_in_object(base, dynamic, search->symbol);
     if (symbol) search->found = address_of(0, base + symbol->st_value);
 }
 
@@ -98,6 +102,12 @@ const struct link_map *elf_loaded_objects(void) {
     for (const struct link_map *each = first; each; each = each->l_next)
         if (each->l_ld == _DYNAMIC) return first;
     return NULL;
+}
+
+bool elf_is_defined_before(const char *symbol) {
+    for (const struct link_map *each = elf_loaded_objects(); each && each->l_ld != _DYNAMIC; each = each->l_next)
+        if (each->l_ld && lookup_in_object(each->l_addr, each->l_ld, symbol)) return true;
+    return false;
 }
 
 static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *object) {

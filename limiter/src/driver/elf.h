@@ -4,10 +4,14 @@
 #define VGPU_DRIVER_ELF_H
 
 #include <link.h>
+#include <stdbool.h>
 
 /* Address of `symbol` in the loaded C library, or NULL. dlsym cannot be used for that, because the library exports a
  * dlsym of its own. */
 void *elf_find_symbol(const char *symbol);
+
+/* Whether an object that was loaded before this library, such as the program, defines `symbol`. */
+bool elf_is_defined_before(const char *symbol);
 
 /* The first of the loaded objects, among which is this library: the program. NULL where dlmopen() has loaded this
  * library into a namespace of its own: glibc's list is that of the program's namespace, which has another C library. */

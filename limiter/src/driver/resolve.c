@@ -52,8 +52,9 @@ static void *next_after_us(dlsym_function lookup, const char *name) {
     return address;
 }
 
-/* With RTLD_DEFAULT, the C library would find this library's own export even where no driver is loaded. Then the search
- * starts behind this library. */
+/* Where no driver is loaded, the C library would find this library's own export. So the search starts behind this
+ * library, unless another object defines the name: for RTLD_DEFAULT before this library; for RTLD_NEXT before or behind
+ * it, because where that search starts depends on the caller. */
 void *vgpu_dlsym(void *handle, const char *name) {
     dlsym_function lookup = real_dlsym();
     if (!name || !functions_is_hooked(name)) __attribute__
@@ -61,7 +62,10 @@ void *vgpu_dlsym(void *handle, const char *name) {
     if (!is_pseudo(handle)) return functions_substitute(lookup(handle, name));
     void *wrapper = functions_loaded_wrapper(name);
     if (wrapper) return wrapper;
-    if (handle == RTLD_DEFAULT) return next_after_us(lookup, name);
+    if (!elf_is_defined_before(name)) {
+        void *next = next_after_us(lookup, name);
+        if (!next || handle == RTLD_DEFAULT) return next;
+    }
     __attribute__((musttail)) return lookup(handle, name);
 }
 

@@ -12,8 +12,12 @@ static bool is_valid_slot(int slot) { return slot >= 0 && slot < REGION_SLOTS; }
 static bool is_valid_card(int card) { return card >= 0 && card < REGION_CARDS; }
 
 int account_slots(const struct region *region) {
-    uint32_t high = region->header.slots_high;
+    uint32_t high = __atomic_load_n(&region->header.slots_high, __ATOMIC_RELAXED);
     return high > REGION_SLOTS ? REGION_SLOTS : (int)high;
+}
+
+static void set_slots_high(struct region *region, int high) {
+    __atomic_store_n(&region->header.slots_high, (uint32_t)high, __ATOMIC_RELAXED);
 }
 
 int account_find_card(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
@@ -85,7 +89,7 @@ int account_claim_slot(struct region *region, const struct identity *process) {
     __atomic_store_n(&row->is_frozen, 0, __ATOMIC_RELAXED);
     row->start_time = process->start_time;
     row->namespace = process->namespace;
-    if (slot >= account_slots(region)) region->header.slots_high = (uint32_t)slot + 1;
+    if (slot >= account_slots(region)) set_slots_high(region, slot + 1);
     __atomic_store_n(&row->pid, process->pid, __ATOMIC_RELEASE);
     return slot;
 }
@@ -222,11 +226,19 @@ void account_end_pool_exports(struct region *region, int slot, uint64_t pool, in
     if (is_valid_slot(slot)) end_exports(region, slot, pool, is_valid_card(card) ? card : NO_CARD, bytes);
 }
 
+/* Every process scans the slots at its start, so `slots_high` falls again when the last ones are free. */
+static void lower_slots_high(struct region *region) {
+    int high = account_slots(region);
+    while (high > 0 && region->slots[high - 1].pid == 0) high--;
+    set_slots_high(region, high);
+}
+
 void account_clear_slot(struct region *region, int slot) {
     if (!is_valid_slot(slot)) return;
     end_exports(region, slot, EVERY_POOL, EVERY_CARD, UINT64_MAX);
     __atomic_store_n(&region->slots[slot].pid, 0, __ATOMIC_RELEASE);
     account_note_lock(region, slot, false);
+    lower_slots_high(region);
 }
 
 void account_recompute(struct region *region) {

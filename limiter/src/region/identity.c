@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/nocancel.h"
 #include "region/account.h"
 #include "region/slot_locks.h"
 
@@ -23,10 +24,10 @@ struct process {
 };
 
 static ssize_t read_file(const char *path, char *out, size_t size) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = nocancel_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return -1;
-    ssize_t length = read(fd, out, size - 1);
-    close(fd);
+    ssize_t length = nocancel_read(fd, out, size - 1);
+    nocancel_close(fd);
     out[length > 0 ? length : 0] = '\0';
     return length;
 }

@@ -7,14 +7,20 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "common/arithmetic.h"
+#include "common/clock.h"
+#include "common/nocancel.h"
 #include "process/lock.h"
 #include "region/account.h"
 
 /* Timeout in ms for a holder of the lock that has exceeded a timeout before. */
 enum { KNOWN_STUCK_TIMEOUT_MS = 1 };
+
+/* How a thread waits for the lock: it tries SPINS times at once, then sleeps between tries, 10 us at first, doubled up
+ * to 160 us. */
+enum { SPINS = 100, POLL_DOUBLINGS = 4 };
+#define POLL_MIN_NS (10 * NS_PER_US)
 
 static bool is_region(const struct region_header *header) {
     return memcmp(header->magic, REGION_MAGIC, sizeof header->magic) == 0 && header->version == REGION_VERSION &&
@@ -43,10 +49,9 @@ static bool is_lock_ready(const struct region_header *header) {
 /* Initialises the lock if no process has done so. If a process dies in here, the kernel drops its flock and the next
  * process starts anew; a process that is stopped in here is waited for 100 ms. */
 static bool ensure_lock(struct region_header *header, int fd) {
-    const struct timespec pause = {.tv_nsec = 1000000};
     for (int tries = 0; tries < 100 && !is_lock_ready(header); tries++) {
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-            nanosleep(&pause, NULL);
+            nocancel_sleep(NS_PER_MS);
             continue;
         }
         if (!is_lock_ready(header)) init_lock(header);
@@ -66,10 +71,10 @@ static struct region *map_file(int fd) {
 }
 
 struct region *region_open(const char *path) {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = nocancel_open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) return NULL;
     struct region *region = map_file(fd);
-    close(fd);
+    nocancel_close(fd);
     return region;
 }
 
@@ -86,15 +91,6 @@ struct region *region_anonymous(void) {
 }
 
 void region_close(struct region *region) { munmap(region, sizeof *region); }
-
-static struct timespec after_ms(unsigned ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until); /* the clock of pthread_mutex_timedlock */
-    until.tv_nsec += (long)(ms % 1000) * 1000000;
-    until.tv_sec += (time_t)(ms / 1000) + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    return until;
-}
 
 /* Thread id of the lock's holder, 0 = free: the futex word of a robust mutex, whose format the kernel defines. */
 static unsigned holder(const struct region_header *header) {
@@ -118,6 +114,23 @@ static bool is_mutex_intact(const struct region_header *header) {
     return __atomic_load_n(&header->lock.mutex.__data.__kind, __ATOMIC_RELAXED) == expected_kind();
 }
 
+/* A holder that runs releases the lock within microseconds; one that was preempted needs longer. */
+static void pause_before_try(unsigned tries) {
+    if (tries >= SPINS) nocancel_sleep(POLL_MIN_NS << min_u64(tries - SPINS, POLL_DOUBLINGS));
+}
+
+/* pthread_mutex_timedlock() is not used: it waits by the wall clock, so that setting the clock back would make it wait
+ * for as long. */
+static int poll_mutex(pthread_mutex_t *mutex, unsigned timeout_ms) {
+    uint64_t until = clock_now() + timeout_ms * NS_PER_MS;
+    int error;
+    for (unsigned tries = 0; (error = pthread_mutex_trylock(mutex)) == EBUSY; tries++) {
+        if (clock_now() > until) return ETIMEDOUT;
+        pause_before_try(tries);
+    }
+    return error;
+}
+
 /* One CUDA call takes the lock several times. A holder that exceeded the timeout is probably stopped, so further
  * attempts wait for that holder only KNOWN_STUCK_TIMEOUT_MS. If it runs again, that is long enough: the lock is held
  * for arithmetic only. */
@@ -128,9 +141,8 @@ static int lock_within(struct region_header *header, unsigned timeout_ms) {
     if (error != EBUSY) return error;
     unsigned present_holder = holder(header);
     bool is_known_stuck = present_holder != 0 && present_holder == __atomic_load_n(&stuck_holder, __ATOMIC_RELAXED);
-    struct timespec until =
-        after_ms(is_known_stuck && timeout_ms > KNOWN_STUCK_TIMEOUT_MS ? KNOWN_STUCK_TIMEOUT_MS : timeout_ms);
-    error = pthread_mutex_timedlock(&header->lock.mutex, &until);
+    if (is_known_stuck && timeout_ms > KNOWN_STUCK_TIMEOUT_MS) timeout_ms = KNOWN_STUCK_TIMEOUT_MS;
+    error = poll_mutex(&header->lock.mutex, timeout_ms);
     __atomic_store_n(&stuck_holder, error == ETIMEDOUT ? present_holder : 0, __ATOMIC_RELAXED);
     return error;
 }

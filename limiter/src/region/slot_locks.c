@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/nocancel.h"
 #include "process/fork.h"
 
 /* Since Linux 3.15; the headers of glibc 2.17 do not have them. */
@@ -32,7 +33,7 @@ static bool is_region_file(int descriptor) {
 }
 
 static void forget(void) {
-    if (is_region_file(file.descriptor)) close(file.descriptor);
+    if (is_region_file(file.descriptor)) nocancel_close(file.descriptor);
     file.descriptor = -1;
 }
 FORGET_IN_CHILD(forget);
@@ -46,10 +47,10 @@ void slot_locks_use(const char *path) {
 }
 
 static int open_high(void) {
-    int descriptor = file.path ? open(file.path, O_RDWR | O_CLOEXEC) : -1;
+    int descriptor = file.path ? nocancel_open(file.path, O_RDWR | O_CLOEXEC) : -1;
     int high = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, HIGH_NUMBER) : -1;
     if (high < 0) return descriptor;
-    close(descriptor);
+    nocancel_close(descriptor);
     return high;
 }
 
@@ -61,7 +62,7 @@ static int get_descriptor(void) {
     bool is_stored = is_region_file(opened) && __atomic_compare_exchange_n(&file.descriptor, &known, opened, false,
                                                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     if (is_stored) return opened;
-    if (opened >= 0) close(opened);
+    if (opened >= 0) nocancel_close(opened);
     return is_region_file(known) ? known : -1; /* another thread was faster */
 }
 
