@@ -107,7 +107,7 @@ class Run:
         self._keep(_slow(answers))
         self._failed += [each for each in answers if each.has_failed]
         if ended:
-            self._revive()
+            self._revive({found.kind for found in ended})
         self._keep_failed(time.time() - _ENDING_S)
         self._processes.remember()
 
@@ -116,9 +116,10 @@ class Run:
         self._keep(Finding(f"{each.what} answered {each.status}", "") for each in self._failed if each.at < before)
         self._failed = [each for each in self._failed if each.at >= before]
 
-    def _revive(self) -> None:
+    def _revive(self, reported: set[str]) -> None:
         """Start again what has ended, without the pods, because the part may end at one of them again."""
         cleanup.delete_all(self._cluster)
+        self._keep(found for found in self._processes.ended() if found.kind not in reported)
         self._cluster.start_ended()
         try:
             for part in self._cluster.parts:
