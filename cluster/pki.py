@@ -13,6 +13,7 @@ from cryptography.x509.oid import NameOID
 _VALID = dt.timedelta(days=30)
 _NAMES = [
     x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+    *(x509.IPAddress(ipaddress.ip_address(f"127.0.1.{n}")) for n in range(1, 10)),  # ways through a proxy, in tests
     x509.IPAddress(ipaddress.ip_address("10.0.0.1")),
     x509.DNSName("localhost"),
     x509.DNSName("kubernetes.default.svc"),

@@ -1,5 +1,6 @@
 """The API server's audit log, replayed: the writes of a client, and the load of every card over time."""
 
+import contextlib
 import datetime as dt
 import json
 from collections.abc import Iterable, Iterator
@@ -34,10 +35,15 @@ _NOTHING = Load(0, 0)
 
 
 def read(log: Path, since: int = 0) -> Iterator[Event]:
-    """The log's events from the byte offset `since`; take the log's present size as the offset of later events."""
+    """The log's events from the byte offset `since`; take the log's present size as the offset of later events.
+
+    Lines that a killed API server has left incomplete, and objects too deep to be decoded, are left out.
+    """
     with log.open("rb") as lines:
         lines.seek(since)
-        yield from (json.loads(line) for line in lines if line.endswith(b"\n"))
+        for line in lines:
+            with contextlib.suppress(ValueError, RecursionError):
+                yield json.loads(line)
 
 
 def writes(log: Path, since: int, agent: str) -> list[str]:

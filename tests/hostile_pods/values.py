@@ -77,6 +77,7 @@ PATHS: Final = (
     "/data",
     "/run/simgpu",
 )
+DEPTHS: Final = (50, 200, 900, 1200, 3000, 9000, 9990, 11_000)
 _TEXTS: Final = (
     "",
     " ",
@@ -114,9 +115,9 @@ def text(chance: random.Random) -> str:
     return chance.choice(_TEXTS)
 
 
-def deep(chance: random.Random) -> str:
-    """Return JSON text of objects or arrays nested up to the depth that the API server refuses (10,000) and beyond."""
-    depth = chance.choice((50, 200, 900, 1200, 3000, 9000, 9990, 11_000))
+def deep(chance: random.Random, depths: tuple[int, ...] = DEPTHS) -> str:
+    """Return JSON text of nested objects or arrays; the API server refuses more than 10,000."""
+    depth = chance.choice(depths)
     if chance.random() < 0.5:
         return '{"f:a":' * depth + "{}" + "}" * depth
     return "[" * depth + "]" * depth

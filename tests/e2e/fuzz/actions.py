@@ -14,6 +14,8 @@ APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 
+_PATCH_DEPTHS: Final = (50, 900, 1200, 2000)  # the API server takes 34 s for a deeper patch
+
 Followup = Callable[[random.Random, str], Iterator[Request]]
 
 
@@ -50,7 +52,7 @@ def _annotate(chance: random.Random, name: str) -> Iterator[Request]:
 
 def _deepen(chance: random.Random, name: str) -> Iterator[Request]:
     text = '{"metadata":{"managedFields":[{"manager":"m","operation":"Update","apiVersion":"v1",'
-    text += '"fieldsType":"FieldsV1","fieldsV1":' + values.deep(chance) + "}]}}"
+    text += '"fieldsType":"FieldsV1","fieldsV1":' + values.deep(chance, _PATCH_DEPTHS) + "}]}}"
     yield Request("PATCH", f"{PODS}/{name}", text.encode(), MERGE)
 
 

@@ -27,9 +27,10 @@ from tests.e2e.monitor.snapshot import Document
 from tests.hostile_pods import generator
 from tests.hostile_pods.case import Case
 
-WORKERS: Final = 3
+WORKERS: Final = 6
 FIRE_S: Final = 40.0
 _QUIET_S: Final = 25.0
+_ENDING_S: Final = 8.0  # a part that ends by an error refuses connections for some seconds first
 _ATTACKS_OF_A_ROUND: Final = 1000
 
 
@@ -61,6 +62,7 @@ class Run:
         self._prober = prober
         self._fire_s = fire_s
         self._attack_seed = seed
+        self._failed: list[Answer] = []
         self._processes = PartProcesses(cluster)
         self._metrics = AdmissionMetrics(cluster)
 
@@ -102,21 +104,30 @@ class Run:
         self._keep(ended)
         self._keep(self._processes.replaced())
         answers = self._prober.new()
-        self._keep(_slow(answers) if ended else [*_slow(answers), *_failed(answers)])
+        self._keep(_slow(answers))
+        self._failed += [each for each in answers if each.has_failed]
         if ended:
-            self._revive()
+            self._revive({found.kind for found in ended})
+        self._keep_failed(time.time() - _ENDING_S)
         self._processes.remember()
 
-    def _revive(self) -> None:
+    def _keep_failed(self, before: float) -> None:
+        """Keep failed answers from before a time; later ones may come from a part that is about to end."""
+        self._keep(Finding(f"{each.what} answered {each.status}", "") for each in self._failed if each.at < before)
+        self._failed = [each for each in self._failed if each.at >= before]
+
+    def _revive(self, reported: set[str]) -> None:
         """Start again what has ended, without the pods, because the part may end at one of them again."""
         cleanup.delete_all(self._cluster)
+        self._keep(found for found in self._processes.ended() if found.kind not in reported)
         self._cluster.start_ended()
         try:
             for part in self._cluster.parts:
                 part.wait_ready()
         except wait.Overdue as overdue:
             self.findings.add(Finding("a part does not become ready again", str(overdue)[-1500:]))
-        self._prober.new()  # what failed while the part did not run is not counted again
+        self._prober.new()
+        self._failed.clear()  # the end of the part is the finding
 
     def _wait_until_quiet(self) -> None:
         """Wait until no pod changes any more, at most 25 s: some pods crash and restart for ever."""
@@ -143,10 +154,6 @@ def _slow(answers: Iterable[Answer]) -> list[Finding]:
         for each in answers
         if each.is_slow
     ]
-
-
-def _failed(answers: Iterable[Answer]) -> list[Finding]:
-    return [Finding(f"{each.what} answered {each.status}", "") for each in answers if each.has_failed]
 
 
 def _about(name: str, pods: dict[str, Document]) -> dict[str, Any]:

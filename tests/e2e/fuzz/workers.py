@@ -17,7 +17,9 @@ from tests.hostile_pods.case import Case
 MOST_PODS: Final = 60  # accepted and not deleted again
 _SUSPECTS: Final = 12
 # Answers 5xx of the API server itself: to wrong server-side applies, to objects too large for etcd, to deep patches.
-_OWN_FAULT: Final = re.compile("failed to create typed|ResourceExhausted|request is too large|requested timeout")
+_OWN_FAULT: Final = re.compile(
+    "failed to (create typed|convert new)|ResourceExhausted|request is too large|requested timeout"
+)
 
 
 class Pods:

@@ -1,0 +1,27 @@
+"""A few faults under traffic, with a fixed seed: the short form of `python -m tests.e2e.chaos`, on its own cluster."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster import missing
+from tests.e2e.chaos.chaos_cluster import ChaosCluster
+from tests.e2e.chaos.faults import FAULTS
+from tests.e2e.chaos.run import Run
+from tests.e2e.monitor.latency import Prober
+
+pytestmark = pytest.mark.e2e
+
+CHOSEN = ("kill -9 plugin", "SIGSTOP webhook", "429 to our parts", "state disk full", "kill -9 arbiter")
+
+
+def test_after_each_fault_everything_is_normal_in_the_stated_time(tmp_path: Path) -> None:
+    try:
+        cluster = ChaosCluster()
+    except missing.Missing as lacking:
+        pytest.skip(str(lacking))
+    faults = [fault for fault in FAULTS if fault.name in CHOSEN]
+    with cluster, Prober(cluster) as prober:
+        run = Run(cluster, prober, tmp_path, seed=3)
+        run.go(faults, lambda: not run.seconds.keys() >= set(CHOSEN))
+        assert not run.findings.counts(), "\n".join(run.table())
