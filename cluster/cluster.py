@@ -6,7 +6,7 @@
 `python -m cluster` (`make cluster`) runs a cluster until Ctrl-C.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,7 +24,6 @@ class Cluster(bare.BareCluster):
     scheduler: parts.Part
     webhook: parts.Part
     plugins: list[parts.Part]
-    plugin_flags: Sequence[str] = ()
 
     def start(self) -> None:
         """Start everything and return when pods with GPUs can run."""
@@ -45,7 +44,7 @@ class Cluster(bare.BareCluster):
         self.extender = self.maker.extender()
         self.scheduler = self.maker.scheduler()
         self.webhook = self.maker.webhook()
-        self.plugins = [self.maker.plugin(node, flags=self.plugin_flags) for node in self.nodes]
+        self.plugins = [self.maker.plugin(node) for node in self.nodes]
 
     @contextmanager
     def extender_with(self, **settings: str) -> Iterator[None]:

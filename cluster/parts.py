@@ -87,7 +87,7 @@ class Maker:
         flags = [f"--kubeconfig={self._kubeconfig('vgpu-webhook')}"]
         return Part(self._process("webhook", flags), self._mutates)
 
-    def plugin(self, node: nodes.Node, name: str = "deviceplugin", flags: Sequence[str] = ()) -> Part:
+    def plugin(self, node: nodes.Node, name: str = "deviceplugin") -> Part:
         """The device plugin of a node, or another copy; ready when the kubelet has published what it offers."""
         kubeconfig = self._kubeconfig("vgpu-deviceplugin", node)
         command = [
@@ -96,7 +96,6 @@ class Maker:
             "deviceplugin",
             f"--kubeconfig={kubeconfig}",
             f"--node-name={node.name}",
-            *flags,
         ]
         environment = {"LD_LIBRARY_PATH": str(bare.DRIVER), "SIMGPU_STATE": str(node.driver_state)}
         running = node.process(name, command, self._environment | environment)

@@ -14,13 +14,11 @@ EXTENDER: Final = "vgpu-extender"  # the account of the extender and of the sche
 WEBHOOK: Final = "vgpu-webhook"
 PLUGIN: Final = "vgpu-deviceplugin"
 _STATE_MIB: Final = 96
-_REGIONS_MIB: Final = 64  # room for ninety containers
 
 
 class ChaosCluster(Cluster):
     """Two nodes of four cards, as in the other tests; `routes` and `delay` change what a part reaches, by account."""
 
-    plugin_flags = (f"--regions-mib={_REGIONS_MIB}",)
     routes: dict[str, Route]
     proxy: process.Process
 

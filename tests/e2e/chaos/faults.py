@@ -151,7 +151,12 @@ def full_state(cluster: ChaosCluster, chance: random.Random) -> None:
 
 
 def full_regions(cluster: ChaosCluster, chance: random.Random) -> None:
-    with _filled(chance.choice(cluster.nodes), "regions/filler"):
+    """Fill the file systems of the regions of all containers of a node, as a container can fill its own."""
+    node = chance.choice(cluster.nodes)
+    state = root(node) / "var/lib/vgpu"
+    with contextlib.ExitStack() as stack:
+        for shared in state.glob("allocations/*/shared"):
+            stack.enter_context(_filled(node, str(shared.relative_to(state) / "filler")))
         time.sleep(chance.choice(_LASTS_S))
 
 
@@ -164,7 +169,8 @@ def _filled(node: nodes.Node, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the container ended, and its file system with it
+            path.unlink(missing_ok=True)
 
 
 def driver_reloaded(cluster: ChaosCluster, chance: random.Random) -> None:
