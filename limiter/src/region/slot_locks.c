@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "process/fork.h"
@@ -25,6 +26,11 @@ static struct {
     int descriptor; /* atomic; -1: not open */
 } file = {.descriptor = -1};
 
+/* Not the C library's functions, which are cancellation points. */
+static int open_file(void) { return (int)syscall(SYS_openat, AT_FDCWD, file.path, O_RDWR | O_CLOEXEC, 0); }
+
+static void close_file(int descriptor) { (void)syscall(SYS_close, descriptor); }
+
 static bool is_region_file(int descriptor) {
     struct stat status;
     return descriptor >= 0 && fstat(descriptor, &status) == 0 && status.st_dev == file.device &&
@@ -32,7 +38,7 @@ static bool is_region_file(int descriptor) {
 }
 
 static void forget(void) {
-    if (is_region_file(file.descriptor)) close(file.descriptor);
+    if (is_region_file(file.descriptor)) close_file(file.descriptor);
     file.descriptor = -1;
 }
 FORGET_IN_CHILD(forget);
@@ -46,10 +52,10 @@ void slot_locks_use(const char *path) {
 }
 
 static int open_high(void) {
-    int descriptor = file.path ? open(file.path, O_RDWR | O_CLOEXEC) : -1;
+    int descriptor = file.path ? open_file() : -1;
     int high = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, HIGH_NUMBER) : -1;
     if (high < 0) return descriptor;
-    close(descriptor);
+    close_file(descriptor);
     return high;
 }
 
@@ -61,7 +67,7 @@ static int get_descriptor(void) {
     bool is_stored = is_region_file(opened) && __atomic_compare_exchange_n(&file.descriptor, &known, opened, false,
                                                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     if (is_stored) return opened;
-    if (opened >= 0) close(opened);
+    if (opened >= 0) close_file(opened);
     return is_region_file(known) ? known : -1; /* another thread was faster */
 }
 
