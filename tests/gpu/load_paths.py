@@ -146,11 +146,10 @@ def use_namespaces() -> None:
     loader, sizes = ctypes.CDLL(None), (GIB, 8 * GIB)
     loader.dlmopen.restype = loader.dlopen.restype = loader.dlsym.restype = ctypes.c_void_p
     seen = []
-    for load in (
-        lambda: loader.dlopen(b"libcuda.so.1", os.RTLD_NOW | os.RTLD_DEEPBIND),
-        lambda: loader.dlmopen(ctypes.c_long(-1), b"libcuda.so.1", os.RTLD_NOW),
-        lambda: loader.dlmopen(ctypes.c_long(-1), b"libcuda.so.1", os.RTLD_NOW),
-    ):
+    space, now = ctypes.c_long(-1), os.RTLD_NOW  # LM_ID_NEWLM
+    deep: Callable[[], int] = partial(loader.dlopen, b"libcuda.so.1", now | os.RTLD_DEEPBIND)
+    apart: Callable[[], int] = partial(loader.dlmopen, space, b"libcuda.so.1", now)
+    for load in (deep, apart, apart):
         driver = ctypes.c_void_p(load())
 
         def call(name: str, *arguments: object, driver: ctypes.c_void_p = driver) -> int:
