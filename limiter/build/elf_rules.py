@@ -5,7 +5,9 @@ from pathlib import Path
 from limiter.build import elf, function_list
 from limiter.build.toolchain import GLIBC
 
-_NOT_NVIDIA = {"dlsym", "dlvsym", "__asan_default_options"}  # exports that stand for functions of other libraries
+
+# Exports that are not NVIDIA's functions: the loader's and AddressSanitizer's, and what the library calls in its copies.
+_REPLACED = {"dlsym", "dlvsym", "dlopen", "dlmopen", "vgpu_bind_namespace", "vgpu_substitute", "__asan_default_options"}
 _NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0"}  # names that musl has too; not glibc's loader
 
 # Cancellation points: functions of the C library in which a cancelled thread ends (common/nocancel.h). And functions
@@ -24,7 +26,7 @@ _NOT_CALLED = {
 def check_library(library: Path) -> None:
     """Exit unless the library exports exactly what it replaces, and needs the C library only, in an old version."""
     seen = elf.read(library.read_bytes())
-    if differing := seen.exports ^ (function_list.hooked() | _NOT_NVIDIA):
+    if differing := seen.exports ^ (function_list.hooked() | _REPLACED):
         raise SystemExit(f"{library.name}: exports differ from functions.h: {sorted(differing)}")
     check_calls(library)
     check_program(library)

@@ -141,10 +141,40 @@ def resets() -> Fault:
     return ""
 
 
+def use_namespaces() -> None:
+    """Allocates from drivers that are loaded past a preloaded library: three drivers, one after the other."""
+    loader, sizes = ctypes.CDLL(None), (GIB, 8 * GIB)
+    loader.dlmopen.restype = loader.dlopen.restype = loader.dlsym.restype = ctypes.c_void_p
+    seen = []
+    space, now = ctypes.c_long(-1), os.RTLD_NOW  # LM_ID_NEWLM
+    deep: Callable[[], int] = partial(loader.dlopen, b"libcuda.so.1", now | os.RTLD_DEEPBIND)
+    apart: Callable[[], int] = partial(loader.dlmopen, space, b"libcuda.so.1", now)
+    for load in (deep, apart, apart):
+        driver = ctypes.c_void_p(load())
+
+        def call(name: str, *arguments: object, driver: ctypes.c_void_p = driver) -> int:
+            function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int)(loader.dlsym(driver, name.encode()))
+            return function(*arguments)
+
+        pointer = ctypes.c_void_p()
+        started = call("cuInit", 0) or call("cuDevicePrimaryCtxRetain", ctypes.byref(pointer), 0)
+        started = started or call("cuCtxSetCurrent", pointer)
+        taken = [call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size)) for size in sizes]
+        seen.append([started, *taken])
+    sys.stdout.write(json.dumps(seen))
+
+
+def namespaces() -> Fault:
+    """Each driver gets 1 GiB, and none gets the whole limit."""
+    with limiter.environment("8GiB", None, "fixed", os.environ) as env:
+        seen = json.loads(run(sys.executable, "-m", "tests.gpu.load_paths", "use_namespaces", **env))
+    return "" if seen == [[0, 0, 2]] * 3 else f"results are {seen}"
+
+
 VGPU_RUN = (sys.executable, "-m", "vgpu.cli", "run", "--gpu-mem", "4Gi", "--", sys.executable, str(PROGRAM))
 PRELOAD = (sys.executable, str(PROGRAM), "preload")
 MODULE = (sys.executable, "-m", "limiter", "--memory", "4GiB", "--", str(PROGRAM))
-PROGRAMS = {"use_small_sizes": use_small_sizes, "use_resets": use_resets}
+PROGRAMS = {"use_small_sizes": use_small_sizes, "use_resets": use_resets, "use_namespaces": use_namespaces}
 CASES: dict[str, Callable[[], Fault]] = {
     **{f"vgpu run, {each or 'native'}": partial(torch_program, *VGPU_RUN, allocator=each) for each in ALLOCATORS},
     **{f"preload, {each or 'native'}": partial(torch_program, *PRELOAD, allocator=each) for each in ALLOCATORS},
@@ -154,6 +184,7 @@ CASES: dict[str, Callable[[], Fault]] = {
     **{f"to the last chunk, {kind}, cuGetProcAddress": partial(last_chunk, kind, "--proc") for kind in KINDS},
     "small sizes": small_sizes,
     "resets": resets,
+    "dlmopen and RTLD_DEEPBIND": namespaces,
 }
 
 

@@ -6,6 +6,8 @@
 
 void *resolve_real_dlsym(void *handle, const char *name) { return dlsym(handle, name); }
 
+void *resolve_own(const char *name) { return dlsym(RTLD_DEFAULT, name); }
+
 CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags) {
     (void)symbol, (void)pfn, (void)version, (void)flags;
     return CUDA_ERROR_NOT_FOUND;

@@ -167,7 +167,7 @@ static uint64_t end_mark(int index, const struct limit_charge *seen) {
     return bytes;
 }
 
-void context_limits_unmark_taken(const uint8_t uuid[UUID_SIZE]) {
+void context_limits_update_marks(const uint8_t uuid[UUID_SIZE]) {
     const struct region *region = container_region();
     int card = region ? account_find_card(region, uuid) : -1;
     for (int i = 0; card >= 0 && i < CHARGES; i++) {
@@ -215,12 +215,12 @@ void context_limits_end_green(CUcontext context) {
 
 static void correct(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
     (void)own_calls;
-    context_limits_unmark_taken(uuid);
+    context_limits_update_marks(uuid);
 }
 
 static void refresh(const uint8_t uuid[UUID_SIZE], int card, bool is_after_reaping) {
     (void)card;
-    if (is_after_reaping) context_limits_unmark_taken(uuid);
+    if (is_after_reaping) context_limits_update_marks(uuid);
 }
 
 const struct memory_class context_limits_class = {.correct = correct, .refresh = refresh};

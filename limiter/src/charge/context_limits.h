@@ -4,7 +4,7 @@
  * refused without knowing the kernel's code: the limit and 2 MiB (measured on an H200, driver 580, by
  * benchmarks/programs/ctx_limits.c). So the heap is charged when the limit is set. Until the driver has taken it, the
  * charge is marked as managed memory, for NVML does not count it. Afterwards the driver refuses to change the limit:
- * that is how the end of the mark is found (context_limits_unmark_taken).
+ * that is how the end of the mark is found (context_limits_update_marks).
  *
  * Records of pending launches are charged by their size for as long as the context lives, because no call shows whether
  * the driver has taken them.
@@ -24,7 +24,7 @@ bool context_limits_are_charged(CUlimit limit);
 CUresult context_limits_set(CUlimit limit, size_t value);
 
 /* Removes the marks of heaps that the driver has taken since. May change a heap's limit for a moment. */
-void context_limits_unmark_taken(const uint8_t uuid[UUID_SIZE]);
+void context_limits_update_marks(const uint8_t uuid[UUID_SIZE]);
 
 /* Takes the charges back after a context was destroyed, or a device's primary context. The charges of a green context
  * stay until then, because its heap may be the primary context's. The caller has opened a call (charge.h). */

@@ -113,7 +113,7 @@ static bool reconcile_call(const struct measured_call *call) {
 static bool fits_after_trim(const struct measured_call *call) {
     int call_slot = charge_begin_call();
     charge_trim_idle(call->uuid);
-    context_limits_unmark_taken(call->uuid);
+    context_limits_update_marks(call->uuid);
     charge_end_call(call_slot);
     reconcile_own(call->uuid, call->call_slot >= 0);
     return !is_over(call);

@@ -97,7 +97,8 @@ struct region_slot {
     uint64_t namespace;  /* locked: see struct identity */
     uint64_t calls;      /* atomic, by the owner: calls begun so far (high 32 bits), calls under way (low 32 bits) */
     uint32_t is_frozen;  /* atomic: 1 = the process is locked for a checkpoint, so NVML says less than it will hold */
-    uint8_t reserved[28];
+    uint32_t image;      /* locked: number of the program that the process runs, which exec() changes; 0 = unknown */
+    uint8_t reserved[24];
     uint64_t used[REGION_CARDS];        /* locked, by the owner and by processes that reconcile or clear its slot: bytes
                                            charged on each card */
     uint64_t managed[REGION_CARDS];     /* locked: the part of `used` that NVML does not count */

@@ -84,7 +84,9 @@ int container_claim_slot(struct region *region) {
     if (slot >= 0) return slot;
     struct identity process = container_self();
     slot = account_slot_to_claim(region, &process);
-    account_note_lock(region, slot, slot_locks_take(slot));
+    bool is_ours = account_owns(region, slot, &process); /* claimed by a copy of this library (driver/loading.c) */
+    account_note_lock(region, slot, slot_locks_take(slot) || (is_ours && account_has_lock(region, slot)));
+    account_note_image(region, slot, identity_image());
     slot = account_claim_slot(region, &process);
     __atomic_store_n(&cached_slot, slot, __ATOMIC_RELAXED);
     return slot;
@@ -105,7 +107,8 @@ void container_clear_former_image(void) {
     if (account_slots(region) != 0) {
         struct identity process = identity_self();
         int slot = account_slot_of(region, &process);
-        if (slot >= 0 && region_lock(region, REGION_LOCK_MS) == 0) {
+        bool is_former = slot >= 0 && account_image(region, slot) != identity_image();
+        if (is_former && region_lock(region, REGION_LOCK_MS) == 0) {
             account_clear_slot(region, slot);
             region_unlock(region);
         }

@@ -49,7 +49,8 @@ int container_slot(const struct region *region);
 void container_join(const uint8_t uuid[UUID_SIZE]);
 
 /* Clears the slot of the program that this process ran before exec(): exec frees that program's memory on the cards,
- * but keeps pid and start time. Called once at the start, and only maps the region's file for that. */
+ * but keeps pid and start time. Called once at the start, and only maps the region's file for that. The slot of another
+ * copy of this library in this program stays (driver/loading.c). */
 void container_clear_former_image(void);
 
 #endif

@@ -84,6 +84,11 @@ static struct entry *find_hooked(const char *name) {
     return NULL;
 }
 
+void *functions_wrapper(const char *name) {
+    const struct entry *entry = find_hooked(name);
+    return entry ? entry->wrapper : NULL;
+}
+
 bool functions_is_hooked(const char *name) { return find_hooked(name) != NULL; }
 
 void *functions_loaded_wrapper(const char *name) {

@@ -31,6 +31,9 @@ bool functions_has(enum function function);
 /* The wrapper, where `address` is a HOOKED function of NVIDIA's libraries, else `address`. Loads nothing. */
 void *functions_substitute(void *address);
 
+/* The wrapper of an exported name; NULL where it is not HOOKED. Loads nothing. */
+void *functions_wrapper(const char *name);
+
 /* The wrapper of an exported name, if NVIDIA's library is loaded and exports that name; else NULL. Loads nothing. */
 void *functions_loaded_wrapper(const char *name);
 

@@ -5,9 +5,11 @@
 #include "driver/resolve.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 #include "driver/elf.h"
 #include "driver/function_table.h"
+#include "driver/namespaces.h"
 
 #if defined(__x86_64__)
 #define FIRST_GLIBC "GLIBC_2.2.5"
@@ -39,6 +41,11 @@ static dlvsym_function real_dlvsym(void) {
 
 void *resolve_real_dlsym(void *handle, const char *name) { return real_dlsym()(handle, name); }
 
+static void *substitute(void *address) {
+    void *found = functions_substitute(address);
+    return found == address ? namespaces_substitute(address) : found;
+}
+
 static bool is_pseudo(const void *handle) { return handle == RTLD_DEFAULT || handle == RTLD_NEXT; }
 
 /* NOLINTBEGIN(misc-use-internal-linkage): exported under other names, below */
@@ -59,7 +66,7 @@ void *vgpu_dlsym(void *handle, const char *name) {
     dlsym_function lookup = real_dlsym();
     if (!name || !functions_is_hooked(name)) __attribute__
         ((musttail)) return lookup(handle, name);
-    if (!is_pseudo(handle)) return functions_substitute(lookup(handle, name));
+    if (!is_pseudo(handle)) return substitute(lookup(handle, name));
     void *wrapper = functions_loaded_wrapper(name);
     if (wrapper) return wrapper;
     if (!elf_is_defined_before(name)) {
@@ -73,9 +80,11 @@ void *vgpu_dlvsym(void *handle, const char *name, const char *version) {
     dlvsym_function lookup = real_dlvsym();
     if (!name || !functions_is_hooked(name) || is_pseudo(handle)) __attribute__
         ((musttail)) return lookup(handle, name, version);
-    return functions_substitute(lookup(handle, name, version));
+    return substitute(lookup(handle, name, version));
 }
 /* NOLINTEND(misc-use-internal-linkage) */
+
+void *resolve_own(const char *name) { return strcmp(name, "dlsym") == 0 ? (void *)&vgpu_dlsym : (void *)&vgpu_dlvsym; }
 
 /* The two symbol versions that programs link with: the first of the platform, and GLIBC_2.34, with which both functions
  * moved from libdl into libc. */

@@ -5,4 +5,7 @@
 /* Calls the C library's own dlsym. */
 void *resolve_real_dlsym(void *handle, const char *name);
 
+/* This library's `dlsym` or `dlvsym`. */
+void *resolve_own(const char *name);
+
 #endif

@@ -76,6 +76,14 @@ bool account_has_lock(const struct region *region, int slot) {
     return is_valid_slot(slot) && __atomic_load_n(&region->slots[slot].is_locked, __ATOMIC_RELAXED) == 1;
 }
 
+void account_note_image(struct region *region, int slot, uint32_t image) {
+    if (is_valid_slot(slot)) region->slots[slot].image = image;
+}
+
+uint32_t account_image(const struct region *region, int slot) {
+    return is_valid_slot(slot) ? region->slots[slot].image : 0;
+}
+
 int account_claim_slot(struct region *region, const struct identity *process) {
     int slot = account_slot_to_claim(region, process);
     if (!is_valid_slot(slot)) return -1;

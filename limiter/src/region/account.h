@@ -29,6 +29,10 @@ void account_note_lock(struct region *region, int slot, bool is_locked);
 /* Whether the slot's owner has noted that it holds the slot's file lock. Needs no lock. */
 bool account_has_lock(const struct region *region, int slot);
 
+/* Notes the number of the program that the slot's process runs (identity_image), and returns it. */
+void account_note_image(struct region *region, int slot, uint32_t image);
+uint32_t account_image(const struct region *region, int slot);
+
 /* Whether the slot belongs to the process. Needs no lock. */
 bool account_owns(const struct region *region, int slot, const struct identity *process);
 

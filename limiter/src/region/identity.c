@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/arithmetic.h"
 #include "common/clock.h"
 #include "common/nocancel.h"
 #include "region/account.h"
@@ -69,6 +71,14 @@ struct identity identity_self(void) {
     self.start_time = has_proc ? process.start_time : random_number();
     self.namespace = has_proc ? namespace.st_ino : 0;
     return self;
+}
+
+/* The kernel gives each program 16 random bytes. Some of them guard the program's stack, so only a hash is told. */
+uint32_t identity_image(void) {
+    uint64_t parts[2] = {0};
+    const void *random = (const void *)getauxval(AT_RANDOM); /* NOLINT(performance-no-int-to-ptr) */
+    if (random) memcpy(parts, random, sizeof parts);
+    return (uint32_t)(hash_mix(hash_mix(1, parts[0]), parts[1]) >> 33) + 1;
 }
 
 bool identity_is_neighbour(const struct identity *other, const struct identity *self) {

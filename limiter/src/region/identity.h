@@ -7,6 +7,9 @@
 /* Identity of the calling process. Without /proc it differs from call to call. */
 struct identity identity_self(void);
 
+/* A number of the program that this process runs: exec() changes it, fork() does not. Never 0. */
+uint32_t identity_image(void);
+
 /* Whether `other` has certainly ended: its pid does not exist, belongs to a process that started at another time, or is
  * a zombie's. False where a pid cannot tell: `other` may be in another pid namespace than `self`, where its pid means
  * nothing, or /proc may be missing or show another namespace's processes. */
