@@ -5,8 +5,7 @@ from pathlib import Path
 from limiter.build import elf, function_list
 from limiter.build.toolchain import GLIBC
 
-
-# Exports that are not NVIDIA's functions: the loader's and AddressSanitizer's, and what the library calls in its copies.
+# Exports that are not NVIDIA's: functions of the loader and of AddressSanitizer, and what the library's copies call.
 _REPLACED = {"dlsym", "dlvsym", "dlopen", "dlmopen", "vgpu_bind_namespace", "vgpu_substitute", "__asan_default_options"}
 _NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0"}  # names that musl has too; not glibc's loader
 

@@ -26,7 +26,6 @@ static struct {
     int descriptor; /* atomic; -1: not open */
 } file = {.descriptor = -1};
 
-/* Not the C library's functions, which are cancellation points. */
 static bool is_region_file(int descriptor) {
     struct stat status;
     return descriptor >= 0 && fstat(descriptor, &status) == 0 && status.st_dev == file.device &&
