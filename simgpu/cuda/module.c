@@ -98,12 +98,20 @@ void modules_unload_of(CUlibrary library) { drop_all(NULL, library); }
 
 void modules_free_of(CUcontext context) { drop_all(context, NULL); }
 
+/* Only the text of PTX is read. */
+static bool text_uses_heap(const char *text) {
+    return strncmp(text, ".version", sizeof ".version" - 1) == 0 && strstr(text, "malloc") != NULL;
+}
+
 static CUresult load(CUmodule *module, const void *image) {
     CUcontext context;
     CUresult result = context_current(&context);
     REQUIRE(result == CUDA_SUCCESS, result);
     REQUIRE(module != NULL && image != NULL, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(module_load(module, NULL));
+    result = module_load(module, NULL);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    (*module)->uses_heap = text_uses_heap(image);
+    LEAVE(CUDA_SUCCESS);
 }
 
 EXPORTED CUresult cuModuleLoad(CUmodule *module, const char *fname) {
@@ -148,5 +156,7 @@ EXPORTED CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const ch
     REQUIRE(hfunc != NULL && name != NULL, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(hmod != NULL, CUDA_ERROR_INVALID_HANDLE);
     *hfunc = function_named(&hmod->functions, name);
-    LEAVE(*hfunc != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    REQUIRE(*hfunc != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    (*hfunc)->uses_heap |= hmod->uses_heap;
+    LEAVE(CUDA_SUCCESS);
 }

@@ -21,6 +21,7 @@ struct CUmod_st {
     CUcontext context;
     CUlibrary library; /* NULL when the program loaded the module itself */
     uint64_t charged;
+    bool uses_heap; /* its text names malloc */
     struct CUfunc_st *functions;
 };
 

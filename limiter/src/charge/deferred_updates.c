@@ -32,7 +32,7 @@ void deferred_updates_apply(struct region *region, int slot) {
     if (!__atomic_exchange_n(&is_any, false, __ATOMIC_SEQ_CST)) return;
     for (int update = 0; update < UPDATES; update++)
         for (int card = 0; card < REGION_CARDS; card++) {
-            uint64_t bytes = __atomic_exchange_n(&sums[update][card], 0, __ATOMIC_RELAXED);
-            if (bytes) apply[update](region, slot, card, bytes);
+            if (__atomic_load_n(&sums[update][card], __ATOMIC_RELAXED) == 0) continue; /* an exchange takes longer */
+            apply[update](region, slot, card, __atomic_exchange_n(&sums[update][card], 0, __ATOMIC_RELAXED));
         }
 }
