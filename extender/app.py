@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
+from starlette.requests import ClientDisconnect
 
 import vgpu
 from extender import explain, objects, wire
@@ -121,5 +122,7 @@ def _endpoint(watches: Synced, handle: Handle) -> Callable[[Request], Awaitable[
             return Response(await handle(body), media_type=JSON)
         except MalformedCall as error:
             return Response(wire.error(str(error)), 400, media_type=JSON)
+        except ClientDisconnect:  # no answer can arrive
+            return Response(status_code=400)
 
     return endpoint

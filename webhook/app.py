@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
+from starlette.requests import ClientDisconnect
 
 from vgpu.adapters import deep_json, http_body
 from webhook import admission, wire
@@ -50,6 +51,8 @@ async def _answer(request: Request, rules: Rules, decide: Callable[[wire.Request
     except wire.UnreadableReview as error:
         log.warning("denied review %s: %s", error.uid, error)
         answer = wire.deny(error.uid, str(error))
+    except ClientDisconnect:  # no answer can arrive, and the API server asks again
+        return Response(status_code=400)
     return Response(answer, media_type=_JSON)
 
 

@@ -141,40 +141,50 @@ def resets() -> Fault:
     return ""
 
 
-def use_namespaces() -> None:
-    """Allocates from drivers that are loaded past a preloaded library: three drivers, one after the other."""
+def allocate_by(load: Callable[[ctypes.CDLL], int]) -> None:
+    """Allocates from a driver that `load` opens past a preloaded library. A process can use one copy of the driver."""
     loader, sizes = ctypes.CDLL(None), (GIB, 8 * GIB)
     loader.dlmopen.restype = loader.dlopen.restype = loader.dlsym.restype = ctypes.c_void_p
-    seen = []
-    space, now = ctypes.c_long(-1), os.RTLD_NOW  # LM_ID_NEWLM
-    deep: Callable[[], int] = partial(loader.dlopen, b"libcuda.so.1", now | os.RTLD_DEEPBIND)
-    apart: Callable[[], int] = partial(loader.dlmopen, space, b"libcuda.so.1", now)
-    for load in (deep, apart, apart):
-        driver = ctypes.c_void_p(load())
+    driver = ctypes.c_void_p(load(loader))
 
-        def call(name: str, *arguments: object, driver: ctypes.c_void_p = driver) -> int:
-            function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int)(loader.dlsym(driver, name.encode()))
-            return function(*arguments)
+    def call(name: str, *arguments: object) -> int:
+        function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int)(loader.dlsym(driver, name.encode()))
+        return function(*arguments)
 
-        pointer = ctypes.c_void_p()
-        started = call("cuInit", 0) or call("cuDevicePrimaryCtxRetain", ctypes.byref(pointer), 0)
-        started = started or call("cuCtxSetCurrent", pointer)
-        taken = [call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size)) for size in sizes]
-        seen.append([started, *taken])
-    sys.stdout.write(json.dumps(seen))
+    pointer = ctypes.c_void_p()
+    started = call("cuInit", 0) or call("cuDevicePrimaryCtxRetain", ctypes.byref(pointer), 0)
+    started = started or call("cuCtxSetCurrent", pointer)
+    taken = [call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size)) for size in sizes]
+    sys.stdout.write(json.dumps([started, *taken]))
 
 
-def namespaces() -> Fault:
-    """Each driver gets 1 GiB, and none gets the whole limit."""
+def use_deepbind() -> None:
+    allocate_by(lambda loader: loader.dlopen(b"libcuda.so.1", os.RTLD_NOW | os.RTLD_DEEPBIND))
+
+
+def use_namespace() -> None:
+    new = ctypes.c_long(-1)  # LM_ID_NEWLM
+    allocate_by(lambda loader: loader.dlmopen(new, b"libcuda.so.1", os.RTLD_NOW))
+
+
+def past_the_library(program: str) -> Fault:
+    """The driver gives 1 GiB, and not the whole limit; natively it gives both."""
+    command = (sys.executable, "-m", "tests.gpu.load_paths", program)
+    native = json.loads(run(*command))
     with limiter.environment("8GiB", None, "fixed", os.environ) as env:
-        seen = json.loads(run(sys.executable, "-m", "tests.gpu.load_paths", "use_namespaces", **env))
-    return "" if seen == [[0, 0, 2]] * 3 else f"results are {seen}"
+        ours = json.loads(run(*command, **env))
+    return "" if (native, ours) == ([0, 0, 0], [0, 0, 2]) else f"results are {native} natively, {ours} limited"
 
 
 VGPU_RUN = (sys.executable, "-m", "vgpu.cli", "run", "--gpu-mem", "4Gi", "--", sys.executable, str(PROGRAM))
 PRELOAD = (sys.executable, str(PROGRAM), "preload")
 MODULE = (sys.executable, "-m", "limiter", "--memory", "4GiB", "--", str(PROGRAM))
-PROGRAMS = {"use_small_sizes": use_small_sizes, "use_resets": use_resets, "use_namespaces": use_namespaces}
+PROGRAMS = {
+    "use_small_sizes": use_small_sizes,
+    "use_resets": use_resets,
+    "use_deepbind": use_deepbind,
+    "use_namespace": use_namespace,
+}
 CASES: dict[str, Callable[[], Fault]] = {
     **{f"vgpu run, {each or 'native'}": partial(torch_program, *VGPU_RUN, allocator=each) for each in ALLOCATORS},
     **{f"preload, {each or 'native'}": partial(torch_program, *PRELOAD, allocator=each) for each in ALLOCATORS},
@@ -184,7 +194,8 @@ CASES: dict[str, Callable[[], Fault]] = {
     **{f"to the last chunk, {kind}, cuGetProcAddress": partial(last_chunk, kind, "--proc") for kind in KINDS},
     "small sizes": small_sizes,
     "resets": resets,
-    "dlmopen and RTLD_DEEPBIND": namespaces,
+    "RTLD_DEEPBIND": partial(past_the_library, "use_deepbind"),
+    "dlmopen": partial(past_the_library, "use_namespace"),
 }
 
 

@@ -202,3 +202,18 @@ def test_any_json_is_answered_or_malformed(obj: Any, operation: str) -> None:
         return
     builders.response(admission.mutating(review, RULES))
     builders.response(admission.validating(review, RULES))
+
+
+async def test_a_client_that_disconnects_before_its_body_is_complete_is_no_error() -> None:
+    """Starlette raises ClientDisconnect from the body's stream."""
+    messages = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def send(_: Any) -> None:
+        return
+
+    scope = {"type": "http", "method": "POST", "path": "/mutate", "raw_path": b"/mutate", "root_path": ""}
+    scope |= {"query_string": b"", "headers": [], "http_version": "1.1", "scheme": "https"}
+    await app.create(RULES, lambda: True)(scope, receive, send)
