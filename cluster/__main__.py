@@ -23,7 +23,8 @@ Ctrl-C ends it.
 
 def main() -> None:
     """Run a cluster until Ctrl-C."""
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    for each in (signal.SIGINT, signal.SIGTERM):  # a shell starts background jobs with SIGINT ignored
+        signal.signal(each, signal.default_int_handler)
     try:
         with Cluster() as cluster:
             _explain(cluster)

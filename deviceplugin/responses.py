@@ -72,7 +72,7 @@ def container_response(
     wanted = set(device_ids.by_gpu(ids))
     cards = sorted((gpu for gpu in gpus if gpu.card.uuid in wanted), key=lambda gpu: gpu.card.index)
     uuids = [gpu.card.uuid for gpu in cards] or sorted(wanted)
-    mounts = _mounts(allocation, injection)
+    mounts = _mounts(allocation, injection.files)
     if injection.mode is DeviceList.CDI:
         cdi_devices = tuple(f"{injection.cdi_kind}={uuid}" for uuid in uuids)
         return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": "void"}, mounts, (), cdi_devices)
@@ -81,12 +81,11 @@ def container_response(
     return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": ",".join(uuids)}, mounts, existing, ())
 
 
-def _mounts(allocation: str, injection: Injection) -> tuple[Mount, ...]:
-    files, library = injection.files, injection.library
+def _mounts(allocation: str, files: StateFiles) -> tuple[Mount, ...]:
     return (
         Mount("/run/vgpu/limits", files.limits(allocation)),
         Mount("/run/vgpu/region", files.region(allocation), read_only=False),
         Mount("/run/vgpu/arbiter", files.arbiter(allocation)),
-        Mount(LIBRARY_IN_CONTAINER, files.libraries.library(library)),
-        Mount("/etc/ld.so.preload", files.libraries.preload(library)),
+        Mount(LIBRARY_IN_CONTAINER, files.library(allocation)),
+        Mount("/etc/ld.so.preload", files.preload(allocation)),
     )

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from dataclasses import replace
 
+from tests import leases
 from tests.deviceplugin.plugin_parts import IDS, PluginParts, share
 from tests.strategies import container
 from tests.vgpu.node.builders import bound, slices, uuid
@@ -116,3 +117,20 @@ async def test_a_volume_over_the_limiters_files_is_refused(parts: PluginParts) -
     parts.allocate(IDS, pod)
     parts.set_holder(pod, IDS)
     assert NodeReason.FILES_COVERED in await parts.prove()
+
+
+async def test_each_start_gives_a_container_files_of_its_own(parts: PluginParts) -> None:
+    """Whoever opens a file that a container has leased waits for 45 s: the loader of every other container, too."""
+    pod = share("p", 10)
+    parts.pods.upsert(pod)
+    parts.server.pods[pod.key] = pod
+    allocated = parts.allocate(IDS, pod)
+    parts.set_holder(pod, IDS)
+    assert await parts.prove() == ""
+    own = (parts.files.library(allocated.id), parts.files.preload(allocated.id))
+    assert own[0].read_bytes() == b"library"
+    with leases.held(own[0]), leases.held(own[1]):
+        assert await parts.prove() == ""
+    with leases.held(parts.files.limits(allocated.id)):
+        assert await parts.prove() == NodeReason.FILES_FAILED
+    assert await parts.prove() == ""

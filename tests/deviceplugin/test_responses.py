@@ -78,6 +78,12 @@ def test_only_the_region_is_mounted_writable(injection: Injection) -> None:
     }
 
 
+def test_no_file_is_mounted_into_two_containers(injection: Injection) -> None:
+    """A container can lease a file that it only reads; whoever opens the file then waits for 45 s."""
+    one, other = (responses.container_response(slices(0, n), [gpu(0)], name, injection) for n, name in enumerate("ab"))
+    assert not {mount.host_path for mount in one.mounts} & {mount.host_path for mount in other.mounts}
+
+
 def test_with_cdi_the_environment_variable_is_void(injection: Injection) -> None:
     by_name = Injection(injection.files, "abc", DeviceList.CDI, "nvidia.com/gpu", injection.dev)
     response = responses.container_response({uuid(1)}, [gpu(1)], "id", by_name)

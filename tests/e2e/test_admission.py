@@ -165,6 +165,12 @@ def test_cards_are_chosen_by_requests_only(namespace: PodNamespace) -> None:
     assert "hand over cards" in namespace.refused(mounted)
     annotated_pod = pod("p", container(), annotations={"cdi.k8s.io/x": "nvidia.com/gpu=all"})
     assert "hand over cards" in namespace.refused(annotated_pod)
+    namespace.create(waiting("waits"))
+    later = {"metadata": {"annotations": {"cdi.k8s.io/x": "nvidia.com/gpu=all"}}}
+    assert "hand over cards" in patched(namespace, "waits", later)
+    legacy = [{"name": "CUDA_VERSION", "value": "11.0"}]  # NVIDIA's runtime gives a legacy image all cards
+    assert "CUDA_VERSION" in namespace.refused(pod("p", container() | {"env": legacy}))
+    namespace.create(pod("legacy", container(gpu_mem=256) | {"env": legacy}, container("side") | {"env": legacy}))
     namespace.create(pod("sees-nothing", gpu_mem=256))
     cluster.api.patch(namespace.path, {"metadata": {"labels": {names.VISIBLE_DEVICES_LABEL: "allowed"}}})
     namespace.until(
@@ -197,6 +203,17 @@ def test_the_namespace_bounds_the_priority(namespace: PodNamespace) -> None:
     namespace.until(lambda: not patched(namespace, "waits", annotated(priority="5")), "the label is in force")
     namespace.create(high)
     assert "limit of 5" in namespace.refused(pod("q", gpu_mem=256, annotations={names.PRIORITY: "6"}))
+
+
+def test_no_user_evicts_others_by_a_priority_class_of_kubernetes(namespace: PodNamespace) -> None:
+    """Kubernetes itself admits its system classes in every namespace."""
+    for name in ("system-node-critical", "system-cluster-critical"):
+        manifest = pod("p", gpu_mem=256)
+        manifest["spec"]["priorityClassName"] = name
+        assert "system classes" in namespace.refused(manifest)
+        plain = pod(name, container())
+        plain["spec"]["priorityClassName"] = name
+        namespace.create(plain)
 
 
 def deep(manifest: Document, levels: int) -> bytes:

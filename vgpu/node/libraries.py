@@ -1,7 +1,7 @@
-"""The installed limiters, `<state>/lib/<sha256-12>/`: mounted into containers, and never overwritten in place.
+"""The installed limiters, `<state>/lib/<sha256-12>/`: containers get copies of them (`state_files`).
 
-A container keeps the library that Allocate mounted, and a library reads one version of the region. So the first bytes
-of the region that a library reads are installed beside it.
+A container keeps the library that Allocate chose, and a library reads one version of the region. So the first bytes of
+the region that a library reads are installed beside it.
 
 A container whose loader cannot map the library runs without limits: the loader prints a line and goes on. So a library
 is synced to the disk before it gets its name, compared with its hash before each use, and mapped as the loader does.
@@ -25,7 +25,7 @@ PRELOAD: Final = "ld.so.preload"
 REGION_HEADER: Final = "region-header"
 LIBRARY_IN_CONTAINER: Final = f"/usr/local/vgpu/{LIBRARY}"
 
-_PRELOAD_CONTENT: Final = f"{LIBRARY_IN_CONTAINER}\n".encode()
+PRELOAD_CONTENT: Final = f"{LIBRARY_IN_CONTAINER}\n".encode()
 _HASH_DIGITS: Final = 12
 
 
@@ -89,6 +89,11 @@ class Libraries:
             if path.name not in names:
                 shutil.rmtree(path, ignore_errors=True)
 
+    def content(self, name: str) -> bytes:
+        """Return a library's bytes. Raises StateUnusable where containers could not load it."""
+        self.check(name)
+        return self.library(name).read_bytes()
+
     def _damage(self, name: str) -> str:
         """Return what is wrong with an installed library, empty for nothing."""
         try:
@@ -97,7 +102,7 @@ class Libraries:
             return f"cannot be read ({error.strerror})"
         if _name_of(content) != name:
             return "does not have the content that its name says"
-        if preload != _PRELOAD_CONTENT:
+        if preload != PRELOAD_CONTENT:
             return f"has a damaged {PRELOAD}"
         return ""
 
@@ -109,7 +114,7 @@ class Libraries:
         """Install by a rename. A damaged library is moved away: running processes may have it mapped."""
         fresh = Path(tempfile.mkdtemp(dir=self.root, prefix=f".{name}."))
         durable.write(fresh / LIBRARY, content, 0o755, self._label)
-        durable.write(fresh / PRELOAD, _PRELOAD_CONTENT, 0o644, self._label)
+        durable.write(fresh / PRELOAD, PRELOAD_CONTENT, 0o644, self._label)
         durable.write(fresh / REGION_HEADER, region.new())
         fresh.chmod(0o755)
         if (self.root / name).exists():

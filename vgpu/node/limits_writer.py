@@ -29,7 +29,7 @@ class LimitsWriter:
         request = pod.parsed.request
         asked = proof.request_of(request, container) if request else None
         if request is not None and asked is not None:
-            self._files.libraries.check(allocation.library)
             self._files.prepare(allocation.id, self._files.libraries.region_header(allocation.library))
+            self._files.copy_library(allocation.id, allocation.library)
             limits = proof.limits_for(request, asked, assignment.containers[container])
             self._files.write_limits(allocation.id, limits)

@@ -1,6 +1,8 @@
-"""The files that are mounted into containers: limits, region, the arbiter's directory. `libraries` has the library.
+"""The files that are mounted into containers, none of them into two: `libraries` has what the library is copied from.
 
 <state>/allocations/<id>/limits, arbiter/, region         the region is a link to shared/region
+<state>/allocations/<id>/libvgpushare.so, ld.so.preload   copies: a container can lease a file (fcntl, F_SETLEASE), and
+                                                          whoever opens it then waits for 45 s (docs/adr/0033)
 <state>/allocations/<id>/shared/region                    on a tmpfs of its own, which holds one region and no more
 <state>/watermarks                                        the arbiter's watermarks for each card; not mounted
 
@@ -13,13 +15,13 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from vgpu import limits, region
 from vgpu.adapters import mounts
 from vgpu.errors import MalformedLimits, StateUnusable
 from vgpu.limits import Limits
-from vgpu.node.libraries import Libraries
+from vgpu.node.libraries import LIBRARY, PRELOAD, PRELOAD_CONTENT, Libraries
 
 DENY: Final = Limits(cards=())  # a card without an entry may not be used
 
@@ -72,6 +74,14 @@ class StateFiles:
         """Return the region of an allocation: the memory that the container's processes share."""
         return self.allocations / allocation / _SHARED / "region"
 
+    def library(self, allocation: str) -> Path:
+        """Return the container's copy of the limiter."""
+        return self.allocations / allocation / LIBRARY
+
+    def preload(self, allocation: str) -> Path:
+        """Return the `/etc/ld.so.preload` of the container."""
+        return self.allocations / allocation / PRELOAD
+
     def arbiter(self, allocation: str) -> Path:
         """Return the directory for the arbiter's socket, mounted in advance: a running container gets no new mounts."""
         return self.allocations / allocation / "arbiter"
@@ -101,13 +111,22 @@ class StateFiles:
         if self._former_regions.is_dir():
             _link(self._former_regions / allocation, self.region(allocation))
 
+    def copy_library(self, allocation: str, name: str) -> None:
+        """Put fresh copies of an installed library and its preload file in place of any former ones.
+
+        Raises OSError, and StateUnusable where the library is damaged.
+        """
+        content = self.libraries.content(name)
+        self._create(self.library(allocation), content, len(content), 0o755)
+        self._create(self.preload(allocation), PRELOAD_CONTENT, len(PRELOAD_CONTENT), 0o644)
+
     def write_limits(self, allocation: str, new: Limits) -> None:
         """Write the limits in place, so that a running container sees them: its mount would not follow a rename.
 
-        Takes no lock: a container can hold a lock on its read-only mount for ever.
+        Takes no lock: a container can hold a lock on its read-only mount for ever. Does not wait for a lease that a
+        process of the pod holds. Raises OSError, and StateUnusable where there is such a lease.
         """
-        path = self.limits(allocation)
-        with path.open("r+b") as file:
+        with _opened_for_writing(self.limits(allocation)) as file:
             try:
                 plan = limits.rewrite(file.read(), new)
             except MalformedLimits:
@@ -144,6 +163,13 @@ class StateFiles:
             mounts.unmount(probe)
         finally:
             probe.rmdir()
+
+
+def _opened_for_writing(path: Path) -> BinaryIO:
+    try:
+        return os.fdopen(os.open(path, os.O_RDWR | os.O_NONBLOCK), "r+b")
+    except BlockingIOError as error:
+        raise StateUnusable(f"{path}: a process of the pod holds a lease on its limits (F_SETLEASE)") from error
 
 
 def _link(link: Path, target: Path) -> None:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import leases
 from tests.vgpu.node.builders import uuid
 from vgpu import limits, region
+from vgpu.errors import StateUnusable
 from vgpu.limits import CardLimit, Limits
 from vgpu.node.state_files import DENY, StateFiles
 
@@ -77,3 +79,29 @@ def test_a_removed_allocation_has_no_files(made: StateFiles) -> None:
     made.remove("a")
     assert not list(made.allocations.iterdir())
     made.remove("a")
+
+
+def test_no_file_is_mounted_into_two_containers(made: StateFiles) -> None:
+    """A container can lease a file that it only reads; every other container that opens the file would wait."""
+    name = made.libraries.install(b"library")
+    made.allocations.joinpath("b").mkdir()
+    for allocation in ("a", "b", "a"):
+        made.copy_library(allocation, name)
+    files = [made.libraries.library(name), *(path(each) for each in "ab" for path in (made.library, made.preload))]
+    assert len({path.stat().st_ino for path in files}) == len(files)
+    assert made.library("a").read_bytes() == b"library"
+    assert [path.stat().st_mode & 0o777 for path in (made.library("a"), made.preload("a"))] == [0o755, 0o644]
+
+
+def test_a_leased_library_is_replaced_without_waiting(made: StateFiles) -> None:
+    name = made.libraries.install(b"library")
+    made.copy_library("a", name)
+    with leases.held(made.library("a")), leases.held(made.preload("a")):
+        made.copy_library("a", name)
+        assert made.library("a").read_bytes() == b"library"
+
+
+def test_leased_limits_are_an_error_and_not_a_wait(made: StateFiles) -> None:
+    with leases.held(made.limits("a")), pytest.raises(StateUnusable, match="lease"):
+        made.write_limits("a", SOME)
+    made.write_limits("a", SOME)

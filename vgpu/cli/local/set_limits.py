@@ -2,9 +2,11 @@
 
 import fcntl
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from limiter import local_state
 from vgpu import limits, quantity
@@ -73,13 +75,33 @@ def changed_limits(former: Limits, change: Change) -> Limits:
 def set_limits(folder: Path, change: Change) -> None:
     """Change the limits of an allocation. Raises CannotSetLimits and ValueError."""
     try:
-        with (folder / "limits").open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # otherwise two writers would fill the same slot
+        with _only_writer(folder), _opened(folder / "limits") as file:
             data = file.read(limits.SIZE)
             for offset, piece in limits.rewrite(data, changed_limits(limits.decode(data), change)):
                 os.pwrite(file.fileno(), piece, offset)
+    except BlockingIOError as error:
+        raise CannotSetLimits(f"{folder.name}: a program of the container holds a lease on its limits") from error
     except (OSError, MalformedLimits) as error:
         raise CannotSetLimits(f"{folder.name}: {error}") from error
+
+
+@contextmanager
+def _only_writer(folder: Path) -> Iterator[None]:
+    """Lock an allocation: two writers would fill the same slot.
+
+    The lock is on the directory, because a container sees the limits file, and could hold a lock on it for ever.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a limits file; without O_NONBLOCK this would wait for 45 s while the container holds a lease on it."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_NONBLOCK), "r+b")
 
 
 def _changed_card(card: CardLimit, size: int | None, cores: int | None) -> CardLimit:

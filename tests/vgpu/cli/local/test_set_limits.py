@@ -1,9 +1,11 @@
 """Changing the limits of a running allocation."""
 
+import fcntl
 from pathlib import Path
 
 import pytest
 
+from tests import leases
 from tests.vgpu.cli.conftest import GIB, GPU, OTHER, Make, limits_of
 from vgpu import limits
 from vgpu.cli.local import set_limits
@@ -69,3 +71,14 @@ def test_an_unambiguous_prefix_of_an_id_is_enough(home: Path, make: Make) -> Non
         with pytest.raises(CannotSetLimits, match=message):
             set_limits.find_allocation([home], wanted)
     assert limits_of(first).cards[0].cores == 30
+
+
+def test_a_container_can_neither_block_a_change_by_a_lock_nor_by_a_lease(make: Make) -> None:
+    folder = make("ab")
+    path = folder / "limits"
+    with path.open("rb") as mounted:
+        fcntl.flock(mounted, fcntl.LOCK_EX)
+        set_limits.set_limits(folder, Change(cores=70))
+    assert limits_of(folder).cards[0].cores == 70
+    with leases.held(path), pytest.raises(CannotSetLimits, match="ab: a program of the container holds a lease"):
+        set_limits.set_limits(folder, Change(cores=60))
