@@ -123,7 +123,7 @@ def holder(nvml: Session) -> Iterator[subprocess.Popen[str]]:
     """A process that holds memory of the first card."""
     driver = build.ensure()
     environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "SIMGPU_STATE": str(nvml.directory)}
-    command = [driver / "gpuprobe", "alloc", "64", "--hold", "0"]
+    command = [str(driver / "gpuprobe"), "alloc", "64", "--hold", "0"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()
