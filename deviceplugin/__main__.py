@@ -25,6 +25,7 @@ with extras.needed("cluster", by="deviceplugin"):
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
     from vgpu.adapters.nvml import Nvml
+    from vgpu.adapters.procfs import Procfs
     from vgpu.errors import NvmlError, StateUnusable, VgpuError
     from vgpu.node import probe_files
 
@@ -53,7 +54,7 @@ async def serve(settings: Settings) -> None:
     with await _retried(Nvml, NvmlError, "no NVIDIA driver yet") as driver:
         log.info("driver %s", driver.driver_version())
         async with await Client.connect(kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}") as client:
-            build = partial(app.build, settings, driver, client, clocks)
+            build = partial(app.build, settings, driver, Procfs(), client, clocks)
             plugin = await _retried(build, StateUnusable, "no card is offered")
             await plugin.run()
 

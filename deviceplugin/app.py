@@ -1,10 +1,11 @@
 """Builds the plugin: every object, with what it uses."""
 
+import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import vgpu
 from deviceplugin.allocate import Allocator, Recorder
@@ -25,12 +26,12 @@ from deviceplugin.settings import Settings
 from vgpu import names
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
-from vgpu.node import node_api, watermarks
+from vgpu.node import health, node_api, uninvited_watch, watermarks
 from vgpu.node import pods as bound
 from vgpu.node.allocations import Allocations
 from vgpu.node.arbiter import Arbiter
 from vgpu.node.gpunode import GpuNodePublisher
-from vgpu.node.health import Diagnosis, Driver, Health
+from vgpu.node.health import Diagnosis, Health
 from vgpu.node.heartbeat import Heartbeat
 from vgpu.node.inventory import Inventory
 from vgpu.node.limits_writer import LimitsWriter
@@ -40,6 +41,7 @@ from vgpu.node.pods import Pods
 from vgpu.node.probe_files import ProbeFiles
 from vgpu.node.refusal_reporter import RefusalReporter
 from vgpu.node.state_files import StateFiles
+from vgpu.node.uninvited_watch import Processes, UninvitedWatch
 from vgpu.node.watermarks import Watermarks
 
 _SOCKETS: Final = {names.SLICE: "slice.sock", names.CARD: "card.sock"}
@@ -64,7 +66,11 @@ class Clocks:
     random: Callable[[], float]
 
 
-def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) -> Plugin:
+class Driver(health.Driver, uninvited_watch.Driver, Protocol):
+    """What is asked of NVML."""
+
+
+def build(settings: Settings, driver: Driver, processes: Processes, client: Client, clocks: Clocks) -> Plugin:
     """Build a plugin.
 
     Raises StateUnusable where containers would run without limits, OSError where the packaged library cannot be read.
@@ -78,7 +84,8 @@ def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) ->
     devices = DeviceLists(node.inventory)
     endpoints = tuple(_endpoint(settings, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
     heartbeat = _heartbeat(settings, client, endpoints, clocks)
-    health = _health(settings, node, driver, installation, clocks)
+    card_health = _health(settings, node, driver, installation, clocks)
+    uninvited = _uninvited(settings, node, driver, processes)
     collector = GarbageCollector(
         node.pods,
         node.pod_resources,
@@ -89,18 +96,19 @@ def build(settings: Settings, driver: Driver, client: Client, clocks: Clocks) ->
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
-    publisher = _publisher(node, reporter, endpoints, heartbeat, marks, clocks)
+    publisher = _publisher(node, reporter, uninvited, endpoints, heartbeat, marks, clocks)
     return Plugin(
         node=node,
-        health=health,
+        health=card_health,
         watch=watch,
         endpoints=endpoints,
         heartbeat=heartbeat,
         early=(*arbiter, _watch_of_gpunode(settings, client, publisher, clocks).run, watch.run),
         late=(
             lambda: node.pod_resources.run(node.occupancy.recount),
-            health.poll,
-            health.listen,
+            card_health.poll,
+            card_health.listen,
+            uninvited.run,
             publisher.run,
             heartbeat.run,
             collector.run,
@@ -170,9 +178,24 @@ def _health(settings: Settings, node: Node, driver: Driver, installation: Instal
     )
 
 
+def _uninvited(settings: Settings, node: Node, driver: Driver, processes: Processes) -> UninvitedWatch:
+    return UninvitedWatch(
+        driver,
+        processes,
+        gpus=node.inventory.gpus,
+        pods=node.pods.all,
+        held=node.occupancy.held,
+        allowed=settings.allowed_commands,
+        own_pid=os.getpid(),
+        period_s=settings.health_period,
+        evicts=settings.uninvited == "evict",
+    )
+
+
 def _publisher(
     node: Node,
     reporter: RefusalReporter,
+    uninvited: UninvitedWatch,
     endpoints: Collection[Endpoint],
     heartbeat: Heartbeat,
     marks: Watermarks | None,
@@ -182,14 +205,15 @@ def _publisher(
         node.api,
         node.inventory,
         vgpu.__version__,
-        refusals=reporter.refusals,
+        refusals=lambda: [*reporter.refusals(), *uninvited.reports()],
+        conditions=lambda: [uninvited.condition()],
         is_registered=lambda: all(each.stream.is_live for each in endpoints),
         clock=clocks.monotonic,
         now=clocks.now,
         beside=marks,
         on_count=lambda nodes: setattr(heartbeat, "nodes", nodes),
     )
-    reporter.on_change = heartbeat.on_change = publisher.wake
+    reporter.on_change = uninvited.on_change = heartbeat.on_change = publisher.wake
     return publisher
 
 

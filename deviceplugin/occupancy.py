@@ -12,6 +12,7 @@ from vgpu.node.allocations import Allocation, Allocations
 from vgpu.node.inventory import HeldDevices, Inventory
 from vgpu.node.pods import BoundPod, Pods
 from vgpu.node.refusal import Refusal
+from vgpu.node.uninvited import Held
 from vgpu.share import Usage
 from vgpu.usage import Usages
 
@@ -47,6 +48,23 @@ class Occupancy:
         pods = (self._pods.get(uid) for uid in sorted(proven - {but}))
         usages = [self.usage(pod) for pod in pods if pod is not None and not pod.is_terminal]
         return usages + [self._orphan(held) for key, held in self._listing().items() if not self._pods.named(key)]
+
+    def held(self) -> frozenset[Held]:
+        """Return which container holds devices of which card: those that were proven, and those that are listed."""
+        proven = (
+            (each.holder.uid, each.holder.container, each.ids)
+            for each in self._allocations.all()
+            if each.is_proven and each.holder
+        )
+        listed = (
+            (pod.uid, container, ids)
+            for key, holdings in self._pod_resources.snapshot.listing.items()
+            for pod in self._pods.named(key)
+            for container, by_resource in holdings.items()
+            for ids in by_resource.values()
+        )
+        every = (*proven, *listed)
+        return frozenset(Held(uid, container, gpu) for uid, container, ids in every for gpu in device_ids.by_gpu(ids))
 
     def usage(self, pod: BoundPod) -> Usages:
         """Return what a pod takes of each card by its assignment; nothing where that is not trusted."""

@@ -60,6 +60,17 @@ class Settings(BaseSettings):
         70,
         description="percent of a card's time: below it best-effort containers get more; GPUNodes may set both by card",
     )
+    uninvited: Literal["report", "evict"] = Field(
+        "report",
+        description="what happens to pods that use a card without a share of it: report, or evict, which asks the "
+        "extender to evict those with a controller; the extender has to allow that by its own setting of this name",
+    )
+    host_commands: str = Field(
+        "nvidia-persistenced,nvidia-smi,nv-hostengine,nv-fabricmanager,nvidia-powerd,nvidia-cuda-mps-control,"
+        "nvidia-cuda-mps-server",
+        description="names of host processes outside of pods that may use cards, separated by commas; 15 characters "
+        "of each are compared",
+    )
     log_level: str = Field("info", description="debug, info, warning or error")
 
     @model_validator(mode="after")
@@ -71,6 +82,11 @@ class Settings(BaseSettings):
     def watermark(self) -> Watermark:
         """The watermark of cards for which the GPUNode sets none."""
         return Watermark(self.watermark_high, self.watermark_low)
+
+    @property
+    def allowed_commands(self) -> tuple[str, ...]:
+        """The names of host processes that may use cards."""
+        return tuple(name for each in self.host_commands.split(",") if (name := each.strip()))
 
     def arbiter_path(self) -> Path:
         """Return the path of the arbiter's program."""

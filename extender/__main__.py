@@ -63,7 +63,14 @@ async def serve(settings: Settings) -> None:
         recorder = EventRecorder(client, time.monotonic, _now)
         explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
         unschedulable = UnschedulablePods(cluster, explaining_filter, recorder, time.monotonic)
-        budgets, refusals = Budgets(), NodeRefusals(client, cluster, recorder)
+        budgets = Budgets()
+        refusals = NodeRefusals(
+            client,
+            cluster,
+            recorder,
+            evicts_uninvited=settings.uninvited == "evict",
+            spared=("kube-system", settings.namespace),
+        )
         waker = Waker(client, cluster, settings.defaults, time.monotonic, _now)
         watches = watching.watches(
             client,

@@ -1,23 +1,25 @@
-"""Acts on what device plugins report of pods that they refused: an Event for the owner, and an eviction where asked.
+"""Acts on what device plugins report of pods: an Event for the owner, and an eviction where asked.
 
-A report counts only for a pod that is bound to the reporting node and asks for a GPU: a device plugin cannot have
-another pod evicted. The eviction is the API's own, which keeps PodDisruptionBudgets. Only the leader acts, once for
-each pod and reason.
+A report counts only for a pod that is bound to the reporting node. A refused pod must ask for a GPU; a pod that uses a
+card without a share of it need not, so that it is read from the API server, and it is evicted only where a setting
+allows that: a stolen token of a device plugin can have no other pod evicted. The eviction is the API's own, which keeps
+PodDisruptionBudgets. Only the leader acts, once for each pod and reason.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final, Protocol
 
+from extender import objects as reading
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.objects import GpuNode, Pod
+from extender.refused import Refused
+from vgpu import names
+from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
-
-if TYPE_CHECKING:
-    from extender.refused import Refused
 
 PAUSE_S: Final = 1.0  # between two attempts: the watch of the pods may lag, an eviction may be refused for now
 NOT_FOUND: Final = 404
@@ -44,11 +46,17 @@ class NodeRefusals:
         cluster: Cluster,
         recorder: EventRecorder,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        *,
+        evicts_uninvited: bool = False,
+        spared: Collection[str] = (),
     ) -> None:
+        """`evicts_uninvited`: whether pods on a card without a share are evicted, except in the `spared` namespaces."""
         self._client = client
         self._cluster = cluster
         self._recorder = recorder
         self._sleep = sleep
+        self._evicts_uninvited = evicts_uninvited
+        self._spared = spared
         self._open: dict[str, dict[Key, Refused]] = {}
         self._done: dict[str, set[Key]] = {}
         self._is_open = asyncio.Event()
@@ -79,14 +87,50 @@ class NodeRefusals:
                 self._is_open.set()
 
     async def _act(self, node: str, key: Key) -> None:
-        refused, pod = self._open.get(node, {}).get(key), self._cluster.objects.pods.get(key[0])
-        if refused is None or pod is None or pod.node != node or pod.is_terminal or pod.parsed.request is None:
+        refused = self._open.get(node, {}).get(key)
+        if refused is None:
             return
-        self._recorder.record(pod.reference, refused.reason, refused.message)
-        if refused.evict and not await self._evict(pod):
+        try:
+            pod = await self._pod(refused)
+        except KubernetesError as error:
+            log.warning("pod %s/%s of a report could not be read: %s", refused.namespace, refused.name, error)
             return
+        if pod is not None and pod.uid == refused.uid and pod.node == node and not pod.is_terminal:
+            self._recorder.record(pod.reference, refused.reason, refused.message)
+            if self._is_to_be_evicted(refused, pod) and not await self._evict(pod):
+                return
+        elif refused.reason != names.CARD_USED_WITHOUT_SHARE:
+            return  # the watch may be behind
         self._done.setdefault(node, set()).add(key)
         self._open.get(node, {}).pop(key, None)
+
+    async def _pod(self, refused: Refused) -> Pod | None:
+        """Return a reported pod that the report may be about, or None. Raises KubernetesError."""
+        pod = self._cluster.objects.pods.get(refused.uid)
+        if refused.reason != names.CARD_USED_WITHOUT_SHARE:
+            return None if pod is None or pod.parsed.request is None else pod
+        return pod if pod is not None else await self._read(refused)
+
+    async def _read(self, refused: Refused) -> Pod | None:
+        """Read a pod without a request, which the watch leaves out. Raises KubernetesError."""
+        if not refused.name:
+            return None
+        try:
+            data = await self._client.get(f"/api/v1/namespaces/{refused.namespace}/pods/{refused.name}")
+        except KubernetesError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+        try:
+            return await deep_json.decode(reading.any_pod, data)
+        except reading.UNREADABLE as error:
+            log.warning("pod %s/%s of a report is skipped: %s", refused.namespace, refused.name, error)
+            return None
+
+    def _is_to_be_evicted(self, refused: Refused, pod: Pod) -> bool:
+        if refused.reason != names.CARD_USED_WITHOUT_SHARE:
+            return refused.evict
+        return refused.evict and self._evicts_uninvited and pod.namespace not in self._spared
 
     async def _evict(self, pod: Pod) -> bool:
         """Evict a pod, and no other pod of its name. Return False where the eviction is to be tried again."""
@@ -98,5 +142,5 @@ class NodeRefusals:
         except KubernetesError as error:
             log.warning("pod %s/%s could not be evicted: %s", pod.namespace, pod.name, error)
             return error.status in (NOT_FOUND, CONFLICT)
-        log.info("pod %s/%s was evicted: its node's device plugin refuses it", pod.namespace, pod.name)
+        log.info("pod %s/%s was evicted: its node's device plugin asks for it", pod.namespace, pod.name)
         return True

@@ -23,7 +23,7 @@ from vgpu.request import Parsed
 
 Json = dict[str, Any]
 _DOMAIN = f"{names.DOMAIN}/".encode()
-_UNREADABLE = (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError)  # not RecursionError
+UNREADABLE = (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError)  # not RecursionError
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 MAX_DIGITS = 20  # of a 64-bit number
 
@@ -141,7 +141,7 @@ def any_pod(data: bytes) -> Pod:
     """Read a pod's JSON as the API server writes it."""
     try:
         return pod(pod_json.decode(data))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return _unreadable(data, str(error))
 
 

@@ -1,4 +1,4 @@
-"""Pods that a device plugin refused to start, as the status of its GPUNode reports them.
+"""Pods that a device plugin refused to start, or found on a card without a share, as its GPUNode's status lists them.
 
 A device plugin may write its own GPUNode only; the extender posts the Events and evicts the pods.
 """
@@ -8,19 +8,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-MAX_REFUSALS: Final = 32
+MAX_REFUSALS: Final = 48  # 32 refused pods, and 16 on a card without a share
 _MAX_MESSAGE: Final = 1024
 _REASON: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")
+_NAME: Final = re.compile(r"([a-z0-9][a-z0-9-]{0,62})/([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)")  # they become a path
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A refused pod. `evict`: only another pod helps, and a controller would create it."""
+    """A refused pod.
+
+    Attributes:
+        uid: of the pod.
+        reason: a code.
+        message: details for people.
+        evict: whether the device plugin asks for an eviction.
+        namespace: of the pod; empty where the report does not name the pod by a valid name.
+        name: of the pod, or empty.
+    """
 
     uid: str
     reason: str
     message: str
     evict: bool
+    namespace: str = ""
+    name: str = ""
 
 
 def decode(status: Mapping[str, Any]) -> tuple[Refused, ...]:
@@ -38,4 +50,6 @@ def _entry(entry: object) -> Refused | None:
         return None
     if not isinstance(reason, str) or not _REASON.fullmatch(reason):
         return None
-    return Refused(uid, reason, message[:_MAX_MESSAGE], fields.get("evict") is True)
+    named = _NAME.fullmatch(str(fields.get("pod")))
+    namespace, name = (named[1], named[2]) if named else ("", "")
+    return Refused(uid, reason, message[:_MAX_MESSAGE], fields.get("evict") is True, namespace, name)

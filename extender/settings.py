@@ -48,6 +48,11 @@ class Settings(Listening):
         description="Lease of the kube-schedulers: with several replicas, only the extender beside the leading"
         " kube-scheduler binds (default: no other replica)",
     )
+    uninvited: Literal["report", "evict"] = Field(
+        "report",
+        description="whether device plugins may have pods evicted that use a card without a share of it: report or "
+        "evict; pods of kube-system and of the Leases' namespace are never evicted for that",
+    )
     log_level: str = Field("info", description="debug, info, warning or error")
 
     @property

@@ -45,6 +45,8 @@ STATE_ANNOTATIONS: Final = (ASSIGNMENT,)
 MAX_PRIORITY_LABEL: Final = f"{DOMAIN}/max-priority"
 VISIBLE_DEVICES_LABEL: Final = f"{DOMAIN}/visible-devices"
 
+CARD_USED_WITHOUT_SHARE: Final = "CardUsedWithoutShare"  # reason of a report, and of the Event about its pod
+
 API_VERSION: Final = f"{DOMAIN}/v1alpha1"
 GPUNODES_PATH: Final = f"/apis/{DOMAIN}/v1alpha1/gpunodes"
 SCHEDULER: Final = "vgpu-scheduler"

@@ -8,7 +8,7 @@ import random
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ from vgpu import limits, names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.nvml import Gpu, Xid
+from vgpu.adapters.procfs import Process
 from vgpu.errors import KubernetesError
 from vgpu.limits import Limits
 from vgpu.simulator.api import server
@@ -42,9 +43,16 @@ class Driver:
     cards: list[Gpu] = field(default_factory=lambda: [gpu(0), gpu(1)])
     faults: dict[str, str] = field(default_factory=dict)
     xids: list[Xid] = field(default_factory=list)
+    users: dict[str, set[int]] = field(default_factory=dict)  # pids by card
+    silent: set[str] = field(default_factory=set)  # cards that do not name their processes
+    asked: int = 0  # how often the processes were asked for
 
     def gpus(self) -> tuple[Gpu, ...]:
         return tuple(self.cards)
+
+    def processes(self, gpus: Iterable[str]) -> dict[str, frozenset[int]]:
+        self.asked += 1
+        return {uuid: frozenset(self.users.get(uuid, ())) for uuid in gpus if uuid not in self.silent}
 
     def fault(self, uuid: str) -> str:
         return self.faults.get(uuid, "")
@@ -57,6 +65,13 @@ class Driver:
         return self.xids.pop(0) if self.xids else None
 
 
+class Processes(dict[int, Process]):
+    """A /proc whose processes a test sets."""
+
+    def process(self, pid: int) -> Process | None:
+        return self.get(pid)
+
+
 @dataclass
 class World:
     """One device plugin, with the kubelet, the driver and the API server that it talks to."""
@@ -67,6 +82,7 @@ class World:
     driver: Driver
     settings: Settings
     plugins: list[asyncio.Task[None]] = field(default_factory=list)
+    processes: Processes = field(default_factory=Processes)
     clock_s: float = 0.0
 
     @property
@@ -81,7 +97,8 @@ class World:
             lambda: str(uuid.uuid4()),
             random.random,
         )
-        self.plugins.append(asyncio.create_task(app.build(self.settings, self.driver, self.client, clocks).run()))
+        plugin = app.build(self.settings, self.driver, self.processes, self.client, clocks)
+        self.plugins.append(asyncio.create_task(plugin.run()))
 
     async def stop_plugin(self) -> None:
         plugin = self.plugins.pop()

@@ -81,4 +81,9 @@ def test_kubectl_explains_fields_and_a_gpunode_has_conditions(cluster: Cluster) 
     assert "Code of the refusal" in cluster.kubectl("explain", "gpunode.status.refusals")
     path = f"{names.GPUNODES_PATH}/{cluster.nodes[0].name}"
     conditions = {each["type"]: each["status"] for each in cluster.api.get(path)["status"]["conditions"]}
-    assert conditions == {"Registered": "True", "CardsHealthy": "True", "NoConflicts": "True"}
+    assert conditions == {
+        "Registered": "True",
+        "CardsHealthy": "True",
+        "NoConflicts": "True",
+        "NoUninvitedProcesses": "True",
+    }

@@ -104,6 +104,7 @@ class World:
     leader: Leader
     verbs: Verbs
     watching: asyncio.Task[None]
+    refusals: NodeRefusals
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     async def create_pod(self, *, admitted: bool = True, **amounts: int | str) -> dict[str, Any]:
@@ -235,7 +236,7 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         tasks = [asyncio.create_task(each.run()) for each in (watches, recorder, unschedulable, preemption)]
         tasks += [asyncio.create_task(each.run(leader)) for each in (refusals, waker)]
         await watches.wait()
-        yield World(client, cluster, clock, watches, leader, verbs, tasks[0])
+        yield World(client, cluster, clock, watches, leader, verbs, tasks[0], refusals)
         await verbs.binder.drain(0)
         for task in tasks:
             task.cancel()

@@ -12,7 +12,7 @@ from vgpu import names
 Json = dict[str, Any]
 
 
-def entry(pod: Json, **fields: Any) -> Json:
+def entry(pod: Json, /, **fields: Any) -> Json:
     """A report of a pod, with other fields where given."""
     metadata = pod["metadata"]
     made = {"podUID": metadata["uid"], "pod": metadata["name"], "reason": "CardMismatch", "message": "why"}
@@ -63,6 +63,94 @@ async def test_a_node_cannot_have_pods_evicted_that_are_elsewhere_or_without_a_g
     await report(world, "n1", entry(other), entry(waiting), entry(created))
     assert not any([await is_leaving(world, each) for each in (other, waiting, created)])
     assert json.loads(await world.client.get("/api/v1/namespaces/default/events"))["items"] == []
+
+
+async def plain_pod(
+    world: World, name: str = "plain", node: str = "n1", namespace: str = "default", **more: Any
+) -> Json:
+    """A pod without a GPU, which the extender's watch leaves out."""
+    spec = {"nodeName": node, "containers": [{"name": "c"}]}
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    created: Json = json.loads(await world.client.post(path, {"metadata": {"name": name, **more}, "spec": spec}))
+    return created
+
+
+def uninvited(pod: Json, /, **fields: Any) -> Json:
+    metadata = pod["metadata"]
+    named = {"pod": f"{metadata['namespace']}/{metadata['name']}", "reason": names.CARD_USED_WITHOUT_SHARE}
+    return entry(pod, **(named | fields))
+
+
+async def test_a_pod_without_a_gpu_that_uses_a_card_gets_an_event_and_is_not_evicted(world: World) -> None:
+    pod = await plain_pod(world)
+    await report(world, "n1", uninvited(pod))
+    (event,) = await world.events()
+    assert (event["reason"], event["message"]) == ("CardUsedWithoutShare", "why")
+    assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
+    assert not await is_leaving(world, pod)
+
+
+async def test_a_pod_with_a_share_that_uses_another_card_gets_an_event_and_is_not_evicted(world: World) -> None:
+    pod = await bound(world)
+    await report(world, "n1", uninvited(pod))
+    assert [event["reason"] for event in await world.events()] == ["CardUsedWithoutShare"]
+    assert not await is_leaving(world, pod)
+
+
+async def test_a_setting_allows_the_eviction_except_in_spared_namespaces(world: World) -> None:
+    world.refusals._evicts_uninvited, world.refusals._spared = True, ("kube-system",)
+    pod, stays = await plain_pod(world), await plain_pod(world, "stays")
+    spared = await plain_pod(world, "spared", namespace="kube-system")
+    await report(world, "n1", uninvited(pod), uninvited(stays, evict=False), uninvited(spared))
+    assert [await is_leaving(world, each) for each in (pod, stays)] == [True, False]
+    found = json.loads(await world.client.get("/api/v1/namespaces/kube-system/pods/spared"))
+    assert "deletionTimestamp" not in found["metadata"]
+
+
+async def test_a_report_about_a_pod_that_is_not_the_nodes_does_nothing_and_is_read_once(world: World) -> None:
+    world.refusals._evicts_uninvited = True
+    elsewhere, replaced = await plain_pod(world, "elsewhere", "n2"), await plain_pod(world, "replaced")
+    reads: list[str] = []
+    get = world.client.get
+
+    async def counted(path: str, *arguments: Any, **more: Any) -> bytes:
+        reads.append(path)
+        return await get(path, *arguments, **more)
+
+    world.client.get = counted  # type: ignore[method-assign]
+    gone = {"metadata": {"name": "gone", "namespace": "default", "uid": "gone"}}
+    other = {"metadata": {**replaced["metadata"], "uid": "another"}}
+    hostile = uninvited(elsewhere, pod="default/../../../api/v1/namespaces/default/pods/elsewhere", podUID="x")
+    await report(world, "n1", uninvited(elsewhere), uninvited(gone), uninvited(other), hostile)
+    assert reads == [f"{PODS}/{name}" for name in ("elsewhere", "gone", "replaced")]
+    assert json.loads(await get("/api/v1/namespaces/default/events"))["items"] == []
+    assert not any([await is_leaving(world, each) for each in (elsewhere, replaced)])
+
+
+async def test_a_pod_that_cannot_be_read_now_is_read_again(world: World) -> None:
+    pod = await plain_pod(world)
+    world.client.reads_fail = True
+    await report(world, "n1", uninvited(pod))
+    world.client.reads_fail = False
+    for _ in range(20):
+        world.clock.seconds += 0.2
+        await asyncio.sleep(0.006)
+    assert [event["reason"] for event in await world.events()] == ["CardUsedWithoutShare"]
+
+
+async def test_a_hostile_pod_in_a_report_does_not_end_the_extender(world: World) -> None:
+    """Nested deeper than the parser reads: an error here would end the process."""
+    get = world.client.get
+    pod = await plain_pod(world)
+
+    async def deep(path: str, *arguments: Any, **more: Any) -> bytes:
+        text = (await get(path, *arguments, **more)).decode()
+        return text.replace('"metadata":', f'"x":{"[" * 5000 + "]" * 5000},"metadata":', 1).encode()
+
+    world.client.get = deep  # type: ignore[method-assign]
+    await report(world, "n1", uninvited(pod))
+    world.client.get = get  # type: ignore[method-assign]
+    assert [event["reason"] for event in await world.events()] == ["CardUsedWithoutShare"]
 
 
 async def test_only_the_leader_acts_and_a_new_leader_acts_on_what_is_reported_still(world: World) -> None:

@@ -13,7 +13,7 @@ from extender import __main__ as extender_main
 from extender import bind, binding_outcome, refused, shutdown
 from extender.settings import Settings as ExtenderSettings
 from vgpu import __version__, aliases, container_paths, names
-from vgpu.node import gpunode_status, refusal_reporter
+from vgpu.node import gpunode_status, refusal_reporter, sightings, uninvited_watch
 from vgpu.node.inventory import State
 from vgpu.node.watermarks import Watermark
 from webhook.settings import Settings as WebhookSettings
@@ -177,6 +177,12 @@ def test_only_the_device_plugin_has_privileges(owner: str, container: Json) -> N
     assert container["resources"]["limits"]["memory"]
 
 
+def test_the_device_plugin_alone_sees_the_processes_of_its_host() -> None:
+    """In a pid namespace of its own NVML names no other process."""
+    specs = {d["metadata"]["name"]: d["spec"]["template"]["spec"] for d in ALL if "template" in d.get("spec", {})}
+    assert [name for name, spec in specs.items() if spec.get("hostPID")] == ["vgpu-deviceplugin"]
+
+
 @pytest.mark.parametrize(("owner", "container"), list(containers()))
 def test_every_container_has_both_probes(owner: str, container: Json) -> None:
     assert {"livenessProbe", "readinessProbe"} <= container.keys(), owner
@@ -272,9 +278,13 @@ def test_the_schema_takes_what_the_plugin_writes() -> None:
     (version,) = one("CustomResourceDefinition", f"gpunodes.{names.DOMAIN}")["spec"]["versions"]
     status = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
     assert gpunode_status.status_of(State(), 256, "0", []).keys() | {"conditions"} == status.keys()
-    assert status["refusals"]["maxItems"] == refusal_reporter.MAX_REPORTED == refused.MAX_REFUSALS
+    assert status["refusals"]["maxItems"] == refused.MAX_REFUSALS
+    assert refused.MAX_REFUSALS == refusal_reporter.MAX_REPORTED + sightings.MAX_FINDINGS
     made = gpunode_status.conditions_of(State(), [], is_registered=True)
-    assert set(re.findall(r"(\w+): ", status["conditions"]["description"])) == {each.kind for each in made}
+    assert set(re.findall(r"(\w+): ", status["conditions"]["description"])) == {
+        uninvited_watch.NO_UNINVITED,
+        *(each.kind for each in made),
+    }
 
 
 def test_the_schema_refuses_watermarks_that_the_plugin_refuses() -> None:

@@ -7,7 +7,7 @@ https://docs.nvidia.com/deploy/nvml-api/
 
 import logging
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -121,6 +121,20 @@ class Nvml:
         linked = {index: handles[index] for index in gpus}
         peers = self._of_cards("peers", {index: partial(_peers, index, linked) for index in linked})
         return tuple(_with_peers(gpu, peers.get(index, ())) for index, gpu in sorted(gpus.items()))
+
+    def processes(self, gpus: Iterable[str]) -> dict[str, frozenset[int]]:
+        """Return the pids of the processes that use each card; cards that do not answer are left out.
+
+        The pids are those of the calling process's pid namespace; processes of which it has no pid are left out.
+        """
+        answers = self._calls.ask({("processes", gpu): partial(_processes, gpu) for gpu in gpus})
+        found: dict[str, frozenset[int]] = {}
+        for (_, gpu), answer in answers.items():
+            if isinstance(answer, Exception):
+                log.debug("processes of card %s: %s", gpu, _nvml_error(answer, gpu))
+            else:
+                found[gpu] = answer
+        return found
 
     def fault(self, gpu: str) -> str:
         """Return what is wrong with a card now, in one word; empty where the card answers and needs no recovery."""
@@ -283,6 +297,37 @@ def _fault(gpu: str) -> str:
     pynvml.nvmlDeviceGetName(handle)
     pynvml.nvmlDeviceGetMemoryInfo(handle)
     return "RecoveryNeeded" if _ask(lambda: _recovery_action(handle), 0) else ""
+
+
+def _processes(gpu: str) -> frozenset[int]:
+    handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
+    listed = _newest_form("ComputeRunningProcesses", handle)
+    for kind in ("GraphicsRunningProcesses", "MPSComputeRunningProcesses"):
+        listed += _ask_of_some(partial(_newest_form, kind, handle))
+    return frozenset(int(each.pid) for each in listed)
+
+
+def _newest_form(kind: str, handle: Any) -> list[Any]:
+    """List processes by the newest form of a call that the driver has: drivers before 510 lack the third form.
+
+    pynvml's form without a version raises another error than the driver's there.
+    """
+    try:
+        return list(getattr(pynvml, f"nvmlDeviceGet{kind}_v3")(handle))
+    except pynvml.NVMLError as error:
+        if error.value != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+            raise
+    return list(getattr(pynvml, f"nvmlDeviceGet{kind}_v2")(handle))
+
+
+def _ask_of_some(question: Callable[[], list[Any]]) -> list[Any]:
+    """Return an answer; nothing where the card or the driver does not know the question."""
+    try:
+        return question()
+    except pynvml.NVMLError as error:
+        if error.value in _UNANSWERABLE:
+            return []
+        raise
 
 
 def _usable_bytes(handle: Any) -> int:

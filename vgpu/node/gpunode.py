@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from vgpu.errors import KubernetesError
 from vgpu.node import gpunode_status as statuses
+from vgpu.node.gpunode_status import Condition
 from vgpu.node.inventory import Inventory, State
 
 _DEBOUNCE_S: Final = 0.1  # changes within this time are written together
@@ -56,14 +57,16 @@ class GpuNodePublisher:
         version: str,
         *,
         refusals: Callable[[], Sequence[Json]],
+        conditions: Callable[[], Sequence[Condition]],
         is_registered: Callable[[], bool],
         clock: Callable[[], float],
         now: Callable[[], datetime],
         beside: Handler | None = None,
         on_count: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """`refusals` returns the pods that were refused; `clock` is monotonic, in seconds, `now` the wall clock.
+        """`clock` is monotonic, in seconds, `now` the wall clock.
 
+        `refusals` returns the pods to report, `conditions` those conditions that the inventory does not tell.
         `beside` also receives what the watch shows. `on_count` is called every five minutes
         with the number of GPUNodes.
         """
@@ -71,6 +74,7 @@ class GpuNodePublisher:
         self._inventory = inventory
         self._version = version
         self._refusals = refusals
+        self._conditions = conditions
         self._is_registered = is_registered
         self._clock = clock
         self._now = now
@@ -134,6 +138,7 @@ class GpuNodePublisher:
     def _status(self, state: State) -> Json:
         status = statuses.status_of(state, self._inventory.slice_mib, self._version, self._conflicts, self._refusals())
         conditions = statuses.conditions_of(state, self._conflicts, is_registered=self._is_registered())
+        conditions = (*conditions, *self._conditions())
         before = (self._published or {}).get("conditions") or ()
         return status | {"conditions": statuses.stamped(conditions, before, self._now())}
 

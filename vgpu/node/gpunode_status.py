@@ -20,10 +20,10 @@ _MAX_MESSAGE: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition of the GPUNode. `reason` is one word, `message` is for people."""
+    """A condition of the GPUNode; `is_true` is None if unknown. `reason` is one word, `message` is for people."""
 
     kind: str
-    is_true: bool
+    is_true: bool | None
     reason: str
     message: str
 
@@ -84,7 +84,7 @@ def stamped(conditions: Iterable[Condition], before: Iterable[Mapping[str, Any]]
 
 
 def _stamped(condition: Condition, before: Mapping[str, Any], now: datetime) -> Json:
-    status = "True" if condition.is_true else "False"
+    status = "Unknown" if condition.is_true is None else str(condition.is_true)
     since = before.get("lastTransitionTime") if before.get("status") == status else None
     return {
         "type": condition.kind,

@@ -16,10 +16,20 @@ from vgpu.request import ContainerKind, Parsed
 _MIRROR = "kubernetes.io/config.mirror"  # marks the API object of a static pod
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 
+_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+
 _NO_REQUEST = Parsed(None)
 _REMEMBERED = 1000
 
 PodKey = tuple[str, str]  # namespace, name
+
+
+class _ContainerStatus(msgspec.Struct):
+    name: str = ""
+    container_id: str | None = msgspec.field(default=None, name="containerID")
+
+
+_container_status = msgspec.json.Decoder(_ContainerStatus).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,8 @@ class BoundPod:
         is_mirror: whether the pod is static, so that it was not scheduled.
         has_controller: whether a controller would create another pod in its place.
         covered: container and path of each volume that is mounted over one of vgpushare's files.
+        containers: the runtime's ID and the name of each container that the status shows, of every kind.
+        kubelet_uid: the UID that the kubelet uses in cgroups: of a static pod, another one than the API's.
         order: in which the pods first came into the watch.
     """
 
@@ -64,6 +76,8 @@ class BoundPod:
     is_mirror: bool = False
     has_controller: bool = False
     covered: tuple[tuple[str, str], ...] = ()
+    containers: tuple[tuple[str, str], ...] = ()
+    kubelet_uid: str = ""
     order: int = 0
 
     @property
@@ -97,7 +111,21 @@ def _bound(pod: Mapping[str, Any]) -> BoundPod:
         is_mirror=_MIRROR in annotations,
         has_controller=any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()),
         covered=tuple(_covered(pod)),
+        containers=tuple(_containers(status)),
+        kubelet_uid=annotations.get(_MIRROR) or metadata["uid"],
     )
+
+
+def _containers(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield ID and name of each container that has been created; the ID is without the runtime's name before it."""
+    for kind in _STATUSES:
+        for raw in status.get(kind) or ():
+            try:
+                container = _container_status(raw)
+            except msgspec.ValidationError:
+                continue
+            if container.container_id:
+                yield container.container_id.rpartition("/")[2], container.name
 
 
 def _covered(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -118,6 +118,58 @@ def test_a_lost_card_has_a_fault_and_recovers(nvml: Session) -> None:
     assert nvml(ask) == ""
 
 
+@pytest.fixture
+def holder(nvml: Session) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds memory of the first card."""
+    driver = build.ensure()
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "SIMGPU_STATE": str(nvml.directory)}
+    command = [str(driver / "gpuprobe"), "alloc", "64", "--hold", "0"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def processes(nvml: Session) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = nvml(f"{{k: [*v] for k, v in nvml.processes({[c.uuid for c in CARDS]!r}).items()}}")
+    return found
+
+
+def test_the_processes_of_each_card(nvml: Session, holder: subprocess.Popen[str]) -> None:
+    assert processes(nvml) == {CARDS[0].uuid: [holder.pid], CARDS[1].uuid: [], CARDS[2].uuid: []}
+    holder.kill()
+    holder.wait()
+    assert processes(nvml) == {card.uuid: [] for card in CARDS}
+
+
+NO_PERMISSION, FUNCTION_NOT_FOUND = 4, 13
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        ("nvmlDeviceGetComputeRunningProcesses_v3", FUNCTION_NOT_FOUND),
+        ("nvmlDeviceGetGraphicsRunningProcesses_v3", FUNCTION_NOT_FOUND),
+        ("nvmlDeviceGetMPSComputeRunningProcesses_v3", FUNCTION_NOT_FOUND),
+    ],
+)
+def test_an_old_driver_names_processes_too(
+    nvml: Session, holder: subprocess.Popen[str], function: str, code: int
+) -> None:
+    state_directory.inject_faults(nvml.directory, (function, code))
+    assert processes(nvml)[CARDS[0].uuid] == [holder.pid]
+
+
+@pytest.mark.parametrize("code", [999, 15, NO_PERMISSION, state_directory.HANGS])
+def test_a_card_that_does_not_name_its_processes_is_left_out(nvml: Session, code: int) -> None:
+    nvml("globals().update(nvml=Nvml(timeout_s=0.2))")
+    state_directory.inject_faults(nvml.directory, (f"nvmlDeviceGetComputeRunningProcesses_v3@{CARDS[1].uuid}", code))
+    assert processes(nvml).keys() == {CARDS[0].uuid, CARDS[2].uuid}
+    state_directory.inject_faults(nvml.directory)
+
+
 def test_an_unknown_uuid_is_not_found(nvml: Session) -> None:
     assert nvml("nvml.fault('GPU-00000000-0000-0000-0000-000000000000')") == "NotFound"
     assert nvml("nvml.subscribe('GPU-00000000-0000-0000-0000-000000000000')") is False

@@ -88,6 +88,7 @@ class Status(TypedDict, total=False):
     conditions: list[Condition] | None
     containerStatuses: list[msgspec.Raw] | None
     initContainerStatuses: list[msgspec.Raw] | None
+    ephemeralContainerStatuses: list[msgspec.Raw] | None
 
 
 class Pod(TypedDict, total=False):
