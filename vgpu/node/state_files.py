@@ -2,7 +2,7 @@
 
 <state>/allocations/<id>/limits, arbiter/, region         the region is a link to shared/region
 <state>/allocations/<id>/libvgpushare.so, ld.so.preload   copies: a container can lease a file (fcntl, F_SETLEASE), and
-                                                          whoever opens it then waits for 45 s (docs/adr/0033)
+                                                          whoever opens it then waits for 45 s (docs/adr/0034)
 <state>/allocations/<id>/shared/region                    on a tmpfs of its own, which holds one region and no more
 <state>/watermarks                                        the arbiter's watermarks for each card; not mounted
 
