@@ -141,11 +141,11 @@ def resets() -> Fault:
     return ""
 
 
-def allocate_by(load: Callable[[ctypes.CDLL], int]) -> None:
-    """Allocates from a driver that `load` opens past a preloaded library. A process can use one copy of the driver."""
+def use_deepbind() -> None:
+    """Allocates from a driver that is opened past a preloaded library."""
     loader, sizes = ctypes.CDLL(None), (GIB, 8 * GIB)
-    loader.dlmopen.restype = loader.dlopen.restype = loader.dlsym.restype = ctypes.c_void_p
-    driver = ctypes.c_void_p(load(loader))
+    loader.dlopen.restype = loader.dlsym.restype = ctypes.c_void_p
+    driver = ctypes.c_void_p(loader.dlopen(b"libcuda.so.1", os.RTLD_NOW | os.RTLD_DEEPBIND))
 
     def call(name: str, *arguments: object) -> int:
         function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int)(loader.dlsym(driver, name.encode()))
@@ -158,18 +158,9 @@ def allocate_by(load: Callable[[ctypes.CDLL], int]) -> None:
     sys.stdout.write(json.dumps([started, *taken]))
 
 
-def use_deepbind() -> None:
-    allocate_by(lambda loader: loader.dlopen(b"libcuda.so.1", os.RTLD_NOW | os.RTLD_DEEPBIND))
-
-
-def use_namespace() -> None:
-    new = ctypes.c_long(-1)  # LM_ID_NEWLM
-    allocate_by(lambda loader: loader.dlmopen(new, b"libcuda.so.1", os.RTLD_NOW))
-
-
-def past_the_library(program: str) -> Fault:
+def deepbind() -> Fault:
     """The driver gives 1 GiB, and not the whole limit; natively it gives both."""
-    command = (sys.executable, "-m", "tests.gpu.load_paths", program)
+    command = (sys.executable, "-m", "tests.gpu.load_paths", "use_deepbind")
     native = json.loads(run(*command))
     with limiter.environment("8GiB", None, "fixed", os.environ) as env:
         ours = json.loads(run(*command, **env))
@@ -183,7 +174,6 @@ PROGRAMS = {
     "use_small_sizes": use_small_sizes,
     "use_resets": use_resets,
     "use_deepbind": use_deepbind,
-    "use_namespace": use_namespace,
 }
 CASES: dict[str, Callable[[], Fault]] = {
     **{f"vgpu run, {each or 'native'}": partial(torch_program, *VGPU_RUN, allocator=each) for each in ALLOCATORS},
@@ -194,8 +184,7 @@ CASES: dict[str, Callable[[], Fault]] = {
     **{f"to the last chunk, {kind}, cuGetProcAddress": partial(last_chunk, kind, "--proc") for kind in KINDS},
     "small sizes": small_sizes,
     "resets": resets,
-    "RTLD_DEEPBIND": partial(past_the_library, "use_deepbind"),
-    "dlmopen": partial(past_the_library, "use_namespace"),
+    "RTLD_DEEPBIND": deepbind,
 }
 
 
