@@ -200,18 +200,20 @@ def nvml_unknown(cluster: ChaosCluster, chance: random.Random) -> None:
     state_directory.inject_faults(node.driver_state)
 
 
-def _each(make: Callable[[str], Inject], word: str, within_s: float) -> list[Fault]:
-    kinds = ("extender", "webhook", "plugin", "scheduler", "kubelet", "api server")
-    return [Fault(f"{word} {kind}", make(kind), within_s, kind in {"plugin", "kubelet"}) for kind in kinds]
+def _each(make: Callable[[str], Inject], word: str, within_s: float, extender_within_s: float) -> list[Fault]:
+    """Return the fault for each kind of part. The extender needs longer where its Lease must expire (ADR 23)."""
+    times = dict.fromkeys(("extender", "webhook", "plugin", "scheduler", "kubelet", "api server"), within_s)
+    times["extender"] = extender_within_s
+    return [Fault(f"{word} {kind}", make(kind), time, kind in {"plugin", "kubelet"}) for kind, time in times.items()]
 
 
 FAULTS: Final = (
-    *_each(_kill, "kill -9", 30),
-    *_each(_pause, "SIGSTOP", 30),
+    *_each(_kill, "kill -9", 30, extender_within_s=45),
+    *_each(_pause, "SIGSTOP", 30, extender_within_s=30),
     Fault("kill -9 arbiter", kill_arbiter, 10),
-    Fault("SIGSTOP arbiter", pause_arbiter, 10),
+    Fault("SIGSTOP arbiter", pause_arbiter, 15),
     Fault("webhook does not run", stop_webhook, 15),
-    Fault("half-open: extender", _half_open(EXTENDER), 40),
+    Fault("half-open: extender", _half_open(EXTENDER), 80),
     Fault("half-open: webhook", _half_open(WEBHOOK), 40),
     Fault("half-open: plugin", _half_open(PLUGIN), 40, may_fail_pods=True),
     Fault("part cut off", cut_off, 60, may_fail_pods=True),
@@ -222,6 +224,6 @@ FAULTS: Final = (
     Fault("state disk full", full_state, 30, may_fail_pods=True),
     Fault("regions full", full_regions, 30, may_fail_pods=True),
     Fault("driver reloaded", driver_reloaded, 30, may_fail_pods=True),
-    Fault("card lost", card_lost, 30, may_fail_pods=True),
+    Fault("card lost", card_lost, 60, may_fail_pods=True),
     Fault("NVML errors", nvml_unknown, 30, may_fail_pods=True),
 )
