@@ -1,9 +1,11 @@
 """What a container can do to the files that are mounted into it, and a node on which these files cannot be used."""
 
+import time
+
 import pytest
 
 from cluster import nodes
-from tests.e2e.churn import small
+from tests.e2e.churn import has_event, small
 from tests.e2e.pod_namespace import PodNamespace, pod
 from tests.e2e.test_limits import assert_total_memory
 from vgpu import names
@@ -22,6 +24,12 @@ def on_node(node: nodes.Node, *command: str) -> None:
     process = node.process(command[0], list(command))
     process.start()
     assert process.wait(20) == 0, process.tail()
+
+
+def reasons(namespace: PodNamespace, node: nodes.Node) -> set[str]:
+    """Why cards of the node are unhealthy, as its GPUNode says."""
+    cards = namespace.cluster.api.get(f"{names.GPUNODES_PATH}/{node.name}")["status"]["cards"]
+    return {card["reason"] for card in cards}
 
 
 def test_a_container_that_fills_its_region_stops_no_other_and_starts_again(namespace: PodNamespace) -> None:
@@ -61,11 +69,11 @@ def test_no_pod_starts_on_a_node_whose_state_directory_is_mounted_noexec(namespa
         namespace.until(
             lambda: "cannot be mapped as a program" in plugin.log.read_text(errors="replace"), "the log says why", 20
         )
-        waiting = pod("waits", annotations=at(node), gpu_mem=1024)
-        namespace.create(waiting)
-        namespace.until(
-            lambda: any("CardUnhealthy" in event["message"] for event in namespace.events("waits")), "CardUnhealthy"
-        )
+        namespace.until(lambda: "LimiterUnusable" in reasons(namespace, node), "LimiterUnusable in the GPUNode", 20)
+        time.sleep(1)  # the extender watches the GPUNode
+        namespace.create(pod("waits", annotations=at(node), gpu_mem=1024))
+        namespace.until(lambda: has_event(namespace, "waits", "0/2 nodes are available"), "the pod is not placed")
+        time.sleep(3)
         assert namespace.phases() == {"before": "Running", "waits": "Pending"}
     finally:
         on_node(node, "umount", "-l", state)
