@@ -18,6 +18,7 @@ from vgpu.share import NodeState
 
 SLICE_S: Final = 0.02  # for which one call holds the event loop
 BUDGET_S: Final = 2.0  # well below kube-scheduler's httpTimeout of 5 s, in which it schedules no other pod
+NODES_PER_LOOK: Final = 4  # at the clock: a node takes 5 ms at most, for a pod of 32 containers
 
 
 class Filter:
@@ -48,12 +49,14 @@ class Filter:
         verdict = Verdict()
         placement_on = self.placement(pod)
         begun = resumed = self._cluster.now()
-        for name in names:
-            now = self._cluster.now()
-            if now - resumed > SLICE_S:
-                await pause(0)
-                resumed = self._cluster.now()
-            in_time = now - begun <= BUDGET_S
+        in_time = True
+        for index, name in enumerate(names):
+            if index % NODES_PER_LOOK == 0:
+                now = self._cluster.now()
+                in_time = now - begun <= BUDGET_S
+                if now - resumed > SLICE_S:
+                    await pause(0)
+                    resumed = self._cluster.now()
             verdict.add(name, placement_on(name) if in_time else Refusal(Reason.NOT_JUDGED))
         return verdict
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from extender import objects
-from extender.filter import BUDGET_S, SLICE_S
+from extender.filter import BUDGET_S, NODES_PER_LOOK, SLICE_S
 from extender.placement_cache import MAX_GRANTS, PlacementCache
 from tests import strategies
 from tests.extender.conftest import World
@@ -44,7 +44,7 @@ async def judged(world: World, seconds_per_node: float, names: list[str]) -> tup
 
 
 async def test_the_verdict_is_the_same_in_slices(world: World) -> None:
-    names = ["n1", "none", "n2", "n3"]
+    names = ["n1", "none", "n2", "n3"] * NODES_PER_LOOK
     whole = world.verbs.node_filter.nodes(pod(), names)
     sliced, pauses = await judged(world, SLICE_S * 1.01, names)
     assert (sliced, pauses) == (whole, 3)
@@ -55,11 +55,11 @@ async def test_a_quick_call_has_no_pause(world: World) -> None:
 
 
 async def test_nodes_beyond_the_time_are_refused_for_now(world: World) -> None:
-    names = ["n1", *(f"x{n}" for n in range(5))]
-    verdict, _ = await judged(world, BUDGET_S / 2.5, names)
+    names = ["n1", *(f"x{n}" for n in range(3 * NODES_PER_LOOK + 2))]
+    verdict, _ = await judged(world, BUDGET_S / (2.5 * NODES_PER_LOOK), names)
     assert verdict.fitting == ["n1"]
     late = Refusal(Reason.NOT_JUDGED)
-    assert [name for name, why in verdict.refused.items() if why == late] == ["x2", "x3", "x4"]
+    assert [name for name, why in verdict.refused.items() if why == late] == names[3 * NODES_PER_LOOK :]
     assert not late.is_unresolvable
 
 
