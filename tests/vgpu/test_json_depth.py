@@ -34,13 +34,17 @@ def test_values_deeper_than_the_limit_become_null(value: Any, depth: int, indent
     assert json.loads(json_depth.shallow(text, depth)) == cut(value, depth)
 
 
-@given(st.text(st.sampled_from('"\\{}[]a'), max_size=20), st.integers(1, 3))
-def test_malformed_text_stays_malformed(text: str, depth: int) -> None:
-    try:
-        json.loads(text)
-    except ValueError:
-        with pytest.raises(ValueError):  # noqa: PT011 - json's own
-            json.loads(json_depth.shallow(text.encode(), depth))
+@given(JSON, st.integers(1, 4), st.data())
+def test_text_that_ends_too_early_stays_malformed(value: Any, depth: int, data: st.DataObject) -> None:
+    text = json.dumps([value]).encode()
+    end = data.draw(st.integers(0, len(text) - 1))
+    with pytest.raises(ValueError):  # noqa: PT011 - json's own
+        json.loads(json_depth.shallow(text[:end], depth))
+
+
+@given(st.text(st.sampled_from('"\\{}[]a'), max_size=20))
+def test_text_that_is_not_deep_is_not_changed(text: str) -> None:
+    assert json_depth.shallow(text.encode(), 20) == text.encode()
 
 
 @pytest.mark.parametrize("text", [b"[" * 1_000_000, b'{"a":' * 300_000, b'"' * 1_000_001, b'"' + b'\\"' * 500_000])
