@@ -19,12 +19,11 @@ from extender.cluster import Cluster
 from extender.leader import Leader
 from extender.objects import Pod
 from extender.token_bucket import TokenBucket
-from vgpu import names, usage
+from vgpu import names
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.kubernetes.client import Client, PatchKind
-from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
-from vgpu.placement import choose, preempt
+from vgpu.placement import preempt
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.share import CardState, NodeState
 
@@ -122,13 +121,12 @@ class Waker:
             request = pod.parsed.request
             if not isinstance(state, NodeState) or request is None or request in refused or pod.uid in touched:
                 continue
-            placed = choose.place(request, state, self._defaults.gpu_policy_for(request.options))
-            if isinstance(placed, Assignment):
-                taken = usage.of_pod(placed, request, state.slice_mib, state.card_slices)
+            taken = preempt.usage_if_placed(request, state, self._defaults.gpu_policy_for(request.options))
+            if taken is None:
+                refused.add(request)
+            else:
                 state = preempt.with_usage(state, taken)
                 found.append(pod)
-            else:
-                refused.add(request)
         return found
 
     def _by_priority(self) -> Iterator[Pod]:
