@@ -11,6 +11,7 @@ and never map or lock it. Little-endian; mirrored by `limiter/src/common/region_
 """
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ _MAGIC: Final = b"VGPUREGN"
 _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
 _CARD: Final = struct.Struct("<16sQQQQIIQQ40xQQ24xQ8xQQII16xQQIIQQII")
 _SLOT: Final = struct.Struct("<IIQQQ32x")
+_CALLS_AT: Final = 24  # in a slot
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
 SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
@@ -151,15 +153,27 @@ def size_in(header: bytes) -> int:
     return size
 
 
-def decode(data: bytes) -> Region:
-    """Read a region's bytes. Raises MalformedRegion and no other exception."""
+def calls(data: bytes) -> Sequence[int]:
+    """Return a number for each process slot, which differs after a call that may change a charge.
+
+    Its low 32 bits are the number of such calls that are under way. Raises MalformedRegion.
+    """
     if len(data) < SIZE:
         raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
-    magic, version, size, slots, cards, _, _, recoveries, reaped, timeouts = _HEADER.unpack_from(data)
-    if (magic, version, size, slots, cards) != (_MAGIC, VERSION, SIZE, MAX_PROCESSES, MAX_CARDS):
-        raise MalformedRegion(f"magic {magic!r}, version {version}, {size} bytes, {slots} slots, {cards} cards")
-    entries = [_CARD.unpack_from(data, _CARDS_AT + index * _CARD.size) for index in range(MAX_CARDS)]
+    slots = memoryview(data)[SLOTS_AT : SLOTS_AT + MAX_PROCESSES * SLOT_SIZE].cast("Q")
+    return slots[_CALLS_AT // 8 :: SLOT_SIZE // 8].tolist()
+
+
+def cards(data: bytes) -> tuple[CardUse, ...]:
+    """Read the accounts of the cards only. Raises MalformedRegion and no other exception."""
+    return tuple(_card(row) for row in _rows(data) if row[5])
+
+
+def decode(data: bytes) -> Region:
+    """Read a region's bytes. Raises MalformedRegion and no other exception."""
+    entries = _rows(data)
     names = {index: uuid_text(row[0]) for index, row in enumerate(entries) if row[5]}
+    _, _, _, _, _, _, _, recoveries, reaped, timeouts = _HEADER.unpack_from(data)
     return Region(
         cards=tuple(_card(row) for row in entries if row[5]),
         processes=tuple(_processes(data, names)),
@@ -167,6 +181,16 @@ def decode(data: bytes) -> Region:
         reaped=reaped,
         timeouts=timeouts,
     )
+
+
+def _rows(data: bytes) -> list[tuple[Any, ...]]:
+    """Check the header, and return the row of every card."""
+    if len(data) < SIZE:
+        raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
+    magic, version, size, slots, count, *_ = _HEADER.unpack_from(data)
+    if (magic, version, size, slots, count) != (_MAGIC, VERSION, SIZE, MAX_PROCESSES, MAX_CARDS):
+        raise MalformedRegion(f"magic {magic!r}, version {version}, {size} bytes, {slots} slots, {count} cards")
+    return [_CARD.unpack_from(data, _CARDS_AT + index * _CARD.size) for index in range(MAX_CARDS)]
 
 
 def recent_share(card: CardUse, window: Window, now_ns: int) -> float:
