@@ -25,6 +25,8 @@ from vgpu.errors import KubernetesError
 
 PAUSE_S: Final = 1.0  # between two attempts: the watch of the pods may lag, an eviction may be refused for now
 
+_DETECTED: Final = names.WITHOUT_LIMITS | {names.CARD_USED_WITHOUT_SHARE}  # by looking at processes: a setting decides
+
 log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
@@ -43,7 +45,10 @@ class NodeRefusals:
         evicts_uninvited: bool = False,
         spared: Collection[str] = (),
     ) -> None:
-        """`evicts_uninvited`: whether pods on a card without a share are evicted, except in the `spared` namespaces."""
+        """`evicts_uninvited`: whether pods on a card without a share, or without its limits, are evicted.
+
+        Pods of the `spared` namespaces are not.
+        """
         self._client = client
         self._cluster = cluster
         self._recorder = recorder
@@ -121,7 +126,7 @@ class NodeRefusals:
             return None
 
     def _is_to_be_evicted(self, refused: Refused, pod: Pod) -> bool:
-        if refused.reason != names.CARD_USED_WITHOUT_SHARE:
+        if refused.reason not in _DETECTED:
             return refused.evict
         return refused.evict and self._evicts_uninvited and pod.namespace not in self._spared
 

@@ -12,6 +12,7 @@ and never map or lock it. Little-endian; mirrored by `limiter/src/common/region_
 """
 
 import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ _MAGIC: Final = b"VGPUREGN"
 _HEADER: Final = struct.Struct("<8sIIIIIIQQQ200x")
 _CARD: Final = struct.Struct("<16sQQQQIIQQ40xQQ24xQ8xQQII16xQQIIQQII")
 _SLOT: Final = struct.Struct("<IIQQQ32x")
+_CALLS_AT: Final = 24  # in a slot
 _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
 SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
@@ -206,24 +208,53 @@ def size_in(header: bytes) -> int:
     return size
 
 
+def calls(data: bytes) -> Sequence[int]:
+    """Return a number for each process slot, which differs after a call that may change a charge.
+
+    Its low 32 bits are the number of such calls that are under way. Raises MalformedRegion.
+    """
+    _version(data)
+    slots = memoryview(data)[SLOTS_AT : SLOTS_AT + MAX_PROCESSES * SLOT_SIZE].cast("Q")
+    return slots[_CALLS_AT // 8 :: SLOT_SIZE // 8].tolist()
+
+
+def cards(data: bytes) -> tuple[CardUse, ...]:
+    """Read the accounts of the cards only, of version 1 or 2. Raises MalformedRegion and no other exception."""
+    version = _version(data)
+    return tuple(_card(row, _activity(data, version, index)) for index, row in _rows(data))
+
+
 def decode(data: bytes) -> Region:
     """Read the bytes of a region of version 1 or 2. Raises MalformedRegion and no other exception."""
-    if len(data) < ACTIVITY_AT:
-        raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
-    magic, version, size, slots, cards, _, _, recoveries, reaped, timeouts = _HEADER.unpack_from(data)
-    if (magic, size, slots, cards) != (_MAGIC, _SIZES.get(version), MAX_PROCESSES, MAX_CARDS):
-        raise MalformedRegion(f"magic {magic!r}, version {version}, {size} bytes, {slots} slots, {cards} cards")
-    if len(data) < size:
-        raise MalformedRegion(f"{len(data)} bytes instead of {size}")
-    entries = [_CARD.unpack_from(data, _CARDS_AT + index * _CARD.size) for index in range(MAX_CARDS)]
-    names = {index: uuid_text(row[0]) for index, row in enumerate(entries) if row[5]}
+    found = cards(data)
+    *_, recoveries, reaped, timeouts = _HEADER.unpack_from(data)
     return Region(
-        cards=tuple(_card(row, _activity(data, version, index)) for index, row in enumerate(entries) if row[5]),
-        processes=tuple(_processes(data, names)),
+        cards=found,
+        processes=tuple(_processes(data, {index: uuid_text(row[0]) for index, row in _rows(data)})),
         recoveries=recoveries,
         reaped=reaped,
         timeouts=timeouts,
     )
+
+
+def _version(data: bytes) -> int:
+    """Check the header and the length, and return the version of the region."""
+    if len(data) < ACTIVITY_AT:
+        raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
+    magic, version, size, slots, count, *_ = _HEADER.unpack_from(data)
+    if (magic, size, slots, count) != (_MAGIC, _SIZES.get(version), MAX_PROCESSES, MAX_CARDS):
+        raise MalformedRegion(f"magic {magic!r}, version {version}, {size} bytes, {slots} slots, {count} cards")
+    if len(data) < size:
+        raise MalformedRegion(f"{len(data)} bytes instead of {size}")
+    return int(version)
+
+
+def _rows(data: bytes) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield the index and the row of every card that is in use."""
+    for index in range(MAX_CARDS):
+        row = _CARD.unpack_from(data, _CARDS_AT + index * _CARD.size)
+        if row[5]:
+            yield index, row
 
 
 def recent_share(card: CardUse, window: Window, now_ns: int) -> float:

@@ -62,6 +62,17 @@ def test_a_region_of_version_2_is_not_read_without_its_end() -> None:
         region.decode(bytes(fresh()[:-1]))
 
 
+def test_the_calls_of_each_slot_and_the_cards_alone_are_read() -> None:
+    data = fresh()
+    struct.pack_into("<16sQQQQI", data, 256, uuid_bytes(GPU), 100, 200, 150, 3, 1)
+    struct.pack_into("<Q", data, 8448 + 5 * 704 + 24, 7 << 32 | 1)
+    assert region.calls(bytes(data)) == [7 << 32 | 1 if slot == 5 else 0 for slot in range(region.MAX_PROCESSES)]
+    assert region.cards(bytes(data)) == region.decode(bytes(data)).cards
+    for read in (region.calls, region.cards):
+        with pytest.raises(MalformedRegion):
+            read(bytes(data[:-1]))
+
+
 def test_no_limit_reads_as_none() -> None:
     data = fresh()
     struct.pack_into("<16sQQQQI", data, 256, uuid_bytes(GPU), 0, 2**64 - 1, 0, 0, 1)
