@@ -205,6 +205,13 @@ def test_the_extender_follows_the_lease_of_the_scheduler_beside_it() -> None:
     assert config["resourceNamespace"] == names.NAMESPACE
 
 
+def test_no_generated_configmap_has_the_name_of_an_object_in_a_rule() -> None:
+    """Kustomize adds the hash of a generated ConfigMap's name to equal `resourceNames` too, of whatever resource."""
+    generated = yaml.safe_load((BASE / "kustomization.yaml").read_text())["configMapGenerator"]
+    named = {name for _, rule in rules() for name in rule.get("resourceNames", ())}
+    assert named.isdisjoint(each["name"] for each in generated)
+
+
 def test_the_daemonset_never_runs_two_plugins_on_a_node() -> None:
     strategy = one("DaemonSet", "vgpu-deviceplugin")["spec"]["updateStrategy"]
     assert strategy["rollingUpdate"]["maxSurge"] == 0
