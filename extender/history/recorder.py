@@ -38,6 +38,9 @@ class NoRecorder:
         """Drop a record."""
 
 
+NO_RECORDER: Final = NoRecorder()
+
+
 @dataclass(frozen=True, slots=True)
 class RecorderState:
     """The recorder's figures, for metrics.

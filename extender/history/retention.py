@@ -33,12 +33,12 @@ def purge(engine: Engine, retention: Retention, now_ms: int) -> None:
         old_hour = (now_ms - retention.hours_days * DAY_MS) // HOUR_MS
         connection.execute(delete(UsageHour).where(UsageHour.hour < old_hour))
     limit: float = retention.max_bytes
-    while _size(engine) > limit and _delete_oldest_day(engine):
+    while size(engine) > limit and _delete_oldest_day(engine):
         limit = TARGET * retention.max_bytes
     _give_space_back(engine)
 
 
-def _size(engine: Engine) -> int:
+def size(engine: Engine) -> int:
     """Return the bytes that rows use; free pages of SQLite's file do not count."""
     with database.reading(engine) as connection:
         if connection.dialect.name == database.POSTGRESQL:
