@@ -8,8 +8,8 @@ from tests.extender.conftest import PODS, World, gpu_node
 from vgpu import names
 
 
-async def run_pod(world: World, **amounts: int) -> dict[str, Any]:
-    pod = await world.create_pod(**amounts)
+async def run_pod(world: World, *, gpu_mem: int = 1024, gpu_cores: int = 20) -> dict[str, Any]:
+    pod = await world.create_pod(gpu_mem=gpu_mem, gpu_cores=gpu_cores)
     await world.filter(pod)
     assert await world.bind(pod) == ""
     await world.until_bound_is_watched(pod)
@@ -39,7 +39,7 @@ EXITED = {
 
 
 async def test_the_life_of_a_pod(world: World) -> None:
-    pod = await run_pod(world, gpu_mem=1024, gpu_cores=20)
+    pod = await run_pod(world)
     await set_status(world, pod, "Running", state=RUNNING)
     await set_status(
         world,
@@ -85,8 +85,8 @@ async def test_a_pod_that_is_deleted_while_it_runs_ends_then(world: World) -> No
 
 
 async def test_reasons_of_the_nodes_refused_are_in_the_decision(world: World) -> None:
-    await run_pod(world, gpu_mem=2048)
-    await run_pod(world, gpu_mem=2048)  # n1 is full
+    for _ in range(2):  # n1 is full then
+        await run_pod(world, gpu_mem=2048)
     pod = await world.create_pod(gpu_mem=2048)
     await world.filter(pod)
     assert await world.bind(pod, "n2") == ""
