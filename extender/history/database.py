@@ -24,6 +24,7 @@ SQLITE_PRAGMAS: Final = (
     "journal_mode = WAL",
     "synchronous = FULL",  # segments of the spill are deleted after the commit
     "journal_size_limit = 67108864",
+    "temp_store = MEMORY",  # a container's root file system is read-only
 )
 SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql"

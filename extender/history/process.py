@@ -16,7 +16,7 @@ from extender.history.spill import Spill
 
 FIRST_PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 10.0
-END_S: Final = 5.0
+END_S: Final = 3.0
 STOP_S: Final = 10.0  # for the last records on the way to the disk
 
 log = logging.getLogger(__name__)

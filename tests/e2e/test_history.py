@@ -96,29 +96,27 @@ def delete_slowly(namespace: PodNamespace, wanted: list[str], chance: random.Ran
 
 @pytest.mark.timeout(600)
 def test_the_history_of_a_killed_extender_equals_the_audit_log(namespace: PodNamespace) -> None:
-    cluster, home = namespace.cluster, namespace.cluster.work / f"history-{namespace.name}"
-    since, flag = cluster.control.audit.stat().st_size, f"--history-dir={home}"
+    cluster, since = namespace.cluster, namespace.cluster.control.audit.stat().st_size
     chance = random.Random(10)
     wanted = [f"p{n}" for n in range(PODS)]
-    with cluster.extender_with(history_dir=str(home)):
-        threads = [
-            threading.Thread(target=create_slowly, args=(namespace, wanted, chance, 0.2)),
-            threading.Thread(target=delete_slowly, args=(namespace, wanted, random.Random(11))),
-        ]
-        for each in threads:
-            each.start()
-        for _ in range(6):
-            time.sleep(chance.uniform(2, 5))
-            cluster.extender.kill()
-            time.sleep(chance.uniform(0, 3))  # pods start and end meanwhile
-            cluster.extender.start(flag)
-        for each in threads:
-            each.join()
-        namespace.until(lambda: not pending(namespace), "every pod was placed", 240)
-        namespace.until(lambda: "Running" not in namespace.phases().values(), "every pod ended", 120)
-        time.sleep(3)
+    threads = [
+        threading.Thread(target=create_slowly, args=(namespace, wanted, chance, 0.2)),
+        threading.Thread(target=delete_slowly, args=(namespace, wanted, random.Random(11))),
+    ]
+    for each in threads:
+        each.start()
+    for _ in range(6):
+        time.sleep(chance.uniform(2, 5))
+        cluster.extender.kill()
+        time.sleep(chance.uniform(0, 3))  # pods start and end meanwhile
+        cluster.extender.start()
+    for each in threads:
+        each.join()
+    namespace.until(lambda: not pending(namespace), "every pod was placed", 240)
+    namespace.until(lambda: "Running" not in namespace.phases().values(), "every pod ended", 120)
+    time.sleep(3)
     truth = truths(cluster.control.audit, since, namespace.name)
-    compare(truth, list(events(home, namespace.name)))
+    compare(truth, list(events(cluster.maker.history, namespace.name)))
 
 
 def compare(truth: dict[str, Truth], found: list[Event]) -> None:
