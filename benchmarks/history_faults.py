@@ -29,7 +29,7 @@ from benchmarks.record import recorder, result
 from benchmarks.record.recorder import Recorder
 from cluster import postgres, progress
 from cluster.postgres import Postgres
-from extender.history import database, drain, folder
+from extender.history import database, drain_state, folder
 from extender.history.events import Decision, Kind
 from extender.history.prices import Prices
 from extender.history.reports import HistoryFilters
@@ -158,7 +158,7 @@ def waiting(home: Path) -> int:
     """Return how many lines of the spill wait for the database."""
     last = max(folder.spill(home).glob("*.log"))
     next_line = int(last.stem) + last.read_bytes().count(b"\n")
-    return next_line - drain.read_state(folder.state_file(home)).next_line
+    return next_line - drain_state.read(folder.state_file(home)).next_line
 
 
 def check(url: str, pods: int) -> None:
@@ -243,7 +243,7 @@ async def killed(asked: argparse.Namespace, work: Path) -> Verb:
 async def observe(home: Path, seconds: float) -> None:
     """Wait, and say at the end how much waits, and the error that the drain shows."""
     await asyncio.sleep(seconds)
-    state = drain.read_state(folder.state_file(home))
+    state = drain_state.read(folder.state_file(home))
     progress.say(f"{home.name}: {waiting(home)} lines wait after {seconds:.0f} s: {state.error}")
 
 
