@@ -80,12 +80,5 @@ def _cards(node: GpuNode | None, request: PodRequest, chosen: Assignment) -> Ite
 
 
 def _card(gpu: str, card: Card, taken: Usage) -> CardShare:
-    return CardShare(
-        gpu,
-        card.index,
-        card.model[:MAX_MODEL],
-        card.memory_mib,
-        taken.memory_mib,
-        min(taken.cores, 100),
-        taken.wholes > 0,
-    )
+    model, cores = card.model[:MAX_MODEL], min(taken.cores, FULL_CORES)
+    return CardShare(gpu, card.index, model, card.memory_mib, taken.memory_mib, cores, taken.wholes > 0)
