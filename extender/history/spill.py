@@ -8,6 +8,7 @@ the end of the last segment is cut off and reported; an unreadable line between 
 counts it.
 """
 
+import fcntl
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from extender.history import lines
-from vgpu.errors import MalformedEvent, SpillFull
+from vgpu.errors import MalformedEvent, SpillFull, UnusableSetting
 
 SUFFIX: Final = ".log"
+LOCK_FILE: Final = "writer.lock"
 SEGMENT_BYTES: Final = 4 << 20
 
 
@@ -44,11 +46,15 @@ def segments(directory: Path) -> list[Segment]:
 
 
 class Spill:
-    """The writer's end. `max_bytes` bounds all segments together."""
+    """The writer's end. `max_bytes` bounds all segments together.
+
+    Raises UnusableSetting where another process writes to the directory.
+    """
 
     def __init__(self, directory: Path, *, max_bytes: int, segment_bytes: int = SEGMENT_BYTES) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
+        self._lock = _lock(directory)
         self._max_bytes = max_bytes
         self._segment_bytes = segment_bytes
         self.recovery = _recover(directory)
@@ -79,7 +85,11 @@ class Spill:
         self.next_line += len(added)
 
     def close(self) -> None:
-        """Close the file."""
+        """Let another writer have the directory."""
+        self._close_segment()
+        os.close(self._lock)
+
+    def _close_segment(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -93,8 +103,19 @@ class Spill:
         path = _path(self._directory, self.next_line)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         _sync_directory(self._directory)
-        self.close()
+        self._close_segment()
         self._file, self._path, self._size = file, path, 0
+
+
+def _lock(directory: Path) -> int:
+    """Return a file that is locked until it is closed: the kernel closes it where this process is killed."""
+    file = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        raise UnusableSetting(f"{directory}: another extender writes there; give each its own folder") from None
+    return file
 
 
 def _recover(directory: Path) -> Recovery:

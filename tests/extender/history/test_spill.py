@@ -12,7 +12,7 @@ from extender.history import lines
 from extender.history.events import Watched
 from extender.history.spill import Spill, segments
 from extender.history.spill_reader import SpillReader
-from vgpu.errors import MalformedEvent, SpillFull
+from vgpu.errors import MalformedEvent, SpillFull, UnusableSetting
 
 
 def marks(*times: int) -> list[Watched]:
@@ -23,8 +23,15 @@ def write(spill: Spill, *times: int) -> None:
     spill.append([lines.encode(each) for each in marks(*times)])
 
 
+_open: list[Spill] = []
+
+
 def opened(folder: Path, *, max_bytes: int = 1 << 20, segment_bytes: int = 200) -> Spill:
-    return Spill(folder, max_bytes=max_bytes, segment_bytes=segment_bytes)
+    """Return a new writer; the one before is closed, as where its process has ended."""
+    while _open:
+        _open.pop().close()
+    _open.append(Spill(folder, max_bytes=max_bytes, segment_bytes=segment_bytes))
+    return _open[0]
 
 
 def test_records_are_read_in_order_over_segments_and_writers(tmp_path: Path) -> None:
@@ -41,6 +48,12 @@ def test_records_are_read_in_order_over_segments_and_writers(tmp_path: Path) -> 
     reader.delete_read()
     assert len(segments(tmp_path)) == 1
     assert opened(tmp_path).next_line == 13
+
+
+def test_a_folder_has_one_writer(tmp_path: Path) -> None:
+    opened(tmp_path)
+    with pytest.raises(UnusableSetting, match="another extender"):
+        Spill(tmp_path, max_bytes=1)
 
 
 def test_a_reader_that_starts_again_begins_with_what_is_left(tmp_path: Path) -> None:
