@@ -70,11 +70,16 @@ class Maker:
         self._environment = {"PYTHONPATH": str(binaries.REPOSITORY), "TMPDIR": str(cluster.work / "tmp")}
         (cluster.work / "tmp").mkdir(exist_ok=True)
 
+    @property
+    def history(self) -> Path:
+        """The folder of the extender's history."""
+        return self._cluster.work / "history"
+
     def close(self) -> None:
         self._http.close()
 
     def extender(self) -> Part:
-        flags = [f"--kubeconfig={self._kubeconfig('vgpu-extender')}"]
+        flags = [f"--kubeconfig={self._kubeconfig('vgpu-extender')}", f"--history-dir={self.history}"]
         return Part(self._process("extender", flags), lambda: self._answers(f"{EXTENDER}/readyz"))
 
     def scheduler(self) -> Part:
@@ -97,7 +102,12 @@ class Maker:
         settings["extenders"][0]["urlPrefix"] = url
         kubeconfig = self._kubeconfig("vgpu-extender")
         lease = settings["leaderElection"]["resourceName"]
-        flags = [f"--kubeconfig={kubeconfig}", f"--listen={address}:{_EXTENDER_PORT}", f"--scheduler-lease={lease}"]
+        flags = [
+            f"--kubeconfig={kubeconfig}",
+            f"--listen={address}:{_EXTENDER_PORT}",
+            f"--scheduler-lease={lease}",
+            f"--history-dir={self.history}-{host}",
+        ]
         extender = self._process("extender", flags, host)
         control = self._cluster.control
         scheduler = control.scheduler_of(f"scheduler-{host}", kubeconfig.stem, settings, scheduler_port, host)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import random
 import socket
 import ssl
@@ -20,6 +21,9 @@ with extras.needed("cluster", by="extender"):
     from extender.app import Verbs, app
     from extender.assembly import Observers
     from extender.clocks import Clocks
+    from extender.history import process as history
+    from extender.history.process import DrainProcess
+    from extender.history.recorder import Recorder
     from extender.leadership import Leadership
     from extender.scheduler_lease import SchedulerLease
     from extender.settings import Settings
@@ -43,16 +47,25 @@ def main() -> None:
 
 async def serve(settings: Settings) -> None:
     """Serve until cancelled; then wait for the outcomes of all Bindings and release the Lease."""
+    clocks = Clocks(time.monotonic, _now)
+    replica = f"{settings.identity or socket.gethostname()}_{uuid.uuid4()}"
+    spill_bytes = settings.history_spill_mib << 20
+    with history.recorder(settings.history_dir, max_bytes=spill_bytes, replica=replica, clocks=clocks) as recorder:
+        await _serve(settings, clocks, recorder, replica)
+
+
+async def _serve(settings: Settings, clocks: Clocks, recorder: Recorder, replica: str) -> None:
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await Client.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
-        seen = assembly.observers(client, settings, Clocks(time.monotonic, _now), random.random)
+        seen = assembly.observers(client, settings, clocks, random.random, recorder, replica)
         scheduler = SchedulerLease(seen.cluster.leases, settings.scheduler_lease, socket.gethostname())
-        leadership = _leadership(seen, scheduler)
+        leadership = _leadership(seen, scheduler, replica)
         acting = assembly.actors(seen, leadership)
         late = (
             *acting.tasks,
             lambda: scheduler.end_when_moved(lambda: not leadership.refusal()),
             leadership.run,
+            *([DrainProcess(os.environ | settings.drain_environment, clocks).run] if settings.history_dir else []),
         )
         background = asyncio.create_task(seen.run(late))
         server = process.Server(_config(settings, acting.verbs, seen.watches))
@@ -63,14 +76,14 @@ async def serve(settings: Settings) -> None:
         raise failure
 
 
-def _leadership(seen: Observers, scheduler: SchedulerLease) -> Leadership:
+def _leadership(seen: Observers, scheduler: SchedulerLease, identity: str) -> Leadership:
     settings = seen.settings
     return Leadership(
         seen.client,
         seen.cluster.leases,
         seen.watches.pods,
         namespace=settings.namespace,
-        identity=f"{settings.identity or socket.gethostname()}_{uuid.uuid4()}",
+        identity=identity,
         clock=seen.clocks.monotonic,
         now=seen.clocks.now,
         may_lead=scheduler.is_beside_leader,

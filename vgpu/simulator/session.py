@@ -103,6 +103,8 @@ async def _start(context: RunContext, at: Addresses, stack: AsyncExitStack) -> l
     for name, url in (("extender", at.extender), ("webhook", at.webhook)):
         listen = url.partition("//")[2]
         flags = ["--kubeconfig", str(kubeconfig), "--listen", listen, "--slice-mib", str(context.settings.slice_mib)]
+        if name == "extender":
+            flags += ["--history-dir", str(context.folder / "history")]
         part = await Part.start(name, flags, context.environment, context.folder / f"{name}.log")
         stack.push_async_callback(part.stop)
         parts.append(part)
