@@ -1,0 +1,140 @@
+"""The query parameters of each list. Unknown parameters are refused: a misspelt filter must not show every row."""
+
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from extender.admin import listing
+from extender.admin.listing import Listing
+
+NAME: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$"
+MAX_VALUES: Final = 100
+
+Name = Annotated[str, Field(pattern=NAME, max_length=253)]
+Names = Annotated[list[Name], Field(max_length=MAX_VALUES)]
+
+
+class Query(BaseModel):
+    """Parameters of one request."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ListQuery(Query):
+    """What every list has."""
+
+    sort: str = Field(
+        "", max_length=256, description="fields, separated by commas; `-` before a field sorts descending",
+        examples=["-freeMiB,node"],
+    )  # fmt: skip
+    limit: int = Field(100, ge=1, le=listing.MAX_LIMIT, description="the most rows of a page")
+    cursor: str = Field(
+        "", max_length=listing.MAX_CURSOR, description="`nextCursor` of the page before, with an otherwise equal query"
+    )
+    fields: str = Field(
+        "", max_length=512, description="the fields of each row, separated by commas (default: all)",
+        examples=["name,node"],
+    )  # fmt: skip
+
+    def listing(self) -> Listing:
+        """Return the query in the terms of `listing`."""
+        return Listing(self.wanted(), self.least(), _words(self.sort), self.limit, self.cursor, _words(self.fields))
+
+    def wanted(self) -> dict[str, tuple[str, ...]]:
+        """Return the accepted values by field."""
+        return {}
+
+    def least(self) -> dict[str, int]:
+        """Return the smallest number by field."""
+        return {}
+
+
+class NodeQuery(ListQuery):
+    """Filters of nodes."""
+
+    name: Names = Field([], description="names of nodes")
+    usable: bool | None = Field(None, description="whether pods can be placed on the node")
+    min_free_mib: int = Field(0, ge=0, le=1 << 40, alias="minFreeMiB", description="the least free MiB over its cards")
+
+    def wanted(self) -> dict[str, tuple[str, ...]]:
+        """Return the accepted values by field."""
+        return {"name": tuple(self.name), "usable": _flag(self.usable)}
+
+    def least(self) -> dict[str, int]:
+        """Return the smallest number by field."""
+        return {"freeMiB": self.min_free_mib}
+
+
+class GpuQuery(ListQuery):
+    """Filters of cards."""
+
+    node: Names = Field([], description="names of nodes")
+    model: list[str] = Field([], max_length=MAX_VALUES, description="product names, as NVML writes them")
+    healthy: bool | None = Field(None, description="whether the card can be given to new containers")
+    cordoned: bool | None = Field(None, description="whether an administrator has cordoned the card")
+    min_free_mib: int = Field(0, ge=0, le=1 << 40, alias="minFreeMiB", description="the least free MiB")
+    min_free_cores: int = Field(0, ge=0, le=100, alias="minFreeCores", description="the least free percent of time")
+
+    def wanted(self) -> dict[str, tuple[str, ...]]:
+        """Return the accepted values by field."""
+        return {
+            "node": tuple(self.node),
+            "model": tuple(self.model),
+            "healthy": _flag(self.healthy),
+            "cordoned": _flag(self.cordoned),
+        }
+
+    def least(self) -> dict[str, int]:
+        """Return the smallest number by field."""
+        return {"freeMiB": self.min_free_mib, "freeCores": self.min_free_cores}
+
+
+class PendingQuery(ListQuery):
+    """Filters of waiting pods."""
+
+    namespace: Names = Field([], description="namespaces")
+    name: Names = Field([], description="names of pods")
+
+    def wanted(self) -> dict[str, tuple[str, ...]]:
+        """Return the accepted values by field."""
+        return {"namespace": tuple(self.namespace), "name": tuple(self.name)}
+
+
+class PodQuery(PendingQuery):
+    """Filters of pods."""
+
+    node: Names = Field([], description="names of nodes")
+    status: list[Annotated[str, Field(pattern="^(Pending|Starting|Running|Terminating|Ended)$")]] = Field(
+        [], max_length=5, description="where the pods are in their life"
+    )
+
+    def wanted(self) -> dict[str, tuple[str, ...]]:
+        """Return the accepted values by field."""
+        return {**super().wanted(), "node": tuple(self.node), "status": tuple(self.status)}
+
+
+class ExplainQuery(Query):
+    """Parameters of an explanation."""
+
+    nodes: int = Field(50, ge=1, le=500, description="the most nodes in the answer; those that fit come first")
+
+
+class EventQuery(Query):
+    """Filters of an event stream."""
+
+    kind: list[Annotated[str, Field(pattern="^(pod|gpu|node)$")]] = Field(
+        [], max_length=3, description="pod, gpu, node (default: all that the caller may see)"
+    )
+    namespace: Names = Field([], description="namespaces of pods (default: all that the caller may see)")
+
+
+class NoQuery(Query):
+    """No parameters."""
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for each in text.split(",") if (word := each.strip()))
+
+
+def _flag(value: bool | None) -> tuple[str, ...]:
+    return () if value is None else (str(value).lower(),)
