@@ -26,7 +26,7 @@ from deviceplugin.settings import Settings
 from vgpu import names
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
-from vgpu.node import health, node_api, uninvited_watch, watermarks
+from vgpu.node import health, node_api, process_watch, watermarks
 from vgpu.node import pods as bound
 from vgpu.node.allocations import Allocations
 from vgpu.node.arbiter import Arbiter
@@ -39,10 +39,11 @@ from vgpu.node.node_api import NodeApi
 from vgpu.node.node_lease import NodeLease
 from vgpu.node.pods import Pods
 from vgpu.node.probe_files import ProbeFiles
+from vgpu.node.process_watch import Known, Processes, ProcessWatch, Rules
 from vgpu.node.refusal_reporter import RefusalReporter
 from vgpu.node.state_files import StateFiles
-from vgpu.node.uninvited_watch import Processes, UninvitedWatch
 from vgpu.node.watermarks import Watermarks
+from vgpu.quantity import MIB
 
 _SOCKETS: Final = {names.SLICE: "slice.sock", names.CARD: "card.sock"}
 
@@ -66,7 +67,7 @@ class Clocks:
     random: Callable[[], float]
 
 
-class Driver(health.Driver, uninvited_watch.Driver, Protocol):
+class Driver(health.Driver, process_watch.Driver, Protocol):
     """What is asked of NVML."""
 
 
@@ -85,7 +86,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
     endpoints = tuple(_endpoint(settings, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
     heartbeat = _heartbeat(settings, client, endpoints, clocks)
     card_health = _health(settings, node, driver, installation, clocks)
-    uninvited = _uninvited(settings, node, driver, processes)
+    watching = _process_watch(settings, node, driver, processes, library)
     collector = GarbageCollector(
         node.pods,
         node.pod_resources,
@@ -96,7 +97,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
-    publisher = _publisher(node, reporter, uninvited, endpoints, heartbeat, marks, clocks)
+    publisher = _publisher(node, reporter, watching, endpoints, heartbeat, marks, clocks)
     return Plugin(
         node=node,
         health=card_health,
@@ -108,7 +109,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
             lambda: node.pod_resources.run(node.occupancy.recount),
             card_health.poll,
             card_health.listen,
-            uninvited.run,
+            watching.run,
             publisher.run,
             heartbeat.run,
             collector.run,
@@ -178,24 +179,22 @@ def _health(settings: Settings, node: Node, driver: Driver, installation: Instal
     )
 
 
-def _uninvited(settings: Settings, node: Node, driver: Driver, processes: Processes) -> UninvitedWatch:
-    return UninvitedWatch(
-        driver,
-        processes,
-        gpus=node.inventory.gpus,
-        pods=node.pods.all,
-        held=node.occupancy.held,
+def _process_watch(settings: Settings, node: Node, driver: Driver, processes: Processes, library: str) -> ProcessWatch:
+    rules = Rules(
         allowed=settings.allowed_commands,
-        own_pid=os.getpid(),
         period_s=settings.health_period,
-        evicts=settings.uninvited == "evict",
+        tolerance_bytes=settings.memory_tolerance_mib * MIB,
+        evicts=settings.evicting_reasons,
+        tells_files_apart=processes.tells_files_apart(node.files.libraries.library(library)),
     )
+    known = Known(node.inventory.gpus, node.pods.all, node.occupancy.held, node.shares)
+    return ProcessWatch(driver, processes, known, node.files, rules, os.getpid())
 
 
 def _publisher(
     node: Node,
     reporter: RefusalReporter,
-    uninvited: UninvitedWatch,
+    watching: ProcessWatch,
     endpoints: Collection[Endpoint],
     heartbeat: Heartbeat,
     marks: Watermarks | None,
@@ -205,15 +204,15 @@ def _publisher(
         node.api,
         node.inventory,
         vgpu.__version__,
-        refusals=lambda: [*reporter.refusals(), *uninvited.reports()],
-        conditions=lambda: [uninvited.condition()],
+        refusals=lambda: [*reporter.refusals(), *watching.reports()],
+        conditions=watching.conditions,
         is_registered=lambda: all(each.stream.is_live for each in endpoints),
         clock=clocks.monotonic,
         now=clocks.now,
         beside=marks,
         on_count=lambda nodes: setattr(heartbeat, "nodes", nodes),
     )
-    reporter.on_change = uninvited.on_change = heartbeat.on_change = publisher.wake
+    reporter.on_change = watching.on_change = heartbeat.on_change = publisher.wake
     return publisher
 
 

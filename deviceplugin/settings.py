@@ -65,6 +65,19 @@ class Settings(BaseSettings):
         description="what happens to pods that use a card without a share of it: report, or evict, which asks the "
         "extender to evict those with a controller; the extender has to allow that by its own setting of this name",
     )
+    without_limits: Literal["report", "evict"] = Field(
+        "report",
+        description="what happens to pods whose processes use a share without its limits (no limiter in the process, "
+        "another file in place of the limits, more memory than the limit or the region says): report, or evict, as for "
+        "uninvited",
+    )
+    memory_tolerance_mib: int = Field(
+        256,
+        ge=16,
+        le=65536,
+        description="MiB that NVML may count for a container beyond its limit, or beyond its region, before the "
+        "container is reported",
+    )
     host_commands: str = Field(
         "nvidia-persistenced,nvidia-smi,nv-hostengine,nv-fabricmanager,nvidia-powerd,nvidia-cuda-mps-control,"
         "nvidia-cuda-mps-server",
@@ -82,6 +95,12 @@ class Settings(BaseSettings):
     def watermark(self) -> Watermark:
         """The watermark of cards for which the GPUNode sets none."""
         return Watermark(self.watermark_high, self.watermark_low)
+
+    @property
+    def evicting_reasons(self) -> frozenset[str]:
+        """The reasons of reports that ask for an eviction."""
+        uninvited = {names.CARD_USED_WITHOUT_SHARE} if self.uninvited == "evict" else set()
+        return frozenset(uninvited | (names.WITHOUT_LIMITS if self.without_limits == "evict" else frozenset()))
 
     @property
     def allowed_commands(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Pods that a device plugin refused to start, or found on a card without a share, as its GPUNode's status lists them.
+"""Pods that a device plugin refused to start, or found without a share or without limits, as its GPUNode lists them.
 
 A device plugin may write its own GPUNode only; the extender posts the Events and evicts the pods.
 """
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-MAX_REFUSALS: Final = 48  # 32 refused pods, and 16 on a card without a share
+MAX_REFUSALS: Final = 64  # 32 refused pods, 16 on a card without a share, 16 without the limits of their share
 _MAX_MESSAGE: Final = 1024
 _REASON: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")
 _NAME: Final = re.compile(r"([a-z0-9][a-z0-9-]{0,62})/([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)")  # they become a path

@@ -50,8 +50,9 @@ class Settings(Listening):
     )
     uninvited: Literal["report", "evict"] = Field(
         "report",
-        description="whether device plugins may have pods evicted that use a card without a share of it: report or "
-        "evict; pods of kube-system and of the Leases' namespace are never evicted for that",
+        description="whether device plugins may have pods evicted that use a card without a share of it, or without "
+        "the limits of their share: report or evict; pods of kube-system and of the Leases' namespace are never "
+        "evicted for that",
     )
     log_level: str = Field("info", description="debug, info, warning or error")
 

@@ -45,7 +45,13 @@ STATE_ANNOTATIONS: Final = (ASSIGNMENT,)
 MAX_PRIORITY_LABEL: Final = f"{DOMAIN}/max-priority"
 VISIBLE_DEVICES_LABEL: Final = f"{DOMAIN}/visible-devices"
 
-CARD_USED_WITHOUT_SHARE: Final = "CardUsedWithoutShare"  # reason of a report, and of the Event about its pod
+# Reasons of reports about what a pod's processes do, and of the Events about the pod.
+CARD_USED_WITHOUT_SHARE: Final = "CardUsedWithoutShare"
+LIMITER_NOT_LOADED: Final = "LimiterNotLoaded"
+LIMITER_FILES_COVERED: Final = "LimiterFilesCovered"
+MEMORY_BEYOND_LIMIT: Final = "MemoryBeyondLimit"
+REGION_BELOW_USE: Final = "RegionBelowUse"
+WITHOUT_LIMITS: Final = frozenset({LIMITER_NOT_LOADED, LIMITER_FILES_COVERED, MEMORY_BEYOND_LIMIT, REGION_BELOW_USE})
 
 API_VERSION: Final = f"{DOMAIN}/v1alpha1"
 GPUNODES_PATH: Final = f"/apis/{DOMAIN}/v1alpha1/gpunodes"
@@ -57,6 +63,11 @@ ADMIN_PORT: Final = 9871
 ADMIN_ACCOUNT: Final = "vgpu-admin"  # of administrators whose kubeconfig has no token
 ADMIN_AUDIENCE: Final = f"admin.{DOMAIN}"  # of tokens that are good for the admin REST only
 ADMIN_TOKEN_HEADER: Final = "X-Vgpu-Token"  # noqa: S105 - the API server removes Authorization from what it proxies
+
+
+def pod_path(namespace: str, name: str) -> str:
+    """Return the path of a pod in the API server's REST API."""
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
 
 
 def node_lease(node: str) -> str:

@@ -8,7 +8,7 @@ import random
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ from vgpu import limits, names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.nvml import Gpu, Xid
-from vgpu.adapters.procfs import Process
+from vgpu.adapters.procfs import FileId, Process
 from vgpu.errors import KubernetesError
 from vgpu.limits import Limits
 from vgpu.simulator.api import server
@@ -44,15 +44,17 @@ class Driver:
     faults: dict[str, str] = field(default_factory=dict)
     xids: list[Xid] = field(default_factory=list)
     users: dict[str, set[int]] = field(default_factory=dict)  # pids by card
+    memory: dict[int, int] = field(default_factory=dict)  # bytes by pid
     silent: set[str] = field(default_factory=set)  # cards that do not name their processes
     asked: int = 0  # how often the processes were asked for
 
     def gpus(self) -> tuple[Gpu, ...]:
         return tuple(self.cards)
 
-    def processes(self, gpus: Iterable[str]) -> dict[str, frozenset[int]]:
+    def processes(self, gpus: Iterable[str]) -> dict[str, dict[int, int | None]]:
         self.asked += 1
-        return {uuid: frozenset(self.users.get(uuid, ())) for uuid in gpus if uuid not in self.silent}
+        users = {uuid: self.users.get(uuid, ()) for uuid in gpus if uuid not in self.silent}
+        return {uuid: {pid: self.memory.get(pid) for pid in pids} for uuid, pids in users.items()}
 
     def fault(self, uuid: str) -> str:
         return self.faults.get(uuid, "")
@@ -66,10 +68,21 @@ class Driver:
 
 
 class Processes(dict[int, Process]):
-    """A /proc whose processes a test sets."""
+    """A /proc whose processes a test sets. `files` are what a process has mapped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files: dict[int, frozenset[FileId]] = {}
+        self.can_compare = True
 
     def process(self, pid: int) -> Process | None:
         return self.get(pid)
+
+    def mapped(self, pids: Collection[int]) -> dict[int, frozenset[FileId]]:
+        return {pid: self.files[pid] for pid in pids if pid in self.files}
+
+    def tells_files_apart(self, path: Path) -> bool:
+        return self.can_compare and path.exists()
 
 
 @dataclass

@@ -4,6 +4,8 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from extender import refused
 from extender.refused import Refused
 from tests.extender.conftest import PODS, World
@@ -105,6 +107,18 @@ async def test_a_setting_allows_the_eviction_except_in_spared_namespaces(world: 
     assert [await is_leaving(world, each) for each in (pod, stays)] == [True, False]
     found = json.loads(await world.client.get("/api/v1/namespaces/kube-system/pods/spared"))
     assert "deletionTimestamp" not in found["metadata"]
+
+
+@pytest.mark.parametrize("reason", sorted(names.WITHOUT_LIMITS))
+async def test_a_pod_without_its_limits_gets_an_event_and_only_a_setting_evicts_it(world: World, reason: str) -> None:
+    pod = await bound(world)
+    await report(world, "n1", entry(pod, reason=reason))
+    assert [event["reason"] for event in await world.events()] == [reason]
+    assert not await is_leaving(world, pod)
+    world.refusals._evicts_uninvited = True
+    await report(world, "n1")
+    await report(world, "n1", entry(pod, reason=reason))
+    assert await is_leaving(world, pod)
 
 
 async def test_a_report_about_a_pod_that_is_not_the_nodes_does_nothing_and_is_read_once(world: World) -> None:

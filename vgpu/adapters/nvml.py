@@ -122,13 +122,14 @@ class Nvml:
         peers = self._of_cards("peers", {index: partial(_peers, index, linked) for index in linked})
         return tuple(_with_peers(gpu, peers.get(index, ())) for index, gpu in sorted(gpus.items()))
 
-    def processes(self, gpus: Iterable[str]) -> dict[str, frozenset[int]]:
-        """Return the pids of the processes that use each card; cards that do not answer are left out.
+    def processes(self, gpus: Iterable[str]) -> dict[str, dict[int, int | None]]:
+        """Return the processes that use each card: pid, and bytes of the card's memory, None where NVML does not tell.
 
-        The pids are those of the calling process's pid namespace; processes of which it has no pid are left out.
+        Cards that do not answer are left out. The pids are those of the calling process's pid namespace; processes of
+        which it has no pid are left out.
         """
         answers = self._calls.ask({("processes", gpu): partial(_processes, gpu) for gpu in gpus})
-        found: dict[str, frozenset[int]] = {}
+        found: dict[str, dict[int, int | None]] = {}
         for (_, gpu), answer in answers.items():
             if isinstance(answer, Exception):
                 log.debug("processes of card %s: %s", gpu, _nvml_error(answer, gpu))
@@ -299,12 +300,17 @@ def _fault(gpu: str) -> str:
     return "RecoveryNeeded" if _ask(lambda: _recovery_action(handle), 0) else ""
 
 
-def _processes(gpu: str) -> frozenset[int]:
+def _processes(gpu: str) -> dict[int, int | None]:
+    """Ask for the processes of every kind; one of two kinds is listed twice, each time with all of its memory."""
     handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
     listed = _newest_form("ComputeRunningProcesses", handle)
     for kind in ("GraphicsRunningProcesses", "MPSComputeRunningProcesses"):
         listed += _ask_of_some(partial(_newest_form, kind, handle))
-    return frozenset(int(each.pid) for each in listed)
+    found: dict[int, int | None] = {}
+    for each in listed:
+        used = (found.get(each.pid), each.usedGpuMemory)
+        found[int(each.pid)] = max((int(one) for one in used if one is not None), default=None)
+    return found
 
 
 def _newest_form(kind: str, handle: Any) -> list[Any]:

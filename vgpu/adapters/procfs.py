@@ -1,17 +1,44 @@
-"""Processes of this machine, from /proc: what a process is called, and its cgroups.
+"""Processes of this machine, from /proc: what a process is called, its cgroups, and the files that it has mapped.
 
 A process chooses its own name, and a container may choose the names of cgroups below its own: both are untrusted input.
 """
 
+import mmap
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from vgpu.adapters.bounded_calls import BoundedCalls
+
 _MAX_COMMAND: Final = 16  # TASK_COMM_LEN of the kernel
 _MAX_CGROUPS: Final = 64 * 1024  # a line of at most 4 KiB for each of a dozen hierarchies
+_MAX_MAPS: Final = 16 << 20  # 100,000 mappings; the kernel allows 65,530 unless an administrator allows more
+_MAPS_TIMEOUT_S: Final = 1.0
+_AT_ONCE: Final = 32  # processes, each in a thread
+
+# Address range, device and inode of each mapping that is executable or shared and has a file.
+_MAPPING: Final = re.compile(
+    rb"^([0-9a-f]+-[0-9a-f]+) (?:..x.|...s) [0-9a-f]+ ([0-9a-f]+):([0-9a-f]+) ([1-9][0-9]*)\b", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FileId:
+    """A file, whatever its path in a container is: `st_dev` and `st_ino`."""
+
+    device: int
+    inode: int
+
+
+def file_id(path: Path) -> FileId:
+    """Return the identity of the file at a path of this machine, without opening the file. Raises OSError."""
+    status = path.stat()
+    return FileId(status.st_dev, status.st_ino)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +57,10 @@ class Process:
 class Procfs:
     """Reads processes. The pids are those of the pid namespace in which `root` was mounted."""
 
-    def __init__(self, root: Path = Path("/proc")) -> None:
+    def __init__(self, root: Path = Path("/proc"), timeout_s: float = _MAPS_TIMEOUT_S) -> None:
+        """`timeout_s`: the time in which the mappings of a process must be read."""
         self._root = root
+        self._calls = BoundedCalls(timeout_s)
 
     def process(self, pid: int) -> Process | None:
         """Return a process; None where there is none with this pid, or where it cannot be read."""
@@ -44,6 +73,48 @@ class Procfs:
         if len(cgroups) > _MAX_CGROUPS:
             return None
         return Process(_printable(command), cgroups.decode(errors="replace"))
+
+    def mapped(self, pids: Collection[int]) -> dict[int, frozenset[FileId]]:
+        """Return the files that processes have mapped as a program or as shared memory, by pid.
+
+        A process that has ended is left out. A process whose mappings cannot be read has none: a fault on a file
+        system that the process serves itself can hold the kernel's lock of the mappings for any time.
+        """
+        answers: dict[int, frozenset[FileId] | Exception | None] = {}
+        ordered = sorted(pids)
+        for batch in (ordered[at : at + _AT_ONCE] for at in range(0, len(ordered), _AT_ONCE)):
+            answers |= self._calls.ask({pid: partial(_mapped, self._root / str(pid)) for pid in batch})
+        found = {pid: frozenset[FileId]() if isinstance(each, Exception) else each for pid, each in answers.items()}
+        return {pid: each for pid, each in found.items() if each is not None}
+
+    def tells_files_apart(self, path: Path) -> bool:
+        """Whether a mapping of the file at `path` has the file's identity: not on every file system. Blocks."""
+        try:
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ):
+                return file_id(path) in self.mapped([os.getpid()]).get(os.getpid(), ())
+        except (OSError, ValueError):
+            return False
+
+
+def _mapped(directory: Path) -> frozenset[FileId] | None:
+    try:
+        with _opened(directory) as opened:
+            maps = _read(opened, "maps", _MAX_MAPS)
+            return frozenset(_files(opened, maps)) if maps else None  # without an address space: the process has ended
+    except OSError:
+        return None
+
+
+def _files(directory: int, maps: bytes) -> Iterator[FileId]:
+    """Yield the mapped files, each by what stat says where that is known: `maps` has other devices on btrfs."""
+    ranges = {tuple(file): addresses for addresses, *file in _MAPPING.findall(maps)}
+    for (major, minor, inode), addresses in ranges.items():
+        try:
+            status = os.stat(f"map_files/{addresses.decode()}", dir_fd=directory)
+        except OSError:
+            yield FileId(os.makedev(int(major, 16), int(minor, 16)), int(inode))
+        else:
+            yield FileId(status.st_dev, status.st_ino)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from vgpu.node.uninvited import Finding, Key, Kind
+from vgpu.node.findings import Finding, Key, Kind
 
 MAX_FINDINGS: Final = 16
 

@@ -8,32 +8,14 @@ devices of which card.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
-from vgpu.adapters.procfs import Process
 from vgpu.node import cgroup_path
 from vgpu.node.cgroup_path import Owner
+from vgpu.node.findings import Finding, Key, Kind, Use
 from vgpu.node.pods import BoundPod
 
 _COMM: Final = 15  # the kernel cuts the name of a command
-
-
-class Kind(StrEnum):
-    """What a finding is about."""
-
-    NO_SHARE = "NoShare"
-    HOST_PROCESS = "HostProcess"
-    UNKNOWN_PROCESS = "UnknownProcess"
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A process that NVML lists for a card; `process` is None where /proc does not show it."""
-
-    gpu: str
-    pid: int
-    process: Process | None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,52 +27,12 @@ class Held:
     gpu: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A use of a card without a share of it. Processes of one container are one finding; the lowest pid is named.
-
-    Attributes:
-        kind: what was found.
-        gpu: UUID of the card.
-        pid: of the process, as the device plugin sees it.
-        command: name of the process, which the process may choose.
-        pod: the pod, None outside of pods and for a pod that the API does not have.
-        pod_uid: the kubelet's UID of the pod, empty outside of pods.
-        container: name of the container, empty where it is not known.
-    """
-
-    kind: Kind
-    gpu: str
-    pid: int
-    command: str
-    pod: BoundPod | None = None
-    pod_uid: str = ""
-    container: str = ""
-
-    @property
-    def subject(self) -> str:
-        """Who uses the card, for people."""
-        process = f"process {self.pid} ({self.command})"
-        match self.kind:
-            case Kind.HOST_PROCESS:
-                return f"host {process}"
-            case Kind.UNKNOWN_PROCESS:
-                return f"process {self.pid}, which /proc does not show"
-        pod = f"{self.pod.namespace}/{self.pod.name}" if self.pod else f"with UID {self.pod_uid}"
-        container = f" container {self.container}" if self.container else ""
-        return f"pod {pod}{container} {process}"
-
-
-Key = tuple[str, str, str]  # the kind, the card, and whose process
-
-
 class Judge:
     """Knows the pods and what they hold at one moment."""
 
     def __init__(self, pods: Iterable[BoundPod], held: Collection[Held], allowed: Collection[str]) -> None:
         """`allowed` are the commands of host processes that may use cards, such as NVIDIA's daemons."""
-        ordered = sorted(pods, key=lambda pod: not pod.is_mirror)  # of two claims to a UID, the API's own counts
-        self._pods = {pod.kubelet_uid: pod for pod in ordered}
+        self._pods = by_kubelet_uid(pods)
         self._held = held
         self._holders = {(each.pod_uid, each.gpu) for each in held}
         self._allowed = {command[:_COMM] for command in allowed}
@@ -128,3 +70,8 @@ class Judge:
         if container:
             return Held(pod_uid, container, gpu) in self._held
         return (pod_uid, gpu) in self._holders
+
+
+def by_kubelet_uid(pods: Iterable[BoundPod]) -> Mapping[str, BoundPod]:
+    """Return the pods by the UID in their cgroups; of two claims to a UID, the API's own counts."""
+    return {pod.kubelet_uid: pod for pod in sorted(pods, key=lambda pod: not pod.is_mirror)}

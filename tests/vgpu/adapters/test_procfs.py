@@ -1,12 +1,17 @@
-"""Names and cgroups of processes, from the real /proc and from hostile files in its place."""
+"""Names, cgroups and mapped files of processes, from the real /proc and from hostile files in its place."""
 
+import mmap
 import os
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from vgpu.adapters.procfs import Process, Procfs
+from vgpu.adapters import procfs
+from vgpu.adapters.procfs import FileId, Process, Procfs
 
 
 def test_a_running_process_and_one_that_has_ended() -> None:
@@ -48,3 +53,60 @@ def test_no_descriptor_stays_open(made: Path) -> None:
     for pid in (7, 8) * 5:
         Procfs(made).process(pid)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@contextmanager
+def mapping(path: Path, flags: int, access: int) -> Iterator[int]:
+    """A process that has mapped a file; yields its pid."""
+    program = f"import mmap, sys; f = open({str(path)!r}, 'r+b'); m = mmap.mmap(f.fileno(), 0, {flags}, {access})"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{program}\nprint(flush=True)\nsys.stdin.read()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        yield process.pid
+        assert process.stdin
+        process.stdin.close()
+
+
+@pytest.mark.parametrize(
+    ("flags", "access", "is_seen"),
+    [
+        (mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC, True),
+        (mmap.MAP_SHARED, mmap.PROT_READ, True),
+        (mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE, True),
+        (mmap.MAP_PRIVATE, mmap.PROT_READ, False),  # data: nothing runs in it, and nothing is shared by it
+    ],
+)
+def test_programs_and_shared_memory_of_a_process_are_known_by_identity(
+    tmp_path: Path, flags: int, access: int, *, is_seen: bool
+) -> None:
+    file, other = tmp_path / "file", tmp_path / "other"
+    file.write_bytes(b"x" * 4096)
+    other.write_bytes(b"x" * 4096)
+    with mapping(file, flags, access) as pid:
+        file.rename(tmp_path / "renamed \n 7f00-7f01 r-xp 00000000 00:00 1")  # the name is no matter
+        seen = Procfs().mapped([pid])[pid]
+        assert (procfs.file_id(next(tmp_path.glob("renamed*"))) in seen) is is_seen
+        assert procfs.file_id(other) not in seen
+        assert FileId(0, 1) not in seen
+
+
+def test_a_process_that_has_ended_has_no_mappings_and_one_that_cannot_be_read_has_none(made: Path) -> None:
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # a zombie
+        assert Procfs().mapped([child.pid]) == {}
+    assert Procfs().mapped([child.pid]) == {}
+    os.mkfifo(made / "7/maps")  # reading it waits for a writer
+    assert Procfs(made, timeout_s=0.05).mapped([7]) == {7: frozenset()}
+    (made / "7/maps").open("wb").close()
+
+
+def test_a_file_system_on_which_mappings_cannot_be_compared_is_known(tmp_path: Path, made: Path) -> None:
+    file = tmp_path / "library"
+    file.write_bytes(b"x")
+    assert Procfs().tells_files_apart(file)
+    assert not Procfs().tells_files_apart(tmp_path / "absent")
+    assert not Procfs(made).tells_files_apart(file)

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from tests.vgpu.node.builders import bound, plain, uuid
 from vgpu.adapters.procfs import Process
+from vgpu.node.findings import Finding, Key, Kind, Use
 from vgpu.node.pods import BoundPod
 from vgpu.node.sightings import MAX_FINDINGS, Sightings
-from vgpu.node.uninvited import Finding, Held, Judge, Key, Kind, Use
+from vgpu.node.uninvited import Held, Judge
 
 ID = "0123456789abcdef" * 4
 CARD, OTHER_CARD = uuid(0), uuid(1)

@@ -1,0 +1,110 @@
+"""Processes that use their share without its limits: an Event that names them within ten seconds, and a condition."""
+
+import base64
+import threading
+import time
+
+import pytest
+
+from cluster import nodes
+from simgpu import usage
+from tests.e2e.pod_namespace import FOREVER, Document, PodNamespace, container, pod
+from tests.e2e.test_node_files import at
+from vgpu import limits, names
+from vgpu.limits import CardLimit, Limits
+from vgpu.quantity import MIB
+
+pytestmark = pytest.mark.e2e
+
+WITHIN_S = 10
+MIB_OF_LIMIT = 1024
+HOLD = ("gpuprobe", "alloc", str(2 * MIB_OF_LIMIT), "--hold", "0")
+HIDDEN = ("unshare", "-Urm", "sh", "-c", 'mount --bind /dev/null /etc/ld.so.preload; exec "$@"', "sh")
+
+
+def condition(namespace: PodNamespace, node: nodes.Node) -> Document:
+    status = namespace.cluster.api.get(f"{names.GPUNODES_PATH}/{node.name}")["status"]
+    (found,) = [each for each in status["conditions"] if each["type"] == "LimitsEnforced"]
+    return dict(found)
+
+
+def until_used(namespace: PodNamespace, node: nodes.Node, mib: int) -> float:
+    """Wait until so many MiB of the first card are in use; return the time."""
+    used = lambda: usage.bytes_by_card(node.driver_state).get(node.cards[0].uuid, 0) >= mib * MIB  # noqa: E731
+    namespace.until(used, f"{mib} MiB of the card are in use")
+    return time.monotonic()
+
+
+def message(namespace: PodNamespace, name: str, reason: str, since: float) -> str:
+    """Wait for the Event about a pod; return its message."""
+    events = namespace.until(
+        lambda: [e for e in namespace.extender_events(name) if e["reason"] == reason],
+        f"an Event {reason} about {name}",
+        WITHIN_S,
+    )
+    assert time.monotonic() - since < WITHIN_S
+    return str(events[0]["message"])
+
+
+def covering(name: str, node: nodes.Node, path: str, content: str) -> Document:
+    """A pod that mounts a file over one of vgpushare's, through a symbolic link that an init container creates.
+
+    Admission and proof compare paths, and see no such file.
+    """
+    folder, _, file = path.rpartition("/")
+    link = container("link", ("sh", "-c", f"ln -s {folder} /work/link; printf {content} | base64 -d > /files/{file}"))
+    volumes = [{"name": "work", "mountPath": "/work"}, {"name": "files", "mountPath": "/files"}]
+    link["volumeMounts"] = volumes
+    main = container(command=HOLD, gpu_mem=MIB_OF_LIMIT)
+    main["volumeMounts"] = [volumes[0], {"name": "files", "mountPath": f"/work/link/{file}", "subPath": file}]
+    made = pod(name, main, init=[link], annotations=at(node))
+    made["spec"]["volumes"] = [{"name": each["name"], "emptyDir": {}} for each in volumes]
+    return made
+
+
+def test_a_process_without_the_limiter_is_reported(namespace: PodNamespace) -> None:
+    node = namespace.cluster.nodes[0]
+    honest = container(command=("gpuprobe", "alloc", "512", "--hold", "0"), gpu_mem=MIB_OF_LIMIT)
+    namespace.create(pod("honest", honest, annotations=at(node)))
+    namespace.create(covering("covers", node, "/etc/ld.so.preload", ""))
+    namespace.running("honest", "covers")
+    found = message(namespace, "covers", names.LIMITER_NOT_LOADED, until_used(namespace, node, 2 * MIB_OF_LIMIT))
+    assert f"card 0 ({node.cards[0].uuid})" in found
+    assert f"{namespace.name}/covers container main process" in found
+    assert "(gpuprobe)" in found
+    assert "2048 MiB of 1024 MiB" in message(namespace, "covers", names.MEMORY_BEYOND_LIMIT, time.monotonic())
+    assert condition(namespace, node)["status"] == "False"
+    assert [each["reason"] for each in namespace.extender_events("honest")] == []
+    namespace.delete("covers")
+    namespace.until(lambda: condition(namespace, node)["status"] == "True", "the finding ends", WITHIN_S)
+
+
+def test_a_process_in_a_mount_namespace_of_its_own_is_reported(namespace: PodNamespace) -> None:
+    node = namespace.cluster.nodes[0]
+    namespace.create(pod("hides", container(command=FOREVER, gpu_mem=MIB_OF_LIMIT), annotations=at(node)))
+    namespace.running("hides")
+    running = threading.Thread(target=lambda: namespace.probe("hides", *HOLD[1:], prefix=HIDDEN), daemon=True)
+    running.start()
+    since = until_used(namespace, node, 2 * MIB_OF_LIMIT)
+    assert "(gpuprobe)" in message(namespace, "hides", names.LIMITER_NOT_LOADED, since)
+
+
+def test_forged_limits_are_reported(namespace: PodNamespace) -> None:
+    node = namespace.cluster.nodes[0]
+    forged = limits.encode(Limits((CardLimit(limits.ANY_GPU, 64 << 30),)))
+    namespace.create(covering("forges", node, "/run/vgpu/limits", base64.b64encode(forged).decode()))
+    namespace.running("forges")
+    since = until_used(namespace, node, 2 * MIB_OF_LIMIT)
+    assert "/run/vgpu/limits" in message(namespace, "forges", names.LIMITER_FILES_COVERED, since)
+
+
+def test_a_region_set_to_zero_is_reported(namespace: PodNamespace) -> None:
+    node = namespace.cluster.nodes[0]
+    holds = container(command=("gpuprobe", "alloc", "900", "--hold", "0"), gpu_mem=MIB_OF_LIMIT)
+    namespace.create(pod("zeroes", holds, annotations=at(node)))
+    namespace.running("zeroes")
+    until_used(namespace, node, 900)
+    time.sleep(WITHIN_S)
+    assert [each["reason"] for each in namespace.extender_events("zeroes")] == []
+    namespace.run("zeroes", "dd", "if=/dev/zero", "of=/run/vgpu/region", "bs=4096", "count=16", "conv=notrunc")
+    assert "NVML counts 9" in message(namespace, "zeroes", names.REGION_BELOW_USE, time.monotonic())
