@@ -16,7 +16,7 @@ with extras.needed("cluster", by="extender"):
     import uvicorn
 
     import vgpu
-    from extender import assembly, client_names
+    from extender import admin_service, assembly, client_names
     from extender.app import Verbs, app
     from extender.assembly import Observers
     from extender.clocks import Clocks
@@ -54,10 +54,14 @@ async def serve(settings: Settings) -> None:
             lambda: scheduler.end_when_moved(lambda: not leadership.refusal()),
             leadership.run,
         )
+        admin = admin_service.admin_server(seen, leadership, f"vgpu-admin/{vgpu.__version__}")
+        administering = asyncio.create_task(admin.run() if admin else _nothing())
         background = asyncio.create_task(seen.run(late))
         server = process.Server(_config(settings, acting.verbs, seen.watches))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve_until_cancelled()
+        administering.cancel()
+        await asyncio.gather(administering, return_exceptions=True)
         await shut_down(acting.verbs.binder, leadership, background)
     if not background.cancelled() and (failure := background.exception()) is not None:
         raise failure
@@ -97,6 +101,10 @@ def _config(settings: Settings, verbs: Verbs, watches: Watches) -> uvicorn.Confi
         log_config=None,
         **tls,
     )
+
+
+async def _nothing() -> None:
+    """Serve no admin REST."""
 
 
 def _now() -> datetime:

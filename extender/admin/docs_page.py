@@ -10,11 +10,15 @@ HEADERS: Final = {
     "Cache-Control": "no-cache",
 }
 _STYLE: Final = """
-:root { color-scheme: light dark } body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;
-padding: 0 1rem } code, pre { font: 13px/1.4 ui-monospace, monospace } pre { overflow: auto; padding: .6rem;
-border: 1px solid #8886; border-radius: 4px } table { border-collapse: collapse; width: 100% }
-td, th { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8884 } h2 { margin-top: 2.5rem }
-summary { cursor: pointer } .verb { font-weight: 600; text-transform: uppercase }
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+code, pre { font: 13px/1.4 ui-monospace, monospace }
+pre { overflow: auto; padding: .6rem; border: 1px solid #8886; border-radius: 4px }
+table { border-collapse: collapse; width: 100% }
+td, th { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8884 }
+h2 { margin-top: 2.5rem }
+summary { cursor: pointer }
+.verb { font-weight: 600; text-transform: uppercase }
 """
 
 Json = Mapping[str, Any]

@@ -31,6 +31,7 @@ class Listing:
         limit: the most rows of a page.
         cursor: the end of the page before, or empty.
         fields: the fields of each row; empty for all.
+        selector: of labels; the caller applies it.
     """
 
     wanted: Mapping[str, tuple[str, ...]]
@@ -39,11 +40,12 @@ class Listing:
     limit: int
     cursor: str = ""
     fields: tuple[str, ...] = ()
+    selector: str = ""
 
     @property
     def digest(self) -> str:
         """Digest of what decides which rows there are and in which order."""
-        said = (sorted(self.wanted.items()), sorted(self.least.items()), self.sort)
+        said = (sorted(self.wanted.items()), sorted(self.least.items()), self.sort, self.selector)
         return hashlib.blake2b(msgspec.json.encode(said), digest_size=6).hexdigest()
 
 

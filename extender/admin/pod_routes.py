@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from extender.admin import listing, models, rows, sentences, visibility
+from extender.admin import label_selectors, listing, models, rows, sentences, visibility
 from extender.admin.access import READ_PODS, Caller
 from extender.admin.answers import answer
 from extender.admin.context import Called, Context, Using
@@ -30,7 +30,9 @@ async def list_pods(request: Request, context: Using, caller: Called, query: Ann
     """List pods that ask for GPUs, of the namespaces in which the caller may get pods."""
     snapshot = await context.snapshot()
     sees = await _sees(context, caller, query.namespace, snapshot)
-    seen = (pod for pod in snapshot.pods.values() if sees(pod.namespace) and _asks(pod))
+    matches = label_selectors.parse(query.selector)
+    pods = (pod for pod in snapshot.pods.values() if sees(pod.namespace) and _asks(pod))
+    seen = (pod for pod in pods if matches(pod.scheduling.labels))
     return answer(request, listing.page(seen, query.listing(), rows.pod_kind(snapshot)).as_json())
 
 
@@ -51,12 +53,14 @@ async def list_pending(
     """List waiting pods, each with the reasons of the nodes and the node that lacks the least."""
     snapshot = await context.snapshot()
     sees = await _sees(context, caller, query.namespace, snapshot)
-    seen = (pod for pod in snapshot.pods.values() if rows.is_pending(pod) and sees(pod.namespace))
+    matches = label_selectors.parse(query.selector)
+    pods = (pod for pod in snapshot.pods.values() if rows.is_pending(pod) and sees(pod.namespace))
+    seen = (pod for pod in pods if matches(pod.scheduling.labels))
     wanted = query.listing()
     page = listing.page(seen, replace(wanted, fields=()), rows.pod_kind(snapshot))
     listing.check_fields(wanted.fields, models.PendingPod.model_fields)
-    pods = [snapshot.pods[row["uid"]] for row in page.items]
-    found = await _reasons(context, snapshot, pods, sees)
+    waiting = [snapshot.pods[row["uid"]] for row in page.items]
+    found = await _reasons(context, snapshot, waiting, sees)
     items = [{**row, **found[row["uid"]]} for row in page.items]
     chosen = [listing.chosen(row, wanted.fields) for row in items]
     return answer(request, listing.Page(chosen, page.next_cursor).as_json())

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from extender.admin import listing
+from extender.admin import label_selectors, listing
 from extender.admin.listing import Listing
 
 NAME: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$"
@@ -38,7 +38,8 @@ class ListQuery(Query):
 
     def listing(self) -> Listing:
         """Return the query in the terms of `listing`."""
-        return Listing(self.wanted(), self.least(), _words(self.sort), self.limit, self.cursor, _words(self.fields))
+        sort, fields, selector = _words(self.sort), _words(self.fields), getattr(self, "selector", "")
+        return Listing(self.wanted(), self.least(), sort, self.limit, self.cursor, fields, selector)
 
     def wanted(self) -> dict[str, tuple[str, ...]]:
         """Return the accepted values by field."""
@@ -94,6 +95,10 @@ class PendingQuery(ListQuery):
 
     namespace: Names = Field([], description="namespaces")
     name: Names = Field([], description="names of pods")
+    selector: str = Field(
+        "", max_length=label_selectors.MAX_LENGTH, description="labels of pods: KEY=VALUE, KEY!=VALUE, KEY, !KEY",
+        examples=["app=train"],
+    )  # fmt: skip
 
     def wanted(self) -> dict[str, tuple[str, ...]]:
         """Return the accepted values by field."""

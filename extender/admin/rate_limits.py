@@ -6,31 +6,11 @@ from http import HTTPStatus
 from typing import Final
 
 from extender.admin.problems import AdminProblem
+from extender.token_bucket import TokenBucket
 
 BURST: Final = 100
 PER_S: Final = 50.0
 MAX_CALLERS: Final = 4_096
-
-
-class TokenBucket:
-    """`burst` tokens at most, `per_s` new ones each second. `clock` is monotonic, in seconds."""
-
-    def __init__(self, clock: Callable[[], float], burst: int, per_s: float) -> None:
-        self._clock = clock
-        self._burst = burst
-        self._per_s = per_s
-        self._tokens = float(burst)
-        self._at = clock()
-
-    def take(self) -> float:
-        """Take a token and return 0, or return how many seconds later there is one."""
-        now = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._per_s)
-        self._at = now
-        if self._tokens >= 1:
-            self._tokens -= 1
-            return 0.0
-        return (1 - self._tokens) / self._per_s
 
 
 class RateLimits:
@@ -45,7 +25,7 @@ class RateLimits:
     def check(self, caller: str) -> None:
         """Count a request. Raises AdminProblem with Retry-After where the caller makes too many."""
         if caller not in self._buckets:
-            self._buckets[caller] = TokenBucket(self._clock, self._burst, self._per_s)
+            self._buckets[caller] = TokenBucket(self._per_s, self._burst, self._clock)
         self._buckets.move_to_end(caller)
         if len(self._buckets) > MAX_CALLERS:
             self._buckets.popitem(last=False)

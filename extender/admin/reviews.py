@@ -16,7 +16,7 @@ import msgspec
 
 from extender.admin.access import Action, Caller, unauthorized
 from extender.admin.problems import AdminProblem
-from extender.admin.rate_limits import TokenBucket
+from extender.token_bucket import TokenBucket
 from vgpu import names
 from vgpu.errors import KubernetesError
 
@@ -69,7 +69,7 @@ class KubernetesAccess:
         self._client = client
         self._callers: ExpiringCache[Caller | None] = ExpiringCache(clock)
         self._rights: ExpiringCache[bool] = ExpiringCache(clock)
-        self._bucket = TokenBucket(clock, REVIEWS_BURST, REVIEWS_PER_S)
+        self._bucket = TokenBucket(REVIEWS_PER_S, REVIEWS_BURST, clock)
 
     async def authenticate(self, token: str, host: str) -> Caller:  # noqa: ARG002 - the protocol
         """Return the user of a token. Raises AdminProblem: 401 for a token that is wrong, expired or missing."""

@@ -1,7 +1,7 @@
 """The admin's listener: a thread with an event loop of its own beside the verbs' loop.
 
-A failure here never ends the extender: the thread is started again after a pause. The thread's interpreter lock is given
-up every 0.5 ms, so that the verbs' loop waits that long at most for it.
+A failure here never ends the extender: the thread is started again after a pause. A thread gives up the interpreter's
+lock after 0.5 ms, so that the verbs' loop waits that long at most for the lock.
 """
 
 import asyncio

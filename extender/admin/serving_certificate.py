@@ -1,7 +1,7 @@
 """A certificate for the admin listener, signed by its own key, which never leaves the process.
 
-The API server's service proxy does not verify the certificates of Services, so a certificate of any CA would protect its
-hop no better. Clients that connect without the proxy need a certificate that they can verify: `--admin-tls-cert`.
+The API server's service proxy does not verify the certificates of Services, so a certificate of any CA would protect
+its hop no better. Clients that connect without the proxy need a certificate that they can verify: `--admin-tls-cert`.
 """
 
 import os

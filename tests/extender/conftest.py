@@ -16,6 +16,7 @@ import pytest
 
 from extender import assembly
 from extender.app import Verbs
+from extender.assembly import Observers
 from extender.clocks import Clocks
 from extender.cluster import Cluster
 from extender.node_refusals import NodeRefusals
@@ -96,6 +97,7 @@ class World:
     verbs: Verbs
     watching: asyncio.Task[None]
     refusals: NodeRefusals
+    seen: Observers
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     async def create_pod(self, *, admitted: bool = True, **amounts: int | str) -> dict[str, Any]:
@@ -211,7 +213,7 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         runs = (seen.recorder.run, seen.unschedulable.run, *acting.tasks)
         tasks = [watching, *(asyncio.create_task(each()) for each in runs)]
         await seen.watches.wait()
-        yield World(client, seen.cluster, clock, seen.watches, leader, acting.verbs, watching, seen.refusals)
+        yield World(client, seen.cluster, clock, seen.watches, leader, acting.verbs, watching, seen.refusals, seen)
         await acting.verbs.binder.drain(0)
         for task in tasks:
             task.cancel()
