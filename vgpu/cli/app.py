@@ -11,7 +11,7 @@ from rich.console import Console
 
 import vgpu
 from limiter.host import Host
-from vgpu.cli import outcome
+from vgpu.cli import completion, outcome
 from vgpu.cli.cluster import commands as about_cluster
 from vgpu.cli.cluster import options, top_view
 from vgpu.cli.failure import EXIT_CODES
@@ -39,6 +39,7 @@ def build(environment: Mapping[str, str], host: Host, home: Path, now: Callable[
         """Show the version."""
         typer.echo(f"vgpushare {vgpu.__version__}")
 
+    completion.add(app)
     about_machine.add(app, environment, host, now)
     _add_top(app, environment, host, home)
     about_cluster.add(app, environment, host, home)

@@ -124,7 +124,7 @@ async def test_pods_are_selected_by_labels(admin: Admin) -> None:
         await admin.world.until(lambda uid=uid: bool(admin.world.cluster.objects.pods[uid].scheduling.labels))
     await admin.fresh()
     for selector, found in (
-        ("app=a", ["pod-1"]), ("app!=a", ["pod-2"]), ("old", ["pod-2"]), ("!old", ["pod-1"]), 
+        ("app=a", ["pod-1"]), ("app!=a", ["pod-2"]), ("old", ["pod-2"]), ("!old", ["pod-1"]),
         ("app==b, old=", ["pod-2"]),
         ("app=a,old", []), ("", ["pod-1", "pod-2"]),
     ):  # fmt: skip

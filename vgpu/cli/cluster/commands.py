@@ -226,7 +226,7 @@ def _add_doctor(app: typer.Typer, opened: Opened) -> None:
         token: options.Token = None,
         kubeconfig: options.Kubeconfig = None,
     ) -> None:
-        """Look for what does not heal by itself: nodes, GPUs and pods. Exit code 1: something was found."""
+        """Look for what does not heal by itself: nodes, GPUs and pods. Exit code 1: an error was found."""
         session = opened("doctor", server, context, token, kubeconfig)
         found = outcome.or_fail("doctor", lambda: session.rest.get("/summary"))
         text = _document(found, output)
@@ -235,7 +235,7 @@ def _add_doctor(app: typer.Typer, opened: Opened) -> None:
             head = "" if output in (Format.CSV, Format.NAME) else f"{describing.summary(found)}\n"
             text = head + (listed if found["findings"] else "nothing is wrong\n")
         typer.echo(text, nl=False)
-        if found["findings"]:
+        if any(each["severity"] == "error" for each in found["findings"]):
             raise typer.Exit(ANSWER_IS_NO)
 
 

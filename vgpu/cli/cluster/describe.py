@@ -78,7 +78,8 @@ def explanation(found: Row, *, colour: bool) -> str:
     status = coloured(pod_row["status"], pod_row["status"], colour=colour)
     text = f"Pod {pod_row['namespace']}/{pod_row['name']} is {status}"
     text += f" and asks for {printable(pod_row['requested'])}.\n" if pod_row["requested"] else ".\n"
-    text += f"{printable(found['message'])}.\n"
+    message = printable(found["message"])
+    text += f"{message[:1].upper()}{message[1:]}.\n"
     if near and near["wouldHelp"]:
         listed = ", ".join(map(printable, near["wouldHelp"]))
         text += f"\nWhen one of these pods ends, {near['node']} has room: {listed}\n"

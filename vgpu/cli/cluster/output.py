@@ -35,12 +35,21 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its head, the text of a row, and whether only `-o wide` shows it."""
+    """A column.
+
+    Attributes:
+        head: its title.
+        text: the text of a row, for people.
+        is_wide: whether only `-o wide` and CSV show it.
+        is_number: whether it is right-aligned.
+        raw: field and title of the plain number that CSV has instead of the text.
+    """
 
     head: str
     text: Callable[[Row], str]
     is_wide: bool = False
     is_number: bool = False
+    raw: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +127,15 @@ def _coloured(line: str, row: Sequence[str], *, colour: bool) -> str:
 def _csv(rows: Sequence[Row], table: Table) -> str:
     made = io.StringIO()
     writer = csv.writer(made, lineterminator="\n")
-    writer.writerow([column.head for column in table.columns])
-    writer.writerows([_safe(printable(column.text(row))) for column in table.columns] for row in rows)
+    writer.writerow([column.raw[1] if column.raw else column.head for column in table.columns])
+    writer.writerows([_cell(column, row) for column in table.columns] for row in rows)
     return made.getvalue()
 
 
-def _safe(cell: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula."""
-    return f"'{cell}" if cell[:1] in "=+@" else cell
+def _cell(column: Column, row: Row) -> str:
+    """Return a cell of CSV, which no spreadsheet takes for a formula."""
+    if column.raw is not None:
+        return str(row[column.raw[0]])
+    cell = column.text(row)
+    cell = printable(cell) if cell else ""
+    return f"'{cell}" if cell.startswith(("=", "+", "@")) else cell

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
+import vgpu
 from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_ALLOWED, NOT_FOUND, WRONG_USAGE, CommandFailed
 
 TIMEOUT_S: Final = 30.0
 SILENCE_S: Final = 60.0  # of an event stream; the server sends a heartbeat every 15 s
 MAX_ANSWER: Final = 256 << 20
 PAGE: Final = 1000
+AGENT: Final = f"vgpu/{vgpu.__version__}"
 _CODES: Final = {
     HTTPStatus.UNAUTHORIZED: NOT_ALLOWED,
     HTTPStatus.FORBIDDEN: NOT_ALLOWED,
@@ -96,7 +98,7 @@ class Rest:
     ) -> Iterator[http.client.HTTPResponse]:
         text = urllib.parse.urlencode({key: _text(value) for key, value in (query or {}).items()}, doseq=True)
         url = f"{self.endpoint.url}{urllib.parse.quote(path)}{f'?{text}' if text else ''}"
-        headers = {**self.endpoint.headers, "Accept": "application/json, text/event-stream"}
+        headers = {**self.endpoint.headers, "Accept": "application/json, text/event-stream", "User-Agent": AGENT}
         if body is not None:
             headers["Content-Type"] = "application/json"
         request = urllib.request.Request(url, body, headers, method=method)  # noqa: S310 - endpoint checks the scheme

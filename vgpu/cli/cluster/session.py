@@ -44,7 +44,11 @@ class Session:
         """Return the card that a user names: by UUID, its beginning, or NODE/INDEX. Raises CommandFailed."""
         node, slash, index = name.rpartition("/")
         if slash:
-            found = [row for row in self.rest.items("/gpus", {"node": node}) if str(row["index"]) == index]
+            found = [
+                row
+                for row in self.rest.items("/gpus", {"node": node})
+                if row["node"] == node and str(row["index"]) == index
+            ]
         else:
             found = [row for row in self.rest.items("/gpus") if row["uuid"].startswith(name)]
         if len(found) == 1:

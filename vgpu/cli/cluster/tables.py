@@ -49,12 +49,28 @@ def first_reason(row: Row) -> str:
     return f"{listed[0]}{f' +{len(listed) - 1}' if len(listed) > 1 else ''}" if listed else ""
 
 
+def nearest(row: Row) -> str:
+    """Return the node that lacks the least, and what it lacks; empty where no node is near."""
+    near = row["nearest"]
+    return f"{near['node']}: {near['detail']}" if near else ""
+
+
 def why_not(row: Row) -> str:
     """Return why a simulated pod is placed nowhere, with the nearest fit; empty where it is placed."""
     if row["node"]:
         return ""
-    near = row["nearest"]
-    return first_reason(row) + (f"; nearest {near['node']}: {near['detail']}" if near else "")
+    near = nearest(row)
+    return first_reason(row) + (f"; nearest fit {near}" if near else "")
+
+
+def _mib(head: str, field: str) -> Column:
+    raw = (field, f"{head}_MIB")
+    return Column(head, lambda row: size(row[field]), is_number=True, raw=raw)
+
+
+def _percent(head: str, field: str) -> Column:
+    raw = (field, f"{head.replace('-', '_')}_PERCENT")
+    return Column(head, lambda row: f"{row[field]}%", is_number=True, raw=raw)
 
 
 NODES: Final = Table(
@@ -64,10 +80,10 @@ NODES: Final = Table(
         Column("STATUS", lambda row: "ok" if row["usable"] else row["reason"]),
         Column("GPUS", lambda row: str(row["gpus"]), is_number=True),
         Column("HEALTHY", lambda row: str(row["healthyGpus"]), is_number=True),
-        Column("MEMORY", lambda row: size(row["memoryMiB"]), is_number=True),
-        Column("ALLOCATED", lambda row: size(row["allocatedMiB"]), is_number=True),
-        Column("FREE", lambda row: size(row["freeMiB"]), is_number=True),
-        Column("FREE-CORES", lambda row: f"{row['freeCores']}%", is_number=True),
+        _mib("MEMORY", "memoryMiB"),
+        _mib("ALLOCATED", "allocatedMiB"),
+        _mib("FREE", "freeMiB"),
+        _percent("FREE-CORES", "freeCores"),
         Column("PODS", lambda row: str(row["pods"]), is_number=True),
         Column("MODELS", lambda row: ", ".join(row["models"]), is_wide=True),
         Column("CORDONED", lambda row: str(row["cordonedGpus"]), is_wide=True, is_number=True),
@@ -85,10 +101,10 @@ GPUS: Final = Table(
         Column("GPU", lambda row: str(row["index"]), is_number=True),
         Column("MODEL", lambda row: row["model"]),
         Column("STATUS", gpu_status),
-        Column("MEMORY", lambda row: size(row["memoryMiB"]), is_number=True),
-        Column("ALLOCATED", lambda row: size(row["allocatedMiB"]), is_number=True),
-        Column("FREE", lambda row: size(row["freeMiB"]), is_number=True),
-        Column("CORES", lambda row: f"{row['allocatedCores']}%", is_number=True),
+        _mib("MEMORY", "memoryMiB"),
+        _mib("ALLOCATED", "allocatedMiB"),
+        _mib("FREE", "freeMiB"),
+        _percent("CORES", "allocatedCores"),
         Column("PODS", lambda row: str(row["podCount"]), is_number=True),
         Column("UUID", lambda row: row["uuid"], is_wide=True),
         Column("MODE", lambda row: row["mode"], is_wide=True),
@@ -124,8 +140,7 @@ PENDING: Final = Table(
         Column("NAME", lambda row: row["name"]),
         Column("REQUESTED", lambda row: row["requested"]),
         Column("REASON", first_reason),
-        Column("NEAREST", lambda row: row["nearest"]["detail"] if row["nearest"] else ""),
-        Column("NODE", lambda row: row["nearest"]["node"] if row["nearest"] else "", is_wide=True),
+        Column("NEAREST FIT", nearest),
         Column("MESSAGE", lambda row: row["message"], is_wide=True),
     ),
     lambda row: f"{row['namespace']}/{row['name']}",
