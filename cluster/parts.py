@@ -13,6 +13,7 @@ import yaml
 from cluster import accounts, api, bare, binaries, nodes, process, wait
 
 EXTENDER = "http://127.0.0.1:9870"
+ADMIN = "192.0.2.1:9871"  # the API server proxies to no loopback address
 WEBHOOK = "https://127.0.0.1:9443"
 NAMESPACE = "vgpu-system"
 
@@ -74,7 +75,11 @@ class Maker:
         self._http.close()
 
     def extender(self) -> Part:
-        flags = [f"--kubeconfig={self._kubeconfig('vgpu-extender')}"]
+        flags = [
+            f"--kubeconfig={self._kubeconfig('vgpu-extender')}",
+            f"--admin-listen={ADMIN}",
+            "--admin-auth=kubernetes",
+        ]
         return Part(self._process("extender", flags), lambda: self._answers(f"{EXTENDER}/readyz"))
 
     def scheduler(self) -> Part:

@@ -12,7 +12,7 @@ A request takes these steps:
 2. `rate_limits` bounds the caller's requests.
 3. A router (`inventory_routes`, `pod_routes`, `simulate_routes`, `card_routes`, `event_routes`, `summary_routes`) asks
    `visibility` which namespaces and nodes the caller may see, and makes rows of the snapshot (`rows`).
-4. `listing` filters, sorts and pages rows; `answers` adds the ETag; `problems` writes every error as RFC 9457 has it.
+4. `listing` filters, sorts and pages rows; `etag` adds the ETag; `problems` writes every error as RFC 9457 has it.
 
 Admin actions (`card_settings`) are written to the GPUNode's spec, as kubectl would, and reported to `audit`.
 """

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from extender.admin import models, rows, visibility
 from extender.admin.access import Action, Caller
-from extender.admin.answers import answer
 from extender.admin.context import Called, Context, Using
+from extender.admin.etag import answer
 from extender.admin.inventory_routes import Uuid
 from extender.admin.problems import AdminProblem, not_found
 from extender.admin.queries import NoQuery

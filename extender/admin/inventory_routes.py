@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from extender.admin import listing, models, rows, visibility
-from extender.admin.answers import answer
 from extender.admin.context import Called, Using
+from extender.admin.etag import answer
 from extender.admin.problems import not_found
 from extender.admin.queries import NAME, GpuQuery, NodeQuery, NoQuery
 

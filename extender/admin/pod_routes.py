@@ -10,8 +10,8 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from extender.admin import label_selectors, listing, models, rows, sentences, visibility
 from extender.admin.access import READ_PODS, Caller
-from extender.admin.answers import answer
 from extender.admin.context import Called, Context, Using
+from extender.admin.etag import answer
 from extender.admin.problems import AdminProblem, not_found
 from extender.admin.queries import NAME, ExplainQuery, NoQuery, PendingQuery, PodQuery
 from extender.admin.snapshots import Snapshot

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 import vgpu
 from extender.admin import findings, models, rows, visibility
-from extender.admin.answers import answer
 from extender.admin.context import Called, Using
+from extender.admin.etag import answer
 from extender.admin.queries import NoQuery
 
 router = APIRouter(tags=["inventory"])

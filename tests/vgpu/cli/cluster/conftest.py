@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from limiter.host import Host
-from tests.vgpu.cli.cluster import answers
+from tests.vgpu.cli.cluster import canned
 from vgpu.cli import app
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -25,7 +25,7 @@ class Server:
     """The answers by method and path, and the requests that came."""
 
     url: str = ""
-    answers: dict[str, Any] = field(default_factory=lambda: dict(answers.ALL))
+    answers: dict[str, Any] = field(default_factory=lambda: dict(canned.ALL))
     requests: list[tuple[str, str, dict[str, list[str]], dict[str, str], Any]] = field(default_factory=list)
 
 
