@@ -71,12 +71,18 @@ class Maker:
         self._environment = {"PYTHONPATH": str(binaries.REPOSITORY), "TMPDIR": str(cluster.work / "tmp")}
         (cluster.work / "tmp").mkdir(exist_ok=True)
 
+    @property
+    def history(self) -> Path:
+        """The folder of the extender's history."""
+        return self._cluster.work / "history"
+
     def close(self) -> None:
         self._http.close()
 
     def extender(self) -> Part:
         flags = [
             f"--kubeconfig={self._kubeconfig('vgpu-extender')}",
+            f"--history-dir={self.history}",
             f"--admin-listen={ADMIN}",
             "--admin-auth=kubernetes",
         ]
@@ -102,7 +108,12 @@ class Maker:
         settings["extenders"][0]["urlPrefix"] = url
         kubeconfig = self._kubeconfig("vgpu-extender")
         lease = settings["leaderElection"]["resourceName"]
-        flags = [f"--kubeconfig={kubeconfig}", f"--listen={address}:{_EXTENDER_PORT}", f"--scheduler-lease={lease}"]
+        flags = [
+            f"--kubeconfig={kubeconfig}",
+            f"--listen={address}:{_EXTENDER_PORT}",
+            f"--scheduler-lease={lease}",
+            f"--history-dir={self.history}-{host}",
+        ]
         extender = self._process("extender", flags, host)
         control = self._cluster.control
         scheduler = control.scheduler_of(f"scheduler-{host}", kubeconfig.stem, settings, scheduler_port, host)

@@ -15,6 +15,7 @@ from extender.bind import Binder
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.filter import Filter
+from extender.history.feed import Feed
 from extender.preempt import Preemption
 from extender.prioritize import prioritize
 from extender.watches import Synced
@@ -41,12 +42,14 @@ class Verbs:
     binder: Binder
     recorder: EventRecorder
     preemption: Preemption
+    history: Feed
 
     async def filter(self, body: bytes) -> bytes:
         """Answer `/filter`; where no node fits, an Event tells the pod's owner why."""
         call = await deep_json.decode(wire.call, body)
         pod = objects.pod(call.pod)
         verdict = await self.node_filter.judge(pod, call.nodes, asyncio.sleep)
+        self.history.filtered(pod, verdict.refused, fits=bool(verdict.fitting))
         if verdict.refused and not verdict.fitting:
             self.preemption.note(pod, [name for name, why in verdict.refused.items() if not why.is_unresolvable])
         if verdict.refused and not verdict.fitting and not self.recorder.rests(pod.uid):

@@ -19,6 +19,9 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.evictor import Evictor
 from extender.filter import Filter
+from extender.history import feed
+from extender.history.feed import Feed
+from extender.history.recorder import NO_RECORDER, Recorder
 from extender.leader import Leader
 from extender.node_refusals import NodeRefusals
 from extender.preempt import Preemption
@@ -47,6 +50,7 @@ class Observers:
     budgets: Budgets
     refusals: NodeRefusals
     waker: Waker
+    history: Feed
     watches: Watches
 
     async def run(self, late: Iterable[Run] = ()) -> None:
@@ -57,13 +61,30 @@ class Observers:
             await self.watches.wait()
             gc.freeze()  # the objects of the first lists stay: a full collection of 5,000 nodes' took 80 ms
             log.info("the first lists are complete")
+            self.history.begin(self.cluster.objects.pods.values())
             group.create_task(self.unschedulable.run())
+            group.create_task(self._mark_history())
             for each in late:
                 group.create_task(each())
 
+    async def _mark_history(self) -> None:
+        while True:
+            self.history.mark()
+            await self.clocks.sleep(feed.MARK_S)
 
-def observers(client: Client, settings: Settings, clocks: Clocks, jitter: Callable[[], float]) -> Observers:
-    """Connect the watches with what they feed. `jitter` returns a random number from 0 to 1."""
+
+def observers(
+    client: Client,
+    settings: Settings,
+    clocks: Clocks,
+    jitter: Callable[[], float],
+    history: Recorder = NO_RECORDER,
+    replica: str = "",
+) -> Observers:
+    """Connect the watches with what they feed.
+
+    `jitter` returns a random number from 0 to 1. `history` takes what happens; `replica` names this process there.
+    """
     cluster = Cluster(settings.slice_mib, clocks.monotonic)
     recorder = EventRecorder(client, clocks.monotonic, clocks.now)
     explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
@@ -78,6 +99,7 @@ def observers(client: Client, settings: Settings, clocks: Clocks, jitter: Callab
         spared=("kube-system", settings.namespace),
     )
     waker = Waker(client, cluster, settings.defaults, clocks.monotonic, clocks.now, clocks.sleep)
+    told = Feed(history, cluster.objects.gpunodes, clocks.now_ms, replica)
     watches = watching.watches(
         client,
         cluster,
@@ -86,10 +108,13 @@ def observers(client: Client, settings: Settings, clocks: Clocks, jitter: Callab
         budgets,
         refusals,
         waker,
+        told,
         namespace=settings.namespace,
         jitter=jitter,
     )
-    return Observers(client, settings, clocks, cluster, recorder, unschedulable, budgets, refusals, waker, watches)
+    return Observers(
+        client, settings, clocks, cluster, recorder, unschedulable, budgets, refusals, waker, told, watches
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +129,9 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     """Connect the verbs and the tasks with the state of the cluster."""
     defaults, clocks = seen.settings.defaults, seen.clocks
     node_filter = Filter(seen.cluster, defaults)
-    binder = Binder(seen.client, seen.cluster, node_filter, leader, clocks.sleep)
+    binder = Binder(seen.client, seen.cluster, node_filter, leader, seen.history, clocks.sleep)
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     room = Room(seen.cluster, defaults)
     preemption = Preemption(seen.cluster, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
-    verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption)
+    verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history)
     return Actors(verbs, (preemption.run, lambda: seen.refusals.run(leader), lambda: seen.waker.run(leader)))

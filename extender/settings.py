@@ -72,12 +72,39 @@ class Settings(Listening):
     gpushare_unit: Literal["GiB", "MiB"] = Field(
         "GiB", description="unit of aliyun.com/gpu-mem in simulated pods, as the webhook's setting"
     )
+    history_dir: Path | None = Field(
+        None, description="folder of the history: spill, and SQLite database (default: no history)"
+    )
+    history_url: str = Field(
+        "", description="database of the history: postgresql://USER@HOST/NAME (default: history.db in history-dir)"
+    )
+    history_spill_mib: int = Field(
+        256, ge=1, le=65536, description="MiB of events that may wait on disk while the database does not answer"
+    )
+    history_events_days: int = Field(90, ge=1, le=36500, description="days that events are kept")
+    history_hours_days: int = Field(1100, ge=1, le=36500, description="days that usage by the hour is kept")
+    history_max_mib: int = Field(
+        4096, ge=64, description="MiB of the database, above which the oldest days of events are deleted"
+    )
+    prices: Path | None = Field(None, description="prices of cards by model, TOML (default: usage has no cost)")
     log_level: str = Field("info", description="debug, info, warning or error")
 
     @property
     def defaults(self) -> DefaultPolicies:
         """The cluster's default policies."""
         return DefaultPolicies(PackingPolicy(self.node_policy), PackingPolicy(self.gpu_policy))
+
+    @property
+    def drain_environment(self) -> dict[str, str]:
+        """The settings of the history's drain, as its environment: a URL may contain a password."""
+        return {
+            "VGPU_HISTORY_DIR": str(self.history_dir),
+            "VGPU_HISTORY_URL": self.history_url,
+            "VGPU_HISTORY_EVENTS_DAYS": str(self.history_events_days),
+            "VGPU_HISTORY_HOURS_DAYS": str(self.history_hours_days),
+            "VGPU_HISTORY_MAX_MIB": str(self.history_max_mib),
+            "VGPU_HISTORY_LOG_LEVEL": self.log_level,
+        }
 
     @property
     def allowed_clients(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from extender.admin import (
     card_routes,
     docs_page,
     event_routes,
+    history_routes,
     inventory_routes,
     models,
     pod_routes,
@@ -27,6 +28,9 @@ from extender.admin.problems import AdminProblem, FieldError
 
 PREFIX: Final = "/api/v1"
 MAX_BODY: Final = 1 << 20
+ROUTES: Final = (
+    inventory_routes, pod_routes, simulate_routes, card_routes, event_routes, summary_routes, history_routes,
+)  # fmt: skip
 DESCRIPTION: Final = (
     "What administrators and tenants ask about cards, pods and waiting pods. Amounts of memory are MiB, amounts of "
     "time percent of one card. Lists are filtered, sorted (`sort`), paged (`cursor`) and cut to fields (`fields`). "
@@ -53,8 +57,8 @@ ERRORS: Final[Mapping[int | str, dict[str, Any]]] = {
 }
 
 
-def build(context: Context, routers: tuple[Any, ...] = ()) -> ASGIApp:
-    """Return the application. `routers` are more routers below the prefix, such as the history's."""
+def build(context: Context) -> ASGIApp:
+    """Return the application."""
     app = FastAPI(
         title="vgpushare admin",
         version=vgpu.__version__,
@@ -65,9 +69,8 @@ def build(context: Context, routers: tuple[Any, ...] = ()) -> ASGIApp:
         separate_input_output_schemas=False,
     )
     app.state.context = context
-    ours = (inventory_routes, pod_routes, simulate_routes, card_routes, event_routes, summary_routes)
-    for router in (*(each.router for each in ours), *routers):
-        app.include_router(router, prefix=PREFIX, responses=dict(ERRORS))
+    for routes in ROUTES:
+        app.include_router(routes.router, prefix=PREFIX, responses=dict(ERRORS))
     for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)
     for route in app.routes:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from starlette.types import ASGIApp
 
@@ -19,6 +18,7 @@ from extender.admin.rate_limits import RateLimits
 from extender.admin.reviews import KubernetesAccess
 from extender.admin.snapshots import Snapshot, Snapshots
 from extender.admin.streams import Streams
+from extender.history.reports import Reports
 from extender.objects import Pod
 from vgpu import aliases
 from vgpu.adapters.kubernetes.client import Client
@@ -40,7 +40,7 @@ class Parts:
         now: the wall clock.
         token: the static token; empty for none.
         has_reviews: whether the API server reviews tokens and rights; otherwise loopback or the static token counts.
-        routers: more routers, such as the history's.
+        reports: the history; None where none is kept.
         on_action: takes each admin action, such as the history's recorder; it must return at once.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
     """
@@ -54,7 +54,7 @@ class Parts:
     now: Callable[[], datetime]
     token: str = ""
     has_reviews: bool = False
-    routers: tuple[Any, ...] = ()
+    reports: Reports | None = None
     on_action: Callable[[AdminAction], None] = lambda _: None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB
 
@@ -67,7 +67,7 @@ def opened(parts: Parts, verbs_loop: asyncio.AbstractEventLoop) -> Callable[[], 
         async with parts.connect() as client:
             context = _context(parts, client, _Remote(parts, verbs_loop))
             try:
-                yield app.build(context, parts.routers)
+                yield app.build(context)
             finally:
                 await context.placement.close()
 
@@ -108,6 +108,8 @@ def _context(parts: Parts, client: Client, remote: _Remote) -> Context:
         cards=CardSettings(client),
         audit=Audit(parts.now, parts.on_action),
         defaults=parts.defaults,
+        now=parts.now,
+        reports=parts.reports,
         gpushare_unit_mib=parts.gpushare_unit_mib,
     )
 

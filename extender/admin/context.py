@@ -1,7 +1,9 @@
 """What the routers use, and how a request becomes an authenticated caller."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
@@ -15,11 +17,13 @@ from extender.admin.problems import AdminProblem
 from extender.admin.rate_limits import RateLimits
 from extender.admin.snapshots import Snapshot
 from extender.admin.streams import Streams
+from extender.history.reports import Reports
 from extender.objects import Pod
 from vgpu import aliases
 from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies
 
+HISTORY_AT_ONCE: Final = 4
 ANONYMOUS: Final = "system:unauthenticated"
 
 
@@ -38,7 +42,10 @@ class Context:
         cards: changes settings of cards.
         audit: records admin actions.
         defaults: the cluster's packing policies.
+        now: the wall clock.
+        reports: the history; None where none is kept.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
+        history_at_once: bounds the questions to the database.
     """
 
     snapshot: Callable[[], Awaitable[Snapshot]]
@@ -51,7 +58,10 @@ class Context:
     cards: CardSettings
     audit: Audit
     defaults: DefaultPolicies
+    now: Callable[[], datetime]
+    reports: Reports | None = None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB
+    history_at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HISTORY_AT_ONCE))
 
 
 def of(request: Request) -> Context:

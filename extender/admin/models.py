@@ -307,3 +307,46 @@ class PendingList(Model):
 
     items: list[PendingPod]
     nextCursor: str = Field(description="empty on the last page")
+
+
+class UsageItem(Model):
+    """Usage of one group."""
+
+    group: dict[str, str] = Field(description="the value of each dimension", examples=[{"namespace": "default"}])
+    shareSeconds: float = Field(
+        description="card-seconds; a share counts as the larger of its part of memory and of time", examples=[3600.0]
+    )
+    gpuSecondsAsked: float = Field(description="guaranteed GPU time", examples=[1080.0])
+    gpuSecondsUsed: float | None = Field(
+        description="measured GPU time; null where none was measured", examples=[612.5]
+    )
+    mibHours: float = Field(examples=[8192.0])
+    waitingSeconds: float = Field(description="of pods that were bound in the period, together", examples=[4.2])
+    bound: int = Field(description="pods that were bound in the period", examples=[3])
+    cost: float | None = Field(description="by the prices file; null where a model has no price", examples=[2.49])
+
+
+class Usage(Model):
+    """Usage in a period."""
+
+    since: str = Field(examples=["2026-11-15T00:00:00.000Z"])
+    until: str = Field(examples=["2026-11-22T00:00:00.000Z"])
+    items: list[UsageItem]
+    itemsLeftOut: int
+
+
+class HistoryItem(Model):
+    """One event."""
+
+    id: int = Field(examples=[4711])
+    time: str = Field(examples=["2026-11-22T12:00:00.000Z"])
+    kind: str = Field(examples=["decision"])
+    namespace: str = Field(examples=["default"])
+    event: dict[str, Any] = Field(description="fields by kind", examples=[{"node": "node-1"}])
+
+
+class History(Model):
+    """A page of events, the latest first."""
+
+    items: list[HistoryItem]
+    nextCursor: str = Field(description="empty on the last page")

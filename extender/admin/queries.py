@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from extender.admin import label_selectors, listing
 from extender.admin.listing import Listing
+from extender.history.events import Kind
 
 NAME: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$"
 MAX_VALUES: Final = 100
@@ -131,6 +132,48 @@ class EventQuery(Query):
         [], max_length=3, description="pod, gpu, node (default: all that the caller may see)"
     )
     namespace: Names = Field([], description="namespaces of pods (default: all that the caller may see)")
+
+
+_PERIOD: Final = "a time before now such as 7d, 24h, 30m, or RFC 3339"
+
+
+class PeriodQuery(Query):
+    """A period of the history, and what it is about."""
+
+    since: str = Field("", max_length=40, description=f"{_PERIOD} (default: 7d)", examples=["7d"])
+    until: str = Field("", max_length=40, description=f"{_PERIOD} (default: now)")
+    namespace: Names = Field([], description="namespaces (default: all that the caller may see)")
+
+
+class UsageQuery(PeriodQuery):
+    """What usage is grouped by, and which counts."""
+
+    by: list[Annotated[str, Field(max_length=330)]] = Field(
+        [], max_length=4, description="namespace (default), owner, card, model, node, day, label:KEY",
+        examples=[["namespace", "day"]],
+    )  # fmt: skip
+    owner: str = Field(
+        "", max_length=330, description="KIND/NAME of what created the pods", examples=["Deployment/train"]
+    )
+    node: Names = Field([], description="names of nodes")
+    gpu: Names = Field([], description="UUIDs of cards")
+    model: list[Annotated[str, Field(max_length=128)]] = Field([], max_length=MAX_VALUES, description="product names")
+    label: list[Annotated[str, Field(max_length=400)]] = Field(
+        [], max_length=16, description="KEY=VALUE, which the pods' labels must have"
+    )
+    limit: int = Field(1000, ge=1, le=10_000, description="the most rows, those with the most usage")
+
+
+class HistoryQuery(PeriodQuery):
+    """Which events are listed."""
+
+    kind: list[Kind] = Field([], max_length=16, description="kinds of events (default: all)")
+    name: str = Field("", max_length=253, description="name of a pod")
+    uid: str = Field("", max_length=64, description="UID of a pod")
+    node: str = Field("", max_length=253, description="name of a node")
+    gpu: str = Field("", max_length=80, description="UUID of a card")
+    limit: int = Field(100, ge=1, le=listing.MAX_LIMIT, description="the most events of a page")
+    cursor: str = Field("", max_length=listing.MAX_CURSOR, description="`nextCursor` of the page before")
 
 
 class NoQuery(Query):

@@ -102,7 +102,7 @@ def simple() -> api.Document:
 
 
 def test_a_pending_pod_is_explained_and_a_cordon_is_honoured(cluster: Cluster, namespace: PodNamespace) -> None:
-    code, output = vgpu(cluster, "admin", "get", "gpus", "-o", "name")
+    _, output = vgpu(cluster, "admin", "get", "gpus", "-o", "name")
     gpus = [line.removeprefix("gpu/") for line in output.split()]
     assert vgpu(cluster, "admin", "cordon", *gpus)[0] == 0
     try:
@@ -110,7 +110,7 @@ def test_a_pending_pod_is_explained_and_a_cordon_is_honoured(cluster: Cluster, n
         namespace.until(
             lambda: "CardCordoned" in vgpu(cluster, "admin", "explain", f"{namespace.name}/waits")[1], "the pod waits"
         )
-        code, output = vgpu(cluster, "admin", "explain", f"{namespace.name}/waits")
+        _, output = vgpu(cluster, "admin", "explain", f"{namespace.name}/waits")
         assert "uncordon card" in output
         spec = cluster.api.get(f"{names.GPUNODES_PATH}/{cluster.nodes[0].name}")["spec"]
         assert all(each["cordoned"] for each in spec["cards"])

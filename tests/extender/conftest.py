@@ -19,6 +19,7 @@ from extender.app import Verbs
 from extender.assembly import Observers
 from extender.clocks import Clocks
 from extender.cluster import Cluster
+from extender.history.events import Record
 from extender.node_refusals import NodeRefusals
 from extender.settings import Settings
 from extender.watches import Watches
@@ -86,6 +87,19 @@ class Leader:
 
 
 @dataclass
+class ListRecorder:
+    """Keeps every record of the history."""
+
+    records: list[Record] = field(default_factory=list)
+
+    def record(self, record: Record) -> None:
+        self.records.append(record)
+
+    def kinds(self) -> list[str]:
+        return [type(each).__name__ for each in self.records]
+
+
+@dataclass
 class World:
     """One extender, with the clock, the leadership and the API client that a test controls."""
 
@@ -98,6 +112,7 @@ class World:
     watching: asyncio.Task[None]
     refusals: NodeRefusals
     seen: Observers
+    history: ListRecorder
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     async def create_pod(self, *, admitted: bool = True, **amounts: int | str) -> dict[str, Any]:
@@ -207,13 +222,17 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         leader = Leader()
         settings = Settings.model_construct()
         clocks = Clocks(clock, lambda: datetime.now(UTC), clock.sleep)
-        seen = assembly.observers(client, settings, clocks, random.random)
+        history = ListRecorder()
+        seen = assembly.observers(client, settings, clocks, random.random, history, "replica")
         acting = assembly.actors(seen, leader)
         watching = asyncio.create_task(seen.watches.run())
         runs = (seen.recorder.run, seen.unschedulable.run, *acting.tasks)
         tasks = [watching, *(asyncio.create_task(each()) for each in runs)]
         await seen.watches.wait()
-        yield World(client, seen.cluster, clock, seen.watches, leader, acting.verbs, watching, seen.refusals, seen)
+        seen.history.begin(seen.cluster.objects.pods.values())
+        yield World(
+            client, seen.cluster, clock, seen.watches, leader, acting.verbs, watching, seen.refusals, seen, history
+        )
         await acting.verbs.binder.drain(0)
         for task in tasks:
             task.cancel()

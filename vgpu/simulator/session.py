@@ -108,7 +108,11 @@ async def _start(context: RunContext, at: Addresses, stack: AsyncExitStack) -> l
     kubeconfig = context.folder / "kubeconfig"
     installation.write_kubeconfig(kubeconfig, at.kubernetes)
     parts = []
-    own = {"extender": (at.extender, ["--admin-listen", _address(at.admin)]), "webhook": (at.webhook, [])}
+    history = ["--history-dir", str(context.folder / "history")]
+    own = {
+        "extender": (at.extender, ["--admin-listen", _address(at.admin), *history]),
+        "webhook": (at.webhook, []),
+    }
     for name, (url, more) in own.items():
         flags = ["--kubeconfig", str(kubeconfig), "--slice-mib", str(context.settings.slice_mib)]
         flags += ["--listen", _address(url), *more]

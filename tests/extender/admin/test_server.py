@@ -34,7 +34,7 @@ async def served(world: World, tmp_path: Path, **settings: Any) -> AsyncIterator
     seen = world.seen
     chosen = Settings.model_construct(kubeconfig=tmp_path / "kubeconfig", admin_listen=f"127.0.0.1:{port}", **settings)
     object.__setattr__(seen, "settings", chosen)
-    made = admin_service.admin_server(seen, world.leader, "test")
+    made = admin_service.admin_server(seen, world.leader, world.history, lambda: "id", "test")
     assert made is not None
     running = asyncio.create_task(made.run())
     try:
@@ -115,7 +115,7 @@ async def test_a_port_in_use_does_not_end_the_extender_and_is_tried_again(
         world.seen, "settings",
         Settings.model_construct(kubeconfig=tmp_path / "kubeconfig", admin_listen=f"127.0.0.1:{port}"),
     )  # fmt: skip
-    made = admin_service.admin_server(world.seen, world.leader, "test")
+    made = admin_service.admin_server(world.seen, world.leader, world.history, lambda: "id", "test")
     assert made is not None
     running = asyncio.create_task(made.run())
     await asyncio.sleep(0.2)

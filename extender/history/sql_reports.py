@@ -1,0 +1,34 @@
+"""Answers the questions of `reports` from the database."""
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Engine
+
+from extender.history import database, event_list, usage_report
+from extender.history.prices import Prices
+from extender.history.reports import Group, HistoryFilters, Page, UsageFilters, UsageRow
+
+ALL_USAGE = UsageFilters()
+ALL_EVENTS = HistoryFilters()
+
+
+class SqlReports:
+    """Reads the history, in any number of threads. `now_ms` is the wall clock, in Unix milliseconds."""
+
+    def __init__(self, engine: Engine, prices: Prices, now_ms: Callable[[], int]) -> None:
+        self._engine = engine
+        self._prices = prices
+        self._now_ms = now_ms
+
+    def usage(
+        self, by: Sequence[Group], since_ms: int, until_ms: int, filters: UsageFilters = ALL_USAGE
+    ) -> list[UsageRow]:
+        """Return usage, as `Reports.usage` says."""
+        until_ms = min(until_ms, self._now_ms())
+        with database.reading(self._engine) as connection:
+            return usage_report.report(connection, by, max(0, since_ms), until_ms, filters, self._prices)
+
+    def history(self, filters: HistoryFilters = ALL_EVENTS, cursor: str = "", limit: int = 100) -> Page:
+        """Return a page of events, as `Reports.history` says."""
+        with database.reading(self._engine) as connection:
+            return event_list.page(connection, filters, cursor, limit)
