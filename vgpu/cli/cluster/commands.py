@@ -34,6 +34,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
     _add_explain(app, opened)
     _add_simulate(app, opened)
     _add_cordon(app, opened)
+    _add_usage(app, opened)
     _add_doctor(app, opened)
     _add_inspect(app, opened)
 
@@ -215,6 +216,46 @@ def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str)
 def _cordon(session: Session, name: str, verb: str) -> dict[str, Any]:
     row: dict[str, Any] = session.rest.post(f"/gpus/{session.gpu(name)['uuid']}/{verb}")
     return row
+
+
+def _add_usage(app: typer.Typer, opened: Opened) -> None:
+    @app.command()
+    def usage(
+        by: Annotated[
+            str, typer.Option(metavar="GROUPS", help="namespace, owner, label:KEY, card, model, node, day, with commas")
+        ] = "namespace",
+        since: Annotated[str, typer.Option(metavar="TIME", help="7d, 24h, 30m, or a date such as 2026-11-01")] = "7d",
+        until: Annotated[str, typer.Option(metavar="TIME", help="as --since (default: now)")] = "",
+        namespace: options.Namespace = None,
+        label: Annotated[
+            str, typer.Option("--selector", "-l", metavar="KEY=VALUE", help="labels of pods, with commas")
+        ] = "",
+        output: options.Output = Format.TABLE,
+        server: options.Server = None,
+        context: options.Context = None,
+        token: options.Token = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        """Report what pods used and cost, in every namespace that you may see.
+
+        GPU-HOURS counts each share as the larger of its part of memory and of time: four quarters of a card for an
+        hour are one. ASKED and USED are hours of guaranteed and of measured GPU time, WAITED is the mean time until a
+        pod was bound. CSV has seconds.
+        """
+        session = opened("usage", server, context, token, kubeconfig)
+        groups = [each.strip() for each in by.split(",")]
+        query: dict[str, Any] = {"by": groups, "since": since, "until": until, "limit": 10_000}
+        query |= {
+            key: value
+            for key, value in (("namespace", namespace), ("label", label.split(",") if label else None))
+            if value
+        }
+        found = outcome.or_fail("usage", lambda: session.rest.get("/usage", query))
+        table = tables.usage(groups)
+        if not found["items"] and output in (Format.TABLE, Format.WIDE):
+            typer.echo(table.empty, err=True)
+            return
+        typer.echo(rows_text(found["items"], table, output, colour=session.colour, whole=found), nl=False)
 
 
 def _add_doctor(app: typer.Typer, opened: Opened) -> None:

@@ -135,7 +135,8 @@ def _csv(rows: Sequence[Row], table: Table) -> str:
 def _cell(column: Column, row: Row) -> str:
     """Return a cell of CSV, which no spreadsheet takes for a formula."""
     if column.raw is not None:
-        return str(row[column.raw[0]])
+        value = row[column.raw[0]]
+        return "" if value is None else str(value)
     cell = column.text(row)
     cell = printable(cell) if cell else ""
     return f"'{cell}" if cell.startswith(("=", "+", "@")) else cell

@@ -1,6 +1,7 @@
 """The columns of each list."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from vgpu.cli.cluster.output import Column, Row, Table
@@ -160,6 +161,43 @@ LANDINGS: Final = Table(
     ),
     lambda row: f"{row['namespace']}/{row['name']}",
 )
+
+
+def usage(dimensions: list[str]) -> Table:
+    """Return the table of usage by these dimensions."""
+    groups = [Column(name.upper(), partial(_group, name)) for name in dimensions]
+    return Table("usage", (*groups, *_USAGE), lambda row: ",".join(row["group"].values()), "nothing was used")
+
+
+def hours(seconds: float | None) -> str:
+    """Write seconds as hours, with two digits after the point below 100."""
+    return "" if seconds is None else f"{seconds / 3600:.{2 if seconds < 360_000 else 0}f}"  # noqa: PLR2004 - 100 hours
+
+
+def _group(name: str, row: Row) -> str:
+    return str(row["group"][name])
+
+
+def _mean_wait(row: Row) -> str:
+    return f"{row['waitingSeconds'] / row['bound']:.1f}s" if row["bound"] else ""
+
+
+_USAGE: Final = (
+    Column("GPU-HOURS", lambda row: hours(row["shareSeconds"]), is_number=True, raw=("shareSeconds", "SHARE_SECONDS")),
+    Column(
+        "ASKED", lambda row: hours(row["gpuSecondsAsked"]), is_number=True, raw=("gpuSecondsAsked", "GPU_SECONDS_ASKED")
+    ),
+    Column(
+        "USED", lambda row: hours(row["gpuSecondsUsed"]), is_number=True, raw=("gpuSecondsUsed", "GPU_SECONDS_USED")
+    ),
+    Column("GIB-HOURS", lambda row: f"{row['mibHours'] / 1024:.1f}", is_number=True, raw=("mibHours", "MIB_HOURS")),
+    Column("PODS", lambda row: str(row["bound"]), is_number=True, raw=("bound", "PODS")),
+    Column("WAITED", _mean_wait, is_number=True, raw=("waitingSeconds", "WAITING_SECONDS")),
+    Column(
+        "COST", lambda row: "" if row["cost"] is None else f"{row['cost']:.2f}", is_number=True, raw=("cost", "COST")
+    ),
+)
+
 
 FINDINGS: Final = Table(
     "finding",

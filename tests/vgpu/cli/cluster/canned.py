@@ -121,6 +121,16 @@ def page(*rows: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     return 200, {"items": list(rows), "nextCursor": ""}
 
 
+USAGE = {
+    "since": "2026-11-15T00:00:00.000Z", "until": "2026-11-22T00:00:00.000Z", "itemsLeftOut": 0,
+    "items": [
+        {"group": {"namespace": "default", "day": "2026-11-21"}, "shareSeconds": 3600.0, "gpuSecondsAsked": 1080.0,
+         "gpuSecondsUsed": 612.5, "mibHours": 8192.0, "waitingSeconds": 4.2, "bound": 3, "cost": 2.49},
+        {"group": {"namespace": "team", "day": "2026-11-21"}, "shareSeconds": 720000.0, "gpuSecondsAsked": 0.0,
+         "gpuSecondsUsed": None, "mibHours": 1638400.0, "waitingSeconds": 0.0, "bound": 0, "cost": None},
+    ],
+}  # fmt: skip
+
 V1 = "/api/v1"
 ALL: dict[str, tuple[int, Any]] = {
     f"GET {V1}/gpus": page(*GPUS),
@@ -132,6 +142,7 @@ ALL: dict[str, tuple[int, Any]] = {
     f"GET {V1}/pods/default/waits/explain": (200, EXPLANATION),
     f"GET {V1}/pending": page(WAITS),
     f"GET {V1}/summary": (200, SUMMARY),
+    f"GET {V1}/usage": (200, USAGE),
     f"POST {V1}/simulate": (200, {"placed": 1, "notPlaced": 1, "pods": LANDINGS}),
     f"POST {V1}/gpus/{UUIDS[0]}/cordon": (200, {**GPUS[0], "cordoned": True}),
     f"POST {V1}/gpus/{UUIDS[0]}/uncordon": (200, GPUS[0]),

@@ -32,6 +32,7 @@ COMMANDS = {
     "cordon": "cordon node-1/0",
     "uncordon": "uncordon GPU-0000",
     **{f"doctor-{form}": f"doctor -o {form}" for form in FORMATS},
+    **{f"usage-{form}": f"usage --by namespace,day --since 7d -o {form}" for form in FORMATS},
     "inspect": "inspect",
     "inspect-details": "inspect -d",
     "not-found": "explain none",
