@@ -16,6 +16,9 @@ from extender.history import database, folder
 from tests.extender.admin.test_server import served
 from tests.extender.conftest import World
 
+# The server's thread uses the random module while a strategy draws, and hypothesis takes the use for the strategy's.
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module:Warning")
+
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 ENDLESS = "/api/v1/events"  # its answer is a stream; test_streams and test_server are about it
 
