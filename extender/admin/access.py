@@ -47,8 +47,11 @@ READ_CARDS: Final = Action("list", "gpunodes", names.DOMAIN)
 class Access(Protocol):
     """Authenticates and authorizes."""
 
-    async def authenticate(self, token: str, host: str) -> Caller:
-        """Return the caller. `host` is the name by which the client addressed this server. Raises AdminProblem."""
+    async def authenticate(self, token: str, host: str, origin: str) -> Caller:
+        """Return the caller. Raises AdminProblem.
+
+        `host` is the name by which the client addressed this server, `origin` the web page that made the request.
+        """
 
     async def may(self, caller: Caller, action: Action) -> bool:
         """Whether the caller has the right. Raises AdminProblem where that cannot be found out."""
@@ -57,14 +60,16 @@ class Access(Protocol):
 class LocalAccess:
     """A listener on loopback: whoever reaches it is an administrator of this machine.
 
-    Web pages of other sites can make a browser on this machine connect, by a DNS name that resolves to 127.0.0.1: such
-    a request names another host and is refused.
+    Pages of other sites can make a browser on this machine send requests here. Those that come by a DNS name that
+    resolves to 127.0.0.1 name another host, and the others name the page's origin: both are refused.
     """
 
-    async def authenticate(self, token: str, host: str) -> Caller:  # noqa: ARG002 - the protocol
+    async def authenticate(self, token: str, host: str, origin: str = "") -> Caller:  # noqa: ARG002 - the protocol
         """Return the local administrator."""
         if _without_port(host) not in LOOPBACK_NAMES:
             raise AdminProblem(HTTPStatus.MISDIRECTED_REQUEST, "Host: must be a loopback address or localhost")
+        if origin and _without_port(origin.partition("://")[2]) not in LOOPBACK_NAMES:
+            raise AdminProblem(HTTPStatus.FORBIDDEN, "Origin: a page of another site may not use this server")
         return Caller("local", is_local=True)
 
     async def may(self, caller: Caller, action: Action) -> bool:  # noqa: ARG002 - the protocol
@@ -78,7 +83,7 @@ class StaticTokenAccess:
     def __init__(self, token: str) -> None:
         self._token = token.encode()
 
-    async def authenticate(self, token: str, host: str) -> Caller:  # noqa: ARG002 - the protocol
+    async def authenticate(self, token: str, host: str, origin: str = "") -> Caller:  # noqa: ARG002 - the protocol
         """Return the holder of the token."""
         if not hmac.compare_digest(token.encode(), self._token):
             raise unauthorized("the token is wrong")

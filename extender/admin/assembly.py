@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from http import HTTPStatus
+from typing import Final
 
 from starlette.types import ASGIApp
 
@@ -14,6 +16,7 @@ from extender.admin.audit import AdminAction, Audit
 from extender.admin.card_settings import CardSettings
 from extender.admin.context import Context
 from extender.admin.placement_process import PlacementProcess
+from extender.admin.problems import AdminProblem
 from extender.admin.rate_limits import RateLimits
 from extender.admin.reviews import KubernetesAccess
 from extender.admin.snapshots import Snapshot, Snapshots
@@ -24,6 +27,8 @@ from vgpu import aliases
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies
+
+READY_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +87,18 @@ class _Remote:
         self._loop = loop
 
     async def snapshot(self) -> Snapshot:
-        """Return a snapshot, after the first lists are complete."""
+        """Return a snapshot. Raises AdminProblem: 503 while the first lists are not complete."""
 
         async def take() -> Snapshot:
-            await self._parts.ready()
+            async with asyncio.timeout(READY_S):
+                await self._parts.ready()
             return await self._parts.snapshots.take()
 
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(take(), self._loop))
+        try:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(take(), self._loop))
+        except TimeoutError:
+            detail = "the first lists of the cluster are not complete"
+            raise AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "5"}) from None
 
     async def reserved(self, pod: Pod) -> dict[str, Refusal]:
         """Return the nodes where cards are reserved for other pods than this one."""

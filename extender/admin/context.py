@@ -75,7 +75,8 @@ async def authenticated(request: Request) -> Caller:
     context = of(request)
     try:
         token = rights.token_of(request.headers)
-        caller = await context.access.authenticate(token, request.headers.get("host", ""))
+        host, origin = (request.headers.get(name, "") for name in ("host", "origin"))
+        caller = await context.access.authenticate(token, host, origin)
     except AdminProblem:
         context.rates.check(ANONYMOUS)
         raise

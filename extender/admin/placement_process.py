@@ -10,6 +10,7 @@ import contextlib
 import logging
 import pickle
 import sys
+from collections import Counter
 from http import HTTPStatus
 from typing import Final
 
@@ -21,7 +22,8 @@ from vgpu.placement.snapshot import NodeView
 
 LIMIT_S: Final = 5.0
 GRACE_S: Final = 2.0  # a single node takes 10 ms at most
-MAX_WAITING: Final = 16
+MAX_WAITING: Final = 32
+MAX_OF_CALLER: Final = 8
 NODES_PER_PIECE: Final = 16
 
 log = logging.getLogger(__name__)
@@ -33,24 +35,25 @@ class PlacementProcess:
     def __init__(self, limit_s: float = LIMIT_S) -> None:
         self._limit_s = limit_s
         self._lock = asyncio.Lock()
-        self._waiting = 0
+        self._waiting = Counter[str]()
         self._process: asyncio.subprocess.Process | None = None
         self._known: dict[str, NodeView] = {}
 
-    async def ask(self, snapshot: Snapshot, question: Question) -> bytes:
+    async def ask(self, snapshot: Snapshot, question: Question, caller: str) -> bytes:
         """Return the answer's JSON.
 
         Raises:
             AdminProblem: 503, there is no answer in time, or too many questions wait.
         """
-        if self._waiting >= MAX_WAITING:
-            raise _unavailable(f"{MAX_WAITING} questions about placement wait already")
-        self._waiting += 1
+        if self._waiting.total() >= MAX_WAITING or self._waiting[caller] >= MAX_OF_CALLER:
+            raise _unavailable(f"{self._waiting[caller]} of your questions wait, {self._waiting.total()} in all")
+        self._waiting[caller] += 1
         try:
             async with self._lock:
                 found = await self._answer(snapshot, question)
         finally:
-            self._waiting -= 1
+            self._waiting[caller] -= 1
+            self._waiting += Counter()  # forgets callers without questions
         if found.failure:
             raise _unavailable(found.failure + (f" ({self._limit_s:g} s)" if found.is_late else ""))
         return found.body

@@ -60,7 +60,7 @@ async def list_pending(
     page = listing.page(seen, replace(wanted, fields=()), rows.pod_kind(snapshot))
     listing.check_fields(wanted.fields, models.PendingPod.model_fields)
     waiting = [snapshot.pods[row["uid"]] for row in page.items]
-    found = await _reasons(context, snapshot, waiting, sees)
+    found = await _reasons(context, caller, snapshot, waiting, sees)
     items = [{**row, **found[row["uid"]]} for row in page.items]
     chosen = [listing.chosen(row, wanted.fields) for row in items]
     return answer(request, listing.Page(chosen, page.next_cursor).as_json())
@@ -78,7 +78,7 @@ async def explain_pod(
     if known is not None or request_ is None:
         return answer(request, {**_nothing(), **(known or {}), "pod": rows.pod_row(pod, snapshot)})
     question = Explain(request_, context.defaults, query.nodes, await context.reserved(pod))
-    found = msgspec.json.decode(await context.placement.ask(snapshot, question))
+    found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
     found["nearest"] = sentences.with_helping_pods(found["nearest"], snapshot, sees)
     found["message"] = sentences.why_waiting(request_, found["reasons"], found["nearest"], fits=found["fits"])
@@ -107,7 +107,7 @@ async def _sees(context: Context, caller: Caller, asked: Iterable[str], snapshot
 
 
 async def _reasons(
-    context: Context, snapshot: Snapshot, pods: list[Pod], sees: Callable[[str], bool]
+    context: Context, caller: Caller, snapshot: Snapshot, pods: list[Pod], sees: Callable[[str], bool]
 ) -> dict[str, Row]:
     found: dict[str, Row] = {}
     asked = []
@@ -119,7 +119,7 @@ async def _reasons(
             asked.append((pod, pod.parsed.request))
     if asked:
         question = Reasons([request for _, request in asked], context.defaults)
-        answers = msgspec.json.decode(await context.placement.ask(snapshot, question))
+        answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
         for (pod, request), each in zip(asked, answers, strict=True):
             near = sentences.with_helping_pods(each["nearest"], snapshot, sees)
             message = sentences.why_waiting(request, each["reasons"], near, fits=bool(each["node"]))

@@ -71,7 +71,7 @@ class KubernetesAccess:
         self._rights: ExpiringCache[bool] = ExpiringCache(clock)
         self._bucket = TokenBucket(REVIEWS_PER_S, REVIEWS_BURST, clock)
 
-    async def authenticate(self, token: str, host: str) -> Caller:  # noqa: ARG002 - the protocol
+    async def authenticate(self, token: str, host: str, origin: str = "") -> Caller:  # noqa: ARG002 - the protocol
         """Return the user of a token. Raises AdminProblem: 401 for a token that is wrong, expired or missing."""
         if not token:
             raise unauthorized(f"give a bearer token, in Authorization or in {names.ADMIN_TOKEN_HEADER}")

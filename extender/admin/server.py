@@ -10,7 +10,7 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,15 +20,12 @@ from typing import Any, Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from extender.admin import serving_certificate
+from extender.admin import connections, serving_certificate
 from vgpu.adapters import process
 from vgpu.errors import VgpuError
 
 SWITCH_S: Final = 0.0005
-BACKLOG: Final = 512
-MAX_CONNECTIONS: Final = 4_096
 KEEP_ALIVE_S: Final = 75
-STUCK_MS: Final = 30_000  # a peer that takes no data for so long is disconnected by the kernel
 GRACE_S: Final = 2
 AGAIN_S: Final = 5.0
 
@@ -71,8 +68,11 @@ class AdminServer:
             await asyncio.sleep(AGAIN_S)
 
     async def _serve(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(connections.note_full)
         async with self._opened() as app:
-            with _socket(self._listener) as listening:
+            with connections.listen(
+                self._listener.host, self._listener.port, connections.most_connections()
+            ) as listening:
                 server = process.Server(_config(self._listener, app, self._now()))
                 serving = asyncio.create_task(server.serve(sockets=[listening]))
                 try:
@@ -116,18 +116,6 @@ async def _in_thread(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
         raise failure[0]
 
 
-@contextlib.contextmanager
-def _socket(listener: Listener) -> Iterator[socket.socket]:
-    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-    made = socket.create_server((listener.host, listener.port), family=family, backlog=BACKLOG)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit these options
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
 def _config(listener: Listener, app: ASGIApp, now: datetime) -> uvicorn.Config:
     tls: dict[str, Any] = {}
     if listener.tls_cert is not None:
@@ -136,7 +124,7 @@ def _config(listener: Listener, app: ASGIApp, now: datetime) -> uvicorn.Config:
         tls = {"ssl_certfile": serving_certificate.self_signed(socket.gethostname(), now)}
     return uvicorn.Config(
         app,
-        limit_concurrency=MAX_CONNECTIONS,
+        http=connections.Protocol,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
         h11_max_incomplete_event_size=64 << 10,

@@ -200,3 +200,10 @@ async def test_a_body_beyond_the_limit_is_refused_before_it_is_read(admin: Admin
     length = {"Content-Length": str(100 << 20), "Content-Type": "application/json"}
     declared = await admin.http.post("/api/v1/simulate", content=body(), headers=length)
     assert (declared.status_code, declared.headers["content-type"]) == (413, "application/problem+json")
+
+
+async def test_on_loopback_a_form_of_another_site_changes_nothing(admin: Admin) -> None:
+    for origin, status in (("https://evil.example", 403), ("null", 403), ("http://localhost:9871", 404)):
+        answer = await admin.http.post("/api/v1/gpus/GPU-none/cordon", headers={"Origin": origin})
+        assert answer.status_code == status, origin
+    assert [each.outcome for each in admin.actions] == ["card GPU-none does not exist, or you may not see it"]

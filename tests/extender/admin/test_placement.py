@@ -109,29 +109,42 @@ async def test_a_question_that_takes_too_long_is_ended_and_the_next_one_is_answe
     question = Reasons([], DefaultPolicies())
     slow = PlacementProcess(limit_s=0.001)
     with pytest.raises(AdminProblem, match="the time for the answer is over"):
-        await slow.ask(Snapshot(1), question)
+        await slow.ask(Snapshot(1), question, "me")
     slow._limit_s = 20
-    assert await slow.ask(Snapshot(1), question) == b"[]"
+    assert await slow.ask(Snapshot(1), question, "me") == b"[]"
     await slow.close()
 
 
 async def test_a_process_that_was_killed_is_started_again() -> None:
     process = PlacementProcess()
     question = Reasons([], DefaultPolicies())
-    assert await process.ask(Snapshot(1), question) == b"[]"
+    assert await process.ask(Snapshot(1), question, "me") == b"[]"
     assert process._process is not None
     process._process.kill()
     await process._process.wait()
-    assert await process.ask(Snapshot(1), question) == b"[]"
+    assert await process.ask(Snapshot(1), question, "me") == b"[]"
     await process.close()
 
 
 async def test_a_client_that_leaves_does_not_get_its_answer_to_the_next_one() -> None:
     process = PlacementProcess()
-    left = asyncio.create_task(process.ask(Snapshot(1), Reasons([], DefaultPolicies())))
+    left = asyncio.create_task(process.ask(Snapshot(1), Reasons([], DefaultPolicies()), "me"))
     await asyncio.sleep(0.01)
     left.cancel()
     with pytest.raises(asyncio.CancelledError):
         await left
-    assert await process.ask(Snapshot(1), Reasons([], DefaultPolicies())) == b"[]"
+    assert await process.ask(Snapshot(1), Reasons([], DefaultPolicies()), "me") == b"[]"
+    await process.close()
+
+
+async def test_one_callers_questions_do_not_keep_out_another_callers() -> None:
+    process, question = PlacementProcess(), Reasons([], DefaultPolicies())
+    async with asyncio.TaskGroup() as group:
+        waiting = [group.create_task(process.ask(Snapshot(1), question, "me")) for _ in range(8)]
+        await asyncio.sleep(0)
+        with pytest.raises(AdminProblem, match="8 of your questions wait"):
+            await process.ask(Snapshot(1), question, "me")
+        assert await process.ask(Snapshot(1), question, "you") == b"[]"
+    assert [each.result() for each in waiting] == [b"[]"] * 8
+    assert process._waiting == {}
     await process.close()

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import os
+import resource
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -15,7 +17,7 @@ import httpx
 import pytest
 
 from extender import admin_service
-from extender.admin import server
+from extender.admin import connections, server
 from extender.admin.server import AdminServer, Listener
 from extender.settings import Settings
 from tests.extender.conftest import World
@@ -153,3 +155,28 @@ def test_a_token_file_must_hold_a_token(tmp_path: Path) -> None:
             admin_service._token(tmp_path / "token")
     with pytest.raises(UnusableSetting, match="cannot be read"):
         admin_service._token(tmp_path / "none")
+
+
+async def test_connections_are_bounded_and_silent_ones_end(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "most_connections", lambda: 3)
+    monkeypatch.setattr(connections, "SILENCE_S", 0.5)
+    async with served(world, tmp_path) as port:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(6)]
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as http:
+            assert (await http.get("/healthz")).text == "ok"
+        assert await asyncio.wait_for(silent[0][0].read(), 10) == b""
+        for _, writer in silent:
+            writer.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root raises the hard limit again")
+def test_half_of_the_file_descriptors_are_for_connections() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 300), min(hard, 1000)))
+        assert connections.most_connections() == min(hard, 1000) // 2
+    finally:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
