@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import yaml
 
-from cluster import accounts, api, bare, binaries, nodes, process, wait
+from cluster import accounts, admin_service, api, bare, binaries, nodes, process, wait
 
 EXTENDER = "http://127.0.0.1:9870"
-ADMIN = "192.0.2.1:9871"  # the API server proxies to no loopback address
+ADMIN = f"{admin_service.ADDRESS}:{admin_service.PORT}"
 WEBHOOK = "https://127.0.0.1:9443"
 NAMESPACE = "vgpu-system"
 

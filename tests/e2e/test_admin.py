@@ -80,9 +80,9 @@ def test_wrong_expired_and_foreign_tokens(cluster: Cluster, rest: httpx.Client) 
     assert cluster_refuses(cluster, good)
     for token in ("", "wrong", good[:-4] + "AAAA", minted(cluster, names.ADMIN_ACCOUNT, 600, "someone-else")):
         assert rest.get("/nodes", headers=bearer(token) if token else {}).status_code == 401, token
-    plugin = minted(cluster, "vgpu-webhook", 600)
-    assert {rest.get(path, headers=bearer(plugin)).status_code for path in ("/summary", "/pods/default/x")} == {403}
-    assert rest.post("/simulate", headers=bearer(plugin), json={"pods": [{"pod": simple()}]}).status_code == 403
+    stranger = minted(cluster, "default", 600)
+    assert {rest.get(path, headers=bearer(stranger)).status_code for path in ("/summary", "/pods/default/x")} == {403}
+    assert rest.post("/simulate", headers=bearer(stranger), json={"pods": [{"pod": simple()}]}).status_code == 403
 
 
 def cluster_refuses(cluster: Cluster, token: str) -> bool:

@@ -18,7 +18,7 @@ from vgpu.cli.cluster import manifests, options, tables, top_view
 from vgpu.cli.cluster.options import Kind
 from vgpu.cli.cluster.output import Format, rows_text
 from vgpu.cli.cluster.session import TABLES, Session, pod_query
-from vgpu.cli.failure import ANSWER_IS_NO, NOT_FOUND, WRONG_USAGE, CommandFailed
+from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
 
 DOCUMENTS = (Format.JSON, Format.YAML)
 
@@ -43,11 +43,11 @@ Opened = Callable[..., Session]
 
 
 def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
-    @app.command()
+    @app.command(epilog=EXIT_CODES)
     def get(
         kind: Annotated[Kind, typer.Argument(metavar="gpus|nodes|pods|pending", help="what to list")],
         names: Annotated[
-            list[str] | None, typer.Argument(metavar="[NAME]...", help="only these; of gpus: UUIDs")
+            list[str] | None, typer.Argument(metavar="[NAME]...", help="only these; of gpus: UUID or NODE/INDEX")
         ] = None,
         namespace: options.Namespace = None,
         all_namespaces: options.AllNamespaces = False,
@@ -114,7 +114,7 @@ def _echo(session: Session, kind: Kind, rows: list[dict[str, Any]], output: Form
 
 
 def _add_describe(app: typer.Typer, opened: Opened) -> None:
-    @app.command()
+    @app.command(epilog=EXIT_CODES)
     def describe(
         kind: Annotated[Kind, typer.Argument(metavar="gpu|node|pod", help="what to describe")],
         name: Annotated[
@@ -140,7 +140,7 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
 
 
 def _add_explain(app: typer.Typer, opened: Opened) -> None:
-    @app.command()
+    @app.command(epilog=EXIT_CODES)
     def explain(
         pod: Annotated[str, typer.Argument(metavar="POD", help="NAME, or NAMESPACE/NAME")],
         namespace: options.Namespace = None,
@@ -160,7 +160,7 @@ def _add_explain(app: typer.Typer, opened: Opened) -> None:
 
 
 def _add_simulate(app: typer.Typer, opened: Opened) -> None:
-    @app.command()
+    @app.command(epilog=EXIT_CODES)
     def simulate(
         filename: Annotated[
             list[Path],
@@ -199,7 +199,7 @@ def _add_cordon(app: typer.Typer, opened: Opened) -> None:
 
 
 def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str) -> None:
-    @app.command(verb, help=help_text)
+    @app.command(verb, help=help_text, epilog=EXIT_CODES)
     def cordon_(
         gpus: Annotated[list[str], typer.Argument(metavar="GPU...", help="UUID, the UUID's beginning, or NODE/INDEX")],
         server: options.Server = None,
@@ -219,7 +219,7 @@ def _cordon(session: Session, name: str, verb: str) -> dict[str, Any]:
 
 
 def _add_usage(app: typer.Typer, opened: Opened) -> None:
-    @app.command()
+    @app.command(epilog=EXIT_CODES)
     def usage(
         by: Annotated[
             str, typer.Option(metavar="GROUPS", help="namespace, owner, label:KEY, card, model, node, day, with commas")
@@ -259,7 +259,7 @@ def _add_usage(app: typer.Typer, opened: Opened) -> None:
 
 
 def _add_doctor(app: typer.Typer, opened: Opened) -> None:
-    @app.command()
+    @app.command(epilog=EXIT_CODES)
     def doctor(
         output: options.Output = Format.TABLE,
         server: options.Server = None,
@@ -281,7 +281,7 @@ def _add_doctor(app: typer.Typer, opened: Opened) -> None:
 
 
 def _add_inspect(app: typer.Typer, opened: Opened) -> None:
-    @app.command()
+    @app.command(epilog=EXIT_CODES)
     def inspect(
         node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="only this node")] = None,
         details: Annotated[bool, typer.Option("--details", "-d", help="with the pods on each GPU")] = False,
