@@ -273,8 +273,9 @@ def _add_doctor(app: typer.Typer, opened: Opened) -> None:
         text = _document(found, output)
         if text is None:
             listed = rows_text(found["findings"], tables.FINDINGS, output, colour=session.colour)
-            head = "" if output in (Format.CSV, Format.NAME) else f"{describing.summary(found)}\n"
-            text = head + (listed if found["findings"] else "nothing is wrong\n")
+            is_for_programs = output in (Format.CSV, Format.NAME)
+            people = f"{describing.summary(found)}\n{listed if found['findings'] else 'nothing is wrong'}"
+            text = listed if is_for_programs else f"{people.rstrip()}\n"
         typer.echo(text, nl=False)
         if any(each["severity"] == "error" for each in found["findings"]):
             raise typer.Exit(ANSWER_IS_NO)

@@ -37,7 +37,8 @@ def run(
         if is_live:
             with Live(console=console, screen=True, auto_refresh=False) as screen:
                 for rows in lists:
-                    screen.update(Text.from_ansi(session.text(kind, rows, Format.TABLE)), refresh=True)
+                    text = session.text(kind, rows, Format.TABLE)
+                    screen.update(Text.from_ansi(text, no_wrap=True, overflow="crop"), refresh=True)
         for rows in islice(lists, samples):
             console.file.write(session.text(kind, rows, Format.TABLE))
             console.file.flush()
