@@ -74,14 +74,19 @@ async def authenticated(request: Request) -> Caller:
     """Return the caller of a request, after the rate limits. Raises AdminProblem."""
     context = of(request)
     try:
-        token = rights.token_of(request.headers)
-        host, origin = (request.headers.get(name, "") for name in ("host", "origin"))
-        caller = await context.access.authenticate(token, host, origin)
+        caller = await identified(request)
     except AdminProblem:
         context.rates.check(ANONYMOUS)
         raise
     context.rates.check(caller.name)
     return caller
+
+
+async def identified(request: Request) -> Caller:
+    """Return the caller of a request that has been counted already. Raises AdminProblem."""
+    token = rights.token_of(request.headers)
+    host, origin = (request.headers.get(name, "") for name in ("host", "origin"))
+    return await of(request).access.authenticate(token, host, origin)
 
 
 Called = Annotated[Caller, Depends(authenticated)]

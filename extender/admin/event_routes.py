@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from extender.admin import visibility
 from extender.admin.access import READ_CARDS, Caller
-from extender.admin.context import Called, Context, Using, authenticated
+from extender.admin.context import Called, Context, Using, identified
 from extender.admin.event_response import EventResponse
 from extender.admin.problems import AdminProblem
 from extender.admin.queries import EventQuery
@@ -39,7 +39,7 @@ async def stream_events(
     async def still_allowed() -> bool:
         """Whether the token is still good; the stream's filter follows the rights that the caller has now."""
         try:
-            again = await authenticated(request)
+            again = await identified(request)
             stream.sees = await _sees(context, again, query)
         except AdminProblem as problem:
             return problem.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)

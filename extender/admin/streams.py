@@ -97,16 +97,24 @@ class Streams:
             self._feeding = None
 
     async def _feed(self) -> None:
-        before = await self._snapshot()
+        before = await self._next(Snapshot(0))
         while True:
             await self._sleep(PERIOD_S)
-            after = await self._snapshot()
+            after = await self._next(before)
             for number, change in enumerate(changes(before, after), 1):
                 for stream in self._streams:
                     stream.put(change)
                 if number % EVENTS_PER_REST == 0:
                     await asyncio.sleep(0)
             before = after
+
+    async def _next(self, known: Snapshot) -> Snapshot:
+        """Return a new snapshot; the known one where there is none at present."""
+        try:
+            return await self._snapshot()
+        except AdminProblem as problem:
+            log.warning("event streams: %s", problem.detail)
+            return known
 
 
 def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:

@@ -180,3 +180,17 @@ def test_half_of_the_file_descriptors_are_for_connections() -> None:
     finally:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_heartbeats_do_not_use_up_the_callers_requests(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("extender.admin.event_response.HEARTBEAT_S", 0.002)
+    async with served(world, tmp_path) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+        async with http.stream("GET", "/api/v1/events") as stream:
+            lines = stream.aiter_lines()
+            beats = 0
+            async with asyncio.timeout(20):
+                while beats < 150:  # the burst of requests is 100
+                    beats += (await anext(lines)) == ": heartbeat"
+        assert (await http.get("/api/v1/nodes")).status_code == 200

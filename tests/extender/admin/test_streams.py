@@ -1,6 +1,8 @@
 """Event streams: differences of snapshots, bounded queues, bounded numbers."""
 
 import asyncio
+from collections.abc import Iterator
+from http import HTTPStatus
 
 import pytest
 
@@ -103,3 +105,24 @@ async def test_a_client_that_takes_no_data_is_given_up(monkeypatch: pytest.Monke
     stream = Stream("me", lambda _: True)
     stream.put(Change("pod", "default", b"x"))
     assert await answer(stream, stuck_after=1) == [b"retry: 2000\n\n"]
+
+
+async def test_streams_go_on_when_a_snapshot_fails() -> None:
+    made: Iterator[Snapshot | AdminProblem]
+    made = iter([snapshot(1), AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, "not ready"), snapshot(2, "a")])
+
+    async def take() -> Snapshot:
+        found = next(made, None)
+        if isinstance(found, AdminProblem):
+            raise found
+        return found or snapshot(3, "a")
+
+    async def sleep(_: float) -> None:
+        await asyncio.sleep(0)
+
+    opened = Streams(take, sleep)
+    stream = opened.open("me", lambda _: True, is_local=True)
+    async with asyncio.timeout(5):
+        await stream.woken.wait()
+    assert [each.kind for each in stream.queue] == ["pod"]
+    opened.close(stream)
