@@ -1,7 +1,6 @@
 """Event streams: differences of snapshots, bounded queues, bounded numbers."""
 
 import asyncio
-from collections.abc import Iterator
 from http import HTTPStatus
 
 import pytest
@@ -108,14 +107,14 @@ async def test_a_client_that_takes_no_data_is_given_up(monkeypatch: pytest.Monke
 
 
 async def test_streams_go_on_when_a_snapshot_fails() -> None:
-    made: Iterator[Snapshot | AdminProblem]
-    made = iter([snapshot(1), AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, "not ready"), snapshot(2, "a")])
+    failed = AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, "not ready")
+    made: list[Snapshot | AdminProblem] = [snapshot(1), failed, snapshot(2, "a")]
 
     async def take() -> Snapshot:
-        found = next(made, None)
+        found = made.pop(0) if made else snapshot(3, "a")
         if isinstance(found, AdminProblem):
             raise found
-        return found or snapshot(3, "a")
+        return found
 
     async def sleep(_: float) -> None:
         await asyncio.sleep(0)
