@@ -112,7 +112,7 @@ def measure(engine: Engine, count: int) -> dict[str, tuple[float, str]]:
     medians = {name: statistics.median(timed(ask) for _ in range(REPEATS)) for name, ask in asked.items()}
     return {
         "events-per-s": (count / stored_s, "events/s"),
-        "bytes-per-event": (retention.size(engine) / count, "B"),
+        "bytes-per-event": (stored_bytes(engine) / count, "B"),
         "rolled-up-hours-per-s": (MONTH_MS / HOUR_MS / rolled_s, "hours/s"),
         **{name: (1000 * seconds, "ms") for name, seconds in medians.items()},
     }
@@ -133,6 +133,14 @@ def roll_up(engine: Engine) -> None:
         pass
     with database.writing(engine) as connection:
         connection.execute(text("ANALYZE"))
+
+
+def stored_bytes(engine: Engine) -> int:
+    """Return the size of the database, with its indexes."""
+    if engine.dialect.name == database.SQLITE:
+        return retention.size(engine)
+    with database.reading(engine) as connection:
+        return int(connection.scalar(text("SELECT pg_database_size(current_database())")) or 0)
 
 
 def timed(ask: Callable[[], object]) -> float:

@@ -69,7 +69,9 @@ class Observers:
 
     async def _mark_history(self) -> None:
         while True:
-            self.history.mark()
+            heard_at = self.watches.pods.heard_at
+            if heard_at is not None:
+                self.history.mark(asyncio.get_running_loop().time() - heard_at)
             await self.clocks.sleep(feed.MARK_S)
 
 

@@ -14,6 +14,8 @@ from vgpu.request import MAX_CONTAINERS
 
 Json = Mapping[str, Any]
 
+MAX_KIND: Final = 63
+MAX_NAME: Final = 253
 _HASH_LABEL: Final = "pod-template-hash"
 _STATUS_LISTS: Final = ("initContainerStatuses", "containerStatuses")
 
@@ -73,9 +75,14 @@ def _owner(metadata: Json) -> tuple[str, str]:
             kind, name = each.get("kind", ""), each.get("name", "")
             template = (metadata.get("labels") or {}).get(_HASH_LABEL, "")
             if kind == "ReplicaSet" and template and name.endswith(f"-{template}"):
-                return "Deployment", name.removesuffix(f"-{template}")
-            return kind, name
+                return "Deployment", _clean(name.removesuffix(f"-{template}"), MAX_NAME)
+            return _clean(kind, MAX_KIND), _clean(name, MAX_NAME)
     return "", ""
+
+
+def _clean(text: str, length: int) -> str:
+    """Return what a database stores of a text: users write owner references, of any length."""
+    return "".join(each for each in text[:length] if each.isprintable())
 
 
 class _Running(msgspec.Struct):

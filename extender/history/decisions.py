@@ -8,10 +8,12 @@ from extender.objects import GpuNode, Pod
 from vgpu import usage
 from vgpu.assignment import Assignment
 from vgpu.device import Card
+from vgpu.quantity import FULL_CORES
 from vgpu.request import PodRequest
 from vgpu.share import Usage
 
 MAX_LABELS: Final = 32
+MAX_MODEL: Final = 96  # NVML's own limit for a product name
 INSTANCE_LABELS: Final = frozenset(  # they differ between pods of one owner
     {
         "apps.kubernetes.io/pod-index",
@@ -78,6 +80,5 @@ def _cards(node: GpuNode | None, request: PodRequest, chosen: Assignment) -> Ite
 
 
 def _card(gpu: str, card: Card, taken: Usage) -> CardShare:
-    return CardShare(
-        gpu, card.index, card.model, card.memory_mib, taken.memory_mib, min(taken.cores, 100), taken.wholes > 0
-    )
+    model, cores = card.model[:MAX_MODEL], min(taken.cores, FULL_CORES)
+    return CardShare(gpu, card.index, model, card.memory_mib, taken.memory_mib, cores, taken.wholes > 0)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Connection, select, tuple_
 
@@ -11,8 +11,6 @@ from extender.history import statements
 from extender.history.events import CardShare, Decision
 from extender.history.journal import KEY_BYTES
 from extender.history.tables import Card, Workload
-
-MAX_MODEL: Final = 96  # NVML's own limit for a product name
 
 CardKey = tuple[str, str, str]  # UUID, node, model
 
@@ -35,7 +33,7 @@ def workload_ids(connection: Connection, decisions: Iterable[Decision]) -> Mappi
 
 def card_key(node: str, card: CardShare) -> CardKey:
     """Return what identifies a card on a node."""
-    return card.gpu, node, card.model[:MAX_MODEL]
+    return card.gpu, node, card.model
 
 
 def card_ids(connection: Connection, wanted: Iterable[tuple[str, CardShare]]) -> Mapping[CardKey, int]:

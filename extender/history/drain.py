@@ -6,14 +6,13 @@ taken again after a back-off. The state of the drain is in a file beside the spi
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from sqlalchemy import Engine
 
-from extender.history import database, ingest, retention, rollup
+from extender.history import database, drain_state, ingest, retention, rollup
+from extender.history.drain_state import DrainState
 from extender.history.events import Record
 from extender.history.retention import Retention
 from extender.history.spill_reader import SpillReader
@@ -26,23 +25,6 @@ MAX_RETRY_S: Final = 5.0
 PURGE_S: Final = 3_600.0
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class DrainState:
-    """What the drain has done.
-
-    Attributes:
-        next_line: the number of the next line of the spill to store.
-        unreadable: lines that could not be read.
-        refused: records that the database refused.
-        error: why the database does not take records now; empty where it does.
-    """
-
-    next_line: int = 0
-    unreadable: int = 0
-    refused: int = 0
-    error: str = ""
 
 
 class Drain:
@@ -129,22 +111,4 @@ class Drain:
         if error != self._state.error:
             log.warning("the database does not take events: %s", error) if error else log.info("the database answers")
         self._state = state
-        replace_file(self._state_file, msgspec.json.encode(state))
-
-
-def read_state(path: Path) -> DrainState:
-    """Read the state of the drain; a file that is missing or cannot be read is the state before the start."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=DrainState)
-    except (OSError, msgspec.MsgspecError):
-        return DrainState()
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file at once; where the file system is full, the old one stays."""
-    new = path.with_suffix(".new")
-    try:
-        new.write_bytes(data)
-        new.replace(path)
-    except OSError as error:
-        log.debug("%s could not be written: %s", path, error)
+        drain_state.write(self._state_file, state)

@@ -68,7 +68,6 @@ class Feed:
 
     def pod_changed(self, before: Pod | None, after: Pod) -> None:
         """Take two versions of a pod; `before` is None where the pod is new."""
-        self._seen_ms = self._now_ms()
         if not self._has_begun or not pod_changes.holds_cards(after):
             return
         if not pod_changes.holds_cards(before) and after.uid not in self._decided:
@@ -76,11 +75,10 @@ class Feed:
         self._all(pod_changes.starts(before, after))
         if after.is_terminal and not (before is not None and before.is_terminal):
             unseen_since = after.lifecycle.scheduled_ms if before is None else None
-            self._all(pod_changes.end(after, self._seen_ms, after_ms=unseen_since))
+            self._all(pod_changes.end(after, self._now_ms(), after_ms=unseen_since))
 
     def pod_deleted(self, last: Pod) -> None:
         """Take a pod that was deleted while the watch was connected."""
-        self._seen_ms = self._now_ms()
         self._end(last, after_ms=None)
 
     def pod_gone(self, last: Pod) -> None:
@@ -95,10 +93,15 @@ class Feed:
         """Take the deletion of a GPUNode."""
         self._all(card_changes.removed(gone, self._now_ms()))
 
-    def mark(self) -> None:
-        """Record that the watches are connected, and the refusals that are due: call it every `MARK_S`."""
+    def mark(self, silence_s: float) -> None:
+        """Record until when the watch of pods has shown the cluster, and the refusals that are due.
+
+        Call it every `MARK_S`, with the seconds since the API server sent anything. Pods that end from then on, and
+        that no watch shows any more, have an end that nobody saw.
+        """
         if self._has_begun:
-            self._record(Watched(self._replica, self._now_ms()))
+            self._seen_ms = self._now_ms() - int(1000 * silence_s)
+            self._record(Watched(self._replica, self._seen_ms))
             self._all(self._waiting.due(self._now_ms()))
 
     def _end(self, last: Pod, after_ms: int | None) -> None:

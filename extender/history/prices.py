@@ -45,11 +45,11 @@ def read(path: Path) -> Prices:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise UnusableSetting(f"{path}: longer than {MAX_BYTES} bytes")
         found = tomllib.loads(data.decode())
     except (OSError, ValueError, RecursionError) as error:
         raise UnusableSetting(f"{path}: {error}") from None
-    if len(data) > MAX_BYTES:
-        raise UnusableSetting(f"{path}: longer than {MAX_BYTES} bytes")
     return _prices(path, found)
 
 

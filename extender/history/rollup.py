@@ -1,4 +1,4 @@
-"""Adds usage up by the hour: for hours that are over, into the table `usage_hours`; for any period, for a report.
+"""Adds usage up: for hours and days that are over, into their tables; for any other period, for a report.
 
 A holding counts in a window for the milliseconds of it that the holding covers. Measured time is spread evenly over the
 period that it was measured in. A pod counts as bound, and its waiting time counts, in the window in which it was bound.
@@ -31,10 +31,10 @@ from sqlalchemy import (
 
 from extender.history import database, progress
 from extender.history.progress import HOUR_MS
-from extender.history.tables import Card, Holding, PodRow, Progress, UsageHour, UsedRow
+from extender.history.tables import Card, Holding, PodRow, Progress, UsageDay, UsageHour, UsedRow
 
 GRACE_MS: Final = 60_000  # events of an hour that is over may still be on their way
-HOURS_AT_ONCE: Final = 24
+HOURS_PER_DAY: Final = 24
 MAX_WINDOWS: Final = 100  # in one query; SQLite joins at most 500 by UNION ALL
 MEASURES: Final = ("share_ms", "cores_ms", "mib_ms", "used_ms", "bound", "waited_ms")
 
@@ -55,13 +55,30 @@ def roll_up(engine: Engine, now_ms: int) -> int:
         end = (now_ms - GRACE_MS) // HOUR_MS
         if begin is None or begin >= end:
             return 0
-        hours = range(begin, min(end, begin + HOURS_AT_ONCE))
-        connection.execute(delete(UsageHour).where(UsageHour.hour >= hours[0], UsageHour.hour <= hours[-1]))
-        windows = [Window(hour, hour * HOUR_MS, (hour + 1) * HOUR_MS) for hour in hours]
-        names = ["hour", "workload_id", "card_id", *MEASURES]
-        connection.execute(insert(UsageHour).from_select(names, usage_in(windows)))
-        connection.execute(update(Progress).values(rolled_until_hour=hours[-1] + 1))
+        hours = range(begin, min(end, begin + HOURS_PER_DAY))
+        _roll_hours(connection, hours)
+        for day in range(hours.start // HOURS_PER_DAY, hours.stop // HOURS_PER_DAY):
+            _roll_day(connection, day)
+        connection.execute(update(Progress).values(rolled_until_hour=hours.stop))
         return len(hours)
+
+
+def _roll_hours(connection: Connection, hours: range) -> None:
+    connection.execute(delete(UsageHour).where(UsageHour.hour >= hours.start, UsageHour.hour < hours.stop))
+    windows = [Window(hour, hour * HOUR_MS, (hour + 1) * HOUR_MS) for hour in hours]
+    connection.execute(insert(UsageHour).from_select(["hour", "workload_id", "card_id", *MEASURES], usage_in(windows)))
+
+
+def _roll_day(connection: Connection, day: int) -> None:
+    """Add the hours of a day up, and all cards of a model."""
+    first = select(Card.model, func.min(Card.id).label("card_id")).group_by(Card.model).subquery("first")
+    groups = (UsageHour.workload_id, first.c.card_id)
+    sums = (func.sum(getattr(UsageHour, name)) for name in MEASURES)
+    added = select(literal(day, Integer), *groups, *sums).join_from(UsageHour, Card, Card.id == UsageHour.card_id)
+    added = added.join(first, first.c.model == Card.model).group_by(*groups)
+    added = added.where(UsageHour.hour >= day * HOURS_PER_DAY, UsageHour.hour < (day + 1) * HOURS_PER_DAY)
+    connection.execute(delete(UsageDay).where(UsageDay.day == day))
+    connection.execute(insert(UsageDay).from_select(["day", "workload_id", "card_id", *MEASURES], added))
 
 
 def _first_hour(connection: Connection) -> int | None:

@@ -1,10 +1,11 @@
 """Answers the questions of `reports` from the database."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from sqlalchemy import Engine
 
-from extender.history import database, event_list, usage_report
+from extender.history import database, event_list, folder, prices, usage_report
 from extender.history.prices import Prices
 from extender.history.reports import Group, HistoryFilters, Page, UsageFilters, UsageRow
 
@@ -32,3 +33,13 @@ class SqlReports:
         """Return a page of events, as `Reports.history` says."""
         with database.reading(self._engine) as connection:
             return event_list.page(connection, filters, cursor, limit)
+
+
+def opened(home: Path, url: str, prices_file: Path | None, now_ms: Callable[[], int]) -> SqlReports:
+    """Return reports of the history in the folder `home`, or in the database `url` where there is one.
+
+    Raises:
+        UnusableSetting: the URL, or the file with the prices, cannot be used.
+    """
+    engine = database.engine(url or database.sqlite_url(folder.sqlite_file(home)))
+    return SqlReports(engine, prices.read(prices_file) if prices_file else Prices(), now_ms)

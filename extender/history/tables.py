@@ -1,7 +1,8 @@
 """The tables. Times are Unix milliseconds, hours are numbered from 1970; both are numbers, so that SQL can add them up.
 
 `events` is the journal. `holdings` is derived from it, for each pod at once: what it took of each card, from when until
-when. `usage_hours` is derived from the holdings, for complete hours, and kept longer.
+when. `usage_hours` is derived from the holdings, for complete hours, and kept longer; `usage_days` from complete days,
+for reports that do not ask for single cards.
 """
 
 from collections.abc import Mapping
@@ -135,6 +136,22 @@ class UsageHour(Base):
     __tablename__ = "usage_hours"
 
     hour: Mapped[int] = mapped_column(primary_key=True)
+    workload_id: Mapped[int] = mapped_column(primary_key=True)
+    card_id: Mapped[int] = mapped_column(primary_key=True)
+    share_ms: Mapped[float] = mapped_column(Double)
+    cores_ms: Mapped[float] = mapped_column(Double)
+    mib_ms: Mapped[float] = mapped_column(Double)
+    used_ms: Mapped[float | None] = mapped_column(Double)
+    bound: Mapped[int]
+    waited_ms: Mapped[float] = mapped_column(Double)
+
+
+class UsageDay(Base):
+    """Usage of one workload on all cards of one model in one day, in UTC; `card_id` is the first card of the model."""
+
+    __tablename__ = "usage_days"
+
+    day: Mapped[int] = mapped_column(primary_key=True)
     workload_id: Mapped[int] = mapped_column(primary_key=True)
     card_id: Mapped[int] = mapped_column(primary_key=True)
     share_ms: Mapped[float] = mapped_column(Double)

@@ -1,11 +1,22 @@
-"""Usage of a period, grouped: complete hours from the table of hours, the time before and after from the holdings."""
+"""Usage of a period, grouped: complete days and hours from their tables, the time before and after from holdings."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Integer, Select, func, literal, literal_column, select, union_all
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    func,
+    literal,
+    literal_column,
+    select,
+    union_all,
+)
 from sqlalchemy import cast as sql_cast
 
 from extender.history import progress, rollup
@@ -13,7 +24,7 @@ from extender.history.prices import Prices
 from extender.history.progress import HOUR_MS
 from extender.history.reports import Dimension, Group, UsageFilters, UsageRow
 from extender.history.rollup import MEASURES, Window
-from extender.history.tables import Card, UsageHour, Workload
+from extender.history.tables import Card, UsageDay, UsageHour, Workload
 
 HOURS_PER_DAY: Final = 24
 DAY_MS: Final = HOURS_PER_DAY * HOUR_MS
@@ -26,25 +37,55 @@ def report(
 ) -> list[UsageRow]:
     """Return a row for each group, the largest `share_seconds` first; `until_ms` is not in the future."""
     by_day = any(group.dimension is Dimension.DAY for group in by)
-    parts = list(_parts(connection, since_ms, until_ms, by_day=by_day))
+    for_cards = filters.nodes is not None or filters.cards is not None
+    for_cards |= any(group.dimension in (Dimension.CARD, Dimension.NODE) for group in by)
+    parts = list(_parts(connection, since_ms, until_ms, by_day=by_day, for_cards=for_cards))
     if not parts:
         return []
     found = connection.execute(_grouped(union_all(*parts), by, filters))
     return sorted(_rows(found, by, prices), key=lambda row: (-row.share_seconds, row.group))
 
 
-def _parts(connection: Connection, since_ms: int, until_ms: int, *, by_day: bool) -> Iterator[Select[Any]]:
-    """Yield queries with the columns number (the day, or 0), workload, card, and the measures."""
+def _parts(
+    connection: Connection, since_ms: int, until_ms: int, *, by_day: bool, for_cards: bool
+) -> Iterator[Select[Any]]:
+    """Yield queries with the columns number (the day, or 0), workload, card, and the measures.
+
+    The days that are rolled up come from their table, unless single cards are asked for; hours before and after these
+    days come from the table of hours, and the rest from the holdings.
+    """
     rolled = progress.read(connection).rolled_until_hour or 0
-    begin, end = -(-since_ms // HOUR_MS), min(until_ms // HOUR_MS, rolled)
-    raw = [(since_ms, until_ms)]
-    if begin < end:
-        yield _complete_hours(begin, end, by_day=by_day)
-        raw = [(since_ms, begin * HOUR_MS), (end * HOUR_MS, until_ms)]
-    for each in raw:
-        windows = list(_windows(*each, by_day=by_day))
+    hours = _inner(range(since_ms, until_ms), HOUR_MS, rolled)
+    days = range(0) if for_cards else _inner(hours, HOURS_PER_DAY, rolled // HOURS_PER_DAY)
+    if days:
+        yield _rolled(UsageDay, UsageDay.day, UsageDay.day if by_day else literal(0), days)
+    for each in _outer(hours, days, HOURS_PER_DAY):
+        day = UsageHour.hour // literal_column(str(HOURS_PER_DAY), Integer)  # a parameter would differ in each place
+        yield _rolled(UsageHour, UsageHour.hour, day if by_day else literal(0), each)
+    for each in _outer(range(since_ms, until_ms), hours, HOUR_MS):
+        windows = list(_windows(each.start, each.stop, by_day=by_day))
         for first in range(0, len(windows), rollup.MAX_WINDOWS):
             yield rollup.usage_in(windows[first : first + rollup.MAX_WINDOWS])
+
+
+def _inner(period: range, unit: int, limit: int) -> range:
+    """Return the complete units of a period, up to a limit; empty where there are none."""
+    return range(-(-period.start // unit), min(period.stop // unit, limit))
+
+
+def _outer(period: range, inner: range, unit: int) -> list[range]:
+    """Return what of a period is before and after its inner units."""
+    if not inner:
+        return [period] if period else []
+    around = (range(period.start, inner.start * unit), range(inner.stop * unit, period.stop))
+    return [each for each in around if each]
+
+
+def _rolled(table: type[UsageHour | UsageDay], column: Any, number: Any, period: range) -> Select[Any]:
+    sums = (func.sum(getattr(table, name)).label(name) for name in MEASURES)
+    rows = select(sql_cast(number, Integer).label("number"), table.workload_id, table.card_id, *sums)
+    groups = (table.workload_id, table.card_id, *([number] if not isinstance(number, BindParameter) else []))
+    return rows.where(column >= period.start, column < period.stop).group_by(*groups)
 
 
 def _windows(since_ms: int, until_ms: int, *, by_day: bool) -> Iterator[Window]:
@@ -52,15 +93,6 @@ def _windows(since_ms: int, until_ms: int, *, by_day: bool) -> Iterator[Window]:
     for begin, end in pairwise((since_ms, *midnights, until_ms)):
         if begin < end:
             yield Window(begin // DAY_MS if by_day else 0, begin, end)
-
-
-def _complete_hours(begin: int, end: int, *, by_day: bool) -> Select[Any]:
-    day = UsageHour.hour // literal_column(str(HOURS_PER_DAY), Integer)  # a parameter would differ in each place
-    number: ColumnElement[int] = day if by_day else literal(0)
-    groups = (UsageHour.workload_id, UsageHour.card_id, *([day] if by_day else []))
-    sums = (func.sum(getattr(UsageHour, name)).label(name) for name in MEASURES)
-    hours = select(sql_cast(number, Integer).label("number"), UsageHour.workload_id, UsageHour.card_id, *sums)
-    return hours.where(UsageHour.hour >= begin, UsageHour.hour < end).group_by(*groups)
 
 
 def _grouped(parts: Any, by: Sequence[Group], filters: UsageFilters) -> Select[Any]:

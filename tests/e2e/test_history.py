@@ -86,11 +86,10 @@ def events(home: Path, namespace: str) -> Iterator[Event]:
             return
 
 
-def delete_slowly(namespace: PodNamespace, wanted: list[str], chance: random.Random) -> None:
-    """Delete every other pod some seconds after its creation, whatever it is doing."""
-    for name in wanted[::2]:
-        namespace.until(lambda: name in namespace.phases(), f"{name} was created")  # noqa: B023 - at once
-        time.sleep(chance.uniform(0, 0.4))
+def delete_slowly(namespace: PodNamespace, wanted: list[str]) -> None:
+    """Delete every other pod when eight later ones were created: while it waits, is started, runs, or has ended."""
+    for name, later in list(zip(wanted, wanted[8:], strict=False))[::2]:
+        namespace.until(lambda: later in namespace.phases(), f"{later} was created")  # noqa: B023 - at once
         namespace.cluster.api.delete(f"{namespace.pods_path}/{name}")
 
 
@@ -100,8 +99,8 @@ def test_the_history_of_a_killed_extender_equals_the_audit_log(namespace: PodNam
     chance = random.Random(10)
     wanted = [f"p{n}" for n in range(PODS)]
     threads = [
-        threading.Thread(target=create_slowly, args=(namespace, wanted, chance, 0.2)),
-        threading.Thread(target=delete_slowly, args=(namespace, wanted, random.Random(11))),
+        threading.Thread(target=create_slowly, args=(namespace, wanted, random.Random(11), 0.2)),
+        threading.Thread(target=delete_slowly, args=(namespace, wanted)),
     ]
     for each in threads:
         each.start()

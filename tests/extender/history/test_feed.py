@@ -1,9 +1,19 @@
 """What the history is told of pods that are scheduled, run and end, over an in-memory API server."""
 
-import asyncio
 from typing import Any
 
-from extender.history.events import CardChange, CardEvent, Decision, End, Listed, Refusals, Restart, Source, Start
+from extender.history.events import (
+    CardChange,
+    CardEvent,
+    Decision,
+    End,
+    Listed,
+    Refusals,
+    Restart,
+    Source,
+    Start,
+    Watched,
+)
 from tests.extender.conftest import PODS, World, gpu_node
 from vgpu import names
 
@@ -127,11 +137,13 @@ async def test_a_first_list_names_the_pods_that_run(world: World) -> None:
 async def test_a_fresh_list_without_a_pod_means_an_end_that_nobody_saw(world: World) -> None:
     await run_pod(world)
     (pod,) = world.cluster.objects.pods.values()
-    await asyncio.sleep(0.01)
+    world.verbs.history.mark(silence_s=2.5)
     world.verbs.history.pod_gone(pod)
-    end = world.history.records[-1]
+    mark, *_, end = world.history.records[-2:]
+    assert isinstance(mark, Watched)
     assert isinstance(end, End)
-    assert end.is_interval
+    assert end.after_ms == mark.at_ms
+    assert 2500 <= end.at_ms - end.after_ms < 12_500
 
 
 async def test_changes_of_a_card(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Measured GPU time, and usage by the hour."""
+"""Measured GPU time, and usage by the hour and by the day."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -21,16 +21,17 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("key", name="pk_used"),
     )
     op.create_index("ix_used_until_ms_from_ms", "used", ["until_ms", "from_ms"])
-    op.create_table(
-        "usage_hours",
-        sa.Column("hour", sa.Integer, nullable=False),
-        sa.Column("workload_id", sa.Integer, nullable=False),
-        sa.Column("card_id", sa.Integer, nullable=False),
-        sa.Column("share_ms", sa.Double, nullable=False),
-        sa.Column("cores_ms", sa.Double, nullable=False),
-        sa.Column("mib_ms", sa.Double, nullable=False),
-        sa.Column("used_ms", sa.Double),
-        sa.Column("bound", sa.Integer, nullable=False),
-        sa.Column("waited_ms", sa.Double, nullable=False),
-        sa.PrimaryKeyConstraint("hour", "workload_id", "card_id", name="pk_usage_hours"),
-    )
+    for table, period in (("usage_hours", "hour"), ("usage_days", "day")):
+        op.create_table(
+            table,
+            sa.Column(period, sa.Integer, nullable=False),
+            sa.Column("workload_id", sa.Integer, nullable=False),
+            sa.Column("card_id", sa.Integer, nullable=False),
+            sa.Column("share_ms", sa.Double, nullable=False),
+            sa.Column("cores_ms", sa.Double, nullable=False),
+            sa.Column("mib_ms", sa.Double, nullable=False),
+            sa.Column("used_ms", sa.Double),
+            sa.Column("bound", sa.Integer, nullable=False),
+            sa.Column("waited_ms", sa.Double, nullable=False),
+            sa.PrimaryKeyConstraint(period, "workload_id", "card_id", name=f"pk_{table}"),
+        )
