@@ -10,9 +10,10 @@ from pathlib import Path
 import httpx
 import yaml
 
-from cluster import accounts, api, bare, binaries, nodes, process, wait
+from cluster import accounts, admin_service, api, bare, binaries, nodes, process, wait
 
 EXTENDER = "http://127.0.0.1:9870"
+ADMIN = f"{admin_service.ADDRESS}:{admin_service.PORT}"
 WEBHOOK = "https://127.0.0.1:9443"
 NAMESPACE = "vgpu-system"
 
@@ -79,7 +80,12 @@ class Maker:
         self._http.close()
 
     def extender(self) -> Part:
-        flags = [f"--kubeconfig={self._kubeconfig('vgpu-extender')}", f"--history-dir={self.history}"]
+        flags = [
+            f"--kubeconfig={self._kubeconfig('vgpu-extender')}",
+            f"--history-dir={self.history}",
+            f"--admin-listen={ADMIN}",
+            "--admin-auth=kubernetes",
+        ]
         return Part(self._process("extender", flags), lambda: self._answers(f"{EXTENDER}/readyz"))
 
     def scheduler(self) -> Part:

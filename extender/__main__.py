@@ -17,7 +17,8 @@ with extras.needed("cluster", by="extender"):
     import uvicorn
 
     import vgpu
-    from extender import assembly, client_names
+    from extender import admin_service, assembly, client_names
+    from extender.admin.server import AdminServer
     from extender.app import Verbs, app
     from extender.assembly import Observers
     from extender.clocks import Clocks
@@ -67,10 +68,14 @@ async def _serve(settings: Settings, clocks: Clocks, recorder: Recorder, replica
             leadership.run,
             *([DrainProcess(os.environ | settings.drain_environment, clocks).run] if settings.history_dir else []),
         )
+        admin = _admin_server(seen, leadership, recorder)
+        administering = asyncio.create_task(admin.run() if admin else _nothing())
         background = asyncio.create_task(seen.run(late))
         server = process.Server(_config(settings, acting.verbs, seen.watches))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve_until_cancelled()
+        administering.cancel()
+        await asyncio.gather(administering, return_exceptions=True)
         await shut_down(acting.verbs.binder, leadership, background)
     if not background.cancelled() and (failure := background.exception()) is not None:
         raise failure
@@ -110,6 +115,15 @@ def _config(settings: Settings, verbs: Verbs, watches: Watches) -> uvicorn.Confi
         log_config=None,
         **tls,
     )
+
+
+def _admin_server(seen: Observers, leadership: Leadership, recorder: Recorder) -> AdminServer | None:
+    agent = f"vgpu-admin/{vgpu.__version__}"
+    return admin_service.admin_server(seen, leadership, recorder, lambda: str(uuid.uuid4()), agent)
+
+
+async def _nothing() -> None:
+    """Serve no admin REST."""
 
 
 def _now() -> datetime:

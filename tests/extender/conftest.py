@@ -16,6 +16,7 @@ import pytest
 
 from extender import assembly
 from extender.app import Verbs
+from extender.assembly import Observers
 from extender.clocks import Clocks
 from extender.cluster import Cluster
 from extender.history.events import Record
@@ -110,6 +111,7 @@ class World:
     verbs: Verbs
     watching: asyncio.Task[None]
     refusals: NodeRefusals
+    seen: Observers
     history: ListRecorder
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
@@ -228,7 +230,9 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         tasks = [watching, *(asyncio.create_task(each()) for each in runs)]
         await seen.watches.wait()
         seen.history.begin(seen.cluster.objects.pods.values())
-        yield World(client, seen.cluster, clock, seen.watches, leader, acting.verbs, watching, seen.refusals, history)
+        yield World(
+            client, seen.cluster, clock, seen.watches, leader, acting.verbs, watching, seen.refusals, seen, history
+        )
         await acting.verbs.binder.drain(0)
         for task in tasks:
             task.cancel()

@@ -11,6 +11,7 @@ from pydantic_settings import CliApp
 
 from extender import __main__ as extender_main
 from extender import bind, binding_outcome, refused, shutdown
+from extender.admin import access, card_routes, simulate_routes
 from extender.settings import Settings as ExtenderSettings
 from vgpu import __version__, aliases, container_paths, names
 from vgpu.node import finding_reports, gpunode_status, refusal_reporter, sightings
@@ -306,7 +307,7 @@ def test_the_schema_refuses_watermarks_that_the_plugin_refuses() -> None:
     assert Watermark(high["maximum"], low["maximum"])
 
 
-def test_network_policies_let_in_only_the_webhooks_port() -> None:
+def test_network_policies_let_in_only_ports_that_containers_name() -> None:
     policies = [d for d in ALL if d["kind"] == "NetworkPolicy"]
     deployments = {d["metadata"]["name"]: d["spec"] for d in ALL if d["kind"] == "Deployment"}
     assert {policy["metadata"]["name"] for policy in policies} == deployments.keys()
@@ -315,5 +316,23 @@ def test_network_policies_let_in_only_the_webhooks_port() -> None:
         assert spec["podSelector"] == deployments[name]["selector"]
         assert spec["policyTypes"] == ["Ingress"]
         open_ports = [port["port"] for rule in spec["ingress"] for port in rule["ports"]]
-        (container, *_) = deployments[name]["template"]["spec"]["containers"]
-        assert open_ports == [port["containerPort"] for port in container.get("ports", ())]
+        containers = deployments[name]["template"]["spec"]["containers"]
+        assert open_ports == [port["containerPort"] for each in containers for port in each.get("ports", ())]
+
+
+def test_the_admin_rest_has_the_names_that_its_clients_use() -> None:
+    service = one("Service", names.ADMIN_SERVICE)
+    assert [port["port"] for port in service["spec"]["ports"]] == [names.ADMIN_PORT]
+    assert service["metadata"]["namespace"] == one("ServiceAccount", names.ADMIN_ACCOUNT)["metadata"]["namespace"]
+    (rule,) = one("Role", "vgpu-admin-client")["rules"]
+    assert rule["resourceNames"] == [f"https:{names.ADMIN_SERVICE}:{names.ADMIN_PORT}"]
+    rules = one("ClusterRole", names.ADMIN_ACCOUNT)["rules"]
+    granted = {
+        (verb, group, resource)
+        for r in rules
+        for verb in r["verbs"]
+        for group in r["apiGroups"]
+        for resource in r["resources"]
+    }
+    asked = (access.READ_PODS, access.READ_CARDS, card_routes.PATCH_NODE, simulate_routes.SIMULATE)
+    assert {(each.verb, each.group, each.resource) for each in asked} <= granted
