@@ -5,6 +5,7 @@
                     used and shares
     1024 x 704      process slots: pid, start time, pid namespace, calls in flight; bytes used and managed on each card
     512 x 48        exported pointers of pools that processes share: used by the limiter only
+    32 x 256        activity on each card: waits by cause, handovers, host gaps, synchronizes (since version 2)
 
 The container's processes write the region, so programs outside the container do not trust it: they read it by `pread`,
 and never map or lock it. Little-endian; mirrored by `limiter/src/common/region_layout.h`.
@@ -18,7 +19,7 @@ from typing import Any, Final
 from vgpu.errors import MalformedRegion
 from vgpu.limits import uuid_text
 
-VERSION: Final = 1
+VERSION: Final = 2
 MAX_CARDS: Final = 32
 MAX_PROCESSES: Final = 1024
 _MAX_POOL_EXPORTS: Final = 512
@@ -33,7 +34,10 @@ _USED: Final = struct.Struct(f"<{MAX_CARDS}Q")
 _CARDS_AT: Final = _HEADER.size
 SLOTS_AT: Final = _CARDS_AT + MAX_CARDS * _CARD.size
 SLOT_SIZE: Final = _SLOT.size + 2 * _USED.size + MAX_CARDS * 4
-SIZE: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE + _MAX_POOL_EXPORTS * _POOL_EXPORT_SIZE
+ACTIVITY_AT: Final = SLOTS_AT + MAX_PROCESSES * SLOT_SIZE + _MAX_POOL_EXPORTS * _POOL_EXPORT_SIZE
+_ACTIVITY: Final = struct.Struct("<8Q64x12Q32x")
+SIZE: Final = ACTIVITY_AT + MAX_CARDS * _ACTIVITY.size
+_SIZES: Final = {1: ACTIVITY_AT, VERSION: SIZE}
 _MAX_SIZE: Final = 16 << 20
 _UNLIMITED: Final = 2**64 - 1
 
@@ -60,6 +64,55 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """Time in ns for which launches waited for one cause, and how often they did."""
+
+    ns: int = 0
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What a container's launches did on one card; all zeros in a region of version 1. Counters only grow.
+
+    Attributes:
+        turn: waits for a turn of the arbiter's, because another container has the card.
+        share: waits because the container has used its own share.
+        drain: waits for the container's own work, which is measured or fills the turn.
+        queued: waits on the card, behind a closed wait, while the host goes on.
+        turns: turns of the arbiter's that were used.
+        handovers: of these, turns before which another process had the card.
+        handover_ns: time of the card that these handovers took, as far as it was measured.
+        last_launch_at_ns: when the gate last admitted a launch; CLOCK_MONOTONIC, 0 for never.
+        last_kernel_end_at_ns: when the work of the last turn that ended drained, as expected; CLOCK_MONOTONIC.
+        host_gaps: launches before which the card was idle, because the host had launched nothing.
+        host_gap_ns: sum of these idle times.
+        synchronizes: calls that wait for the card.
+        synchronize_ns: time in these calls.
+        pageable_copies: copies between the card and memory of the host that is not pinned.
+        pageable_bytes: bytes of these copies.
+        queued_launches: launches that were put behind a closed wait.
+    """
+
+    turn: Wait = Wait()
+    share: Wait = Wait()
+    drain: Wait = Wait()
+    queued: Wait = Wait()
+    turns: int = 0
+    handovers: int = 0
+    handover_ns: int = 0
+    last_launch_at_ns: int = 0
+    last_kernel_end_at_ns: int = 0
+    host_gaps: int = 0
+    host_gap_ns: int = 0
+    synchronizes: int = 0
+    synchronize_ns: int = 0
+    pageable_copies: int = 0
+    pageable_bytes: int = 0
+    queued_launches: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CardUse:
     """One card's account.
 
@@ -80,6 +133,7 @@ class CardUse:
         longest_wait_us: the longest of these waits.
         second: share of GPU time over about 1 s; see `recent_share`.
         ten_seconds: share of GPU time over about 10 s.
+        activity: what the container's launches did.
     """
 
     gpu: str
@@ -98,6 +152,7 @@ class CardUse:
     longest_wait_us: int = 0
     second: Window = Window()
     ten_seconds: Window = Window()
+    activity: Activity = Activity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,39 +213,32 @@ def calls(data: bytes) -> Sequence[int]:
 
     Its low 32 bits are the number of such calls that are under way. Raises MalformedRegion.
     """
-    if len(data) < SIZE:
+    if len(data) < ACTIVITY_AT:
         raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
     slots = memoryview(data)[SLOTS_AT : SLOTS_AT + MAX_PROCESSES * SLOT_SIZE].cast("Q")
     return slots[_CALLS_AT // 8 :: SLOT_SIZE // 8].tolist()
 
 
 def cards(data: bytes) -> tuple[CardUse, ...]:
-    """Read the accounts of the cards only. Raises MalformedRegion and no other exception."""
-    return tuple(_card(row) for row in _rows(data) if row[5])
+    """Read the accounts of the cards only, of version 1 or 2. Raises MalformedRegion and no other exception."""
+    version = _version(data)
+    rows = enumerate(_card_rows(data))
+    return tuple(_card(row, _activity(data, version, index)) for index, row in rows if row[5])
 
 
 def decode(data: bytes) -> Region:
-    """Read a region's bytes. Raises MalformedRegion and no other exception."""
-    entries = _rows(data)
-    names = {index: uuid_text(row[0]) for index, row in enumerate(entries) if row[5]}
+    """Read the bytes of a region of version 1 or 2. Raises MalformedRegion and no other exception."""
+    version = _version(data)
     _, _, _, _, _, _, _, recoveries, reaped, timeouts = _HEADER.unpack_from(data)
+    entries = _card_rows(data)
+    names = {index: uuid_text(row[0]) for index, row in enumerate(entries) if row[5]}
     return Region(
-        cards=tuple(_card(row) for row in entries if row[5]),
+        cards=tuple(_card(row, _activity(data, version, index)) for index, row in enumerate(entries) if row[5]),
         processes=tuple(_processes(data, names)),
         recoveries=recoveries,
         reaped=reaped,
         timeouts=timeouts,
     )
-
-
-def _rows(data: bytes) -> list[tuple[Any, ...]]:
-    """Check the header, and return the row of every card."""
-    if len(data) < SIZE:
-        raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
-    magic, version, size, slots, count, *_ = _HEADER.unpack_from(data)
-    if (magic, version, size, slots, count) != (_MAGIC, VERSION, SIZE, MAX_PROCESSES, MAX_CARDS):
-        raise MalformedRegion(f"magic {magic!r}, version {version}, {size} bytes, {slots} slots, {count} cards")
-    return [_CARD.unpack_from(data, _CARDS_AT + index * _CARD.size) for index in range(MAX_CARDS)]
 
 
 def recent_share(card: CardUse, window: Window, now_ns: int) -> float:
@@ -207,11 +255,35 @@ def recent_share(card: CardUse, window: Window, now_ns: int) -> float:
     return min(1.0, used / open_ns) if open_ns else 0.0
 
 
-def _card(row: tuple[Any, ...]) -> CardUse:
+def _activity(data: bytes, version: int, index: int) -> Activity:
+    if version < VERSION:
+        return Activity()
+    row = _ACTIVITY.unpack_from(data, ACTIVITY_AT + index * _ACTIVITY.size)
+    turn, share, drain, queued = (Wait(*row[first : first + 2]) for first in range(0, 8, 2))
+    return Activity(turn, share, drain, queued, *row[8:])
+
+
+def _version(data: bytes) -> int:
+    """Return the version of a region's layout, after all sizes in the header were checked. Raises MalformedRegion."""
+    if len(data) < ACTIVITY_AT:
+        raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
+    magic, version, size, slots, count, *_ = _HEADER.unpack_from(data)
+    if (magic, size, slots, count) != (_MAGIC, _SIZES.get(version), MAX_PROCESSES, MAX_CARDS):
+        raise MalformedRegion(f"magic {magic!r}, version {version}, {size} bytes, {slots} slots, {count} cards")
+    if len(data) < size:
+        raise MalformedRegion(f"{len(data)} bytes instead of {size}")
+    return int(version)
+
+
+def _card_rows(data: bytes) -> list[tuple[Any, ...]]:
+    return [_CARD.unpack_from(data, _CARDS_AT + index * _CARD.size) for index in range(MAX_CARDS)]
+
+
+def _card(row: tuple[Any, ...], activity: Activity) -> CardUse:
     uuid, used, limit, peak, refusals, _, _, *counters = row
     second, ten_seconds = Window(*counters[-8:-4]), Window(*counters[-4:])
     limit_bytes = None if limit == _UNLIMITED else limit
-    return CardUse(uuid_text(uuid), used, limit_bytes, peak, refusals, *[*counters[:-8], second, ten_seconds])
+    return CardUse(uuid_text(uuid), used, limit_bytes, peak, refusals, *[*counters[:-8], second, ten_seconds, activity])
 
 
 def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:

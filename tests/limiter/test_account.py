@@ -173,7 +173,7 @@ def make_file(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("spoil", [b"XGPUREGN", b"VGPUREGN\x02"])
+@pytest.mark.parametrize("spoil", [b"XGPUREGN", b"VGPUREGN\x01"])
 def test_a_file_that_is_no_region_is_not_opened(pure: ctypes.CDLL, tmp_path: Path, spoil: bytes) -> None:
     path = make_file(tmp_path)
     with path.open("r+b") as file:

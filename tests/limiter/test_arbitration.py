@@ -92,7 +92,10 @@ def test_on_a_contended_card_each_turn_is_asked_for_and_ended(
     assert all(done.count(turn) <= 2 for turn in done)  # sent twice if the work drained earlier than announced
     assert any(ns > 0 for _, ns in client.done)  # announced before the work has drained
     assert max(ns for _, ns in client.done) <= 10 * MS + 500_000
-    assert container.region().cards[0].gpu_ns > 0.1e9 * (cores or 100) / 100
+    card = container.region().cards[0]
+    assert card.gpu_ns > 0.1e9 * (cores or 100) / 100
+    assert len(set(done)) - 1 <= card.activity.turns <= len(set(done)) + 1
+    assert card.activity.turn.count > 0
 
 
 def test_contention_is_noticed_at_the_next_launch(make_container: Make, start: Start, arbiter: MakeArbiter) -> None:

@@ -104,6 +104,20 @@ def test_gpu_time_and_waiting_are_counted_in_the_region(make_container: Make) ->
     assert card.delayed_launches > 0
     assert card.throttled_ns > 0.3 * SECONDS * 1e9
     assert card.longest_wait_us > 1000
+    assert card.activity.share.ns > 0.3 * SECONDS * 1e9
+    assert card.activity.drain.count > 0
+    assert (card.activity.turn.count, card.activity.turns) == (0, 0)
+    assert 0 < card.activity.last_launch_at_ns < time.monotonic_ns()
+    assert card.activity.last_kernel_end_at_ns > time.monotonic_ns() - 10e9
+
+
+def test_gaps_of_the_host_are_counted_in_the_region(make_container: Make) -> None:
+    container = make_container(LIMIT, 60)
+    session = start(container)
+    session("(lambda f: [(launches.launch(f), launches.time.sleep(0.002)) for _ in range(60)])(launches.kernel(100))")
+    activity = container.region().cards[0].activity
+    assert activity.host_gaps > 5
+    assert activity.host_gap_ns > activity.host_gaps * 1e6
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGSTOP])

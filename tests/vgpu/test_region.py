@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vgpu import region
 from vgpu.errors import MalformedRegion
 from vgpu.limits import uuid_bytes
-from vgpu.region import CardUse, ProcessUse, Window
+from vgpu.region import Activity, CardUse, ProcessUse, Wait, Window
 
 GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 MS = 1_000_000
@@ -47,7 +47,30 @@ def test_the_calls_of_each_slot_and_the_cards_alone_are_read() -> None:
     assert region.cards(bytes(data)) == region.decode(bytes(data)).cards
     for read in (region.calls, region.cards):
         with pytest.raises(MalformedRegion):
-            read(bytes(data[:-1]))
+            read(bytes(data[:700_000]))
+
+
+def test_the_activity_of_each_card_is_read() -> None:
+    data = fresh()
+    struct.pack_into("<16sQQQQI", data, 256 + 256, uuid_bytes(GPU), 0, 0, 0, 0, 1)
+    struct.pack_into("<8Q", data, 753920 + 256, *range(1, 9))
+    struct.pack_into("<12Q", data, 753920 + 256 + 128, *range(9, 21))
+    waits = Wait(1, 2), Wait(3, 4), Wait(5, 6), Wait(7, 8)
+    assert region.decode(bytes(data)).cards[0].activity == Activity(*waits, *range(9, 21))
+
+
+def test_a_region_of_version_1_is_read_without_activity() -> None:
+    data = bytearray(region.FIRST_HEADER.ljust(753920, b"\0"))
+    struct.pack_into("<16sQQQQI", data, 256, uuid_bytes(GPU), 7, 0, 0, 0, 1)
+    assert region.decode(bytes(data)).cards == (CardUse(GPU, 7, 0, 0, 0, 0),)
+    assert region.decode(bytes(data.ljust(region.SIZE, b"\1"))).cards[0].activity == Activity()
+    with pytest.raises(MalformedRegion):
+        region.decode(bytes(data[:-1]))
+
+
+def test_a_region_of_version_2_is_not_read_without_its_end() -> None:
+    with pytest.raises(MalformedRegion):
+        region.decode(bytes(fresh()[:-1]))
 
 
 def test_no_limit_reads_as_none() -> None:

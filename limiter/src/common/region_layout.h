@@ -17,7 +17,7 @@
 #include "common/gpu_uuid.h"
 
 #define REGION_MAGIC        "VGPUREGN"
-#define REGION_VERSION      1
+#define REGION_VERSION      2
 #define REGION_CARDS        32
 #define REGION_SLOTS        1024
 #define REGION_WINDOWS      2
@@ -119,11 +119,44 @@ struct region_pool_export {
     uint32_t reserved;
 };
 
+/* Why launches wait. */
+enum region_wait_cause {
+    REGION_WAIT_TURN,   /* for a turn of the arbiter's: another container has the card */
+    REGION_WAIT_SHARE,  /* for tokens: the container has used its own share */
+    REGION_WAIT_DRAIN,  /* for the launched work of the turn, which is measured or fills the turn's depth */
+    REGION_WAIT_QUEUED, /* on the card, behind a closed wait, while the host goes on */
+    REGION_WAIT_CAUSES = 8
+};
+
+/* What metrics, the detection of idle containers and the diagnosis read about one card. Atomic; counters only grow. The
+ * rows have the order of `cards`. A region of version 1 ends before these rows. */
+struct region_activity {
+    struct {
+        uint64_t ns;
+        uint64_t count;
+    } waits[REGION_WAIT_CAUSES]; /* by enum region_wait_cause */
+    uint64_t turns;              /* turns of the arbiter's that were used */
+    uint64_t handovers;          /* of these: turns before which another client had the card */
+    uint64_t handover_ns;        /* time of the card that these handovers took, as far as it was measured */
+    uint64_t last_launch_at;     /* of a launch that the gate admitted; CLOCK_MONOTONIC, 0 = none so far */
+    uint64_t last_kernel_end_at; /* when the work of the last turn that ended drained, as it was expected; as
+                                    `last_launch_at` */
+    uint64_t host_gaps;          /* launches before which the card was idle, because the host had launched nothing */
+    uint64_t host_gap_ns;        /* sum of these idle times */
+    uint64_t synchronizes;       /* calls that wait for the card */
+    uint64_t synchronize_ns;     /* time in these calls */
+    uint64_t pageable_copies;    /* copies between the card and memory of the host that is not pinned */
+    uint64_t pageable_bytes;     /* bytes of these copies */
+    uint64_t queued_launches;    /* launches that were put behind a closed wait */
+    uint8_t reserved[32];
+};
+
 struct region {
     struct region_header header;
     struct region_card cards[REGION_CARDS];
     struct region_slot slots[REGION_SLOTS];
     struct region_pool_export pool_exports[REGION_POOL_EXPORTS];
+    struct region_activity activity[REGION_CARDS];
 };
 
 static_assert(sizeof(struct region_header) == 256, "layout");
@@ -139,6 +172,9 @@ static_assert(offsetof(struct region_card, tokens) == 128, "layout");
 static_assert(offsetof(struct region_card, gpu_ns) == 168, "layout");
 static_assert(offsetof(struct region_card, windows) == 208, "layout");
 static_assert(sizeof(struct region_window) == 24, "layout");
+static_assert(sizeof(struct region_activity) == 256, "layout");
+static_assert(offsetof(struct region_activity, turns) == 128, "layout");
+static_assert(offsetof(struct region, activity) == 753920, "layout");
 static_assert(offsetof(struct region_slot, calls) == 24, "layout");
 static_assert(offsetof(struct region_slot, used) == 64, "layout");
 static_assert(offsetof(struct region_slot, managed) == 320, "layout");

@@ -9,6 +9,7 @@
 #include "compute/turn.h"
 #include "compute/turn_events.h"
 #include "compute/turn_request.h"
+#include "region/activity.h"
 
 /* How long the end of a turn waits for its work to drain. Doubled after each timeout in a row, up to 64 s: a kernel may
  * be waiting for a later launch of this process, which waits here, or it may only be long. */
@@ -57,7 +58,9 @@ static uint64_t drain_timeout(const struct gate *gate) {
 
 /* If the work did not drain in time, or the driver gives no figure, the whole time since the turn began is charged. */
 static uint64_t measure_cost(struct gate *gate, uint64_t ends_recorded_at) {
-    bool is_done = await_drain(gate, clock_now() + drain_timeout(gate));
+    uint64_t since = clock_now();
+    bool is_done = await_drain(gate, since + drain_timeout(gate));
+    activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
     gate->drain_timeouts = is_done ? 0 : gate->drain_timeouts + 1;
     if (!is_done) return clock_now() - gate->turn.begun_at;
     uint64_t measured = turn_events_measured_ns(&gate->events);
@@ -113,6 +116,7 @@ static enum phase close_turn(struct gate *gate, bool is_arbiter_turn_kept) {
     bool is_drained = is_known_drained(gate);
     uint64_t ends_recorded_at = !is_drained && turn_events_record_ends(&gate->events, NULL) ? clock_now() : 0;
     give_back(gate, is_arbiter_turn_kept);
+    activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
     turn_request_end(&gate->request, is_drained ? gate->turn.expected : measure_cost(gate, ends_recorded_at));
     turn_events_reset(&gate->events);
     return SHUT;
@@ -173,8 +177,9 @@ static void await_change_precisely(struct gate *gate, uint64_t ns) {
 static void await_room(struct gate *gate) {
     if (learn_from_probe(gate) || gate->phase != OPEN) return;
     uint64_t rest = turn_remaining(&gate->turn, clock_now()), depth = gate->turn.limits.depth;
-    uint64_t wait = rest > depth ? rest - depth : POLL_MIN;
+    uint64_t wait = rest > depth ? rest - depth : POLL_MIN, since = clock_now();
     await_change_precisely(gate, min_u64(wait, POLL_MAX));
+    activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
 }
 
 void gate_turns_step(struct gate *gate, enum verdict verdict) {

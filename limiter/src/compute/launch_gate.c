@@ -10,6 +10,7 @@
 #include "compute/turn_need.h"
 #include "compute/turn_request.h"
 #include "driver/function_table.h"
+#include "region/activity.h"
 
 static bool is_used; /* atomic */
 
@@ -37,6 +38,7 @@ static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CU
     slot->is_sampled = !is_known || gate->turn.launches == gate->sample_index;
     if (slot->is_sampled) gate->sample_key = key;
     turn_add(&gate->turn, is_known, expected, now);
+    activity_note_launch(gate->request.activity, now);
     slot->records_end_at_once = gate->is_host_bound;
     slot->probe_out = slot->context_events && turn_is_to_be_probed(&gate->turn) ? &gate->events.probe : NULL;
     if (slot->probe_out) turn_note_probe(&gate->turn);

@@ -9,6 +9,7 @@
 #include "compute/arbiter_link.h"
 #include "container/container.h"
 #include "region/account.h"
+#include "region/activity.h"
 #include "region/token_bucket.h"
 
 /* Longest wait for a turn of the container before the limits are read again. */
@@ -36,6 +37,7 @@ static void resolve_row(struct turn_request *request) {
     int card = account_find_or_add_card(region, request->uuid);
     request->holder_id = holder_id_of(container_claim_slot(region));
     request->card = card < 0 ? NULL : &region->cards[card];
+    request->activity = activity_of(region, request->card);
 }
 
 bool turn_request_is_needed(const struct turn_request *request, bool has_share) {
@@ -77,7 +79,9 @@ static uint64_t take_from_bucket(struct turn_request *request) {
 
 static void sleep_until_turn_end(const struct turn_request *request, uint32_t turns_seen, uint64_t ns) {
     struct timespec timeout = clock_timespec(ns < SLEEP_MAX ? ns : SLEEP_MAX);
+    uint64_t since = clock_now();
     syscall(SYS_futex, &request->card->turns_ended, FUTEX_WAIT, turns_seen, &timeout, NULL, 0);
+    activity_count_wait(request->activity, REGION_WAIT_SHARE, clock_now() - since);
 }
 
 static uint32_t turn_count(const struct turn_request *request) {
@@ -105,18 +109,27 @@ static void seize_container_turn(const struct turn_request *request) {
 static bool await_arbiter_turn(struct turn_request *request) {
     uint64_t until = clock_now() + ARBITER_TIMEOUT;
     while (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
-        turn_request_extend(request, clock_now() + WAITING_EXTENSION);
+        uint64_t since = clock_now();
+        turn_request_extend(request, since + WAITING_EXTENSION);
         arbiter_turn_await(&request->arbiter_turn, &request->link);
+        activity_count_wait(request->activity, REGION_WAIT_TURN, clock_now() - since);
         if (arbiter_link_update(&request->link, request->uuid) != CONTENTION_ARBITRATED || clock_now() > until)
             return false;
     }
     return true;
 }
 
+/* The arbiter counts the turns of a card, so after a turn of another client the numbers have a gap. */
+static void begin_arbiter_turn(struct turn_request *request) {
+    bool is_handover = request->arbiter_turn.number != request->arbiter_turn.last_returned + 1;
+    activity_count_turn(request->activity, is_handover);
+    seize_container_turn(request);
+}
+
 static struct turn_limits take_arbiter_turn(struct turn_request *request) {
     uint32_t previous = request->arbiter_turn.number;
     if (!await_arbiter_turn(request)) return turn_limits_without_arbiter(request->share);
-    if (request->arbiter_turn.number != previous) seize_container_turn(request);
+    if (request->arbiter_turn.number != previous) begin_arbiter_turn(request);
     struct turn_limits limits =
         turn_limits_arbitrated(request->share, request->arbiter_turn.budget_left, arbiter_turn_depth(&request->link));
     limits.end_by = arbiter_turn_until(&request->link);

@@ -14,8 +14,9 @@ struct turn_request {
     uint8_t uuid[UUID_SIZE];  /* of the card; never changes */
     struct region_card *card; /* the card's row in the region; NULL before the first turn, or if the region has no row
                                  left */
-    uint32_t holder_id;       /* what this process writes as the row's `holder` */
-    uint32_t ticket;          /* place in the token bucket's queue while the process waits; 0 = none */
+    struct region_activity *activity; /* the card's counters in the region; NULL with `card` */
+    uint32_t holder_id;               /* what this process writes as the row's `holder` */
+    uint32_t ticket;                  /* place in the token bucket's queue while the process waits; 0 = none */
     unsigned share;        /* percent, as of the turn's beginning; 100 = only the arbiter limits it, 0 = nothing does */
     uint64_t uncharged_ns; /* GPU time used but not yet charged, because LOCK_REGION could not be taken in time */
     struct arbiter_turn arbiter_turn;

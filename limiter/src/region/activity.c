@@ -1,0 +1,30 @@
+#include "region/activity.h"
+
+static void add(uint64_t *counter, uint64_t amount) { __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED); }
+
+struct region_activity *activity_of(struct region *region, const struct region_card *card) {
+    return card ? &region->activity[card - region->cards] : NULL;
+}
+
+void activity_count_wait(struct region_activity *activity, enum region_wait_cause cause, uint64_t ns) {
+    if (!activity) return;
+    add(&activity->waits[cause].ns, ns);
+    add(&activity->waits[cause].count, 1);
+}
+
+void activity_count_turn(struct region_activity *activity, bool is_handover) {
+    if (!activity) return;
+    add(&activity->turns, 1);
+    if (is_handover) add(&activity->handovers, 1);
+}
+
+void activity_count_turn_end(struct region_activity *activity, uint64_t drains_at, uint64_t gaps, uint64_t gap_ns) {
+    if (!activity) return;
+    __atomic_store_n(&activity->last_kernel_end_at, drains_at, __ATOMIC_RELAXED);
+    add(&activity->host_gaps, gaps);
+    add(&activity->host_gap_ns, gap_ns);
+}
+
+void activity_note_launch(struct region_activity *activity, uint64_t now) {
+    if (activity) __atomic_store_n(&activity->last_launch_at, now, __ATOMIC_RELAXED);
+}
