@@ -56,8 +56,8 @@ def _test(name: str, limit_s: float, *arguments: str, on_demand: bool = False) -
 MEMORY: Final = (
     _benchmark("leaks", 120, "limiter_memory", "leaks"),
     _benchmark("costs", 180, "limiter_memory", "twins", "costs"),
-    _benchmark("kills", 240, "limiter_races", "kills"),
-    _benchmark("races of 64", 150, "limiter_races", "race", "--processes", "64"),
+    _benchmark("kills", 330, "limiter_races", "kills"),
+    _benchmark("races of 64", 210, "limiter_races", "race", "--processes", "64"),
     _benchmark("torch step", 150, "memory.torch_step"),
     _test("overhead", 120),
     _test("classes", 60, "memory_classes"),

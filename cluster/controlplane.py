@@ -60,14 +60,19 @@ class ControlPlane:
         self.controllers.start()
         self.scheduler.start()
 
-    def scheduler_of(self, name: str, account: str, configuration: dict[str, Any], port: int) -> process.Process:
-        """Make a kube-scheduler process with an account's kubeconfig and a KubeSchedulerConfiguration."""
+    def scheduler_of(
+        self, name: str, account: str, configuration: dict[str, Any], port: int, host: str = ""
+    ) -> process.Process:
+        """Make a kube-scheduler process with an account's kubeconfig and a KubeSchedulerConfiguration.
+
+        With a `host` the process has this host name, and takes part in the election of a leader.
+        """
         kubeconfig = accounts.path(self._work, account)
         content = configuration | {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "clientConnection": configuration.get("clientConnection", {}) | {"kubeconfig": str(kubeconfig)},
-            "leaderElection": {"leaderElect": False},
+            "leaderElection": configuration.get("leaderElection", {}) | {"leaderElect": bool(host)},
         }
         file = self._work / "config" / f"{name}.json"
         file.write_text(json.dumps(content))
@@ -77,10 +82,10 @@ class ControlPlane:
             f"--cert-dir={self._work}/pki/{name}",
             *_delegated(kubeconfig),
         ]
-        return self._process(name, self._binaries / "kube-scheduler", flags)
+        return self._process(name, self._binaries / "kube-scheduler", flags, host)
 
-    def _process(self, name: str, program: str | Path, flags: list[str]) -> process.Process:
-        return process.Process(name, [program, *flags], self._within, self._work / "logs")
+    def _process(self, name: str, program: str | Path, flags: list[str], host: str = "") -> process.Process:
+        return process.Process(name, [program, *flags], self._within, self._work / "logs", host=host)
 
 
 def _etcd_flags(work: Path) -> list[str]:

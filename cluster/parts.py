@@ -19,6 +19,7 @@ NAMESPACE = "vgpu-system"
 _ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 _SCHEDULER_CONFIG = binaries.REPOSITORY / "manifests" / "base" / "scheduler-config.yaml"
 _SCHEDULER_PORT = 10261
+_EXTENDER_PORT = 9870
 _DAY_S = 86400
 _READY_S = 60
 
@@ -83,6 +84,28 @@ class Maker:
         running = self._cluster.control.scheduler_of("vgpu-scheduler", account, settings, _SCHEDULER_PORT)
         return Part(running, lambda: self._answers(f"https://127.0.0.1:{_SCHEDULER_PORT}/readyz"))
 
+    def replica(self, host: str, address: str, scheduler_port: int) -> tuple[Part, Part]:
+        """An extender and its kube-scheduler as one replica of the Deployment: a pod with a host name of its own.
+
+        Args:
+            host: the host name.
+            address: on which the extender listens, of the loopback device.
+            scheduler_port: of kube-scheduler's own endpoints.
+        """
+        settings = yaml.safe_load(_SCHEDULER_CONFIG.read_text())
+        url = f"http://{address}:{_EXTENDER_PORT}"
+        settings["extenders"][0]["urlPrefix"] = url
+        kubeconfig = self._kubeconfig("vgpu-extender")
+        lease = settings["leaderElection"]["resourceName"]
+        flags = [f"--kubeconfig={kubeconfig}", f"--listen={address}:{_EXTENDER_PORT}", f"--scheduler-lease={lease}"]
+        extender = self._process("extender", flags, host)
+        control = self._cluster.control
+        scheduler = control.scheduler_of(f"scheduler-{host}", kubeconfig.stem, settings, scheduler_port, host)
+        return (
+            Part(extender, lambda: self._answers(f"{url}/readyz")),
+            Part(scheduler, lambda: self._answers(f"https://127.0.0.1:{scheduler_port}/healthz")),
+        )
+
     def webhook(self) -> Part:
         flags = [f"--kubeconfig={self._kubeconfig('vgpu-webhook')}"]
         return Part(self._process("webhook", flags), self._mutates)
@@ -101,10 +124,14 @@ class Maker:
         running = node.process(name, command, self._environment | environment)
         return Part(running, lambda: self._offers(node))
 
-    def _process(self, part: str, flags: Sequence[str]) -> process.Process:
-        logs = self._cluster.work / "logs"
+    def _process(self, part: str, flags: Sequence[str], host: str = "") -> process.Process:
         return process.Process(
-            part, [sys.executable, "-m", part, *flags], self._cluster.within, logs, self._environment
+            f"{part}-{host}" if host else part,
+            [sys.executable, "-m", part, *flags],
+            self._cluster.within,
+            self._cluster.work / "logs",
+            self._environment,
+            host=host,
         )
 
     def _kubeconfig(self, account: str, node: nodes.Node | None = None) -> Path:

@@ -21,6 +21,7 @@ class Process:
         logs: folder of the log.
         environment: added to the harness's own.
         mounts: id of the process whose mount namespace it shares; the cluster's by default.
+        host: its own host name; the machine's by default.
 
     The working directory is the harness's own.
     """
@@ -33,10 +34,11 @@ class Process:
         logs: Path,
         environment: Mapping[str, str] | None = None,
         mounts: int | None = None,
+        host: str = "",
     ) -> None:
         self.name = name
         self.log = logs / f"{name}.log"
-        self._command = [str(word) for word in command]
+        self._command = [*_renamed(host), *(str(word) for word in command)]
         self._within = within
         self._environment = dict(environment or {})
         self._mounts = mounts or within.pid
@@ -104,3 +106,10 @@ class Process:
         if not self.log.exists():
             return "(no log)"
         return self.log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
+
+
+def _renamed(host: str) -> list[str]:
+    """The beginning of a command that has a host name of its own."""
+    if not host:
+        return []
+    return ["unshare", "--uts", "sh", "-c", 'echo "$0" > /proc/sys/kernel/hostname && exec "$@"', host]

@@ -6,12 +6,14 @@ never came may have been carried out: the pod is read, and the reservation stays
 """
 
 import asyncio
-from typing import Any, Final, Protocol
+from http import HTTPStatus
+from typing import Any, Final
 
 from extender import binding_outcome, objects
 from extender.binding_outcome import POST_TIMEOUT_S, Outcome, OutcomePoller, Sleep
 from extender.cluster import Cluster
 from extender.filter import Filter
+from extender.leader import Leader
 from extender.objects import Pod
 from extender.reservations import Reservation
 from extender.wire import BindArgs
@@ -23,15 +25,6 @@ from vgpu.errors import KubernetesError
 from vgpu.placement.choose import Refusal
 
 GET_TIMEOUT_S: Final = 1.0
-NOT_FOUND: Final = 404
-CONFLICT: Final = 409
-
-
-class Leader(Protocol):
-    """Says whether this replica may bind."""
-
-    def refusal(self) -> str:
-        """Return why this replica must not bind now; empty where it may."""
 
 
 class Binder:
@@ -93,7 +86,7 @@ class Binder:
         return chosen
 
     async def _post(self, args: BindArgs, chosen: Assignment) -> str:
-        path = f"/api/v1/namespaces/{args.pod_namespace}/pods/{args.pod_name}/binding"
+        path = f"{names.pod_path(args.pod_namespace, args.pod_name)}/binding"
         is_repeated = self._poller.stop(args)
         try:
             await self._client.post(path, binding(args, chosen), timeout=POST_TIMEOUT_S)
@@ -112,7 +105,7 @@ class Binder:
         try:
             pod = await self._read(args)
         except KubernetesError:
-            outcome = Outcome.NOT_BOUND if is_final and failure.status != CONFLICT else Outcome.UNKNOWN
+            outcome = Outcome.NOT_BOUND if is_final and failure.status != HTTPStatus.CONFLICT else Outcome.UNKNOWN
         else:
             outcome = binding_outcome.judge(pod, args, chosen, is_final=is_final)
         if outcome is Outcome.UNKNOWN:
@@ -128,11 +121,11 @@ class Binder:
             self._cluster.release(args.pod_uid, args.node)
 
     async def _read(self, args: BindArgs) -> Pod | None:
-        path = f"/api/v1/namespaces/{args.pod_namespace}/pods/{args.pod_name}"
+        path = names.pod_path(args.pod_namespace, args.pod_name)
         try:
             data = await self._client.get(path, timeout=GET_TIMEOUT_S)
         except KubernetesError as error:
-            if error.status == NOT_FOUND:
+            if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
         return await deep_json.decode(objects.any_pod, data)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar
 
+from extender.token_bucket import TokenBucket
 from vgpu.adapters.kubernetes import events
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
@@ -49,25 +50,6 @@ class _Series:
         return now - self.at >= min(MAX_INTERVAL_S, MIN_INTERVAL_S * (1 << min(10, max(0, self.count - 1))))
 
 
-class TokenBucket:
-    """`BURST` tokens at most, `RATE_PER_S` new ones a second. `clock` is monotonic, in seconds."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._tokens = float(BURST)
-        self._at = clock()
-
-    def take(self) -> float:
-        """Take a token and return 0, or return how many seconds later there is one."""
-        now = self._clock()
-        self._tokens = min(BURST, self._tokens + (now - self._at) * RATE_PER_S)
-        self._at = now
-        if self._tokens >= 1:
-            self._tokens -= 1
-            return 0.0
-        return (1 - self._tokens) / RATE_PER_S
-
-
 class EventRecorder:
     """Takes messages at any rate, and posts the new ones. `clock` is monotonic, `now` the wall clock."""
 
@@ -82,7 +64,7 @@ class EventRecorder:
         self._clock = clock
         self._now = now
         self._sleep = sleep
-        self._bucket = TokenBucket(clock)
+        self._bucket = TokenBucket(RATE_PER_S, BURST, clock)
         self._series: OrderedDict[_Key, _Series] = OrderedDict()
         self._recorded: OrderedDict[str, float] = OrderedDict()
         self._waiting: OrderedDict[_Key, tuple[Mapping[str, str], str]] = OrderedDict()

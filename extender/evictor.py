@@ -5,15 +5,16 @@ then deleted. Its UID is a precondition, so that a recreated pod of its name is 
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any, Final
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
 
 from extender.event_recorder import EventRecorder
 from extender.objects import Pod
+from vgpu import names
+from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.kubernetes.client import Client, PatchKind
 from vgpu.errors import KubernetesError
-
-NOT_FOUND: Final = 404
 
 
 class Evictor:
@@ -30,12 +31,12 @@ class Evictor:
         await self._client.patch(f"{_path(pod)}/status", body)
 
     async def evict(self, victim: Pod, preemptor: Pod) -> None:
-        """Delete a victim; a victim that is gone already is no error."""
+        """Delete a victim; a victim that no longer exists counts as deleted."""
         try:
             await self._client.patch(f"{_path(victim)}/status", self._disrupted(victim), kind=PatchKind.STRATEGIC)
             await self._client.delete(_path(victim), {"preconditions": {"uid": victim.uid}})
         except KubernetesError as error:
-            if error.status != NOT_FOUND:
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise
         message = f"evicted for pod {preemptor.namespace}/{preemptor.name} of higher priority"
         self._recorder.record(victim.reference, "Preempted", message)
@@ -46,10 +47,10 @@ class Evictor:
             "status": "True",
             "reason": "PreemptionByScheduler",  # by it kube-scheduler knows that the pod makes room for another
             "message": "vgpu-extender: evicted to make room for a pod of higher priority",
-            "lastTransitionTime": self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTransitionTime": timestamps.seconds(self._now()),
         }
         return {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
 
 
 def _path(pod: Pod) -> str:
-    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+    return names.pod_path(pod.namespace, pod.name)

@@ -9,11 +9,13 @@ PodDisruptionBudgets. Only the leader acts, once for each pod and reason.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from typing import Final, Protocol
+from http import HTTPStatus
+from typing import Final
 
 from extender import objects as reading
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
+from extender.leader import Leader
 from extender.objects import GpuNode, Pod
 from extender.refused import Refused
 from vgpu import names
@@ -22,21 +24,12 @@ from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
 PAUSE_S: Final = 1.0  # between two attempts: the watch of the pods may lag, an eviction may be refused for now
-NOT_FOUND: Final = 404
-CONFLICT: Final = 409
 
 _DETECTED: Final = names.WITHOUT_LIMITS | {names.CARD_USED_WITHOUT_SHARE}  # by looking at processes: a setting decides
 
 log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
-
-
-class Leader(Protocol):
-    """Says whether this replica may change the cluster."""
-
-    def refusal(self) -> str:
-        """Return why this replica must not; empty where it may."""
 
 
 class NodeRefusals:
@@ -121,9 +114,9 @@ class NodeRefusals:
         if not refused.name:
             return None
         try:
-            data = await self._client.get(f"/api/v1/namespaces/{refused.namespace}/pods/{refused.name}")
+            data = await self._client.get(names.pod_path(refused.namespace, refused.name))
         except KubernetesError as error:
-            if error.status == NOT_FOUND:
+            if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
         try:
@@ -143,9 +136,9 @@ class NodeRefusals:
         options = {"preconditions": {"uid": pod.uid}}
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
         try:
-            await self._client.post(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction", body)
+            await self._client.post(f"{names.pod_path(pod.namespace, pod.name)}/eviction", body)
         except KubernetesError as error:
             log.warning("pod %s/%s could not be evicted: %s", pod.namespace, pod.name, error)
-            return error.status in (NOT_FOUND, CONFLICT)
+            return error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
         log.info("pod %s/%s was evicted: its node's device plugin asks for it", pod.namespace, pod.name)
         return True

@@ -18,6 +18,7 @@ from vgpu.adapters.kubernetes import pod_json
 from vgpu.assignment import Assignment
 from vgpu.assignment_trust import Distrust, DistrustReason
 from vgpu.device import Card, CardMode, Node
+from vgpu.placement import fit
 from vgpu.problem import Problem
 from vgpu.request import Parsed
 
@@ -92,7 +93,7 @@ class KubeNode:
 
     def has_room(self, taken: Mapping[str, int], more: Mapping[str, int]) -> bool:
         """Whether the kubelet would admit a pod with `more` devices beside those taken; otherwise it fails the pod."""
-        return all(taken.get(name, 0) + amount <= self.allocatable.get(name, 0) for name, amount in more.items())
+        return fit.kubelet_has_room(self.allocatable, taken, more)
 
 
 @dataclass(frozen=True, slots=True)

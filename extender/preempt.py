@@ -20,6 +20,7 @@ from typing import Final, Protocol
 
 from extender.budgets import Budgets
 from extender.cluster import Cluster
+from extender.leader import Leader
 from extender.objects import Pod
 from extender.room import Room
 from extender.wire import MetaVictims
@@ -33,13 +34,6 @@ PAUSE_FACTOR: Final = 4.0  # pause after a decision, in multiples of its duratio
 MAX_NOTED: Final = 1_000
 
 log = logging.getLogger(__name__)
-
-
-class Leader(Protocol):
-    """Says whether this replica may change the cluster."""
-
-    def refusal(self) -> str:
-        """Return why this replica must not; empty where it may."""
 
 
 class Evictor(Protocol):

@@ -7,8 +7,7 @@ from extender.budgets import Budgets
 from extender.cluster import Cluster
 from extender.objects import Pod
 from vgpu import usage
-from vgpu.assignment import Assignment
-from vgpu.placement import choose, preempt
+from vgpu.placement import preempt
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.preempt import Candidate, Eviction
 from vgpu.share import NodeState
@@ -68,9 +67,8 @@ class Room:
             request = pod.parsed.request
             if request is None:
                 continue
-            chosen = choose.place(request, after, self._defaults.gpu_policy_for(request.options))
-            if isinstance(chosen, Assignment):
-                taken = usage.of_pod(chosen, request, state.slice_mib, state.card_slices)
+            taken = preempt.usage_if_placed(request, after, self._defaults.gpu_policy_for(request.options))
+            if taken is not None:
                 after, state = preempt.with_usage(after, taken), preempt.with_usage(state, taken)
         return state
 

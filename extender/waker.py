@@ -12,35 +12,30 @@ node can take. A token bucket limits the writes.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
 
 from extender.cluster import Cluster
+from extender.leader import Leader
 from extender.objects import Pod
-from vgpu import names, usage
+from extender.token_bucket import TokenBucket
+from vgpu import names
+from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.kubernetes.client import Client, PatchKind
-from vgpu.assignment import Assignment
 from vgpu.errors import KubernetesError
-from vgpu.placement import choose, preempt
+from vgpu.placement import preempt
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.share import CardState, NodeState
 
 if TYPE_CHECKING:
     from vgpu.request import PodRequest
 
-RATE: Final = 50.0  # writes per second
-BURST: Final = 100.0
+RATE_PER_S: Final = 50.0  # of writes
+BURST: Final = 100
 BATCH: Final = 50  # pods that are looked at before other work gets its turn
 CONDITION: Final = f"{names.DOMAIN}/CardsAvailable"
 
 log = logging.getLogger(__name__)
-
-
-class Leader(Protocol):
-    """Says whether this replica may change the cluster."""
-
-    def refusal(self) -> str:
-        """Return why this replica must not; empty where it may."""
 
 
 def can_take_more(before: NodeState, after: NodeState) -> bool:
@@ -74,7 +69,8 @@ class Waker:
         self._cluster = cluster
         self._defaults = defaults
         self._now = now
-        self._bucket = _TokenBucket(clock, sleep)
+        self._bucket = TokenBucket(RATE_PER_S, BURST, clock)
+        self._sleep = sleep
         self._waiting: dict[str, None] = {}
         self._nodes: dict[str, None] = {}
         self._is_changed = asyncio.Event()
@@ -111,7 +107,8 @@ class Waker:
             for node in nodes if not leader.refusal() else ():
                 for pod in await self._freed(node, touched):
                     touched.add(pod.uid)
-                    await self._bucket.take()
+                    while wait_s := self._bucket.take():
+                        await self._sleep(wait_s)
                     await self._touch(pod, node)
 
     async def _freed(self, node: str, touched: set[str]) -> list[Pod]:
@@ -124,13 +121,12 @@ class Waker:
             request = pod.parsed.request
             if not isinstance(state, NodeState) or request is None or request in refused or pod.uid in touched:
                 continue
-            placed = choose.place(request, state, self._defaults.gpu_policy_for(request.options))
-            if isinstance(placed, Assignment):
-                taken = usage.of_pod(placed, request, state.slice_mib, state.card_slices)
+            taken = preempt.usage_if_placed(request, state, self._defaults.gpu_policy_for(request.options))
+            if taken is None:
+                refused.add(request)
+            else:
                 state = preempt.with_usage(state, taken)
                 found.append(pod)
-            else:
-                refused.add(request)
         return found
 
     def _by_priority(self) -> Iterator[Pod]:
@@ -144,29 +140,11 @@ class Waker:
             "status": "True",
             "reason": "NodeCanTakeMore",
             "message": f"node {node} can take this pod now",
-            "lastTransitionTime": self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTransitionTime": timestamps.seconds(self._now()),
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        path = f"{names.pod_path(pod.namespace, pod.name)}/status"
         try:
             await self._client.patch(path, body, kind=PatchKind.STRATEGIC)
         except KubernetesError as error:
             log.warning("pod %s/%s could not be woken: %s", pod.namespace, pod.name, error)
-
-
-class _TokenBucket:
-    """Lets BURST writes pass at once, and RATE writes per second after that."""
-
-    def __init__(self, clock: Callable[[], float], sleep: Callable[[float], Awaitable[None]]) -> None:
-        self._clock = clock
-        self._sleep = sleep
-        self._tokens = BURST
-        self._at = clock()
-
-    async def take(self) -> None:
-        """Wait for a token."""
-        now = self._clock()
-        self._tokens, self._at = min(BURST, self._tokens + (now - self._at) * RATE), now
-        self._tokens -= 1
-        if self._tokens < 0:
-            await self._sleep(-self._tokens / RATE)

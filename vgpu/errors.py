@@ -3,6 +3,7 @@
 VgpuError
 |- MalformedError       data in one of our formats that cannot be read
 |  |- MalformedAssignment
+|  |- MalformedCursor
 |  |- MalformedLimits
 |  `- MalformedRegion
 |- UnusableSetting      a setting that cannot work here
@@ -10,6 +11,7 @@ VgpuError
    |- KubernetesError
    |- NvmlError
    |- KubeletError
+   |- HistoryUnavailable
    `- StateUnusable
 """
 
@@ -24,6 +26,10 @@ class MalformedError(VgpuError):
 
 class MalformedAssignment(MalformedError):
     """A `vgpu.io/assignment` annotation that cannot be read."""
+
+
+class MalformedCursor(MalformedError):
+    """The cursor of a page that no answer contained."""
 
 
 class MalformedLimits(MalformedError):
@@ -79,6 +85,10 @@ class NvmlError(OutsideError):
 
 class KubeletError(OutsideError):
     """The kubelet refused a call or did not answer."""
+
+
+class HistoryUnavailable(OutsideError):
+    """The database of the history does not answer, or refused a statement."""
 
 
 class StateUnusable(OutsideError):

@@ -59,6 +59,11 @@ SCHEDULER: Final = "vgpu-scheduler"
 NAMESPACE: Final = "vgpu-system"
 
 
+def pod_path(namespace: str, name: str) -> str:
+    """Return the path of a pod in the API server's REST API."""
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
+
+
 def node_lease(node: str) -> str:
     """Return the name of the Lease that the device plugin of `node` renews."""
     return f"vgpu-node-{node}"

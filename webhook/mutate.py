@@ -6,9 +6,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vgpu import aliases, names, policy, request
+from vgpu import aliases, manifest, names, policy, request, translate
 from vgpu.request import ContainerRequest, Json, PodRequest
-from webhook import pods, translate
+from webhook import pods
 from webhook.rules import Rules
 from webhook.wire import Operation
 
@@ -21,7 +21,7 @@ def mutate(pod: Json, rules: Rules) -> Json:
 
     `validate` reports the problems, after all other webhooks have changed the pod.
     """
-    translated = translate.translate(pod, rules)
+    translated = translate.translate(pod, rules.cards, rules.gpushare_unit_mib)
     asked = translated.asked
     if asked is None:
         return pod
@@ -36,12 +36,12 @@ def mutate(pod: Json, rules: Rules) -> Json:
 
 def mutate_debugged(old: Json, new: Json) -> Json:
     """Return a pod whose new ephemeral containers get no card; an image may set NVIDIA_VISIBLE_DEVICES=all."""
-    if not pods.wants_gpu(new):
+    if not manifest.wants_gpu(new):
         return new
-    known = {container.get("name") for _, container in pods.ephemeral_containers(old)}
+    known = {container.get("name") for _, container in manifest.ephemeral_containers(old)}
     debuggers = [
         container if container.get("name") in known else _with_environment(container, NO_CARDS)
-        for _, container in pods.ephemeral_containers(new)
+        for _, container in manifest.ephemeral_containers(new)
     ]
     return {**new, "spec": {**new["spec"], "ephemeralContainers": debuggers}} if debuggers else new
 

@@ -7,10 +7,10 @@ can still be labelled, resized, finalized and reported on.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from vgpu import container_paths, foreign_annotations, names, policy, quantity, request
+from vgpu import container_paths, foreign_annotations, manifest, names, policy, quantity, request, translate
 from vgpu.problem import Problem
 from vgpu.request import Json
-from webhook import pods, translate
+from webhook import pods
 from webhook.rules import Rules
 
 NO_DEVICES: Final = frozenset({"void", "none"})
@@ -21,18 +21,18 @@ _KNOWN_ANNOTATIONS: Final = frozenset((*names.USER_ANNOTATIONS, *names.STATE_ANN
 def on_create(pod: Json, rules: Rules) -> list[Problem]:
     """Return the problems of a new pod, after all mutation."""
     problems = forged(pod)
-    if not pods.wants_gpu(pod):
+    if not manifest.wants_gpu(pod):
         return problems
-    if request.has_too_many_containers(pod, pods.asks):
+    if request.has_too_many_containers(pod, manifest.asks):
         return [*problems, request.TOO_MANY_CONTAINERS]
-    translated = translate.translate(pod, rules)
+    translated = translate.translate(pod, rules.cards, rules.gpushare_unit_mib)
     problems += translated.problems or _kubelet_resources(translated, rules.slice_mib)
     problems += _unknown_annotations(pod)
     problems += _node_set_by_hand(pod)
-    for path, container in pods.every_container(pod):
+    for path, container in manifest.every_container(pod):
         problems += _visible_devices(path, container)
         problems += _reserved_mounts(path, container)
-    for path, container in pods.ephemeral_containers(pod):
+    for path, container in manifest.ephemeral_containers(pod):
         problems += _no_gpu(path, container)
     return problems
 
@@ -41,25 +41,25 @@ def forged(pod: Json) -> list[Problem]:
     """Return a problem for each annotation that only the Binding may write, on a pod that is not bound."""
     return [
         Problem(_annotation(name), value, "is written when the pod is bound, and never by a user")
-        for name, value in pods.annotations(pod).items()
+        for name, value in manifest.annotations(pod).items()
         if name in names.STATE_ANNOTATIONS
     ]
 
 
 def on_update(old: Json, new: Json) -> list[Problem]:
     """Return the problems of a pod's changes."""
-    before, after = pods.annotations(old), pods.annotations(new)
+    before, after = manifest.annotations(old), manifest.annotations(new)
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     problems = [
         Problem(_annotation(name), after.get(name, ""), "cannot be changed: it is written once, when the pod is bound")
         for name in names.STATE_ANNOTATIONS
         if name in changed
     ]
-    if not pods.wants_gpu(new):
+    if not manifest.wants_gpu(new):
         return problems
     problems += _changed_options(old, new, changed)
-    known = {container.get("name") for _, container in pods.ephemeral_containers(old)}
-    for path, container in pods.ephemeral_containers(new):
+    known = {container.get("name") for _, container in manifest.ephemeral_containers(old)}
+    for path, container in manifest.ephemeral_containers(new):
         if container.get("name") not in known:
             problems += _visible_devices(path, container)
             problems += _cards_of_image(path, container)
@@ -98,7 +98,7 @@ def _kubelet_resources(translated: translate.TranslatedPod, slice_mib: int) -> I
 
 
 def _unknown_annotations(pod: Json) -> Iterator[Problem]:
-    for name, value in pods.annotations(pod).items():
+    for name, value in manifest.annotations(pod).items():
         if name.startswith(f"{names.DOMAIN}/") and name not in _KNOWN_ANNOTATIONS:
             known = ", ".join(names.USER_ANNOTATIONS)
             yield Problem(_annotation(name), value, f"is not an annotation of {names.DOMAIN}; known: {known}")
@@ -113,7 +113,7 @@ def _node_set_by_hand(pod: Json) -> Iterator[Problem]:
 
 def _visible_devices(path: str, container: Json) -> Iterator[Problem]:
     """Yield a problem for each NVIDIA_VISIBLE_DEVICES: NVIDIA's runtime would hand over the cards that it names."""
-    harmless = frozenset() if pods.asks(container) else NO_DEVICES
+    harmless = frozenset() if manifest.asks(container) else NO_DEVICES
     for variable in container.get("env") or ():
         if variable.get("name") == pods.VISIBLE_DEVICES and variable.get("value") not in harmless:
             why = "decides which cards the runtime hands over, and is set by the device plugin; leave it out"
@@ -137,13 +137,13 @@ def _reserved_mounts(path: str, container: Json) -> Iterator[Problem]:
 
 
 def _no_gpu(path: str, container: Json) -> Iterator[Problem]:
-    if pods.asks(container):
+    if manifest.asks(container):
         yield Problem(f"{path}.resources", "", "an ephemeral container cannot be given a GPU")
 
 
 def _changed_options(old: Json, new: Json, changed: set[str]) -> Iterator[Problem]:
     """Yield the problems of changed options: a bound pod's are fixed, because it is accounted by them."""
-    annotations = pods.annotations(new)
+    annotations = manifest.annotations(new)
     for name in sorted(foreign_annotations.NAMES & changed):
         why = f"was translated when the pod was created, and cannot be changed; set annotations of {names.DOMAIN}"
         yield Problem(_annotation(name), annotations.get(name, ""), why)

@@ -41,15 +41,8 @@ def test_an_allocation_without_a_known_holder_expires_when_its_ids_are_unlisted(
     assert garbage_collection.expired([unknown], [], [other, {}], 1700.0) == []
 
 
-async def test_garbage_collection_needs_two_lists_and_a_synced_watch(parts: PluginParts) -> None:
-    gone, here = share("gone", 10), share("here", 20)
-    parts.pods.upsert(here)
-    old = parts.allocate(IDS, gone, library="old")
-    kept = parts.allocate(slices(1, 0), here, library=parts.library)
-    parts.files.libraries.root.joinpath("old").mkdir()
-    synced = asyncio.Event()
-    parts.now = 1000.0 + 601
-    collector = GarbageCollector(
+def collector_of(parts: PluginParts, synced: asyncio.Event) -> GarbageCollector:
+    return GarbageCollector(
         parts.pods,
         parts.pod_resources,
         parts.allocations,
@@ -58,6 +51,17 @@ async def test_garbage_collection_needs_two_lists_and_a_synced_watch(parts: Plug
         synced=synced,
         wall_clock=lambda: parts.now,
     )
+
+
+async def test_garbage_collection_needs_two_lists_and_a_synced_watch(parts: PluginParts) -> None:
+    gone, here = share("gone", 10), share("here", 20)
+    parts.pods.upsert(here)
+    old = parts.allocate(IDS, gone, library="old")
+    kept = parts.allocate(slices(1, 0), here, library=parts.library)
+    parts.files.libraries.root.joinpath("old").mkdir()
+    synced = asyncio.Event()
+    parts.now = 1000.0 + 601
+    collector = collector_of(parts, synced)
 
     await parts.list_once()
     collector.collect()
@@ -85,15 +89,7 @@ async def test_directories_with_a_torn_or_missing_record_are_removed_after_ten_m
     parts.files.libraries.root.joinpath("foreigns").mkdir()
     synced = asyncio.Event()
     synced.set()
-    collector = GarbageCollector(
-        parts.pods,
-        parts.pod_resources,
-        parts.allocations,
-        parts.files,
-        parts.library,
-        synced=synced,
-        wall_clock=lambda: parts.now,
-    )
+    collector = collector_of(parts, synced)
 
     async def left_at(now: float) -> set[str]:
         parts.now = now
@@ -113,16 +109,10 @@ async def test_an_allocation_that_cannot_be_removed_is_removed_later(
     parts: PluginParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = parts.allocate(IDS, None)
-    collector = GarbageCollector(
-        parts.pods,
-        parts.pod_resources,
-        parts.allocations,
-        parts.files,
-        parts.library,
-        synced=(synced := asyncio.Event()),
-        wall_clock=lambda: old.created + 601 + parts.now,
-    )
+    parts.now += old.created + 601
+    synced = asyncio.Event()
     synced.set()
+    collector = collector_of(parts, synced)
     await parts.list_once()
     collector.collect()
     with monkeypatch.context() as patch:

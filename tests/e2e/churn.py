@@ -3,7 +3,8 @@
 import itertools
 import random
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Unpack
 
@@ -48,6 +49,20 @@ def stopped(part: parts.Part) -> Iterator[None]:
         yield
     finally:
         part.start()
+
+
+def create_slowly(namespace: PodNamespace, wanted: Iterable[str], chance: random.Random, pause_s: float) -> None:
+    """Create pods that end after 1 to 5 s, with a pause after each."""
+    for name in wanted:
+        share: Share = {"gpu_mem": 1024 * chance.randint(2, 10), "gpu_cores": chance.randint(1, 12)}
+        manifest = pod(name, container(command=("sleep", str(chance.randint(1, 5))), **share))
+        manifest["spec"]["restartPolicy"] = "Never"
+        namespace.create(manifest)
+        time.sleep(pause_s)
+
+
+def pending(namespace: PodNamespace) -> list[str]:
+    return [name for name, phase in namespace.phases().items() if phase == "Pending"]
 
 
 @contextmanager

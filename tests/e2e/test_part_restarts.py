@@ -12,14 +12,16 @@ from tests.e2e import audit, checkpoint
 from tests.e2e.churn import (
     PAUSE,
     churn,
+    create_slowly,
     has_event,
     offered_slices,
+    pending,
     restart_counts,
     small,
     stopped,
     until_slices_are_offered,
 )
-from tests.e2e.pod_namespace import PodNamespace, Share, container, pod
+from tests.e2e.pod_namespace import PodNamespace, container, pod
 from vgpu import names
 
 pytestmark = pytest.mark.e2e
@@ -109,7 +111,7 @@ def test_an_extender_killed_ten_times_during_churn_neither_loses_pods_nor_overco
     cluster, since = namespace.cluster, namespace.cluster.control.audit.stat().st_size
     wanted = [f"p{n}" for n in range(200)]
     chance = random.Random(11)
-    creator = threading.Thread(target=create_slowly, args=(namespace, wanted, chance))
+    creator = threading.Thread(target=create_slowly, args=(namespace, wanted, chance, 0.1))
     creator.start()
     for _ in range(10):
         time.sleep(chance.uniform(1, 4))
@@ -123,21 +125,6 @@ def test_an_extender_killed_ten_times_during_churn_neither_loses_pods_nor_overco
     for card, peak in audit.peaks(cluster.control.audit, since, namespace.name).items():
         assert peak.memory_mib <= 81920, card
         assert peak.cores <= 100, card
-
-
-def create_slowly(namespace: PodNamespace, wanted: list[str], chance: random.Random) -> None:
-    """Create pods that end after 1 to 5 s; all together they need more than the cards have."""
-    for name in wanted:
-        share: Share = {"gpu_mem": 1024 * chance.randint(2, 10), "gpu_cores": chance.randint(1, 12)}
-        command = ("sleep", str(chance.randint(1, 5)))
-        manifest = pod(name, container(command=command, **share))
-        manifest["spec"]["restartPolicy"] = "Never"
-        namespace.create(manifest)
-        time.sleep(0.1)
-
-
-def pending(namespace: PodNamespace) -> list[str]:
-    return [name for name, phase in namespace.phases().items() if phase == "Pending"]
 
 
 def test_a_scheduled_pod_costs_one_api_write(namespace: PodNamespace) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import json
 import random
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,26 +14,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender import watches as watching
+from extender import assembly
 from extender.app import Verbs
-from extender.bind import Binder
-from extender.budgets import Budgets
+from extender.clocks import Clocks
 from extender.cluster import Cluster
-from extender.event_recorder import EventRecorder
-from extender.evictor import Evictor
-from extender.filter import Filter
 from extender.node_refusals import NodeRefusals
-from extender.preempt import Preemption
-from extender.room import Room
-from extender.unschedulable import UnschedulablePods
-from extender.waker import Waker
+from extender.settings import Settings
 from extender.watches import Watches
 from tests import strategies
 from vgpu import names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
-from vgpu.placement.policies import DefaultPolicies
 from vgpu.simulator.api import server
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -211,33 +202,17 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         client.faults, client.lost, client.posts, client.reads_fail = [], [], 0, False
         for name in ("n1", "n2", "n3"):
             await add_node(client, name)
-        cluster = Cluster(256, clock)
-        node_filter = Filter(cluster, DefaultPolicies())
-        recorder = EventRecorder(client, clock, lambda: datetime.now(UTC))
-        unschedulable = UnschedulablePods(cluster, node_filter, recorder, time.monotonic)
-        budgets, refusals, leader = Budgets(), NodeRefusals(client, cluster, recorder, clock.sleep), Leader()
-        waker = Waker(client, cluster, DefaultPolicies(), clock, lambda: datetime.now(UTC), clock.sleep)
-        watches = watching.watches(
-            client,
-            cluster,
-            unschedulable,
-            recorder,
-            budgets,
-            refusals,
-            waker,
-            namespace=names.NAMESPACE,
-            jitter=random.random,
-        )
-        binder = Binder(client, cluster, node_filter, leader, clock.sleep)
-        evictor = Evictor(client, recorder, lambda: datetime.now(UTC))
-        room = Room(cluster, DefaultPolicies())
-        preemption = Preemption(cluster, room, budgets, leader, evictor, clock, clock.sleep)
-        verbs = Verbs(cluster, node_filter, DefaultPolicies(), binder, recorder, preemption)
-        tasks = [asyncio.create_task(each.run()) for each in (watches, recorder, unschedulable, preemption)]
-        tasks += [asyncio.create_task(each.run(leader)) for each in (refusals, waker)]
-        await watches.wait()
-        yield World(client, cluster, clock, watches, leader, verbs, tasks[0], refusals)
-        await verbs.binder.drain(0)
+        leader = Leader()
+        settings = Settings.model_construct()
+        clocks = Clocks(clock, lambda: datetime.now(UTC), clock.sleep)
+        seen = assembly.observers(client, settings, clocks, random.random)
+        acting = assembly.actors(seen, leader)
+        watching = asyncio.create_task(seen.watches.run())
+        runs = (seen.recorder.run, seen.unschedulable.run, *acting.tasks)
+        tasks = [watching, *(asyncio.create_task(each()) for each in runs)]
+        await seen.watches.wait()
+        yield World(client, seen.cluster, clock, seen.watches, leader, acting.verbs, watching, seen.refusals)
+        await acting.verbs.binder.drain(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

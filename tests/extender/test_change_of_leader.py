@@ -14,17 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender import binding_outcome, shutdown
-from extender import watches as watching
-from extender.bind import Binder
-from extender.budgets import Budgets
-from extender.cluster import Cluster
-from extender.event_recorder import EventRecorder
-from extender.filter import Filter
+from extender import assembly, binding_outcome, shutdown
+from extender.clocks import Clocks
 from extender.leadership import DURATION_S, RENEW_S, Leadership
-from extender.node_refusals import NodeRefusals
-from extender.unschedulable import UnschedulablePods
-from extender.waker import Waker
+from extender.settings import Settings
 from extender.wire import BindArgs
 from tests import strategies
 from tests.extender import virtual_time
@@ -32,7 +25,6 @@ from tests.extender.conftest import PODS, gpu_node
 from tests.extender.virtual_time import VirtualClient
 from vgpu import names
 from vgpu.adapters.kubernetes import lease
-from vgpu.placement.policies import DefaultPolicies
 from vgpu.simulator.api import server
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,28 +43,14 @@ class Replica:
     """One extender without its HTTP server."""
 
     def __init__(self, client: VirtualClient, identity: str) -> None:
-        cluster = Cluster(256, time)
-        node_filter = Filter(cluster, DefaultPolicies())
-        recorder = EventRecorder(client, time, now)
-        unschedulable = UnschedulablePods(cluster, node_filter, recorder, time)
-        refusals = NodeRefusals(client, cluster, recorder)
-        waker = Waker(client, cluster, DefaultPolicies(), time, now)
-        self.watches = watching.watches(
-            client,
-            cluster,
-            unschedulable,
-            recorder,
-            Budgets(),
-            refusals,
-            waker,
-            namespace=names.NAMESPACE,
-            jitter=lambda: 1.0,
-        )
+        clocks = Clocks(time, now)
+        seen = assembly.observers(client, Settings.model_construct(), clocks, lambda: 1.0)
+        self.watches = seen.watches
         self.leadership = Leadership(
-            client, cluster.leases, self.watches.pods,
+            client, seen.cluster.leases, self.watches.pods,
             namespace=names.NAMESPACE, identity=identity, clock=time, now=now,
         )  # fmt: skip
-        self.binder = Binder(client, cluster, node_filter, self.leadership)
+        self.binder = assembly.actors(seen, self.leadership).verbs.binder
         self.background = asyncio.create_task(self._run())
 
     async def _run(self) -> None:

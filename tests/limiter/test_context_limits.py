@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from simgpu import state_directory, usage
+from simgpu import state_directory
 from simgpu.session import Session
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
@@ -31,11 +31,6 @@ def process(container: Container) -> Session:
     return started
 
 
-def taken(container: Container) -> int:
-    """MiB in use on the simulated card."""
-    return sum(usage.bytes_by_card(container.world.state).values()) >> 20
-
-
 def free_mib(process: Session) -> int:
     return int(process("info()")[1]) // MIB
 
@@ -48,18 +43,18 @@ def test_a_heap_beyond_the_memory_limit_is_refused(container: Container, process
     assert set_limit(process, HEAP, 6 * GIB) == OUT_OF_MEMORY
     assert process(f"kernels.limit({HEAP})") == 8 * MIB
     assert process("kernels.launch(kernels.load('heap_10'))") == 0
-    assert taken(container) == CONTEXT_MIB + 10
+    assert container.world.mib_used() == CONTEXT_MIB + 10
 
 
 def test_a_heap_is_charged_when_it_is_set_and_once_when_it_is_used(container: Container, process: Session) -> None:
     assert set_limit(process, HEAP, GIB) == 0
     assert free_mib(process) == ROOM_MIB - 1026
-    assert taken(container) == CONTEXT_MIB
+    assert container.world.mib_used() == CONTEXT_MIB
     assert process(f"alloc({(ROOM_MIB - 1026 + 2) * MIB})")[0] == OUT_OF_MEMORY
     assert process("kernels.launch(kernels.load('heap_10'))") == 0
-    assert taken(container) == CONTEXT_MIB + 1026
+    assert container.world.mib_used() == CONTEXT_MIB + 1026
     assert process(f"alloc({(ROOM_MIB - 1026) * MIB})")[0] == 0
-    assert taken(container) == container.used_mib() == 2048
+    assert container.world.mib_used() == container.used_mib() == 2048
 
 
 def test_a_module_fits_after_the_heap_was_taken(container: Container, process: Session) -> None:
@@ -68,7 +63,7 @@ def test_a_module_fits_after_the_heap_was_taken(container: Container, process: S
     assert process("kernels.launch(kernels.load('heap_10'))") == 0
     for _ in range(3):
         assert process("kernels.load('other_10')")
-    assert container.used_mib() == taken(container)
+    assert container.used_mib() == container.world.mib_used()
 
 
 @pytest.mark.parametrize("by", ["kernels.load('heap_10')", "kernels.from_library('heap_10')"])
@@ -92,7 +87,7 @@ def test_a_graph_takes_the_heap_too(container: Container, process: Session) -> N
     assert process(f"graphs.kernel({graph}, {function})") == 0
     _, instance = process(f"graphs.instantiate({graph})")
     assert process(f"graphs.launch({instance})") == 0
-    assert taken(container) == CONTEXT_MIB + 1026
+    assert container.world.mib_used() == CONTEXT_MIB + 1026
     assert process(f"alloc({(ROOM_MIB - 1026) * MIB})")[0] == 0
 
 
@@ -110,7 +105,7 @@ def test_a_heap_that_is_in_use_cannot_be_changed(container: Container, process: 
     for size in (GIB, 50 * MIB):
         assert set_limit(process, HEAP, size) == INVALID_VALUE
         assert free_mib(process) == ROOM_MIB - 102
-    assert container.used_mib() == taken(container) == CONTEXT_MIB + 102
+    assert container.used_mib() == container.world.mib_used() == CONTEXT_MIB + 102
 
 
 @pytest.mark.parametrize("is_used", [True, False])
@@ -120,7 +115,7 @@ def test_a_heap_ends_with_the_primary_context(container: Container, process: Ses
         assert process("kernels.launch(kernels.load('heap_10'))") == 0
         assert free_mib(process) == ROOM_MIB - 1026
     assert process("int(cuda.cuDevicePrimaryCtxReset_v2(0))") == 0
-    assert container.used_mib() == taken(container) == 0
+    assert container.used_mib() == container.world.mib_used() == 0
     assert process("start()") == 0
     assert free_mib(process) == ROOM_MIB
 

@@ -9,7 +9,8 @@ from extender import objects
 from tests.hostile_pods import corpus
 from tests.hostile_pods.case import Case
 from tests.webhook import builders
-from webhook import app, pods
+from vgpu import manifest
+from webhook import app
 
 RULES = builders.rules(builders.H100)
 CPU_S = 1.0
@@ -54,4 +55,4 @@ async def test_an_allowed_pod_is_one_that_the_extender_can_place() -> None:
         if builders.response(answer.content)["allowed"]:
             seen = objects.pod(mutated)
             assert seen.parsed.request is None or seen.is_admitted(256), case.kind
-            assert not seen.parsed.problems or not pods.wants_gpu(mutated), case.kind
+            assert not seen.parsed.problems or not manifest.wants_gpu(mutated), case.kind

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from vgpu import summary
+from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.nvml import Gpu
 from vgpu.device import Card
 from vgpu.node.inventory import State
@@ -91,7 +92,7 @@ def _stamped(condition: Condition, before: Mapping[str, Any], now: datetime) -> 
         "status": status,
         "reason": condition.reason,
         "message": condition.message[:_MAX_MESSAGE],
-        "lastTransitionTime": since or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTransitionTime": since or timestamps.seconds(now),
     }
 
 

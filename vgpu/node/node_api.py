@@ -1,6 +1,7 @@
 """The requests to the API server about one node: its pods, and its GPUNode."""
 
-from typing import Any, Final, Protocol
+from http import HTTPStatus
+from typing import Any, Protocol
 
 import msgspec
 
@@ -10,8 +11,6 @@ from vgpu.adapters.kubernetes import client
 from vgpu.errors import KubernetesError
 from vgpu.node import pods
 from vgpu.node.pods import BoundPod, PodKey
-
-NOT_FOUND: Final = 404
 
 
 class PodReader(Protocol):
@@ -31,9 +30,9 @@ class NodeApi:
     async def pod(self, key: PodKey) -> BoundPod | None:
         """Read a pod by a quorum read; None where there is none, or it is bound to another node."""
         try:
-            raw = await self._api.get(_pod_path(*key), timeout=1)
+            raw = await self._api.get(names.pod_path(*key), timeout=1)
         except KubernetesError as error:
-            if error.status == NOT_FOUND:
+            if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
         pod = await deep_json.decode(pods.decode, raw)
@@ -45,7 +44,7 @@ class NodeApi:
         try:
             await self._api.patch(f"{path}/status", {"status": status})
         except KubernetesError as error:
-            if error.status != NOT_FOUND:
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise
             await self._api.post(names.GPUNODES_PATH, await self._gpunode())
             await self._api.patch(f"{path}/status", {"status": status})
@@ -71,7 +70,3 @@ class NodeApi:
 def pods_path() -> str:
     """Return the path of all pods; narrow it by the field `spec.nodeName`."""
     return "/api/v1/pods"
-
-
-def _pod_path(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/pods/{name}"

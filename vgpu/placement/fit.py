@@ -1,5 +1,7 @@
 """Whether a share, a whole card or an assignment fits. Placement, the node's guard and the simulator use this rule."""
 
+from collections.abc import Mapping
+
 from vgpu import usage
 from vgpu.assignment import Assignment
 from vgpu.device import CardMode
@@ -29,6 +31,11 @@ def usage_refusal(state: CardState, need: Usage) -> Reason | None:
     if need.slices > state.free_slices or need.memory_mib > state.free_mib:
         return Reason.CARD_INSUFFICIENT_MEMORY
     return Reason.CARD_INSUFFICIENT_CORES if need.cores > state.free_cores else None
+
+
+def kubelet_has_room(allocatable: Mapping[str, int], taken: Mapping[str, int], more: Mapping[str, int]) -> bool:
+    """Whether a kubelet would admit a pod with `more` devices beside those taken; otherwise it fails the pod."""
+    return all(taken.get(name, 0) + amount <= allocatable.get(name, 0) for name, amount in more.items())
 
 
 def has_room_for(node: NodeState, assignment: Assignment, request: PodRequest) -> bool:

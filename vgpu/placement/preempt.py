@@ -129,6 +129,14 @@ def without(state: NodeState, leaving: Iterable[Candidate]) -> NodeState:
     return NodeState(state.name, state.slice_mib, cards, dict(devices))
 
 
+def usage_if_placed(request: PodRequest, state: NodeState, policy: PackingPolicy) -> dict[str, Usage] | None:
+    """Return what a pod takes of each card, by UUID, once it is placed on a node; None where it does not fit."""
+    chosen = placing.place(request, state, policy)
+    if not isinstance(chosen, Assignment):
+        return None
+    return usage.of_pod(chosen, request, state.slice_mib, state.card_slices)
+
+
 def with_usage(state: NodeState, taken: Mapping[str, Usage]) -> NodeState:
     """Return a node's state with more taken of its cards."""
     cards = tuple(card.with_usage(taken[card.card.uuid]) if card.card.uuid in taken else card for card in state.cards)

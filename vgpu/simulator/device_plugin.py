@@ -4,10 +4,11 @@ from datetime import timedelta
 from typing import Final
 
 from vgpu import names
+from vgpu.adapters.kubernetes import timestamps
 from vgpu.device import Node
 from vgpu.share import Usage
 from vgpu.simulator import nodes
-from vgpu.simulator.api import resources, timestamps
+from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import Json, Target
 

@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from vgpu import request
+from vgpu.adapters.kubernetes import timestamps
 from vgpu.device import Node
 from vgpu.errors import KubernetesError
 from vgpu.placement import fit
 from vgpu.simulator import card_usage, nodes
-from vgpu.simulator.api import pods, resources, timestamps
+from vgpu.simulator.api import pods, resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json, Target
 from vgpu.simulator.device_plugin import DevicePlugin

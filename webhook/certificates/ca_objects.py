@@ -7,6 +7,7 @@ configuration's resourceVersion, so that no other client's change is undone.
 
 import base64
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
@@ -16,9 +17,6 @@ from vgpu.errors import KubernetesError
 from webhook.certificates import ca_rotation
 from webhook.certificates.signing import Authority
 
-CONFLICT: Final = 409
-NOT_FOUND: Final = 404
-INVALID: Final = 422  # the answer to a JSON patch whose test fails
 ATTEMPTS: Final = 5
 _CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
 KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -40,7 +38,9 @@ async def shared_authorities(client: Client, namespace: str, name: str, now: dat
         wanted = ca_rotation.rotate(known, now)
         if wanted == known or await _store(client, path, secret, wanted):
             return wanted
-    raise KubernetesError(CONFLICT, "Conflict", f"Secret {namespace}/{name} changes faster than it can be read")
+    raise KubernetesError(
+        HTTPStatus.CONFLICT, "Conflict", f"Secret {namespace}/{name} changes faster than it can be read"
+    )
 
 
 async def publish_bundle(client: Client, kind: str, name: str, bundle: bytes) -> bool:
@@ -57,11 +57,11 @@ async def publish_bundle(client: Client, kind: str, name: str, bundle: bytes) ->
         try:
             await client.patch(path, patch, kind=PatchKind.JSON)
         except KubernetesError as error:
-            if error.status not in (CONFLICT, INVALID):
+            if error.status not in (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY):
                 raise
         else:
             return True
-    raise KubernetesError(CONFLICT, "Conflict", f"{kind} {name} changes faster than it can be read")
+    raise KubernetesError(HTTPStatus.CONFLICT, "Conflict", f"{kind} {name} changes faster than it can be read")
 
 
 def bundle_patch(configuration: Json, bundle: bytes) -> list[Json]:
@@ -80,7 +80,7 @@ async def _read(client: Client, path: str) -> Json:
     try:
         found: Json = msgspec.json.decode(await client.get(path))
     except KubernetesError as error:
-        if error.status == NOT_FOUND:
+        if error.status == HTTPStatus.NOT_FOUND:
             why = f"{path} does not exist; create it empty, as in manifests/base/rbac-webhook.yaml"
             raise KubernetesError(error.status, error.reason, why) from None
         raise
@@ -98,7 +98,7 @@ async def _store(client: Client, path: str, secret: Json, wanted: tuple[Authorit
     try:
         await client.put(path, {**secret, "data": data})
     except KubernetesError as error:
-        if error.status == CONFLICT:
+        if error.status == HTTPStatus.CONFLICT:
             return False
         raise
     return True

@@ -13,7 +13,8 @@
 #endif
 
 /* The loaders' lists of loaded objects: glibc's, which glibc's header declares, and musl's, which has the same form.
- * Weak, because only one of them is there, and so that the library does not come to need glibc's loader by name.
+ * Weak, because a process has only one of the two symbols, and so that the library does not come to need glibc's
+ * loader by name.
  * NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl*) */
 #pragma weak _r_debug
 extern const struct r_debug *const _dl_debug_addr __attribute__((weak));

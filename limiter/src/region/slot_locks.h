@@ -2,8 +2,8 @@
  * stands for slot n; the owner holds an open file description lock (F_OFD_SETLK) on it. The kernel releases the lock
  * when the process ends or executes another program. Unlike a pid, a lock means the same in every pid namespace.
  *
- * A forked child closes its copy of the descriptor, for a lock lasts until the last copy is closed. The locks exclude
- * nobody from reading or writing the file. */
+ * A forked child closes its copy of the descriptor, for a lock lasts until the last copy is closed. The locks do not
+ * keep any process from reading or writing the file. */
 #ifndef VGPU_REGION_SLOT_LOCKS_H
 #define VGPU_REGION_SLOT_LOCKS_H
 

@@ -19,6 +19,7 @@ from cluster.cluster import Cluster
 from tests.e2e.fuzz import cleanup, states, workers
 from tests.e2e.fuzz.admission_metrics import AdmissionMetrics
 from tests.e2e.fuzz.tenant import NAMESPACE
+from tests.e2e.fuzz.webhook_latency import WebhookLatency
 from tests.e2e.monitor import accounts, extender_accounts, latency, snapshot
 from tests.e2e.monitor.findings import Finding, Findings
 from tests.e2e.monitor.latency import Answer, Prober
@@ -65,6 +66,7 @@ class Run:
         self._failed: list[Answer] = []
         self._processes = PartProcesses(cluster)
         self._metrics = AdmissionMetrics(cluster)
+        self._webhooks = WebhookLatency(cluster.control.audit)
 
     def round(self) -> None:
         """Fire, compare, and clean up."""
@@ -76,6 +78,7 @@ class Run:
         self._keep(cleanup.until_free(self._cluster))
         self._watch()
         self._keep(self._metrics.grown())
+        self._keep(self._webhooks.slow())
 
     def _keep(self, found: Iterable[Finding]) -> None:
         """Keep findings with the creations that may have caused them."""

@@ -21,18 +21,23 @@ def differences(cluster: Cluster, snapshot: Snapshot) -> Iterator[Finding]:
     with httpx.Client(transport=api.Transport(cluster.within), base_url=parts.EXTENDER, timeout=10) as http:
         for uuid, (card, slice_mib, used) in accounts.taken(snapshot).items():
             free = CardState(card, slice_mib, used).free_mib
-            if free and not _fits(http, nodes, card, free, slice_mib):
-                yield Finding("the extender takes free memory for taken", f"{uuid}: {free} MiB are free, {used}")
-            if free < card.memory_mib and _fits(http, nodes, card, free + 1, slice_mib):
-                yield Finding("the extender takes held memory for free", f"{uuid}: {free} MiB are free, {used}")
+            is_free = f"{uuid}: {free} MiB are free, {used}"
+            if free and (refused := _refusals(http, nodes, card, free, slice_mib)):
+                yield Finding("the extender takes free memory for taken", f"{is_free}; refused: {refused}")
+            if free < card.memory_mib and not _refusals(http, nodes, card, free + 1, slice_mib):
+                yield Finding("the extender takes held memory for free", is_free)
 
 
-def _fits(http: httpx.Client, nodes: list[str], card: Card, mib: int, slice_mib: int) -> bool:
+def _refusals(http: httpx.Client, nodes: list[str], card: Card, mib: int, slice_mib: int) -> dict[str, str]:
+    """Return why each node refuses a pod of `mib` on a card; empty where a node takes the pod."""
     limits = {names.GPU_MEM: str(mib), names.SLICE: str(-(-mib // slice_mib))}
     pod: dict[str, Any] = {
         "metadata": {"name": "auditor", "namespace": "default", "uid": f"auditor-{card.uuid}"},
         "spec": {"containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}]},
     }
     pod["metadata"]["annotations"] = {names.USE_GPU_UUID: card.uuid}
-    answer = http.post("/filter", json={"Pod": pod, "NodeNames": nodes})
-    return bool(answer.json().get("NodeNames"))
+    answer = http.post("/filter", json={"Pod": pod, "NodeNames": nodes}).json()
+    if answer.get("NodeNames"):
+        return {}
+    refused = {**(answer.get("FailedNodes") or {}), **(answer.get("FailedAndUnresolvableNodes") or {})}
+    return refused or {"": answer.get("Error", "")}

@@ -1,17 +1,17 @@
 """Kubernetes Events, which `kubectl describe` shows."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
+from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
 MAX_MESSAGE = 1024  # the API server refuses longer ones
-NOT_FOUND = 404
-CONFLICT = 409
 
 
 def involved(obj: Mapping[str, Any], api_version: str, kind: str) -> dict[str, str]:
@@ -65,9 +65,9 @@ async def post_series(
             return _count(await client.patch(f"{_path(about)}/{name}", change))
         return _count(await client.post(_path(about), body))
     except KubernetesError as error:
-        if error.status == NOT_FOUND and count > 1:
+        if error.status == HTTPStatus.NOT_FOUND and count > 1:
             return _count(await client.post(_path(about), body))
-        if error.status == CONFLICT and count == 1:
+        if error.status == HTTPStatus.CONFLICT and count == 1:
             del change["count"]
             return _count(await client.patch(f"{_path(about)}/{name}", change))
         raise
@@ -92,7 +92,7 @@ def _event(
     kind: str,
     count: int,
 ) -> dict[str, Any]:
-    stamp = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    stamp = timestamps.seconds(now)
     return {
         "apiVersion": "v1",
         "kind": "Event",

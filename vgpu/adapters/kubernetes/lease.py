@@ -9,15 +9,14 @@ rule of client-go's leaderelection).
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
+from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
-
-NOT_FOUND = 404
-CONFLICT = 409
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ async def _read(client: Client, namespace: str, name: str) -> dict[str, Any] | N
     try:
         lease: dict[str, Any] = msgspec.json.decode(await client.get(path(namespace, name), timeout=5))
     except KubernetesError as error:
-        if error.status == NOT_FOUND:
+        if error.status == HTTPStatus.NOT_FOUND:
             return None
         raise
     return lease
@@ -108,7 +107,7 @@ async def _write(verb: Any, path: str, body: dict[str, Any], record: Record) -> 
     try:
         await verb(path, body, timeout=5)
     except KubernetesError as error:
-        if error.status == CONFLICT:
+        if error.status == HTTPStatus.CONFLICT:
             return None
         raise
     return record
@@ -124,7 +123,7 @@ def _object(namespace: str, name: str, record: Record) -> dict[str, Any]:
 
 
 def _spec(record: Record) -> dict[str, Any]:
-    stamp = record.renewed.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    stamp = timestamps.micros(record.renewed)
     return {
         "holderIdentity": record.holder,
         "renewTime": stamp,

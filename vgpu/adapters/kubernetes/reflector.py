@@ -15,6 +15,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -27,7 +28,6 @@ PAGE: Final = 500  # objects in a page of a list; fewer where they are longer th
 MAX_PAGE: Final = 48 << 20  # bytes: users write objects of 1.5 MB, and 500 of them would fill this process's memory
 WATCH_S: Final = 300  # the server ends a watch after this long; a fresh one follows
 SILENCE_S: Final = 120.0  # the API server sends a bookmark about each minute
-GONE: Final = 410
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 def _is_unknown_version(error: KubernetesError) -> bool:
     """Whether the API server cannot continue from the version: too old, or of a time that a restore has undone."""
-    return error.status == GONE or "Too large resource version" in error.message
+    return error.status == HTTPStatus.GONE or "Too large resource version" in error.message
 
 
 class Handler(Protocol):
@@ -208,7 +208,7 @@ class Reflector:
     async def _take(self, event: _Event) -> None:
         stamp = await deep_json.decode(_decode_stamp, event.object)
         if event.type == "ERROR":
-            raise KubernetesError(stamp.code or GONE, "Watch", stamp.message)
+            raise KubernetesError(stamp.code or HTTPStatus.GONE, "Watch", stamp.message)
         obj = await self._read(event.object) if event.type in _CHANGES else UNREADABLE
         if obj is not UNREADABLE and event.type == "DELETED":
             self._handler.delete(obj)

@@ -4,8 +4,9 @@ import re
 from datetime import datetime
 from typing import Final
 
+from vgpu.adapters.kubernetes import timestamps
 from vgpu.errors import KubernetesError
-from vgpu.simulator.api import pods, timestamps
+from vgpu.simulator.api import pods
 from vgpu.simulator.api.resources import PODS, Json, Resource
 
 # Looser than the real rules for names: it is enough that a name is no path.

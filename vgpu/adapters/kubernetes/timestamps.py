@@ -1,4 +1,4 @@
-"""The formats of times in objects."""
+"""The formats of times in Kubernetes objects."""
 
 from datetime import UTC, datetime
 

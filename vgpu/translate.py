@@ -3,16 +3,14 @@
 The outcome is a new pod with its request, or the list of problems.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vgpu import aliases, foreign_annotations, names, quantity, request
+from vgpu import aliases, foreign_annotations, manifest, names, quantity, request
 from vgpu.device import Card, CardMode
 from vgpu.policy import CardSelector
 from vgpu.problem import Problem
 from vgpu.request import ContainerRequest, Json, PodRequest
-from webhook import pods
-from webhook.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +28,15 @@ class TranslatedPod:
     problems: tuple[Problem, ...] = ()
 
 
-def translate(pod: Json, rules: Rules) -> TranslatedPod:
-    """Translate a pod into our own names and MiB."""
-    if request.has_too_many_containers(pod, pods.asks):
+def translate(pod: Json, cards: Callable[[], Iterable[Card]], gpushare_unit_mib: int) -> TranslatedPod:
+    """Translate a pod into our own names and MiB.
+
+    `cards` returns the cluster's cards, for percentages; `gpushare_unit_mib` is the MiB of one `aliyun.com/gpu-mem`.
+    """
+    if request.has_too_many_containers(pod, manifest.asks):
         return TranslatedPod(pod, None, (request.TOO_MANY_CONTAINERS,))
     found = [
-        (container, aliases.translate(f"{path}.resources.limits", request.amounts(container), rules.gpushare_unit_mib))
+        (container, aliases.translate(f"{path}.resources.limits", request.amounts(container), gpushare_unit_mib))
         for path, _, container in request.containers_of(pod)
     ]
     ours = with_containers(pod, [replaced(container, said.removed, said.ours) for container, said in found])
@@ -47,7 +48,7 @@ def translate(pod: Json, rules: Rules) -> TranslatedPod:
     percentages = {c.name: c for c in parsed.request.containers if c.memory_percentage is not None}
     if not percentages:
         return TranslatedPod(ours, parsed.request)
-    size = card_size(rules.cards(), parsed.request.options.selector)
+    size = card_size(cards(), parsed.request.options.selector)
     if isinstance(size, str):
         return TranslatedPod(pod, None, _unresolved(pod, percentages.keys(), size))
     return _parsed(with_containers(ours, _in_mib(ours, percentages, size)))
@@ -55,8 +56,8 @@ def translate(pod: Json, rules: Rules) -> TranslatedPod:
 
 def _with_annotations(pod: Json) -> tuple[Json, list[Problem]]:
     """Translate the annotations of a pod that asks for GPUs; a foreign annotation stays beside ours."""
-    before = pods.annotations(pod)
-    if foreign_annotations.NAMES.isdisjoint(before) or not pods.wants_gpu(pod):
+    before = manifest.annotations(pod)
+    if foreign_annotations.NAMES.isdisjoint(before) or not manifest.wants_gpu(pod):
         return pod, []
     after, problems = foreign_annotations.translate(before)
     if problems:

@@ -1,0 +1,112 @@
+"""Connects the parts of the extender: first what the watches feed, then what changes the cluster if a leader may.
+
+The second step needs a leadership, and a leadership needs the watches of the first step.
+"""
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from extender import watches as watching
+from extender.app import Verbs
+from extender.bind import Binder
+from extender.budgets import Budgets
+from extender.clocks import Clocks
+from extender.cluster import Cluster
+from extender.event_recorder import EventRecorder
+from extender.evictor import Evictor
+from extender.filter import Filter
+from extender.leader import Leader
+from extender.node_refusals import NodeRefusals
+from extender.preempt import Preemption
+from extender.room import Room
+from extender.settings import Settings
+from extender.unschedulable import UnschedulablePods
+from extender.waker import Waker
+from extender.watches import Watches
+from vgpu.adapters.kubernetes.client import Client
+
+Run = Callable[[], Coroutine[Any, Any, None]]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """The state of the cluster, and everything else that the watches feed."""
+
+    client: Client
+    settings: Settings
+    clocks: Clocks
+    cluster: Cluster
+    recorder: EventRecorder
+    unschedulable: UnschedulablePods
+    budgets: Budgets
+    refusals: NodeRefusals
+    waker: Waker
+    watches: Watches
+
+    async def run(self, late: Iterable[Run] = ()) -> None:
+        """Watch until cancelled; `late` begins when the first lists are complete."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.watches.run())
+            group.create_task(self.recorder.run())
+            await self.watches.wait()
+            gc.freeze()  # the objects of the first lists stay: a full collection of 5,000 nodes' took 80 ms
+            log.info("the first lists are complete")
+            group.create_task(self.unschedulable.run())
+            for each in late:
+                group.create_task(each())
+
+
+def observers(client: Client, settings: Settings, clocks: Clocks, jitter: Callable[[], float]) -> Observers:
+    """Connect the watches with what they feed. `jitter` returns a random number from 0 to 1."""
+    cluster = Cluster(settings.slice_mib, clocks.monotonic)
+    recorder = EventRecorder(client, clocks.monotonic, clocks.now)
+    explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
+    unschedulable = UnschedulablePods(cluster, explaining_filter, recorder, clocks.monotonic)
+    budgets = Budgets()
+    refusals = NodeRefusals(
+        client,
+        cluster,
+        recorder,
+        clocks.sleep,
+        evicts_uninvited=settings.uninvited == "evict",
+        spared=("kube-system", settings.namespace),
+    )
+    waker = Waker(client, cluster, settings.defaults, clocks.monotonic, clocks.now, clocks.sleep)
+    watches = watching.watches(
+        client,
+        cluster,
+        unschedulable,
+        recorder,
+        budgets,
+        refusals,
+        waker,
+        namespace=settings.namespace,
+        jitter=jitter,
+    )
+    return Observers(client, settings, clocks, cluster, recorder, unschedulable, budgets, refusals, waker, watches)
+
+
+@dataclass(frozen=True, slots=True)
+class Actors:
+    """The verbs, and the tasks that change the cluster as long as the leader may."""
+
+    verbs: Verbs
+    tasks: tuple[Run, ...]
+
+
+def actors(seen: Observers, leader: Leader) -> Actors:
+    """Connect the verbs and the tasks with the state of the cluster."""
+    defaults, clocks = seen.settings.defaults, seen.clocks
+    node_filter = Filter(seen.cluster, defaults)
+    binder = Binder(seen.client, seen.cluster, node_filter, leader, clocks.sleep)
+    evictor = Evictor(seen.client, seen.recorder, clocks.now)
+    room = Room(seen.cluster, defaults)
+    preemption = Preemption(seen.cluster, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
+    verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption)
+    return Actors(verbs, (preemption.run, lambda: seen.refusals.run(leader), lambda: seen.waker.run(leader)))

@@ -1,0 +1,125 @@
+"""Explanations agree with placement, name the nearest fit, and advise only what would help."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies
+from vgpu import names, request
+from vgpu.assignment import Assignment
+from vgpu.device import CardMode
+from vgpu.placement import explain
+from vgpu.placement.choose import Refusal
+from vgpu.placement.snapshot import NodeView
+from vgpu.policy import PackingPolicy
+from vgpu.reasons import Reason
+from vgpu.request import PodRequest
+from vgpu.share import CardState, Usage
+
+ROOM = dict.fromkeys(names.KUBELET_RESOURCES, 1000)
+PACK = PackingPolicy.BINPACK
+
+
+def asked(annotations: dict[str, str] | None = None, **amounts: int) -> PodRequest:
+    parsed = request.parse(strategies.pod(strategies.container(**amounts), annotations=annotations))
+    assert parsed.request is not None
+    return parsed.request
+
+
+def view(name: str = "n1", *free_mib: int, blocked: Reason | None = None, **fields: Any) -> NodeView:
+    """A node with a card of 2 GiB for each amount of free MiB."""
+    state = strategies.node_state(*(strategies.card(n, **fields) for n in range(len(free_mib))), name=name)
+    cards = tuple(
+        CardState(each.card, each.slice_mib, Usage(slices=(2048 - free) // 256, memory_mib=2048 - free))
+        for each, free in zip(state.cards, free_mib, strict=True)
+    )
+    return NodeView(name, replace(state, cards=cards), blocked, ROOM)
+
+
+@given(st.lists(st.lists(st.sampled_from([0, 256, 512, 1024, 2048]), min_size=1, max_size=3), max_size=3), st.data())
+def test_verdicts_are_those_of_placement(free: list[list[int]], data: st.DataObject) -> None:
+    views = [view(f"n{n}", *each) for n, each in enumerate(free)]
+    wanted = asked(gpu_mem=data.draw(st.sampled_from([256, 700, 2048])), gpu=1)
+    found = explain.explain(wanted, views, PACK)
+    expected = {each.name: each.place(wanted, PACK) for each in views}
+    assert {each.node for each in found.nodes} == expected.keys()
+    for each in found.nodes:
+        placed = expected[each.node]
+        assert each.assignment == (placed if isinstance(placed, Assignment) else None)
+        assert each.reason == (placed.reason if isinstance(placed, Refusal) else None)
+    assert sum(found.counts.values()) == len([each for each in expected.values() if isinstance(each, Refusal)])
+    assert (found.nearest is None) or not found.fitting
+
+
+def test_the_nearest_fit_is_the_node_that_lacks_least() -> None:
+    found = explain.explain(asked(gpu_mem=1536), [view("n1", 256, 512), view("n2", 1024), view("n3", 768)], PACK)
+    assert found.nearest is not None
+    assert (found.nearest.node, found.nearest.cards, found.nearest.lacking_mib) == ("n2", ("GPU-0",), 512)
+    assert found.nearest.detail == "card 0 lacks 512 MiB of memory (1 GiB free, 1.5 GiB asked for)"
+
+
+def test_a_card_that_is_cordoned_or_of_another_model_is_no_near_fit() -> None:
+    wanted = asked({names.USE_GPU_MODEL: "A100"}, gpu_mem=1536)
+    assert explain.nearest(wanted, [view("n1", 1024), view("n2", 1024, cordoned=True)]) is None
+
+
+@pytest.mark.parametrize(
+    ("amounts", "annotations", "node", "code", "text"),
+    [
+        ({"gpu_mem": 1536}, {}, view("n1", 768), "ask-for-less-memory", "ask for 768 MiB or less"),
+        (
+            {"gpu_mem": 512},
+            {names.USE_GPU_MODEL: "A100"},
+            view("n1", 768),
+            "accept-other-cards",
+            "remove the annotations",
+        ),
+        ({"gpu_mem": 512}, {}, view("n1", 768, 2048, cordoned=True), "uncordon", "uncordon card 0 of n1"),
+        ({"gpu_mem": 512}, {}, view("n1", 768, healthy=False), "repair", "repair card 0 of n1"),
+        (
+            {"gpu_mem": 512},
+            {},
+            view("n1", 768, mode=CardMode.EXCLUSIVE),
+            "share",
+            "set the mode of card 0 of n1 to shared",
+        ),
+        ({"gpu_mem": 512}, {}, view("n1", 768, blocked=Reason.PLUGIN_AWAY), "start-device-plugin", "n1"),
+        ({"gpu_mem": 4096}, {}, view("n1", 0), "use-several-cards", "the largest card has 2 GiB"),
+    ],
+    ids=["memory", "model", "cordon", "unhealthy", "exclusive", "plugin", "too large"],
+)
+def test_advice(amounts: dict[str, int], annotations: dict[str, str], node: NodeView, code: str, text: str) -> None:
+    found = explain.explain(asked(annotations, **amounts), [node], PACK)
+    assert [each.code for each in found.advice] == [code]
+    assert text in found.advice[0].text
+
+
+def test_less_time_is_advised_with_the_amount_that_is_free() -> None:
+    full = view("n1", 2048)
+    busy = replace(full.state.cards[0], usage=Usage(slices=1, memory_mib=256, cores=70, shares=1))
+    node = replace(full, state=replace(full.state, cards=(busy,)))
+    (found,) = explain.explain(asked(gpu_mem=512, gpu_cores=50), [node], PACK).advice
+    assert found.text == "ask for 30 % of time or less (vgpu.io/gpu-cores)"
+
+
+def test_nothing_is_advised_where_the_pod_fits() -> None:
+    found = explain.explain(asked(gpu_mem=512), [view("n1", 0), view("n2", 1024)], PACK)
+    assert (found.fitting, found.advice, found.nearest) == (["n2"], (), None)
+    assert found.nodes[0].node == "n2"
+
+
+def test_a_refusal_that_views_do_not_show_is_given_from_outside() -> None:
+    reserved = {"n1": Refusal(Reason.CARD_RESERVED)}
+    found = explain.explain(asked(gpu_mem=512), [view("n1", 1024)], PACK, overrides=reserved)
+    assert dict(found.counts) == {Reason.CARD_RESERVED: 1}
+
+
+def test_the_work_can_be_ended() -> None:
+    def end() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        explain.explain(asked(gpu_mem=512), [view("n1", 1024)], PACK, pause=end)

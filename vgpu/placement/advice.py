@@ -1,0 +1,190 @@
+"""What would help a pod that fits nowhere. Every piece of advice was tried: with the change the pod is placed.
+
+Each rule changes the request, or one property of the cards, and places the pod again. At most `MAX_TRIED` nodes are
+tried for each rule, so that the work has a bound.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from vgpu import names, quantity
+from vgpu.assignment import Assignment
+from vgpu.device import Card, CardMode
+from vgpu.placement.snapshot import NodeView
+from vgpu.policy import CardSelector, PackingPolicy
+from vgpu.reasons import Reason
+from vgpu.request import ContainerRequest, PodRequest
+from vgpu.share import CardState
+
+MAX_TRIED: Final = 50  # nodes for each rule
+
+Pause = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One change after which the pod would be placed.
+
+    Attributes:
+        code: of the change.
+        text: what to do.
+        node: where the pod would be placed then.
+        cards: UUIDs of the cards to change; empty where the pod or the node is to be changed.
+        by: whether the pod's owner or an administrator can do it.
+    """
+
+    code: str
+    text: str
+    node: str = ""
+    cards: tuple[str, ...] = ()
+    by: str = "owner"
+
+
+def advise(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> tuple[Advice, ...]:
+    """Return what would help, changes of the request first."""
+    rules = (_smaller, _less_time, _other_cards, _uncordoned, _repaired, _shared, _registered)
+    found = (rule(request, views, policy, pause) for rule in rules)
+    return tuple(each for each in found if each is not None) or tuple(_split(request, views))
+
+
+def allows(card: Card, asked: ContainerRequest) -> bool:
+    """Whether the mode of a card allows what a container asks for."""
+    return card.mode is CardMode.SHARED or (card.mode is CardMode.EXCLUSIVE and asked.whole)
+
+
+def _smaller(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
+    """Find the most memory of each card with which the pod fits, for a pod of one container."""
+    (asked, *more) = request.containers
+    if more or asked.whole:
+        return None
+    sizes = [(size, view) for view in views if (size := _free_on(view, request, asked)) and size < asked.memory_mib]
+    for size, view in sorted(sizes, key=lambda each: (-each[0], each[1].name))[:MAX_TRIED]:
+        pause()
+        if isinstance(view.place(_with(request, replace(asked, memory_mib=size)), policy), Assignment):
+            total = f" ({names.GPU_MEM}: {size * asked.gpus})"
+            return Advice("ask-for-less-memory", f"ask for {quantity.human_mib(size)} or less{total}", view.name)
+    return None
+
+
+def _less_time(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
+    (asked, *more) = request.containers
+    if more or not asked.cores or asked.whole:
+        return None
+    without = _with(request, replace(asked, cores=None))
+    for view in _tried(views, pause):
+        if isinstance(view.place(without, policy), Assignment):
+            free = [card.free_cores for card in view.state.cards if card.free_mib >= asked.memory_mib]
+            least = sorted(free, reverse=True)[: asked.gpus][-1] if len(free) >= asked.gpus else 0
+            text = f"ask for {least * asked.gpus} % of time or less" if least else "ask for no guaranteed time"
+            return Advice("ask-for-less-time", f"{text} ({names.GPU_CORES})", view.name)
+    return None
+
+
+def _other_cards(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
+    if request.options.selector == CardSelector():
+        return None
+    open_request = replace(request, options=replace(request.options, selector=CardSelector()))
+    for view in _tried(views, pause):
+        if isinstance(view.place(open_request, policy), Assignment):
+            text = "remove the annotations that choose cards by model or UUID"
+            return Advice("accept-other-cards", text, view.name)
+    return None
+
+
+def _uncordoned(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
+    return _with_cards_changed(
+        request, views, policy, pause,
+        Advice("uncordon", "uncordon {cards} of {node}", by="administrator"),
+        lambda card: replace(card, cordoned=False),
+    )  # fmt: skip
+
+
+def _repaired(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
+    return _with_cards_changed(
+        request, views, policy, pause,
+        Advice("repair", "repair {cards} of {node}, which is reported as unhealthy", by="administrator"),
+        lambda card: replace(card, healthy=True),
+    )  # fmt: skip
+
+
+def _shared(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
+    return _with_cards_changed(
+        request, views, policy, pause,
+        Advice("share", "set the mode of {cards} of {node} to shared", by="administrator"),
+        lambda card: replace(card, mode=CardMode.SHARED),
+    )  # fmt: skip
+
+
+def _registered(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
+    for view in _tried([each for each in views if each.blocked is Reason.PLUGIN_AWAY], pause):
+        usable = replace(view, blocked=None, allocatable=dict.fromkeys(names.KUBELET_RESOURCES, 1 << 40))
+        if isinstance(usable.place(request, policy), Assignment):
+            text = f"start the device plugin of {view.name}: kubectl -n {names.NAMESPACE} get pods -o wide"
+            return Advice("start-device-plugin", text, view.name, by="administrator")
+    return None
+
+
+def _split(request: PodRequest, views: Sequence[NodeView]) -> Iterator[Advice]:
+    """Say what the largest card has, where a container asks for more than any card has."""
+    cards = [card.card.memory_mib for view in views for card in view.state.cards]
+    most = max((c.memory_mib for c in request.containers), default=0)
+    if cards and most > max(cards):
+        size = quantity.human_mib(max(cards))
+        yield Advice("use-several-cards", f"the largest card has {size}; spread the memory over cards by {names.GPU}")
+
+
+def _with_cards_changed(
+    request: PodRequest,
+    views: Sequence[NodeView],
+    policy: PackingPolicy,
+    pause: Pause,
+    said: Advice,
+    change: Callable[[Card], Card],
+) -> Advice | None:
+    """Try each node with all its cards changed; name those cards that differ and that the pod would get."""
+    for view in _tried([each for each in views if each.blocked is None], pause):
+        cards = tuple(_changed(each, change) for each in view.state.cards)
+        differing = {new.card.uuid for new, old in zip(cards, view.state.cards, strict=True) if new.card != old.card}
+        if not differing:
+            continue
+        roomy = dict.fromkeys(names.KUBELET_RESOURCES, 1 << 40)  # unhealthy cards are not allocatable
+        placed = replace(view, state=replace(view.state, cards=cards), allocatable=roomy).place(request, policy)
+        if isinstance(placed, Assignment):
+            named = sorted(each.card.index for each in cards if each.card.uuid in differing & placed.gpus())
+            words = f"card{'s' if len(named) > 1 else ''} {', '.join(map(str, named))}"
+            uuids = tuple(sorted(differing & placed.gpus()))
+            return replace(said, text=said.text.format(cards=words, node=view.name), node=view.name, cards=uuids)
+    return None
+
+
+def _changed(state: CardState, change: Callable[[Card], Card]) -> CardState:
+    return replace(state, card=change(state.card))
+
+
+def _free_on(view: NodeView, request: PodRequest, asked: ContainerRequest) -> int:
+    """Return the MiB that the cards of a node with the most free memory have each, for the cards asked for."""
+    if view.blocked is not None:
+        return 0
+    cores, selector = request.counted_cores(asked), request.options.selector
+    free = sorted(
+        (
+            each.free_mib
+            for each in view.state.cards
+            if selector.refusal(each.card) is None
+            and each.card.healthy and not each.card.cordoned
+            and allows(each.card, asked) and each.free_cores >= cores
+        ),
+        reverse=True,
+    )  # fmt: skip
+    return free[asked.gpus - 1] if len(free) >= asked.gpus else 0
+
+
+def _with(request: PodRequest, container: ContainerRequest) -> PodRequest:
+    return PodRequest((container,), request.options)
+
+
+def _tried(views: Sequence[NodeView], pause: Pause) -> Iterator[NodeView]:
+    for view in views[:MAX_TRIED]:
+        pause()
+        yield view

@@ -1,0 +1,190 @@
+"""Why a pod fits nowhere, or where it fits: every node's and card's reason, the nearest fit, and what would help.
+
+Pure functions of node views. `Shortage` orders the cards that could take a container if other pods ended: the nearest
+fit is the node whose lacking cards lack the least.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from vgpu import quantity, reasons
+from vgpu.assignment import Assignment
+from vgpu.placement import advice
+from vgpu.placement.advice import Advice
+from vgpu.placement.choose import Refusal
+from vgpu.placement.snapshot import NodeView
+from vgpu.policy import PackingPolicy
+from vgpu.quantity import FULL_CORES
+from vgpu.reasons import Reason
+from vgpu.request import ContainerRequest, PodRequest
+from vgpu.share import CardState
+
+
+@dataclass(frozen=True, slots=True)
+class CardVerdict:
+    """One card: what is free of it, and why the pod cannot use it (None: it could, beside the pod's other cards)."""
+
+    uuid: str
+    index: int
+    model: str
+    memory_mib: int
+    free_mib: int
+    free_cores: int
+    reason: Reason | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVerdict:
+    """One node: the assignment that the pod would get, or the reason why it gets none, with every card's."""
+
+    node: str
+    reason: Reason | None
+    detail: str
+    assignment: Assignment | None
+    cards: tuple[CardVerdict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NearestFit:
+    """The node that lacks the least: its cards that lack something, by UUID, and what they lack together."""
+
+    node: str
+    cards: tuple[str, ...]
+    lacking_mib: int
+    lacking_cores: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The verdicts on all nodes, those that fit first; counts by reason; the nearest fit where no node fits."""
+
+    nodes: tuple[NodeVerdict, ...]
+    counts: Mapping[Reason, int] = field(default_factory=dict)
+    nearest: NearestFit | None = None
+    advice: tuple[Advice, ...] = ()
+
+    @property
+    def fitting(self) -> list[str]:
+        """The nodes that can take the pod now."""
+        return [each.node for each in self.nodes if each.assignment is not None]
+
+
+def explain(
+    request: PodRequest,
+    views: Iterable[NodeView],
+    policy: PackingPolicy,
+    *,
+    overrides: Mapping[str, Refusal] | None = None,
+    pause: Callable[[], None] = lambda: None,
+) -> Explanation:
+    """Explain one request on all nodes.
+
+    `overrides` are refusals that do not follow from the views, by node: cards reserved for other pods. `pause` is
+    called after each node; it may raise to end the work.
+    """
+    seen, verdicts = list(views), []
+    for view in seen:
+        placement = view.place(request, policy)
+        if isinstance(placement, Assignment) and overrides and view.name in overrides:
+            placement = overrides[view.name]
+        verdicts.append(_verdict(view, request, placement))
+        pause()
+    verdicts.sort(key=lambda each: (each.assignment is None, each.node))
+    if any(each.assignment is not None for each in verdicts):
+        return Explanation(tuple(verdicts), _counts(verdicts))
+    helpful = advice.advise(request, seen, policy, pause)
+    return Explanation(tuple(verdicts), _counts(verdicts), nearest(request, seen), helpful)
+
+
+def nearest(request: PodRequest, views: Iterable[NodeView]) -> NearestFit | None:
+    """Return the nearest fit of all nodes; None where ended pods would help on no node."""
+    return min((near for view in views if (near := nearest_on(view, request))), key=_distance, default=None)
+
+
+def nearest_on(view: NodeView, request: PodRequest) -> NearestFit | None:
+    """Return what a node lacks for the container that asks for most; None where ended pods would not help."""
+    if view.blocked is not None:
+        return None
+    asked = largest(request)
+    lacking = sorted((lack for card in view.state.cards if (lack := _lack(card, request, asked))), key=_lack_size)
+    if len(lacking) < asked.gpus:
+        return None
+    short = [each for each in lacking[: asked.gpus] if each.mib or each.cores]
+    if not short:
+        return None
+    detail = "; ".join(_lack_text(each, asked) for each in short)
+    uuids = tuple(each.card.card.uuid for each in short)
+    return NearestFit(view.name, uuids, sum(e.mib for e in short), sum(e.cores for e in short), detail)
+
+
+def largest(request: PodRequest) -> ContainerRequest:
+    """Return the container that asks for most: whole cards before memory before time."""
+    return max(request.choosers, key=lambda c: (c.whole, c.memory_mib, c.cores or 0, c.gpus))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """What a card lacks for a container: MiB and percent of time."""
+
+    card: CardState
+    mib: int
+    cores: int
+
+
+def _lack(state: CardState, request: PodRequest, asked: ContainerRequest) -> _Lack | None:
+    """Return what a card lacks; None where something else than its tenants rules it out."""
+    card = state.card
+    lasting = (
+        request.options.selector.refusal(card) or not card.healthy or card.cordoned or not advice.allows(card, asked)
+    )
+    if lasting or asked.memory_mib > card.memory_mib:
+        return None
+    memory = card.memory_mib if asked.whole else asked.memory_mib
+    cores = FULL_CORES if asked.whole else request.counted_cores(asked)
+    return _Lack(state, max(0, memory - state.free_mib), max(0, cores - state.free_cores))
+
+
+def _lack_size(lack: _Lack) -> tuple[float, int]:
+    return lack.mib / max(1, lack.card.card.memory_mib) + lack.cores / FULL_CORES, lack.card.card.index
+
+
+def _distance(near: NearestFit) -> tuple[int, int, int, str]:
+    return len(near.cards), near.lacking_mib, near.lacking_cores, near.node
+
+
+def _lack_text(lack: _Lack, asked: ContainerRequest) -> str:
+    parts = []
+    if lack.mib:
+        wanted = "the whole card is asked for" if asked.whole else f"{quantity.human_mib(asked.memory_mib)} asked for"
+        parts.append(
+            f"{quantity.human_mib(lack.mib)} of memory ({quantity.human_mib(lack.card.free_mib)} free, {wanted})"
+        )
+    if lack.cores:
+        parts.append(f"{lack.cores} % of time ({lack.card.free_cores} % free)")
+    return f"card {lack.card.card.index} lacks {' and '.join(parts)}"
+
+
+def _verdict(view: NodeView, request: PodRequest, placement: Assignment | Refusal) -> NodeVerdict:
+    if isinstance(placement, Assignment):
+        return NodeVerdict(view.name, None, "", placement, tuple(_card(each, None) for each in view.state.cards))
+    cards = tuple(_card(each, placement.cards.get(each.card.uuid)) for each in view.state.cards)
+    needed = f"; needs {largest(request).gpus} cards at once" if largest(request).gpus > 1 else ""
+    return NodeVerdict(view.name, placement.reason, reasons.WORDS[placement.reason] + needed, None, cards)
+
+
+def _card(state: CardState, reason: Reason | None) -> CardVerdict:
+    card = state.card
+    detail = card.reason if reason is Reason.CARD_UNHEALTHY and card.reason else ""
+    return CardVerdict(
+        card.uuid, card.index, card.model, card.memory_mib, state.free_mib, state.free_cores, reason, detail
+    )
+
+
+def _counts(verdicts: Sequence[NodeVerdict]) -> dict[Reason, int]:
+    found: dict[Reason, int] = {}
+    for each in verdicts:
+        if each.reason is not None:
+            found[each.reason] = found.get(each.reason, 0) + 1
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
