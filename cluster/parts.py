@@ -15,6 +15,7 @@ from cluster import accounts, api, bare, binaries, nodes, process, wait
 EXTENDER = "http://127.0.0.1:9870"
 WEBHOOK = "https://127.0.0.1:9443"
 NAMESPACE = "vgpu-system"
+METRICS_PORT = 9872  # of each node's device plugin, at the node's own address
 
 _ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 _SCHEDULER_CONFIG = binaries.REPOSITORY / "manifests" / "base" / "scheduler-config.yaml"
@@ -119,6 +120,7 @@ class Maker:
             "deviceplugin",
             f"--kubeconfig={kubeconfig}",
             f"--node-name={node.name}",
+            f"--metrics-listen={node.name}:{METRICS_PORT}",
         ]
         environment = {"LD_LIBRARY_PATH": str(bare.DRIVER), "SIMGPU_STATE": str(node.driver_state)}
         running = node.process(name, command, self._environment | environment)

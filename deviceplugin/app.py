@@ -24,9 +24,11 @@ from deviceplugin.prestart import Prover
 from deviceplugin.responses import DeviceList, Injection
 from deviceplugin.settings import Settings
 from vgpu import names
+from vgpu.adapters import metrics_server
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
-from vgpu.node import health, node_api, process_watch, watermarks
+from vgpu.adapters.metrics import Registry
+from vgpu.node import health, metrics_reader, node_api, process_watch, watermarks
 from vgpu.node import pods as bound
 from vgpu.node.allocations import Allocations
 from vgpu.node.arbiter import Arbiter
@@ -35,6 +37,7 @@ from vgpu.node.health import Diagnosis, Health
 from vgpu.node.heartbeat import Heartbeat
 from vgpu.node.inventory import Inventory
 from vgpu.node.limits_writer import LimitsWriter
+from vgpu.node.metrics_reader import MetricsReader, Sources
 from vgpu.node.node_api import NodeApi
 from vgpu.node.node_lease import NodeLease
 from vgpu.node.pods import Pods
@@ -67,7 +70,7 @@ class Clocks:
     random: Callable[[], float]
 
 
-class Driver(health.Driver, process_watch.Driver, Protocol):
+class Driver(health.Driver, process_watch.Driver, metrics_reader.Driver, Protocol):
     """What is asked of NVML."""
 
 
@@ -97,6 +100,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
+    reader = _metrics(settings, node, driver, watching, card_health, arbiter, reporter, endpoints)
     publisher = _publisher(node, reporter, watching, endpoints, heartbeat, marks, clocks)
     return Plugin(
         node=node,
@@ -104,7 +108,11 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
         watch=watch,
         endpoints=endpoints,
         heartbeat=heartbeat,
-        early=(*arbiter, _watch_of_gpunode(settings, client, publisher, clocks).run, watch.run),
+        early=(
+            *((arbiter.run,) if arbiter else ()),
+            _watch_of_gpunode(settings, client, publisher, clocks).run,
+            watch.run,
+        ),
         late=(
             lambda: node.pod_resources.run(node.occupancy.recount),
             card_health.poll,
@@ -113,6 +121,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
             publisher.run,
             heartbeat.run,
             collector.run,
+            *_served(settings, reader, clocks),
             ProbeFiles(settings.state_dir, lambda: all(each.stream.is_live for each in endpoints)).run,
         ),
     )
@@ -187,7 +196,7 @@ def _process_watch(settings: Settings, node: Node, driver: Driver, processes: Pr
         evicts=settings.evicting_reasons,
         tells_files_apart=processes.tells_files_apart(node.files.libraries.library(library)),
     )
-    known = Known(node.inventory.gpus, node.pods.all, node.occupancy.held, node.shares)
+    known = Known(node.inventory.gpus, node.pods.all, node.occupancy.held, node.proven)
     return ProcessWatch(driver, processes, known, node.files, rules, os.getpid())
 
 
@@ -227,9 +236,47 @@ def _watch_of_gpunode(settings: Settings, client: Client, publisher: GpuNodePubl
     )
 
 
-def _turns(settings: Settings, files: StateFiles, clocks: Clocks) -> tuple[tuple[Run, ...], Watermarks | None]:
+def _metrics(
+    settings: Settings,
+    node: Node,
+    driver: Driver,
+    watching: ProcessWatch,
+    card_health: Health,
+    arbiter: Arbiter | None,
+    reporter: RefusalReporter,
+    endpoints: Collection[Endpoint],
+) -> MetricsReader:
+    sources = Sources(
+        cards=lambda: node.inventory.state,
+        allocations=node.proven,
+        groups=lambda: watching.groups,
+        findings=watching.findings,
+        xids=lambda: card_health.xids,
+        arbiter_runs=lambda: arbiter.is_running if arbiter else None,
+        is_registered=lambda: all(each.stream.is_live for each in endpoints),
+        refusals=lambda: len(reporter.refusals()),
+    )
+    return MetricsReader(
+        settings.node_name, vgpu.__version__, driver, node.files, sources, with_dcgm=settings.dcgm_names
+    )
+
+
+def _served(settings: Settings, reader: MetricsReader, clocks: Clocks) -> tuple[Run, ...]:
+    """Return what serves the metrics; nothing where they are not served."""
+    address = settings.metrics_listen
+    if address is None:
+        return ()
+    registry = Registry()
+    registry.add(reader.collect)
+    return (
+        lambda: reader.run(settings.health_period),
+        lambda: metrics_server.serve(registry, address, clocks.monotonic),
+    )
+
+
+def _turns(settings: Settings, files: StateFiles, clocks: Clocks) -> tuple[Arbiter | None, Watermarks | None]:
     """Return what gives containers turns on a card: the arbiter, and the receiver of its watermarks."""
     if not settings.turns:
-        return (), None
+        return None, None
     arbiter = Arbiter(settings.arbiter_path(), files.watermarks, files.allocations, clocks.monotonic)
-    return (arbiter.run,), Watermarks(files.watermarks, settings.watermark)
+    return arbiter, Watermarks(files.watermarks, settings.watermark)

@@ -8,6 +8,7 @@ from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from vgpu import names
+from vgpu.adapters.settings import Address
 from vgpu.node.libraries import LIBRARY
 from vgpu.node.watermarks import Watermark
 
@@ -83,6 +84,12 @@ class Settings(BaseSettings):
         "nvidia-cuda-mps-server",
         description="names of host processes outside of pods that may use cards, separated by commas; 15 characters "
         "of each are compared",
+    )
+    metrics_listen: Address | None = Field(
+        None, description="IP:PORT of the metrics, at /metrics and without a token (default: no metrics)"
+    )
+    dcgm_names: bool = Field(
+        False, description="whether the metrics are also served under the names of NVIDIA's dcgm-exporter"
     )
     log_level: str = Field("info", description="debug, info, warning or error")
 

@@ -299,14 +299,22 @@ def test_the_schema_refuses_watermarks_that_the_plugin_refuses() -> None:
     assert Watermark(high["maximum"], low["maximum"])
 
 
-def test_network_policies_let_in_only_the_webhooks_port() -> None:
+def test_network_policies_let_in_only_the_ports_that_the_pods_have() -> None:
     policies = [d for d in ALL if d["kind"] == "NetworkPolicy"]
-    deployments = {d["metadata"]["name"]: d["spec"] for d in ALL if d["kind"] == "Deployment"}
+    deployments = {d["metadata"]["name"]: d["spec"] for d in ALL if d["kind"] in ("Deployment", "DaemonSet")}
     assert {policy["metadata"]["name"] for policy in policies} == deployments.keys()
     for policy in policies:
         name, spec = policy["metadata"]["name"], policy["spec"]
         assert spec["podSelector"] == deployments[name]["selector"]
         assert spec["policyTypes"] == ["Ingress"]
         open_ports = [port["port"] for rule in spec["ingress"] for port in rule["ports"]]
-        (container, *_) = deployments[name]["template"]["spec"]["containers"]
-        assert open_ports == [port["containerPort"] for port in container.get("ports", ())]
+        containers = deployments[name]["template"]["spec"]["containers"]
+        assert open_ports == [port["containerPort"] for each in containers for port in each.get("ports", ())]
+
+
+def test_metrics_are_scraped_where_they_are_served() -> None:
+    for document in ALL:
+        annotations = document.get("spec", {}).get("template", {}).get("metadata", {}).get("annotations", {})
+        if port := annotations.get("prometheus.io/port"):
+            containers = document["spec"]["template"]["spec"]["containers"]
+            assert f"--metrics-listen=0.0.0.0:{port}" in [flag for each in containers for flag in each.get("args", ())]

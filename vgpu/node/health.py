@@ -17,6 +17,7 @@ from vgpu.node.inventory import Inventory
 # https://docs.nvidia.com/deploy/xid-errors/ : graphics engine exception, MMU fault, stopped or reset after an error of
 # the application, preemptive cleanup after an earlier one, video processor exception, context switch timeout.
 APPLICATION_XIDS: Final = frozenset({13, 31, 43, 45, 68, 109})
+_MAX_CODES: Final = 16  # of a card, each with a series of its own
 _XID_WAIT_MS: Final = 500  # the program's end waits for this call
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class Diagnosis:
 
 
 class Health:
-    """Keeps the inventory's cards and their faults up to date."""
+    """Keeps the inventory's cards and their faults up to date. `xids` counts the errors by card and code."""
 
     def __init__(
         self,
@@ -87,6 +88,7 @@ class Health:
         self._node_fault = node_fault
         self._poll_s = poll_s
         self._clock = clock
+        self.xids: dict[str, dict[str, int]] = {}
 
     async def check(self) -> None:
         """Poll NVML once and update the inventory. Raises NvmlError."""
@@ -119,8 +121,14 @@ class Health:
                 continue
             if xid is not None:
                 log.warning("Xid %d on %s", xid.code, xid.gpu or "an unknown card")
+                self._count(xid)
                 self._diagnosis.xid(xid, [gpu.card.uuid for gpu in self._inventory.gpus()], self._clock())
                 self._update(())
+
+    def _count(self, xid: Xid) -> None:
+        counts = self.xids.setdefault(xid.gpu or "", {})
+        code = str(xid.code) if str(xid.code) in counts or len(counts) < _MAX_CODES else "other"
+        counts[code] = counts.get(code, 0) + 1
 
     async def _has_answered(self) -> bool:
         try:

@@ -144,6 +144,43 @@ def test_the_processes_of_each_card(nvml: Session, holder: subprocess.Popen[str]
     assert processes(nvml) == {card.uuid: [] for card in CARDS}
 
 
+def test_the_memory_of_each_process(nvml: Session, holder: subprocess.Popen[str]) -> None:
+    assert nvml(f"nvml.processes([{CARDS[0].uuid!r}])") == {CARDS[0].uuid: {str(holder.pid): 64 << 20}}
+
+
+def test_what_the_sensors_say(nvml: Session, holder: subprocess.Popen[str]) -> None:  # noqa: ARG001 - holds 64 MiB
+    ask = f"{{k: asdict(v) for k, v in nvml.readings({[c.uuid for c in CARDS]!r}).items()}}"
+    found = nvml(ask)
+    assert found.keys() == {card.uuid for card in CARDS}
+    first, second = found[CARDS[0].uuid], found[CARDS[1].uuid]
+    assert first["memory_used_bytes"] - second["memory_used_bytes"] == 64 << 20
+    assert (first["power_watts"], first["energy_joules"], first["utilization"]) == (70.0, 0.0, 0.0)
+    state_directory.inject_faults(
+        nvml.directory,
+        ("nvmlDeviceGetPowerUsage", NO_PERMISSION),
+        (f"nvmlDeviceGetTemperature@{CARDS[1].uuid}", 15),
+    )
+    found = nvml(ask)
+    assert found.keys() == {CARDS[0].uuid, CARDS[2].uuid}
+    assert found[CARDS[0].uuid]["power_watts"] is None
+
+
+def test_the_utilization_of_each_process_is_sampled(nvml: Session) -> None:
+    driver = build.ensure()
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "SIMGPU_STATE": str(nvml.directory)}
+    ask = f"{{k: asdict(v) for k, v in nvml.busy_samples({{{CARDS[0].uuid!r}: 0}}).items()}}"
+    assert nvml(ask) == {CARDS[0].uuid: {"card": [], "processes": []}}
+    with subprocess.Popen(
+        [str(driver / "gpuprobe"), "spin", "1000"], env=environment, stdout=subprocess.PIPE
+    ) as spinning:
+        end = time.monotonic() + 5
+        while not (found := nvml(ask)[CARDS[0].uuid]["processes"]) and time.monotonic() < end:
+            time.sleep(0.02)
+        spinning.kill()
+    assert found
+    assert all(0 <= share <= 1 and ended > 1e15 for _, ended, share in found)
+
+
 NO_PERMISSION, FUNCTION_NOT_FOUND = 4, 13
 
 
