@@ -1,4 +1,8 @@
-"""Searches for the container that the kubelet is admitting, within one second: list, wait for the watch, then GET."""
+"""Searches for the container that the kubelet is admitting, within five seconds: list, wait for the watch, then GET.
+
+The kubelet waits for the answer as long as the search takes, and admits no other pod meanwhile. A wrong guess costs a
+pod its start, and one second did not suffice for a pod of a megabyte on a busy machine.
+"""
 
 import asyncio
 import logging
@@ -13,9 +17,10 @@ from vgpu.node.allocations import Allocations
 from vgpu.node.node_api import PodReader
 from vgpu.node.pods import PodKey, Pods
 
-DEADLINE_S: Final = 1.0
+DEADLINE_S: Final = 5.0
 _WATCH_LAG_S: Final = 0.05
 _RETRY_S: Final = 0.005
+_READ_AGAIN_S: Final = 0.1
 _MAX_VAIN_LISTS: Final = 10  # lists without a candidate and without a pod to read: the pod was deleted meanwhile
 
 log = logging.getLogger(__name__)
@@ -74,11 +79,12 @@ class CandidateSearch:
 
     async def _fetch(self, keys: frozenset[PodKey]) -> None:
         for key in sorted(keys):
-            self._fetched.add(key)
             try:
                 pod = await self._reader.pod(key)
             except KubernetesError as error:
                 log.warning("pod %s/%s: %s", *key, error)
+                await asyncio.sleep(_READ_AGAIN_S)
                 continue
+            self._fetched.add(key)
             if pod is not None:
                 self._pods.upsert(pod)

@@ -12,7 +12,7 @@ and never map or lock it. Little-endian; mirrored by `limiter/src/common/region_
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -213,8 +213,7 @@ def calls(data: bytes) -> Sequence[int]:
 
     Its low 32 bits are the number of such calls that are under way. Raises MalformedRegion.
     """
-    if len(data) < ACTIVITY_AT:
-        raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
+    _version(data)
     slots = memoryview(data)[SLOTS_AT : SLOTS_AT + MAX_PROCESSES * SLOT_SIZE].cast("Q")
     return slots[_CALLS_AT // 8 :: SLOT_SIZE // 8].tolist()
 
@@ -222,23 +221,40 @@ def calls(data: bytes) -> Sequence[int]:
 def cards(data: bytes) -> tuple[CardUse, ...]:
     """Read the accounts of the cards only, of version 1 or 2. Raises MalformedRegion and no other exception."""
     version = _version(data)
-    rows = enumerate(_card_rows(data))
-    return tuple(_card(row, _activity(data, version, index)) for index, row in rows if row[5])
+    return tuple(_card(row, _activity(data, version, index)) for index, row in _rows(data))
 
 
 def decode(data: bytes) -> Region:
     """Read the bytes of a region of version 1 or 2. Raises MalformedRegion and no other exception."""
-    version = _version(data)
-    _, _, _, _, _, _, _, recoveries, reaped, timeouts = _HEADER.unpack_from(data)
-    entries = _card_rows(data)
-    names = {index: uuid_text(row[0]) for index, row in enumerate(entries) if row[5]}
+    found = cards(data)
+    *_, recoveries, reaped, timeouts = _HEADER.unpack_from(data)
     return Region(
-        cards=tuple(_card(row, _activity(data, version, index)) for index, row in enumerate(entries) if row[5]),
-        processes=tuple(_processes(data, names)),
+        cards=found,
+        processes=tuple(_processes(data, {index: uuid_text(row[0]) for index, row in _rows(data)})),
         recoveries=recoveries,
         reaped=reaped,
         timeouts=timeouts,
     )
+
+
+def _version(data: bytes) -> int:
+    """Check the header and the length, and return the version of the region."""
+    if len(data) < ACTIVITY_AT:
+        raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
+    magic, version, size, slots, count, *_ = _HEADER.unpack_from(data)
+    if (magic, size, slots, count) != (_MAGIC, _SIZES.get(version), MAX_PROCESSES, MAX_CARDS):
+        raise MalformedRegion(f"magic {magic!r}, version {version}, {size} bytes, {slots} slots, {count} cards")
+    if len(data) < size:
+        raise MalformedRegion(f"{len(data)} bytes instead of {size}")
+    return int(version)
+
+
+def _rows(data: bytes) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield the index and the row of every card that is in use."""
+    for index in range(MAX_CARDS):
+        row = _CARD.unpack_from(data, _CARDS_AT + index * _CARD.size)
+        if row[5]:
+            yield index, row
 
 
 def recent_share(card: CardUse, window: Window, now_ns: int) -> float:
@@ -261,22 +277,6 @@ def _activity(data: bytes, version: int, index: int) -> Activity:
     row = _ACTIVITY.unpack_from(data, ACTIVITY_AT + index * _ACTIVITY.size)
     turn, share, drain, queued = (Wait(*row[first : first + 2]) for first in range(0, 8, 2))
     return Activity(turn, share, drain, queued, *row[8:])
-
-
-def _version(data: bytes) -> int:
-    """Return the version of a region's layout, after all sizes in the header were checked. Raises MalformedRegion."""
-    if len(data) < ACTIVITY_AT:
-        raise MalformedRegion(f"{len(data)} bytes instead of {SIZE}")
-    magic, version, size, slots, count, *_ = _HEADER.unpack_from(data)
-    if (magic, size, slots, count) != (_MAGIC, _SIZES.get(version), MAX_PROCESSES, MAX_CARDS):
-        raise MalformedRegion(f"magic {magic!r}, version {version}, {size} bytes, {slots} slots, {count} cards")
-    if len(data) < size:
-        raise MalformedRegion(f"{len(data)} bytes instead of {size}")
-    return int(version)
-
-
-def _card_rows(data: bytes) -> list[tuple[Any, ...]]:
-    return [_CARD.unpack_from(data, _CARDS_AT + index * _CARD.size) for index in range(MAX_CARDS)]
 
 
 def _card(row: tuple[Any, ...], activity: Activity) -> CardUse:

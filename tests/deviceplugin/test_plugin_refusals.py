@@ -5,7 +5,9 @@ from typing import Any
 
 import grpc
 import msgspec
+import pytest
 
+from deviceplugin import candidate_search
 from tests.deviceplugin.conftest import PODS, World
 from tests.strategies import container
 from tests.vgpu.node.builders import NODE, uuid
@@ -15,8 +17,11 @@ GIB = 1 << 30
 REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
 
 
-async def test_without_pod_resources_a_pod_is_admitted_and_refused_at_its_start(world: World) -> None:
+async def test_without_pod_resources_a_pod_is_admitted_and_refused_at_its_start(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An error from GetPreferredAllocation or Allocate would make the pod Failed for good."""
+    monkeypatch.setattr(candidate_search, "DEADLINE_S", 0.3)
     world.kubelet.lists_fail = True
     pod = await world.create("p", gpus=1)
     await world.kubelet.admit(pod)
@@ -44,7 +49,10 @@ async def test_while_no_file_can_be_made_a_pod_is_admitted_and_its_start_is_refu
     assert await world.can_start(pod), "the record was saved at the start"
 
 
-async def test_a_card_that_was_not_assigned_is_refused_and_an_eviction_is_asked_for(world: World) -> None:
+async def test_a_card_that_was_not_assigned_is_refused_and_an_eviction_is_asked_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidate_search, "DEADLINE_S", 0.3)
     pod = await world.create("p", gpus=0, owner=REPLICA_SET)
     world.kubelet.lists_fail = True
     await world.kubelet.admit(pod)

@@ -53,3 +53,16 @@ async def test_a_pod_deleted_during_its_admission_does_not_delay_other_pods(part
     assert len(ids) == 4
     assert asyncio.get_running_loop().time() - started < DEADLINE_S / 2
     assert parts.server.fetched == [share("gone", 10).key]
+
+
+async def test_a_pod_whose_read_failed_is_read_again(parts: PluginParts) -> None:
+    pod = share("p", 10, gpus=1)
+    parts.server.pods[pod.key] = pod
+    parts.server.fails = True
+    parts.kubelet.held[pod.key] = {}
+    offered = slices(0, *range(8)) | slices(1, *range(8))
+    asking = asyncio.create_task(parts.preferred.prefer(names.SLICE, offered, [], 4))
+    await asyncio.sleep(0.15)
+    assert not asking.done()
+    parts.server.fails = False
+    assert frozenset(await asking) == slices(1, 0, 1, 2, 3)

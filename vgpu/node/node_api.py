@@ -1,7 +1,7 @@
 """The requests to the API server about one node: its pods, and its GPUNode."""
 
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -11,6 +11,8 @@ from vgpu.adapters.kubernetes import client
 from vgpu.errors import KubernetesError
 from vgpu.node import pods
 from vgpu.node.pods import BoundPod, PodKey
+
+READ_TIMEOUT_S: Final = 3.0  # one second did not suffice for a pod of a megabyte on a busy machine
 
 
 class PodReader(Protocol):
@@ -30,7 +32,7 @@ class NodeApi:
     async def pod(self, key: PodKey) -> BoundPod | None:
         """Read a pod by a quorum read; None where there is none, or it is bound to another node."""
         try:
-            raw = await self._api.get(names.pod_path(*key), timeout=1)
+            raw = await self._api.get(names.pod_path(*key), timeout=READ_TIMEOUT_S)
         except KubernetesError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
