@@ -75,7 +75,7 @@ class Maker:
         self._http.close()
 
     def extender(self) -> Part:
-        flags = [f"--kubeconfig={self._kubeconfig('vgpu-extender')}"]
+        flags = [f"--kubeconfig={self._kubeconfig('vgpu-extender')}", "--metrics-listen=127.0.0.1:9871"]
         return Part(self._process("extender", flags), lambda: self._answers(f"{EXTENDER}/readyz"))
 
     def scheduler(self) -> Part:
@@ -108,7 +108,7 @@ class Maker:
         )
 
     def webhook(self) -> Part:
-        flags = [f"--kubeconfig={self._kubeconfig('vgpu-webhook')}"]
+        flags = [f"--kubeconfig={self._kubeconfig('vgpu-webhook')}", "--metrics-listen=127.0.0.1:9873"]
         return Part(self._process("webhook", flags), self._mutates)
 
     def plugin(self, node: nodes.Node, name: str = "deviceplugin") -> Part:

@@ -270,7 +270,7 @@ def _served(settings: Settings, reader: MetricsReader, clocks: Clocks) -> tuple[
     registry.add(reader.collect)
     return (
         lambda: reader.run(settings.health_period),
-        lambda: metrics_server.serve(registry, address, clocks.monotonic),
+        lambda: metrics_server.serve(registry, address, clocks.monotonic, blocks=True),
     )
 
 

@@ -18,14 +18,14 @@ with extras.needed("cluster", by="extender"):
     import vgpu
     from extender import assembly, client_names
     from extender.app import Verbs, app
-    from extender.assembly import Observers
+    from extender.assembly import Observers, Run
     from extender.clocks import Clocks
     from extender.leadership import Leadership
     from extender.scheduler_lease import SchedulerLease
     from extender.settings import Settings
     from extender.shutdown import shut_down
     from extender.watches import Watches
-    from vgpu.adapters import process
+    from vgpu.adapters import metrics_server, process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
 
@@ -51,6 +51,7 @@ async def serve(settings: Settings) -> None:
         acting = assembly.actors(seen, leadership)
         late = (
             *acting.tasks,
+            *_metrics(seen),
             lambda: scheduler.end_when_moved(lambda: not leadership.refusal()),
             leadership.run,
         )
@@ -61,6 +62,11 @@ async def serve(settings: Settings) -> None:
         await shut_down(acting.verbs.binder, leadership, background)
     if not background.cancelled() and (failure := background.exception()) is not None:
         raise failure
+
+
+def _metrics(seen: Observers) -> tuple[Run, ...]:
+    address = seen.settings.metrics_listen
+    return (lambda: metrics_server.serve(seen.registry, address, time.monotonic),) if address else ()
 
 
 def _leadership(seen: Observers, scheduler: SchedulerLease) -> Leadership:

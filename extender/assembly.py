@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from extender import metrics
 from extender import watches as watching
 from extender.app import Verbs
 from extender.bind import Binder
@@ -20,6 +21,7 @@ from extender.event_recorder import EventRecorder
 from extender.evictor import Evictor
 from extender.filter import Filter
 from extender.leader import Leader
+from extender.metrics import VerbMetrics
 from extender.node_refusals import NodeRefusals
 from extender.preempt import Preemption
 from extender.room import Room
@@ -28,6 +30,7 @@ from extender.unschedulable import UnschedulablePods
 from extender.waker import Waker
 from extender.watches import Watches
 from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.metrics import Registry
 
 Run = Callable[[], Coroutine[Any, Any, None]]
 
@@ -48,6 +51,7 @@ class Observers:
     refusals: NodeRefusals
     waker: Waker
     watches: Watches
+    registry: Registry
 
     async def run(self, late: Iterable[Run] = ()) -> None:
         """Watch until cancelled; `late` begins when the first lists are complete."""
@@ -89,7 +93,9 @@ def observers(client: Client, settings: Settings, clocks: Clocks, jitter: Callab
         namespace=settings.namespace,
         jitter=jitter,
     )
-    return Observers(client, settings, clocks, cluster, recorder, unschedulable, budgets, refusals, waker, watches)
+    return Observers(
+        client, settings, clocks, cluster, recorder, unschedulable, budgets, refusals, waker, watches, Registry()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +114,26 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     room = Room(seen.cluster, defaults)
     preemption = Preemption(seen.cluster, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
-    verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption)
+    seen.registry.add(lambda: metrics.families(_sources(seen, leader), clocks.monotonic()))
+    counted = VerbMetrics(seen.registry)
+    verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, counted)
     return Actors(verbs, (preemption.run, lambda: seen.refusals.run(leader), lambda: seen.waker.run(leader)))
+
+
+def _sources(seen: Observers, leader: Leader) -> metrics.Sources:
+    objects, watches = seen.cluster.objects, seen.watches
+    return metrics.Sources(
+        leads=lambda: not leader.refusal(),
+        objects=lambda: {
+            "pods": len(objects.pods),
+            "nodes": len(objects.nodes),
+            "gpunodes": len(objects.gpunodes),
+        },
+        reservations=seen.cluster.count_reservations,
+        watches=watches.by_name,
+        queues=lambda: {
+            "events": seen.recorder.waiting,
+            "explanations": seen.unschedulable.waiting,
+            "node_reports": seen.refusals.waiting,
+        },
+    )

@@ -54,6 +54,9 @@ class Settings(Listening):
         "the limits of their share: report or evict; pods of kube-system and of the Leases' namespace are never "
         "evicted for that",
     )
+    metrics_listen: Address | None = Field(
+        None, description="IP:PORT of the metrics, at /metrics and without a token (default: no metrics)"
+    )
     log_level: str = Field("info", description="debug, info, warning or error")
 
     @property

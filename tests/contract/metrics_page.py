@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 
+from extender import metrics as extender_metrics
 from tests.contract.repository import ROOT
 from vgpu.adapters.metrics import Metric
 from vgpu.node import dcgm_metrics
 from vgpu.node import metrics as node_metrics
+from webhook import metrics as webhook_metrics
 
 PAGE = ROOT / "docs" / "metrics.md"
 HEAD = """# Metrics
@@ -16,7 +18,9 @@ written by `python -m tests.contract.metrics_page`.
 
 | part | setting | port in the manifests |
 |---|---|---|
+| extender | `--metrics-listen` | 9871 |
 | device plugin | `--metrics-listen` | 9872 |
+| webhook | `--metrics-listen` | 9873 |
 """
 
 
@@ -32,6 +36,8 @@ def page() -> str:
         _section("Device plugin", node_metrics.CATALOGUE),
         DCGM,
         _table(dcgm_metrics.CATALOGUE),
+        _section("Extender", extender_metrics.CATALOGUE),
+        _section("Webhook", webhook_metrics.CATALOGUE),
     ]
     return "\n".join(sections)
 

@@ -25,6 +25,7 @@ from tests import strategies
 from vgpu import names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.metrics import Registry
 from vgpu.errors import KubernetesError
 from vgpu.simulator.api import server
 
@@ -96,6 +97,7 @@ class World:
     verbs: Verbs
     watching: asyncio.Task[None]
     refusals: NodeRefusals
+    registry: Registry
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     async def create_pod(self, *, admitted: bool = True, **amounts: int | str) -> dict[str, Any]:
@@ -211,7 +213,8 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         runs = (seen.recorder.run, seen.unschedulable.run, *acting.tasks)
         tasks = [watching, *(asyncio.create_task(each()) for each in runs)]
         await seen.watches.wait()
-        yield World(client, seen.cluster, clock, seen.watches, leader, acting.verbs, watching, seen.refusals)
+        parts = seen.watches, leader, acting.verbs, watching, seen.refusals, seen.registry
+        yield World(client, seen.cluster, clock, *parts)
         await acting.verbs.binder.drain(0)
         for task in tasks:
             task.cancel()

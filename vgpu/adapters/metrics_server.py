@@ -27,11 +27,13 @@ log = logging.getLogger(__name__)
 
 
 class MetricsApp:
-    """The ASGI application. `clock` is monotonic, in seconds."""
+    """The ASGI application."""
 
-    def __init__(self, registry: Registry, clock: Callable[[], float]) -> None:
+    def __init__(self, registry: Registry, clock: Callable[[], float], *, blocks: bool = False) -> None:
+        """`clock` is monotonic, in seconds; `blocks`: whether the metrics are read in a thread, because that blocks."""
         self._registry = registry
         self._clock = clock
+        self._blocks = blocks
         self._kept: dict[str, tuple[float, bytes]] = {}
         self._reading = asyncio.Lock()
 
@@ -54,16 +56,17 @@ class MetricsApp:
         async with self._reading:
             at, body = self._kept.get(kind, (None, b""))
             if at is None or self._clock() - at >= FRESH_S:
-                body, _ = await asyncio.to_thread(self._registry.render, accept)
+                render = self._registry.render
+                body, _ = await asyncio.to_thread(render, accept) if self._blocks else render(accept)
                 self._kept[kind] = (self._clock(), body)
         return body
 
 
-async def serve(registry: Registry, address: str, clock: Callable[[], float]) -> None:
-    """Serve at IP:PORT until cancelled; where the port is taken, log that and return."""
+async def serve(registry: Registry, address: str, clock: Callable[[], float], *, blocks: bool = False) -> None:
+    """Serve at IP:PORT until cancelled; where the port is taken, log that and return. Arguments as for MetricsApp."""
     host, _, port = address.rpartition(":")
     config = uvicorn.Config(
-        MetricsApp(registry, clock),
+        MetricsApp(registry, clock, blocks=blocks),
         host=host.strip("[]"),
         port=int(port),
         lifespan="off",

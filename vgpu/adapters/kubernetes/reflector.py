@@ -127,6 +127,7 @@ class Reflector:
         self._watching: asyncio.Task[None] | None = None
         self.synced = asyncio.Event()
         self.unreadable = 0
+        self.heard_at: float | None = None  # the event loop's time in seconds
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -188,6 +189,7 @@ class Reflector:
             if not self._token:
                 break
         objects, self._listed = self._listed, []
+        self._hear()
         self._handler.replace(objects, page.metadata.resource_version)
         if wanted == self._lists_wanted:
             self._version = page.metadata.resource_version
@@ -202,8 +204,12 @@ class Reflector:
             "timeoutSeconds": str(WATCH_S),
         }
         async for line in self._client.stream(self._path, params, silence_s=self._silence_s):
+            self._hear()
             if line:
                 await self._take(await deep_json.decode(_decode_event, line))
+
+    def _hear(self) -> None:
+        self.heard_at = asyncio.get_running_loop().time()
 
     async def _take(self, event: _Event) -> None:
         stamp = await deep_json.decode(_decode_stamp, event.object)
