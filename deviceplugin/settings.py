@@ -52,6 +52,9 @@ class Settings(BaseSettings):
     )
     health_period: float = Field(5.0, gt=0, description="seconds between two polls of every card")
     xid_quarantine: float = Field(60.0, ge=0, description="seconds for which a card is unhealthy after an XID error")
+    recovery_polls: int = Field(
+        3, ge=1, le=100, description="polls without a fault, in succession, after which a card is healthy again"
+    )
     turns: bool = Field(True, description="whether the arbiter runs, which gives the containers of a card turns")
     arbiter: Path | None = Field(None, description=f"the program {_ARBITER} (default: the packaged one)")
     watermark_high: int = Field(

@@ -13,7 +13,7 @@ from extender import __main__ as extender_main
 from extender import bind, binding_outcome, refused, shutdown
 from extender.settings import Settings as ExtenderSettings
 from vgpu import __version__, aliases, container_paths, names
-from vgpu.node import finding_reports, gpunode_status, refusal_reporter, sightings
+from vgpu.node import card_reports, finding_reports, gpunode_status, refusal_reporter, sightings
 from vgpu.node.inventory import State
 from vgpu.node.watermarks import Watermark
 from webhook.settings import Settings as WebhookSettings
@@ -279,7 +279,10 @@ def test_the_schema_takes_what_the_plugin_writes() -> None:
     status = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
     assert gpunode_status.status_of(State(), 256, "0", []).keys() | {"conditions"} == status.keys()
     assert status["refusals"]["maxItems"] == refused.MAX_REFUSALS
-    assert refused.MAX_REFUSALS == refusal_reporter.MAX_REPORTED + 2 * sightings.MAX_FINDINGS
+    assert (
+        sum((refusal_reporter.MAX_REPORTED, 2 * sightings.MAX_FINDINGS, card_reports.MAX_REPORTED))
+        == refused.MAX_REFUSALS
+    )
     made = gpunode_status.conditions_of(State(), [], is_registered=True)
     assert set(re.findall(r"(\w+): ", status["conditions"]["description"])) == {
         finding_reports.NO_UNINVITED,

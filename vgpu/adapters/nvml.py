@@ -5,6 +5,7 @@ hangs: call them from a thread.
 https://docs.nvidia.com/deploy/nvml-api/
 """
 
+import ctypes
 import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -123,7 +124,7 @@ class Nvml:
         self._timeout_s = timeout_s
         self._waiting = threading.Lock()
         self._changing_events = threading.Lock()
-        self._subscribed: set[str] = set()
+        self._subscribed: dict[str, int] = {}  # the card's handle by UUID
         self._complaints: dict[tuple[str, int], str] = {}
         self._is_closed = False
         with _translated():
@@ -202,7 +203,7 @@ class Nvml:
                 if error.code == pynvml.NVML_ERROR_GPU_IS_LOST:
                     self._one("renew", self._renew_events)
                 raise
-            return Xid(_ask(lambda: str(pynvml.nvmlDeviceGetUUID(event.device)), None), int(event.eventData))
+            return Xid(self._uuid_of(event.device), int(event.eventData))
 
     def subscribe(self, gpu: str) -> bool:
         """Subscribe to a card's errors; return False where the card does not report them, so that it must be polled."""
@@ -215,14 +216,19 @@ class Nvml:
         with self._changing_events:
             handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
             pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, self._events)
-            self._subscribed.add(gpu)
+            self._subscribed[gpu] = _address(handle)
+
+    def _uuid_of(self, handle: Any) -> str | None:
+        """Return the card of an event; a card that has fallen off the bus does not tell its UUID any more."""
+        known = {address: gpu for gpu, address in list(self._subscribed.items())}
+        return known.get(_address(handle)) or _ask(lambda: str(pynvml.nvmlDeviceGetUUID(handle)), None)
 
     def _renew_events(self) -> None:
         """Make a set of events without the lost card: the wait for a set with a lost card reports no other event."""
         with self._changing_events:
             pynvml.nvmlEventSetFree(self._events)
             self._events = pynvml.nvmlEventSetCreate()
-            before, self._subscribed = self._subscribed, set()
+            before, self._subscribed = self._subscribed, {}
         for gpu in sorted(before):
             _ask(partial(self._register, gpu), None)
 
@@ -247,7 +253,7 @@ class Nvml:
             self._one("init", pynvml.nvmlInit)
             with self._changing_events:
                 self._events = self._one("events", pynvml.nvmlEventSetCreate)
-                self._subscribed = set()
+                self._subscribed = {}
         finally:
             self._waiting.release()
         log.warning("the driver was reloaded; NVML is initialised again")
@@ -320,6 +326,10 @@ def _word(error: pynvml.NVMLError) -> str:
     return type(error).__name__.removeprefix("NVMLError_")
 
 
+def _address(handle: Any) -> int:
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0
+
+
 def _handle(index: int) -> tuple[Any, str]:
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     return handle, str(pynvml.nvmlDeviceGetUUID(handle))
@@ -350,7 +360,24 @@ def _fault(gpu: str) -> str:
     pynvml.nvmlDeviceGetUUID(handle)
     pynvml.nvmlDeviceGetName(handle)
     pynvml.nvmlDeviceGetMemoryInfo(handle)
-    return "RecoveryNeeded" if _ask(lambda: _recovery_action(handle), 0) else ""
+    if _ask(lambda: _recovery_action(handle), 0):
+        return "RecoveryNeeded"
+    return _memory_fault(handle)
+
+
+def _memory_fault(handle: Any) -> str:
+    """Return what the card's memory has lost; uncorrectable errors with their number since the last reset.
+
+    A remapping that is pending, or that has failed, and pages that wait for their retirement, need a reset.
+    """
+    remapped = _told(lambda: pynvml.nvmlDeviceGetRemappedRows(handle))
+    if remapped and remapped[3]:
+        return "RowRemapFailed"
+    if remapped and remapped[2]:
+        return "RowRemapPending"
+    kinds = (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC)
+    errors = _told(lambda: pynvml.nvmlDeviceGetTotalEccErrors(handle, *kinds))
+    return f"UncorrectableEcc{errors}" if errors else ""
 
 
 def _processes(gpu: str) -> dict[int, int | None]:

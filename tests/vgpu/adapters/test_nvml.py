@@ -278,6 +278,31 @@ def test_a_lost_card_does_not_end_the_xids_of_the_others(nvml: Session) -> None:
     assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[1].uuid, "code": 48}
 
 
+def test_the_event_of_a_lost_card_names_the_card(nvml: Session) -> None:
+    """NVML does not tell the UUID of a card that has fallen off the bus."""
+    assert nvml(f"nvml.subscribe({CARDS[1].uuid!r})") is True
+    state_directory.inject_xid(nvml.directory, CARDS[1].uuid, 79)
+    state_directory.inject_faults(nvml.directory, (f"nvmlDeviceGetUUID@{CARDS[1].uuid}", GPU_IS_LOST))
+    assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[1].uuid, "code": 79}
+
+
+@pytest.mark.parametrize(
+    ("function", "answer", "word"),
+    [
+        ("nvmlDeviceGetRemappedRows", "(0, 0, 0, 0)", ""),
+        ("nvmlDeviceGetRemappedRows", "(0, 1, 1, 0)", "RowRemapPending"),
+        ("nvmlDeviceGetRemappedRows", "(0, 1, 1, 1)", "RowRemapFailed"),
+        ("nvmlDeviceGetTotalEccErrors", "0", ""),
+        ("nvmlDeviceGetTotalEccErrors", "2", "UncorrectableEcc2"),
+    ],
+)
+def test_what_the_memory_of_a_card_has_lost_is_a_fault(nvml: Session, function: str, answer: str, word: str) -> None:
+    """The simulated NVML has neither function: then there is no fault."""
+    assert nvml(f"nvml.fault({CARDS[0].uuid!r})") == ""
+    nvml(f"setattr(__import__('pynvml'), {function!r}, lambda *_: {answer})")
+    assert nvml(f"nvml.fault({CARDS[0].uuid!r})") == word
+
+
 def test_nvml_is_initialised_again_after_a_reload_of_the_driver(nvml: Session) -> None:
     assert nvml(f"nvml.subscribe({CARDS[0].uuid!r})") is True
     for _ in range(3):
