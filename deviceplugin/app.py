@@ -103,7 +103,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
-    reader = _metrics(settings, node, driver, watching, card_health, arbiter, reporter, endpoints)
+    reader = _metrics(settings, node, driver, watching, card_health, arbiter, reporter, endpoints, clocks)
     spec = SpecHandler(card_health.acknowledge, marks)
     publisher = _publisher(node, reporter, watching, endpoints, heartbeat, spec, clocks)
     return Plugin(
@@ -259,6 +259,7 @@ def _metrics(
     arbiter: Arbiter | None,
     reporter: RefusalReporter,
     endpoints: Collection[Endpoint],
+    clocks: Clocks,
 ) -> MetricsReader:
     sources = Sources(
         cards=lambda: node.inventory.state,
@@ -271,7 +272,7 @@ def _metrics(
         refusals=lambda: len(reporter.refusals()),
     )
     return MetricsReader(
-        settings.node_name, vgpu.__version__, driver, node.files, sources, with_dcgm=settings.dcgm_names
+        settings.node_name, vgpu.__version__, driver, node.files, sources, clocks.wall, with_dcgm=settings.dcgm_names
     )
 
 
@@ -283,7 +284,7 @@ def _served(settings: Settings, reader: MetricsReader, clocks: Clocks) -> tuple[
     registry = Registry()
     registry.add(reader.collect)
     return (
-        lambda: reader.run(settings.health_period),
+        lambda: reader.run(min(metrics_reader.PERIOD_S, settings.health_period)),
         lambda: metrics_server.serve(registry, address, clocks.monotonic, blocks=True),
     )
 

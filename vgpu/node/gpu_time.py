@@ -2,8 +2,7 @@
 
 The limiter counts a container's time in turns, by events on the card. A container that is alone on its card launches
 without turns, and a process without the limiter has no region: for these NVML's samples count, which say how long each
-process had a kernel running. NVML's whole percents and periods of 1/6 s to 1 s make them wrong by some percent
-(docs/adr/0049).
+process had a kernel running (docs/adr/0049).
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,7 @@ from vgpu.adapters.nvml import BusySamples
 
 _LONGEST_US: Final = 2_000_000  # a sample covers at most this: the card was not asked for a while
 _US: Final = 1e-6
-_UNCOUNTED: Final = 1.25  # samples above this multiple of the turns: the container has launched without turns
+_SAMPLE_US: Final = 1_000_000  # a sample of NVML covers at most this
 
 Use = tuple[str, str, str]  # pod UID, container, card
 
@@ -30,6 +29,7 @@ class GpuTime:
         self._asked: dict[str, int] = {}  # end of the last sample of any process
         self._of_processes: dict[str, dict[int, int]] = {}
         self._turns: dict[Use, float] = {}
+        self._read_at: dict[str, int] = {}
 
     def since(self, gpus: Iterable[str]) -> dict[str, int]:
         """Return for each card from when samples are needed, in microseconds since 1970; 0 at first."""
@@ -41,17 +41,20 @@ class GpuTime:
         samples: Mapping[str, BusySamples],
         owners: Mapping[tuple[str, int], Use],
         accounted: Mapping[Use, float],
+        now_us: int,
     ) -> None:
-        """Take the samples since the last call.
+        """Take the samples since the last call, at `now_us` microseconds since 1970.
 
         `owners` is the container of each process of each card. `accounted` are the seconds in turns that each
         container's region says; a container without an entry has no region.
         """
         for gpu, each in samples.items():
             by_pid = self._by_pid(gpu, each)
-            busy = self._of_card(gpu, each) if each.card else sum(by_pid.values())
+            elapsed = (now_us - self._read_at.get(gpu, now_us)) * _US
+            busy = self._of_card(gpu, each) if each.card else min(elapsed, sum(by_pid.values()))
             self.card[gpu] = self.card.get(gpu, 0.0) + busy
             self._share_out(gpu, by_pid, owners, accounted)
+            self._read_at[gpu] = now_us
 
     def forget(self, uses: Iterable[Use]) -> None:
         """Forget containers that are gone: all but these."""
@@ -71,10 +74,11 @@ class GpuTime:
         return total
 
     def _by_pid(self, gpu: str, samples: BusySamples) -> dict[int, float]:
-        ends, sums = self._of_processes.setdefault(gpu, {}), dict[int, float]()
-        start = min((ended for _, ended, _ in samples.processes), default=0)
+        """Sum each process's samples. A process's first one begins after the last call, a second before its end."""
+        ends, sums, last_call = self._of_processes.setdefault(gpu, {}), dict[int, float](), self._read_at.get(gpu)
         for pid, ended, share in sorted(samples.processes, key=lambda each: each[1]):
-            period = min(max(0, ended - ends.get(pid, start)), _LONGEST_US)
+            first = ended if last_call is None else max(last_call, ended - _SAMPLE_US)
+            period = min(max(0, ended - ends.get(pid, first)), _LONGEST_US)
             sums[pid] = sums.get(pid, 0.0) + share * period * _US
             ends[pid] = max(ended, ends.get(pid, 0))
         newest = max(ends.values(), default=0)
@@ -105,5 +109,5 @@ class GpuTime:
 
 
 def used(turns_s: float, sampled_s: float) -> float:
-    """Return the GPU time of a container over one interval: that of its turns, unless it has launched without turns."""
-    return sampled_s if sampled_s > turns_s * _UNCOUNTED + 0.05 else turns_s
+    """Return the GPU time of a container over one interval: that of its turns, or of the samples where it had none."""
+    return turns_s or sampled_s

@@ -1,6 +1,6 @@
 """Reads what the metrics of a node say: NVML's sensors, the regions, and what the plugin's other parts know.
 
-NVML keeps samples of about 20 s, so they are read every few seconds, whether or not the metrics are. Regions and
+NVML keeps samples of about 20 s, so they are read every second, whether or not the metrics are. Regions and
 sensors are read when the metrics are; which containers there are is known from the last period.
 """
 
@@ -25,6 +25,7 @@ from vgpu.node.state_files import StateFiles
 from vgpu.node.unlimited import Group
 from vgpu.region import CardUse
 
+PERIOD_S: Final = 1.0  # a container that changes between turns and none has an error of one period
 _NS: Final = 1e-9
 
 
@@ -81,9 +82,18 @@ class MetricsReader:
     """The metrics of one node. `collect` may be called from any thread."""
 
     def __init__(
-        self, node: str, version: str, driver: Driver, files: StateFiles, sources: Sources, *, with_dcgm: bool
+        self,
+        node: str,
+        version: str,
+        driver: Driver,
+        files: StateFiles,
+        sources: Sources,
+        wall_clock: Callable[[], float],
+        *,
+        with_dcgm: bool,
     ) -> None:
-        """`with_dcgm`: whether the names of NVIDIA's dcgm-exporter are served too."""
+        """`wall_clock`: seconds since 1970. `with_dcgm`: whether the names of NVIDIA's dcgm-exporter are served too."""
+        self._wall_clock = wall_clock
         self._node = node
         self._version = version
         self._driver = driver
@@ -94,7 +104,7 @@ class MetricsReader:
         self._known = _known(sources)
         self._reading = threading.Lock()
 
-    async def run(self, period_s: float) -> None:
+    async def run(self, period_s: float = PERIOD_S) -> None:
         """Take NVML's samples every `period_s` seconds, until cancelled."""
         while True:
             self._known = _known(self._sources)
@@ -137,7 +147,7 @@ class MetricsReader:
                 for gpu, use in accounts[each.id].cards.items()
             }
             since = self._time.since([gpu.card.uuid for gpu in known.cards.gpus])
-            self._time.add(self._driver.busy_samples(since), owners, turns)
+            self._time.add(self._driver.busy_samples(since), owners, turns, int(self._wall_clock() * 1e6))
             self._time.forget(turns.keys() | known.groups.keys())
             return accounts
 
