@@ -6,7 +6,8 @@ that ask in a loop cost no more than that.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 import uvicorn
@@ -19,9 +20,9 @@ FRESH_S: Final = 1.0
 _CONNECTIONS: Final = 32
 _KEEP_ALIVE_S: Final = 75  # above Prometheus' usual interval of 15 to 60 s
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +68,6 @@ async def serve(registry: Registry, address: str, clock: Callable[[], float], *,
     host, _, port = address.rpartition(":")
     config = uvicorn.Config(
         MetricsApp(registry, clock, blocks=blocks),
-        host=host.strip("[]"),
-        port=int(port),
         lifespan="off",
         access_log=False,
         log_config=None,
@@ -77,9 +76,16 @@ async def serve(registry: Registry, address: str, clock: Callable[[], float], *,
         timeout_graceful_shutdown=1,
     )
     try:
-        await process.Server(config).serve_until_cancelled()
-    except SystemExit:  # uvicorn's way to say that it cannot bind
-        log.error("metrics are not served: %s cannot be bound", address)  # noqa: TRY400
+        listening = socket.create_server((host.strip("[]"), int(port)), family=_family(host))
+    except OSError as error:
+        log.error("metrics are not served: %s cannot be bound: %s", address, error)  # noqa: TRY400 - a setting is wrong
+        return
+    with listening:
+        await process.Server(config).serve_until_cancelled([listening])
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 async def _send(send: Send, status: int, content_type: str, body: bytes) -> None:
