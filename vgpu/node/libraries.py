@@ -29,6 +29,10 @@ PRELOAD_CONTENT: Final = f"{LIBRARY_IN_CONTAINER}\n".encode()
 _HASH_DIGITS: Final = 12
 
 
+class _Damaged(Exception):
+    """What is wrong with an installed library."""
+
+
 class Libraries:
     """The libraries below one directory."""
 
@@ -63,7 +67,7 @@ class Libraries:
         """
         name = _name_of(content)
         try:
-            if self._damage(name) or not self._has_region_header(name):
+            if not (self._is_intact(name) and self._has_region_header(name)):
                 self._put(name, content)
         except OSError as error:
             raise StateUnusable(f"{self.root}: {error.strerror}: the limiter cannot be installed") from error
@@ -72,16 +76,22 @@ class Libraries:
 
     def check(self, name: str) -> None:
         """Raise StateUnusable where a library is damaged, or may not be mapped as a program."""
+        self.content(name)
+
+    def content(self, name: str) -> bytes:
+        """Return a library's bytes. Raises StateUnusable where containers could not load it."""
         path = self.library(name)
-        if damage := self._damage(name):
-            raise StateUnusable(f"{path} {damage}: containers would run without limits")
         try:
+            content = self._intact(name)
             _map_program(path)
+        except _Damaged as damage:
+            raise StateUnusable(f"{path} {damage}: containers would run without limits") from damage
         except (OSError, ValueError) as error:
             raise StateUnusable(
                 f"{path} cannot be mapped as a program ({error}), so containers would run without limits: "
                 "mount the file system of the state directory without noexec, or choose another with --state-dir"
             ) from error
+        return content
 
     def remove_others(self, names: Collection[str]) -> None:
         """Remove the libraries that are not named: no container mounts them, or a crash left them."""
@@ -89,22 +99,24 @@ class Libraries:
             if path.name not in names:
                 shutil.rmtree(path, ignore_errors=True)
 
-    def content(self, name: str) -> bytes:
-        """Return a library's bytes. Raises StateUnusable where containers could not load it."""
-        self.check(name)
-        return self.library(name).read_bytes()
-
-    def _damage(self, name: str) -> str:
-        """Return what is wrong with an installed library, empty for nothing."""
+    def _intact(self, name: str) -> bytes:
+        """Return the bytes of an installed library. Raises _Damaged."""
         try:
             content, preload = self.library(name).read_bytes(), self.preload(name).read_bytes()
         except OSError as error:
-            return f"cannot be read ({error.strerror})"
+            raise _Damaged(f"cannot be read ({error.strerror})") from error
         if _name_of(content) != name:
-            return "does not have the content that its name says"
+            raise _Damaged("does not have the content that its name says")
         if preload != PRELOAD_CONTENT:
-            return f"has a damaged {PRELOAD}"
-        return ""
+            raise _Damaged(f"has a damaged {PRELOAD}")
+        return content
+
+    def _is_intact(self, name: str) -> bool:
+        try:
+            self._intact(name)
+        except _Damaged:
+            return False
+        return True
 
     def _has_region_header(self, name: str) -> bool:
         path = self.root / name / REGION_HEADER
