@@ -1,6 +1,7 @@
 """Processes that use their share without its limits: an Event that names them within ten seconds, and a condition."""
 
 import base64
+import contextlib
 import threading
 import time
 
@@ -79,12 +80,16 @@ def test_a_process_without_the_limiter_is_reported(namespace: PodNamespace) -> N
     namespace.until(lambda: condition(namespace, node)["status"] == "True", "the finding ends", WITHIN_S)
 
 
+def until_killed(namespace: PodNamespace, name: str) -> None:
+    with contextlib.suppress(AssertionError):  # the end of the test deletes the pod
+        namespace.probe(name, *HOLD[1:], prefix=HIDDEN)
+
+
 def test_a_process_in_a_mount_namespace_of_its_own_is_reported(namespace: PodNamespace) -> None:
     node = namespace.cluster.nodes[0]
     namespace.create(pod("hides", container(command=FOREVER, gpu_mem=MIB_OF_LIMIT), annotations=at(node)))
     namespace.running("hides")
-    running = threading.Thread(target=lambda: namespace.probe("hides", *HOLD[1:], prefix=HIDDEN), daemon=True)
-    running.start()
+    threading.Thread(target=until_killed, args=(namespace, "hides"), daemon=True).start()
     since = until_used(namespace, node, 2 * MIB_OF_LIMIT)
     assert "(gpuprobe)" in message(namespace, "hides", names.LIMITER_NOT_LOADED, since)
 
@@ -108,3 +113,22 @@ def test_a_region_set_to_zero_is_reported(namespace: PodNamespace) -> None:
     assert [each["reason"] for each in namespace.extender_events("zeroes")] == []
     namespace.run("zeroes", "dd", "if=/dev/zero", "of=/run/vgpu/region", "bs=4096", "count=16", "conv=notrunc")
     assert "NVML counts 9" in message(namespace, "zeroes", names.REGION_BELOW_USE, time.monotonic())
+
+
+def test_two_settings_have_the_pod_of_a_controller_evicted(namespace: PodNamespace) -> None:
+    cluster = namespace.cluster
+    node, plugin = cluster.nodes[0], cluster.plugins[0]
+    template = covering("evades", node, "/etc/ld.so.preload", "")
+    template["metadata"]["labels"] = {"app": "evades"}
+    template["spec"]["restartPolicy"] = "Always"
+    selector = {"matchLabels": {"app": "evades"}}
+    manifest = {"metadata": {"name": "evades"}, "spec": {"replicas": 1, "selector": selector, "template": template}}
+    plugin.restart("--without-limits=evict")
+    try:
+        with cluster.extender_with(uninvited="evict"):
+            cluster.api.create(f"/apis/apps/v1/namespaces/{namespace.name}/deployments", manifest)
+            (first,) = namespace.until(lambda: list(namespace.phases()), "the pod exists")
+            namespace.running(first)
+            namespace.until(lambda: first not in namespace.phases(), "the pod is evicted", 40)
+    finally:
+        plugin.restart()
