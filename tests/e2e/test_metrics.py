@@ -61,6 +61,11 @@ class Prometheus:
         """What a part serves."""
         return self._http.get(f"http://{target}/metrics").text
 
+    def close(self) -> None:
+        """End it."""
+        self._http.close()
+        self.process.stop()
+
     def are_all_up(self) -> bool:
         """Whether every target was scraped."""
         try:
@@ -76,9 +81,11 @@ def scraping(namespace: PodNamespace, tmp_path: Path) -> Iterator[Prometheus]:
     except missing.Missing as lacking:
         pytest.skip(str(lacking))
     made.process.start()
-    wait.until(made.are_all_up, "Prometheus scrapes all parts", 30, [made.process])
-    yield made
-    made.process.stop()
+    try:
+        wait.until(made.are_all_up, "Prometheus scrapes all parts", 30, [made.process])
+        yield made
+    finally:
+        made.close()
 
 
 def test_prometheus_scrapes_all_parts_and_each_figure_is_that_of_its_source(
