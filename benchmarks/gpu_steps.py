@@ -85,6 +85,7 @@ COMPUTE: Final = (
     _benchmark("arbiter", 90, "limiter_compute", "arbiter"),
     _benchmark("same", 240, "limiter_compute", "same"),
     _benchmark("alone", 180, "limiter_compute", "stall", "curve", "shapes", "costs"),
+    _benchmark("accounting", 900, "accounting", on_demand=True),
 )
 
 SHARES = ("tenants", "burst", "inference", "stall", "arbiter", "curve", "shapes", "costs")

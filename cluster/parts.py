@@ -16,6 +16,8 @@ EXTENDER = "http://127.0.0.1:9870"
 ADMIN = f"{admin_service.ADDRESS}:{admin_service.PORT}"
 WEBHOOK = "https://127.0.0.1:9443"
 NAMESPACE = "vgpu-system"
+EXTENDER_METRICS_PORT = 9874
+METRICS_PORT = 9872  # of each node's device plugin, at the node's own address
 
 _ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 _SCHEDULER_CONFIG = binaries.REPOSITORY / "manifests" / "base" / "scheduler-config.yaml"
@@ -85,6 +87,7 @@ class Maker:
             f"--history-dir={self.history}",
             f"--admin-listen={ADMIN}",
             "--admin-auth=kubernetes",
+            f"--metrics-listen=127.0.0.1:{EXTENDER_METRICS_PORT}",
         ]
         return Part(self._process("extender", flags), lambda: self._answers(f"{EXTENDER}/readyz"))
 
@@ -113,6 +116,7 @@ class Maker:
             f"--listen={address}:{_EXTENDER_PORT}",
             f"--scheduler-lease={lease}",
             f"--history-dir={self.history}-{host}",
+            "--admin-listen=off",
         ]
         extender = self._process("extender", flags, host)
         control = self._cluster.control
@@ -123,7 +127,7 @@ class Maker:
         )
 
     def webhook(self) -> Part:
-        flags = [f"--kubeconfig={self._kubeconfig('vgpu-webhook')}"]
+        flags = [f"--kubeconfig={self._kubeconfig('vgpu-webhook')}", "--metrics-listen=127.0.0.1:9873"]
         return Part(self._process("webhook", flags), self._mutates)
 
     def plugin(self, node: nodes.Node, name: str = "deviceplugin") -> Part:
@@ -135,6 +139,7 @@ class Maker:
             "deviceplugin",
             f"--kubeconfig={kubeconfig}",
             f"--node-name={node.name}",
+            f"--metrics-listen={node.name}:{METRICS_PORT}",
         ]
         environment = {"LD_LIBRARY_PATH": str(bare.DRIVER), "SIMGPU_STATE": str(node.driver_state)}
         running = node.process(name, command, self._environment | environment)

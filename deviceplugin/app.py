@@ -5,9 +5,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import vgpu
+from deviceplugin import installation
 from deviceplugin.allocate import Allocator, Recorder
 from deviceplugin.devices import DeviceLists
 from deviceplugin.garbage_collection import GarbageCollector
@@ -24,17 +25,22 @@ from deviceplugin.prestart import Prover
 from deviceplugin.responses import DeviceList, Injection
 from deviceplugin.settings import Settings
 from vgpu import names
+from vgpu.adapters import metrics_server
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
-from vgpu.node import health, node_api, process_watch, watermarks
+from vgpu.adapters.metrics import Registry
+from vgpu.node import card_reports, gpunode_spec, health, inventory, metrics_reader, node_api, process_watch
 from vgpu.node import pods as bound
 from vgpu.node.allocations import Allocations
 from vgpu.node.arbiter import Arbiter
+from vgpu.node.diagnosis import Diagnosis
 from vgpu.node.gpunode import GpuNodePublisher
-from vgpu.node.health import Diagnosis, Health
+from vgpu.node.gpunode_spec import SpecHandler
+from vgpu.node.health import Health
 from vgpu.node.heartbeat import Heartbeat
 from vgpu.node.inventory import Inventory
 from vgpu.node.limits_writer import LimitsWriter
+from vgpu.node.metrics_reader import MetricsReader, Sources
 from vgpu.node.node_api import NodeApi
 from vgpu.node.node_lease import NodeLease
 from vgpu.node.pods import Pods
@@ -67,7 +73,7 @@ class Clocks:
     random: Callable[[], float]
 
 
-class Driver(health.Driver, process_watch.Driver, Protocol):
+class Driver(health.Driver, process_watch.Driver, metrics_reader.Driver, Protocol):
     """What is asked of NVML."""
 
 
@@ -76,8 +82,8 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
 
     Raises StateUnusable where containers would run without limits, OSError where the packaged library cannot be read.
     """
-    installation = Installation(settings)
-    files, library = installation.files, installation.install()
+    limiter = Installation(settings)
+    files, library = limiter.files, limiter.install()
     node = _node(settings, files, client, clocks)
     watch = _watch_of_pods(settings, client, node.pods, clocks)
     reporter = RefusalReporter(lambda uid: node.pods.get(uid) is not None)
@@ -85,7 +91,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
     devices = DeviceLists(node.inventory)
     endpoints = tuple(_endpoint(settings, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
     heartbeat = _heartbeat(settings, client, endpoints, clocks)
-    card_health = _health(settings, node, driver, installation, clocks)
+    card_health = _health(settings, node, driver, limiter, clocks)
     watching = _process_watch(settings, node, driver, processes, library)
     collector = GarbageCollector(
         node.pods,
@@ -97,14 +103,20 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
-    publisher = _publisher(node, reporter, watching, endpoints, heartbeat, marks, clocks)
+    reader = _metrics(settings, node, driver, watching, card_health, arbiter, reporter, endpoints, clocks)
+    spec = SpecHandler(card_health.acknowledge, marks)
+    publisher = _publisher(node, reporter, watching, endpoints, heartbeat, spec, clocks)
     return Plugin(
         node=node,
         health=card_health,
         watch=watch,
         endpoints=endpoints,
         heartbeat=heartbeat,
-        early=(*arbiter, _watch_of_gpunode(settings, client, publisher, clocks).run, watch.run),
+        early=(
+            *((arbiter.run,) if arbiter else ()),
+            _watch_of_gpunode(settings, client, publisher, clocks).run,
+            watch.run,
+        ),
         late=(
             lambda: node.pod_resources.run(node.occupancy.recount),
             card_health.poll,
@@ -113,6 +125,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
             publisher.run,
             heartbeat.run,
             collector.run,
+            *_served(settings, reader, clocks),
             ProbeFiles(settings.state_dir, lambda: all(each.stream.is_live for each in endpoints)).run,
         ),
     )
@@ -122,16 +135,16 @@ def _node(settings: Settings, files: StateFiles, client: Client, clocks: Clocks)
     pod_resources_client = PodResourcesClient(settings.kubelet_dir / "pod-resources" / "kubelet.sock")
     pod_resources = PodResources(pod_resources_client, clocks.monotonic)
     allocations = Allocations(files.allocations)
-    inventory = Inventory(settings.slice_mib)
+    cards = Inventory(settings.slice_mib)
     pods = Pods()
     node = Node(
         files=files,
         allocations=allocations,
-        inventory=inventory,
+        inventory=cards,
         pods=pods,
         client=pod_resources_client,
         pod_resources=pod_resources,
-        occupancy=Occupancy(pods, pod_resources, allocations, inventory, clocks.wall),
+        occupancy=Occupancy(pods, pod_resources, allocations, cards, clocks.wall),
         api=NodeApi(client, settings.node_name),
     )
     pods.on_release = node.released
@@ -168,12 +181,12 @@ def _heartbeat(settings: Settings, client: Client, endpoints: Collection[Endpoin
     return Heartbeat(lease, lambda: all(each.stream.is_live for each in endpoints), clocks.monotonic)
 
 
-def _health(settings: Settings, node: Node, driver: Driver, installation: Installation, clocks: Clocks) -> Health:
+def _health(settings: Settings, node: Node, driver: Driver, limiter: Installation, clocks: Clocks) -> Health:
     return Health(
         driver,
         node.inventory,
-        Diagnosis(settings.xid_quarantine),
-        node_fault=installation.fault,
+        Diagnosis(settings.xid_quarantine, settings.recovery_polls),
+        node_fault=limiter.fault,
         poll_s=settings.health_period,
         clock=clocks.monotonic,
     )
@@ -187,7 +200,7 @@ def _process_watch(settings: Settings, node: Node, driver: Driver, processes: Pr
         evicts=settings.evicting_reasons,
         tells_files_apart=processes.tells_files_apart(node.files.libraries.library(library)),
     )
-    known = Known(node.inventory.gpus, node.pods.all, node.occupancy.held, node.shares)
+    known = Known(node.inventory.gpus, node.pods.all, node.occupancy.held, node.proven)
     return ProcessWatch(driver, processes, known, node.files, rules, os.getpid())
 
 
@@ -197,23 +210,33 @@ def _publisher(
     watching: ProcessWatch,
     endpoints: Collection[Endpoint],
     heartbeat: Heartbeat,
-    marks: Watermarks | None,
+    spec: SpecHandler,
     clocks: Clocks,
 ) -> GpuNodePublisher:
     publisher = GpuNodePublisher(
         node.api,
         node.inventory,
         vgpu.__version__,
-        refusals=lambda: [*reporter.refusals(), *watching.reports()],
+        refusals=lambda: [*reporter.refusals(), *watching.reports(), *_of_unhealthy_cards(node)],
         conditions=watching.conditions,
         is_registered=lambda: all(each.stream.is_live for each in endpoints),
         clock=clocks.monotonic,
         now=clocks.now,
-        beside=marks,
+        beside=spec,
         on_count=lambda nodes: setattr(heartbeat, "nodes", nodes),
     )
     reporter.on_change = watching.on_change = heartbeat.on_change = publisher.wake
     return publisher
+
+
+def _of_unhealthy_cards(node: Node) -> list[dict[str, Any]]:
+    """Return the reports about pods that hold unhealthy cards."""
+    state = node.inventory.state
+    of_node = (inventory.MIG, installation.FAULT)
+    faults = {gpu: fault for gpu, fault in state.faults.items() if fault not in of_node}
+    if not faults:
+        return []
+    return card_reports.reports(faults, state.gpus, node.occupancy.held(), node.pods.all())
 
 
 def _watch_of_gpunode(settings: Settings, client: Client, publisher: GpuNodePublisher, clocks: Clocks) -> Reflector:
@@ -223,13 +246,52 @@ def _watch_of_gpunode(settings: Settings, client: Client, publisher: GpuNodePubl
         publisher,
         jitter=clocks.random,
         params={"fieldSelector": f"metadata.name={settings.node_name}"},
-        decode=watermarks.decode,
+        decode=gpunode_spec.decode,
     )
 
 
-def _turns(settings: Settings, files: StateFiles, clocks: Clocks) -> tuple[tuple[Run, ...], Watermarks | None]:
+def _metrics(
+    settings: Settings,
+    node: Node,
+    driver: Driver,
+    watching: ProcessWatch,
+    card_health: Health,
+    arbiter: Arbiter | None,
+    reporter: RefusalReporter,
+    endpoints: Collection[Endpoint],
+    clocks: Clocks,
+) -> MetricsReader:
+    sources = Sources(
+        cards=lambda: node.inventory.state,
+        allocations=node.proven,
+        groups=lambda: watching.groups,
+        findings=watching.findings,
+        xids=lambda: card_health.xids,
+        arbiter_runs=lambda: arbiter.is_running if arbiter else None,
+        is_registered=lambda: all(each.stream.is_live for each in endpoints),
+        refusals=lambda: len(reporter.refusals()),
+    )
+    return MetricsReader(
+        settings.node_name, vgpu.__version__, driver, node.files, sources, clocks.wall, with_dcgm=settings.dcgm_names
+    )
+
+
+def _served(settings: Settings, reader: MetricsReader, clocks: Clocks) -> tuple[Run, ...]:
+    """Return what serves the metrics; nothing where they are not served."""
+    address = settings.metrics_listen
+    if address is None:
+        return ()
+    registry = Registry()
+    registry.add(reader.collect)
+    return (
+        lambda: reader.run(min(metrics_reader.PERIOD_S, settings.health_period)),
+        lambda: metrics_server.serve(registry, address, clocks.monotonic, blocks=True),
+    )
+
+
+def _turns(settings: Settings, files: StateFiles, clocks: Clocks) -> tuple[Arbiter | None, Watermarks | None]:
     """Return what gives containers turns on a card: the arbiter, and the receiver of its watermarks."""
     if not settings.turns:
-        return (), None
+        return None, None
     arbiter = Arbiter(settings.arbiter_path(), files.watermarks, files.allocations, clocks.monotonic)
-    return (arbiter.run,), Watermarks(files.watermarks, settings.watermark)
+    return arbiter, Watermarks(files.watermarks, settings.watermark)

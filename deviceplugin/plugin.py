@@ -20,7 +20,6 @@ from deviceplugin.occupancy import Occupancy
 from deviceplugin.pod_resources import PodResources
 from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
-from vgpu import names
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.errors import NvmlError
 from vgpu.node import allocations as records
@@ -52,10 +51,9 @@ class Node:
     occupancy: Occupancy
     api: NodeApi
 
-    def shares(self) -> tuple[Allocation, ...]:
-        """Return the proven allocations of shares whose pods run; a container with a whole card has no limits."""
-        live = records.live(self.allocations.all(), self.pods.all())
-        return tuple(each for each in live if each.is_proven and each.resource == names.SLICE)
+    def proven(self) -> tuple[Allocation, ...]:
+        """Return the proven allocations whose pods run."""
+        return tuple(each for each in records.live(self.allocations.all(), self.pods.all()) if each.is_proven)
 
     def released(self) -> None:
         """Free at once what an ended pod held: the next pod may be bound to its card within milliseconds."""

@@ -8,6 +8,7 @@ from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from vgpu import names
+from vgpu.adapters.settings import Address
 from vgpu.node.libraries import LIBRARY
 from vgpu.node.watermarks import Watermark
 
@@ -51,6 +52,9 @@ class Settings(BaseSettings):
     )
     health_period: float = Field(5.0, gt=0, description="seconds between two polls of every card")
     xid_quarantine: float = Field(60.0, ge=0, description="seconds for which a card is unhealthy after an XID error")
+    recovery_polls: int = Field(
+        3, ge=1, le=100, description="polls without a fault, in succession, after which a card is healthy again"
+    )
     turns: bool = Field(True, description="whether the arbiter runs, which gives the containers of a card turns")
     arbiter: Path | None = Field(None, description=f"the program {_ARBITER} (default: the packaged one)")
     watermark_high: int = Field(
@@ -83,6 +87,12 @@ class Settings(BaseSettings):
         "nvidia-cuda-mps-server",
         description="names of host processes outside of pods that may use cards, separated by commas; 15 characters "
         "of each are compared",
+    )
+    metrics_listen: Address | None = Field(
+        None, description="IP:PORT of the metrics, at /metrics and without a token (default: no metrics)"
+    )
+    dcgm_names: bool = Field(
+        False, description="whether the metrics are also served under the names of NVIDIA's dcgm-exporter"
     )
     log_level: str = Field("info", description="debug, info, warning or error")
 

@@ -20,7 +20,7 @@ with extras.needed("cluster", by="extender"):
     from extender import admin_service, assembly, client_names
     from extender.admin.server import AdminServer
     from extender.app import Verbs, app
-    from extender.assembly import Observers
+    from extender.assembly import Observers, Run
     from extender.clocks import Clocks
     from extender.history import process as history
     from extender.history.process import DrainProcess
@@ -30,7 +30,7 @@ with extras.needed("cluster", by="extender"):
     from extender.settings import Settings
     from extender.shutdown import shut_down
     from extender.watches import Watches
-    from vgpu.adapters import process
+    from vgpu.adapters import metrics_server, process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
 
@@ -64,6 +64,7 @@ async def _serve(settings: Settings, clocks: Clocks, recorder: Recorder, replica
         acting = assembly.actors(seen, leadership)
         late = (
             *acting.tasks,
+            *_metrics(seen),
             lambda: scheduler.end_when_moved(lambda: not leadership.refusal()),
             leadership.run,
             *([DrainProcess(os.environ | settings.drain_environment, clocks).run] if settings.history_dir else []),
@@ -79,6 +80,11 @@ async def _serve(settings: Settings, clocks: Clocks, recorder: Recorder, replica
         await shut_down(acting.verbs.binder, leadership, background)
     if not background.cancelled() and (failure := background.exception()) is not None:
         raise failure
+
+
+def _metrics(seen: Observers) -> tuple[Run, ...]:
+    address = seen.settings.metrics_listen
+    return (lambda: metrics_server.serve(seen.registry, address, time.monotonic),) if address else ()
 
 
 def _leadership(seen: Observers, scheduler: SchedulerLease, identity: str) -> Leadership:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
@@ -16,6 +17,7 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.filter import Filter
 from extender.history.feed import Feed
+from extender.metrics import VerbMetrics
 from extender.preempt import Preemption
 from extender.prioritize import prioritize
 from extender.watches import Synced
@@ -43,6 +45,7 @@ class Verbs:
     recorder: EventRecorder
     preemption: Preemption
     history: Feed
+    metrics: VerbMetrics
 
     async def filter(self, body: bytes) -> bytes:
         """Answer `/filter`; where no node fits, an Event tells the pod's owner why."""
@@ -51,6 +54,7 @@ class Verbs:
         verdict = await self.node_filter.judge(pod, call.nodes, asyncio.sleep)
         self.history.filtered(pod, verdict.refused, fits=bool(verdict.fitting))
         if verdict.refused and not verdict.fitting:
+            self.metrics.unplaced(verdict.refused)
             self.preemption.note(pod, [name for name, why in verdict.refused.items() if not why.is_unresolvable])
         if verdict.refused and not verdict.fitting and not self.recorder.rests(pod.uid):
             self.recorder.record(pod.reference, *explain.why_pending(pod, verdict, self.cluster))
@@ -70,6 +74,7 @@ class Verbs:
         """Answer `/bind`."""
         args = await deep_json.decode(wire.bind_args, body)
         refusal = await self.binder.bind(args)
+        self.metrics.bound(refusal)
         outcome = f"refused: {refusal}" if refusal else "bound"
         log.info("bind %s/%s to %s: %s", args.pod_namespace, args.pod_name, args.node, outcome)
         return wire.error(refusal)
@@ -78,7 +83,7 @@ class Verbs:
 def app(verbs: Verbs, watches: Synced, clock: Callable[[], float]) -> FastAPI:
     """Build the application: the verbs, `/healthz` (the process answers) and `/readyz` (every watch has its list).
 
-    `clock` (monotonic, in seconds) times each call, for the log at level debug.
+    `clock` (monotonic, in seconds) times each call, for the metrics and for the log at level debug.
     """
     api = FastAPI(title="vgpushare extender", version=vgpu.__version__)
     handles = {
@@ -88,8 +93,9 @@ def app(verbs: Verbs, watches: Synced, clock: Callable[[], float]) -> FastAPI:
         "bind": verbs.bind,
     }
     for name, handle in handles.items():
-        timed = _timed(name, handle, clock)
-        api.add_api_route(f"/{name}", _endpoint(watches, timed), methods=["POST"], name=name)
+        timed = _timed(name, handle, clock, verbs.metrics)
+        failed = partial(verbs.metrics.failed, name)
+        api.add_api_route(f"/{name}", _endpoint(watches, timed, failed), methods=["POST"], name=name)
 
     @api.get("/healthz")
     async def healthz() -> Response:
@@ -104,28 +110,36 @@ def app(verbs: Verbs, watches: Synced, clock: Callable[[], float]) -> FastAPI:
     return api
 
 
-def _timed(name: str, handle: Handle, clock: Callable[[], float]) -> Handle:
+def _timed(name: str, handle: Handle, clock: Callable[[], float], metrics: VerbMetrics) -> Handle:
     async def timed(body: bytes) -> bytes:
         started = clock()
         answer = await handle(body)
-        log.debug("%s took %.3f ms", name, (clock() - started) * 1000)
+        took = clock() - started
+        metrics.took(name, took)
+        log.debug("%s took %.3f ms", name, took * 1000)
         return answer
 
     return timed
 
 
-def _endpoint(watches: Synced, handle: Handle) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(
+    watches: Synced, handle: Handle, failed: Callable[[str], None]
+) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         if not watches.is_synced:
+            failed("not_ready")
             return Response(wire.error(NOT_READY), 503, media_type=JSON)
         try:
             body = await http_body.read(request.stream(), MAX_BODY)
             if len(body) > MAX_BODY:
+                failed("too_long")
                 return Response(wire.error(f"the body is longer than {MAX_BODY} bytes"), 413, media_type=JSON)
             return Response(await handle(body), media_type=JSON)
         except MalformedCall as error:
+            failed("malformed")
             return Response(wire.error(str(error)), 400, media_type=JSON)
         except ClientDisconnect:  # no answer can arrive
+            failed("disconnected")
             return Response(status_code=400)
 
     return endpoint

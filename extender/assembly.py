@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from extender import metrics
 from extender import watches as watching
 from extender.app import Verbs
 from extender.bind import Binder
@@ -23,6 +24,7 @@ from extender.history import feed
 from extender.history.feed import Feed
 from extender.history.recorder import NO_RECORDER, Recorder
 from extender.leader import Leader
+from extender.metrics import VerbMetrics
 from extender.node_refusals import NodeRefusals
 from extender.preempt import Preemption
 from extender.room import Room
@@ -31,6 +33,7 @@ from extender.unschedulable import UnschedulablePods
 from extender.waker import Waker
 from extender.watches import Watches
 from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.metrics import Registry
 
 Run = Callable[[], Coroutine[Any, Any, None]]
 
@@ -52,6 +55,7 @@ class Observers:
     waker: Waker
     history: Feed
     watches: Watches
+    registry: Registry
 
     async def run(self, late: Iterable[Run] = ()) -> None:
         """Watch until cancelled; `late` begins when the first lists are complete."""
@@ -115,7 +119,7 @@ def observers(
         jitter=jitter,
     )
     return Observers(
-        client, settings, clocks, cluster, recorder, unschedulable, budgets, refusals, waker, told, watches
+        client, settings, clocks, cluster, recorder, unschedulable, budgets, refusals, waker, told, watches, Registry()
     )
 
 
@@ -135,5 +139,26 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     room = Room(seen.cluster, defaults)
     preemption = Preemption(seen.cluster, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
-    verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history)
+    seen.registry.add(lambda: metrics.families(_sources(seen, leader), clocks.monotonic()))
+    counted = VerbMetrics(seen.registry)
+    verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history, counted)
     return Actors(verbs, (preemption.run, lambda: seen.refusals.run(leader), lambda: seen.waker.run(leader)))
+
+
+def _sources(seen: Observers, leader: Leader) -> metrics.Sources:
+    objects, watches = seen.cluster.objects, seen.watches
+    return metrics.Sources(
+        leads=lambda: not leader.refusal(),
+        objects=lambda: {
+            "pods": len(objects.pods),
+            "nodes": len(objects.nodes),
+            "gpunodes": len(objects.gpunodes),
+        },
+        reservations=seen.cluster.count_reservations,
+        watches=watches.by_name,
+        queues=lambda: {
+            "events": seen.recorder.waiting,
+            "explanations": seen.unschedulable.waiting,
+            "node_reports": seen.refusals.waiting,
+        },
+    )

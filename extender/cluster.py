@@ -102,6 +102,10 @@ class Cluster:
         self._note_release(pod)
         self._remove_pod(pod.uid)
 
+    def count_reservations(self) -> int:
+        """Return how many pods have a Binding in flight."""
+        return len(list(self._reservations))
+
     def replace_pods(self, pods: Iterable[Pod], version: int) -> None:
         """Take the list of all pods at a resourceVersion.
 

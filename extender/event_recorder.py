@@ -70,6 +70,11 @@ class EventRecorder:
         self._waiting: OrderedDict[_Key, tuple[Mapping[str, str], str]] = OrderedDict()
         self._has_waiting = asyncio.Event()
 
+    @property
+    def waiting(self) -> int:
+        """Number of Events that wait to be posted."""
+        return len(self._waiting)
+
     def rests(self, uid: str) -> bool:
         """Whether a message about an object came within the last 15 s: then another one is not worth its making."""
         return self._clock() - self._recorded.get(uid, float("-inf")) < MIN_INTERVAL_S

@@ -59,6 +59,11 @@ class NodeRefusals:
         self._done: dict[str, set[Key]] = {}
         self._is_open = asyncio.Event()
 
+    @property
+    def waiting(self) -> int:
+        """Number of reports that were not acted on yet."""
+        return sum(len(found) for found in self._open.values())
+
     def take(self, gpunode: GpuNode) -> None:
         """Take a GPUNode that is new or changed."""
         node, reported = gpunode.node.name, {(each.uid, each.reason): each for each in gpunode.refusals}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-MAX_REFUSALS: Final = 64  # 32 refused pods, 16 on a card without a share, 16 without the limits of their share
+MAX_REFUSALS: Final = 80  # 32 refused pods, 16 each without a share, without limits, and on an unhealthy card
 _MAX_MESSAGE: Final = 1024
 _REASON: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")
 _NAME: Final = re.compile(r"([a-z0-9][a-z0-9-]{0,62})/([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)")  # they become a path

@@ -87,6 +87,9 @@ class Settings(Listening):
         4096, ge=64, description="MiB of the database, above which the oldest days of events are deleted"
     )
     prices: Path | None = Field(None, description="prices of cards by model, TOML (default: usage has no cost)")
+    metrics_listen: Address | None = Field(
+        None, description="IP:PORT of the metrics, at /metrics and without a token (default: no metrics)"
+    )
     log_level: str = Field("info", description="debug, info, warning or error")
 
     @property

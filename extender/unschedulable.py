@@ -49,6 +49,11 @@ class UnschedulablePods:
         self._is_queued = asyncio.Event()
         self._slice_began = clock()
 
+    @property
+    def waiting(self) -> int:
+        """Number of pods that wait for an explanation."""
+        return sum(len(uids) for uids in self._queue.values())
+
     def add(self, pod: Pod) -> None:
         """Queue a pod for an explanation where kube-scheduler found no node for it."""
         if _is_waiting(pod):

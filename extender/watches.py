@@ -217,6 +217,17 @@ class Watches:
             for each in self._all():
                 group.create_task(each.run())
 
+    @property
+    def by_name(self) -> dict[str, Reflector]:
+        """The reflectors by what they watch."""
+        return {
+            "pods": self.pods,
+            "nodes": self.nodes,
+            "gpunodes": self.gpunodes,
+            "leases": self.leases,
+            "poddisruptionbudgets": self.budgets,
+        }
+
     def _all(self) -> tuple[Reflector, ...]:
         return self.pods, self.nodes, self.gpunodes, self.leases, self.budgets
 

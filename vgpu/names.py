@@ -47,6 +47,7 @@ VISIBLE_DEVICES_LABEL: Final = f"{DOMAIN}/visible-devices"
 
 # Reasons of reports about what a pod's processes do, and of the Events about the pod.
 CARD_USED_WITHOUT_SHARE: Final = "CardUsedWithoutShare"
+CARD_UNHEALTHY: Final = "CardUnhealthy"  # a card that the pod holds
 LIMITER_NOT_LOADED: Final = "LimiterNotLoaded"
 LIMITER_FILES_COVERED: Final = "LimiterFilesCovered"
 MEMORY_BEYOND_LIMIT: Final = "MemoryBeyondLimit"

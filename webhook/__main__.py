@@ -5,6 +5,7 @@ import logging
 import random
 import ssl
 import tempfile
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -17,15 +18,17 @@ with extras.needed("cluster", by="webhook"):
 
     import vgpu
     from vgpu import names
-    from vgpu.adapters import process
+    from vgpu.adapters import metrics_server, process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
     from vgpu.adapters.kubernetes.reflector import Reflector
+    from vgpu.adapters.metrics import Registry
     from vgpu.errors import VgpuError
     from webhook import app, cluster_cards
     from webhook.certificates import renewal
     from webhook.certificates.renewal import CertificateSource, KeyPairFiles, MountedFiles, OwnCa
     from webhook.cluster_cards import ClusterCards
+    from webhook.metrics import ReviewMetrics
     from webhook.rules import Rules
     from webhook.settings import Settings
 
@@ -53,9 +56,12 @@ async def _serve(settings: Settings, client: Client, folder: Path) -> None:
     cards = ClusterCards()
     watch = Reflector(client, names.GPUNODES_PATH, cards, jitter=random.random, decode=cluster_cards.decode)
     key_pair, certificates = _certificates(settings, client, folder)
-    application = app.create(_rules(settings, cards), watch.synced.is_set)
+    registry = Registry()
+    metrics = ReviewMetrics(registry, time.monotonic)
+    application = app.create(_rules(settings, cards), watch.synced.is_set, metrics)
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(watch.run())
+        measuring = group.create_task(_serve_metrics(settings, registry))
         await renewal.wait_for_certificate(certificates)
         config = _config(settings, application, key_pair)
         keeping = group.create_task(renewal.renew_forever(certificates, key_pair, _context(config)))
@@ -63,6 +69,12 @@ async def _serve(settings: Settings, client: Client, folder: Path) -> None:
         await process.Server(config).serve_until_cancelled()
         watching.cancel()
         keeping.cancel()
+        measuring.cancel()
+
+
+async def _serve_metrics(settings: Settings, registry: Registry) -> None:
+    if settings.metrics_listen:
+        await metrics_server.serve(registry, settings.metrics_listen, time.monotonic)
 
 
 def _certificates(settings: Settings, client: Client, folder: Path) -> tuple[KeyPairFiles, CertificateSource]:

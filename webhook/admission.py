@@ -1,26 +1,53 @@
 """From a review to its answer: the decisions behind `/mutate` and `/validate`."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
 from vgpu.problem import Problem
 from webhook import mutate, pods, validate, wire
 from webhook.rules import Rules
 
 
-def mutating(review: wire.Request, rules: Rules) -> bytes:
+class Outcome(StrEnum):
+    """How a review was answered."""
+
+    ALLOWED = "allowed"
+    CHANGED = "changed"
+    DENIED = "denied"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a review, and what it says in one word."""
+
+    body: bytes
+    outcome: Outcome
+
+
+def mutating(review: wire.Request, rules: Rules) -> Answer:
     """Answer `/mutate`: always allow, with a patch for pods that ask for GPUs."""
     pod, old = review.object, review.old_object
     if pod is None or pods.is_mirror(pod, review.user.groups):
-        return wire.allow(review.uid)
+        return _allow(review)
     if review.operation == "CREATE":
-        return wire.allow(review.uid, mutate.patch(pod, mutate.mutate(pod, rules)))
+        return _allow(review, mutate.patch(pod, mutate.mutate(pod, rules)))
     if review.sub_resource == "ephemeralcontainers" and old is not None:
-        return wire.allow(review.uid, mutate.patch(pod, mutate.mutate_debugged(old, pod)))
-    return wire.allow(review.uid)
+        return _allow(review, mutate.patch(pod, mutate.mutate_debugged(old, pod)))
+    return _allow(review)
 
 
-def validating(review: wire.Request, rules: Rules) -> bytes:
+def validating(review: wire.Request, rules: Rules) -> Answer:
     """Answer `/validate`: allow, or deny with every problem."""
     problems = _problems(review, rules)
-    return wire.deny(review.uid, validate.message(problems)) if problems else wire.allow(review.uid)
+    if problems:
+        return Answer(wire.deny(review.uid, validate.message(problems)), Outcome.DENIED)
+    return _allow(review)
+
+
+def _allow(review: wire.Request, patch: Sequence[wire.Operation] = ()) -> Answer:
+    return Answer(wire.allow(review.uid, patch), Outcome.CHANGED if patch else Outcome.ALLOWED)
 
 
 def _problems(review: wire.Request, rules: Rules) -> list[Problem]:

@@ -9,6 +9,8 @@ from starlette.requests import ClientDisconnect
 
 from vgpu.adapters import deep_json, http_body
 from webhook import admission, wire
+from webhook.admission import Answer, Outcome
+from webhook.metrics import ReviewMetrics
 from webhook.rules import Rules
 
 MAX_BODY: Final = 8 << 20  # the API server limits an object to 3 MiB, and UPDATE sends two objects
@@ -18,17 +20,17 @@ _JSON: Final = "application/json"
 _TEXT: Final = "text/plain"
 
 
-def create(rules: Rules, is_ready: Callable[[], bool]) -> FastAPI:
+def create(rules: Rules, is_ready: Callable[[], bool], metrics: ReviewMetrics) -> FastAPI:
     """Build the application; `is_ready` says whether the cluster's cards are known."""
     app = FastAPI(title="vgpushare webhook", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.post("/mutate")
     async def mutate(request: Request) -> Response:
-        return await _answer(request, rules, admission.mutating)
+        return await metrics.timed("mutate", _answer(request, rules, admission.mutating, metrics))
 
     @app.post("/validate")
     async def validate(request: Request) -> Response:
-        return await _answer(request, rules, admission.validating)
+        return await metrics.timed("validate", _answer(request, rules, admission.validating, metrics))
 
     @app.get("/healthz")
     async def healthz() -> Response:
@@ -43,17 +45,20 @@ def create(rules: Rules, is_ready: Callable[[], bool]) -> FastAPI:
     return app
 
 
-async def _answer(request: Request, rules: Rules, decide: Callable[[wire.Request, Rules], bytes]) -> Response:
+async def _answer(
+    request: Request, rules: Rules, decide: Callable[[wire.Request, Rules], Answer], metrics: ReviewMetrics
+) -> Response:
     """Answer a review; a review that cannot be read is denied, for failurePolicy Ignore would let the pod in."""
     try:
         review = await _review(request)
         answer = _decided(review, rules, decide)
     except wire.UnreadableReview as error:
         log.warning("denied review %s: %s", error.uid, error)
-        answer = wire.deny(error.uid, str(error))
+        answer = Answer(wire.deny(error.uid, str(error)), Outcome.UNREADABLE)
     except ClientDisconnect:  # no answer can arrive, and the API server asks again
         return Response(status_code=400)
-    return Response(answer, media_type=_JSON)
+    metrics.count(answer.outcome)
+    return Response(answer.body, media_type=_JSON)
 
 
 async def _review(request: Request) -> wire.Request:
@@ -63,7 +68,7 @@ async def _review(request: Request) -> wire.Request:
     return await deep_json.decode(wire.decode, body)
 
 
-def _decided(review: wire.Request, rules: Rules, decide: Callable[[wire.Request, Rules], bytes]) -> bytes:
+def _decided(review: wire.Request, rules: Rules, decide: Callable[[wire.Request, Rules], Answer]) -> Answer:
     try:
         return decide(review, rules)
     except Exception as error:

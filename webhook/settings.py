@@ -38,6 +38,9 @@ class Settings(Listening):
     slice_mib: int = Field(256, ge=1, le=65536, description="MiB in a memory slice, one setting for the cluster")
     scheduler_name: str = Field(names.SCHEDULER, description="the scheduler of pods that ask for GPUs")
     gpushare_unit: Literal["GiB", "MiB"] = Field("GiB", description="unit of aliyun.com/gpu-mem")
+    metrics_listen: Address | None = Field(
+        None, description="IP:PORT of the metrics, at /metrics and without a token (default: no metrics)"
+    )
     log_level: str = Field("info", description="debug, info, warning or error")
 
     @property

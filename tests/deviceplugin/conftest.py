@@ -8,7 +8,7 @@ import random
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from tests.vgpu.node.builders import NODE, gpu, manifest
 from vgpu import limits, names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.adapters.nvml import Gpu, Xid
+from vgpu.adapters.nvml import BusySamples, Gpu, Reading, Xid
 from vgpu.adapters.procfs import FileId, Process
 from vgpu.errors import KubernetesError
 from vgpu.limits import Limits
@@ -45,6 +45,7 @@ class Driver:
     xids: list[Xid] = field(default_factory=list)
     users: dict[str, set[int]] = field(default_factory=dict)  # pids by card
     memory: dict[int, int] = field(default_factory=dict)  # bytes by pid
+    samples: dict[str, BusySamples] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)  # cards that do not name their processes
     asked: int = 0  # how often the processes were asked for
 
@@ -55,6 +56,12 @@ class Driver:
         self.asked += 1
         users = {uuid: self.users.get(uuid, ()) for uuid in gpus if uuid not in self.silent}
         return {uuid: {pid: self.memory.get(pid) for pid in pids} for uuid, pids in users.items()}
+
+    def readings(self, gpus: Iterable[str]) -> dict[str, Reading]:
+        return {uuid: Reading(2 << 30, 1 << 30, 40.0, 300.0, 12.5, 0.5) for uuid in gpus if uuid not in self.silent}
+
+    def busy_samples(self, since_us: Mapping[str, int]) -> dict[str, BusySamples]:
+        return {uuid: self.samples.get(uuid, BusySamples()) for uuid in since_us if uuid not in self.silent}
 
     def fault(self, uuid: str) -> str:
         return self.faults.get(uuid, "")

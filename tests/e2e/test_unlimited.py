@@ -1,6 +1,7 @@
 """Processes that use their share without its limits: an Event that names them within ten seconds, and a condition."""
 
 import base64
+import contextlib
 import threading
 import time
 
@@ -46,6 +47,11 @@ def message(namespace: PodNamespace, name: str, reason: str, since: float) -> st
     return str(events[0]["message"])
 
 
+def found_reasons(namespace: PodNamespace, name: str) -> set[str]:
+    """The reasons of Events about a pod that are about its limits."""
+    return {str(each["reason"]) for each in namespace.extender_events(name)} & names.WITHOUT_LIMITS
+
+
 def covering(name: str, node: nodes.Node, path: str, content: str) -> Document:
     """A pod that mounts a file over one of vgpushare's, through a symbolic link that an init container creates.
 
@@ -74,17 +80,21 @@ def test_a_process_without_the_limiter_is_reported(namespace: PodNamespace) -> N
     assert "(gpuprobe)" in found
     assert "2048 MiB of 1024 MiB" in message(namespace, "covers", names.MEMORY_BEYOND_LIMIT, time.monotonic())
     assert condition(namespace, node)["status"] == "False"
-    assert [each["reason"] for each in namespace.extender_events("honest")] == []
+    assert not found_reasons(namespace, "honest")
     namespace.delete("covers")
     namespace.until(lambda: condition(namespace, node)["status"] == "True", "the finding ends", WITHIN_S)
+
+
+def until_killed(namespace: PodNamespace, name: str) -> None:
+    with contextlib.suppress(AssertionError):  # the end of the test deletes the pod
+        namespace.probe(name, *HOLD[1:], prefix=HIDDEN)
 
 
 def test_a_process_in_a_mount_namespace_of_its_own_is_reported(namespace: PodNamespace) -> None:
     node = namespace.cluster.nodes[0]
     namespace.create(pod("hides", container(command=FOREVER, gpu_mem=MIB_OF_LIMIT), annotations=at(node)))
     namespace.running("hides")
-    running = threading.Thread(target=lambda: namespace.probe("hides", *HOLD[1:], prefix=HIDDEN), daemon=True)
-    running.start()
+    threading.Thread(target=until_killed, args=(namespace, "hides"), daemon=True).start()
     since = until_used(namespace, node, 2 * MIB_OF_LIMIT)
     assert "(gpuprobe)" in message(namespace, "hides", names.LIMITER_NOT_LOADED, since)
 
@@ -105,6 +115,25 @@ def test_a_region_set_to_zero_is_reported(namespace: PodNamespace) -> None:
     namespace.running("zeroes")
     until_used(namespace, node, 900)
     time.sleep(WITHIN_S)
-    assert [each["reason"] for each in namespace.extender_events("zeroes")] == []
+    assert not found_reasons(namespace, "zeroes")
     namespace.run("zeroes", "dd", "if=/dev/zero", "of=/run/vgpu/region", "bs=4096", "count=16", "conv=notrunc")
     assert "NVML counts 9" in message(namespace, "zeroes", names.REGION_BELOW_USE, time.monotonic())
+
+
+def test_two_settings_have_the_pod_of_a_controller_evicted(namespace: PodNamespace) -> None:
+    cluster = namespace.cluster
+    node, plugin = cluster.nodes[0], cluster.plugins[0]
+    template = covering("evades", node, "/etc/ld.so.preload", "")
+    template["metadata"]["labels"] = {"app": "evades"}
+    template["spec"]["restartPolicy"] = "Always"
+    selector = {"matchLabels": {"app": "evades"}}
+    manifest = {"metadata": {"name": "evades"}, "spec": {"replicas": 1, "selector": selector, "template": template}}
+    plugin.restart("--without-limits=evict")
+    try:
+        with cluster.extender_with(uninvited="evict"):
+            cluster.api.create(f"/apis/apps/v1/namespaces/{namespace.name}/deployments", manifest)
+            (first,) = namespace.until(lambda: list(namespace.phases()), "the pod exists")
+            namespace.running(first)
+            namespace.until(lambda: first not in namespace.phases(), "the pod is evicted", 40)
+    finally:
+        plugin.restart()

@@ -230,9 +230,8 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         tasks = [watching, *(asyncio.create_task(each()) for each in runs)]
         await seen.watches.wait()
         seen.history.begin(seen.cluster.objects.pods.values())
-        yield World(
-            client, seen.cluster, clock, seen.watches, leader, acting.verbs, watching, seen.refusals, seen, history
-        )
+        parts = seen.watches, leader, acting.verbs, watching, seen.refusals, seen, history
+        yield World(client, seen.cluster, clock, *parts)
         await acting.verbs.binder.drain(0)
         for task in tasks:
             task.cancel()

@@ -14,7 +14,7 @@ from extender import bind, binding_outcome, refused, shutdown
 from extender.admin import access, card_routes, simulate_routes
 from extender.settings import Settings as ExtenderSettings
 from vgpu import __version__, aliases, container_paths, names
-from vgpu.node import finding_reports, gpunode_status, refusal_reporter, sightings
+from vgpu.node import card_reports, finding_reports, gpunode_status, refusal_reporter, sightings
 from vgpu.node.inventory import State
 from vgpu.node.watermarks import Watermark
 from webhook.settings import Settings as WebhookSettings
@@ -287,7 +287,10 @@ def test_the_schema_takes_what_the_plugin_writes() -> None:
     status = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
     assert gpunode_status.status_of(State(), 256, "0", []).keys() | {"conditions"} == status.keys()
     assert status["refusals"]["maxItems"] == refused.MAX_REFUSALS
-    assert refused.MAX_REFUSALS == refusal_reporter.MAX_REPORTED + 2 * sightings.MAX_FINDINGS
+    assert (
+        sum((refusal_reporter.MAX_REPORTED, 2 * sightings.MAX_FINDINGS, card_reports.MAX_REPORTED))
+        == refused.MAX_REFUSALS
+    )
     made = gpunode_status.conditions_of(State(), [], is_registered=True)
     assert set(re.findall(r"(\w+): ", status["conditions"]["description"])) == {
         finding_reports.NO_UNINVITED,
@@ -307,9 +310,9 @@ def test_the_schema_refuses_watermarks_that_the_plugin_refuses() -> None:
     assert Watermark(high["maximum"], low["maximum"])
 
 
-def test_network_policies_let_in_only_ports_that_containers_name() -> None:
+def test_network_policies_let_in_only_the_ports_that_the_pods_have() -> None:
     policies = [d for d in ALL if d["kind"] == "NetworkPolicy"]
-    deployments = {d["metadata"]["name"]: d["spec"] for d in ALL if d["kind"] == "Deployment"}
+    deployments = {d["metadata"]["name"]: d["spec"] for d in ALL if d["kind"] in ("Deployment", "DaemonSet")}
     assert {policy["metadata"]["name"] for policy in policies} == deployments.keys()
     for policy in policies:
         name, spec = policy["metadata"]["name"], policy["spec"]
@@ -336,3 +339,11 @@ def test_the_admin_rest_has_the_names_that_its_clients_use() -> None:
     }
     asked = (access.READ_PODS, access.READ_CARDS, card_routes.PATCH_NODE, simulate_routes.SIMULATE)
     assert {(each.verb, each.group, each.resource) for each in asked} <= granted
+
+
+def test_metrics_are_scraped_where_they_are_served() -> None:
+    for document in ALL:
+        annotations = document.get("spec", {}).get("template", {}).get("metadata", {}).get("annotations", {})
+        if port := annotations.get("prometheus.io/port"):
+            containers = document["spec"]["template"]["spec"]["containers"]
+            assert f"--metrics-listen=0.0.0.0:{port}" in [flag for each in containers for flag in each.get("args", ())]

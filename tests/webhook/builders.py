@@ -9,7 +9,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from vgpu import aliases, names
+from vgpu.adapters.metrics import Registry
 from vgpu.device import Card
+from webhook.metrics import ReviewMetrics
 from webhook.rules import Rules
 
 Json = dict[str, Any]
@@ -160,3 +162,8 @@ def pods(draw: st.DrawFn) -> Json:
     if draw(st.booleans()):
         spec["nodeName"] = draw(st.sampled_from(["", "n1"]))
     return {"metadata": metadata, "spec": spec}
+
+
+def metrics() -> ReviewMetrics:
+    """Metrics that nobody reads."""
+    return ReviewMetrics(Registry(), lambda: 0.0)

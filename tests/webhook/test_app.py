@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import itertools
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.webhook import builders
 from vgpu import names
-from webhook import admission, app, wire
+from vgpu.adapters.metrics import Registry
+from webhook import admission, app, metrics, wire
 
 RULES = builders.rules(builders.H100)
 SHARE = {names.GPU_MEM: "8192"}
@@ -22,7 +24,7 @@ NODE = ("system:nodes", "system:authenticated")
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app.create(RULES, lambda: True))
+    transport = httpx.ASGITransport(app.create(RULES, lambda: True, builders.metrics()))
     async with httpx.AsyncClient(transport=transport, base_url="https://webhook") as found:
         yield found
 
@@ -105,7 +107,9 @@ async def test_a_failure_of_the_webhook_itself_denies_the_pod(caplog: pytest.Log
         raise ZeroDivisionError
 
     pod = builders.pod({names.GPU_MEM_PERCENTAGE: "50"})
-    transport = httpx.ASGITransport(app.create(dataclasses.replace(RULES, cards=failing), lambda: True))
+    transport = httpx.ASGITransport(
+        app.create(dataclasses.replace(RULES, cards=failing), lambda: True, builders.metrics())
+    )
     async with httpx.AsyncClient(transport=transport, base_url="https://webhook") as client:
         reply = await client.post("/validate", content=builders.review("CREATE", pod))
     assert "ZeroDivisionError" in builders.response(reply.content)["status"]["message"]
@@ -113,7 +117,7 @@ async def test_a_failure_of_the_webhook_itself_denies_the_pod(caplog: pytest.Log
 
 
 async def test_health_and_readiness_are_separate() -> None:
-    transport = httpx.ASGITransport(app.create(RULES, lambda: False))
+    transport = httpx.ASGITransport(app.create(RULES, lambda: False, builders.metrics()))
     async with httpx.AsyncClient(transport=transport, base_url="https://webhook") as client:
         assert (await client.get("/healthz")).status_code == 200
         assert (await client.get("/readyz")).status_code == 503
@@ -126,8 +130,8 @@ class TestMirrorPods:
 
     def decide(self, pod: dict[str, Any], groups: tuple[str, ...]) -> tuple[list[Any], bool]:
         review = wire.decode(builders.review("CREATE", pod, groups=groups))
-        patch = builders.patch_of(admission.mutating(review, RULES))
-        return patch, builders.response(admission.validating(review, RULES))["allowed"]
+        patch = builders.patch_of(admission.mutating(review, RULES).body)
+        return patch, builders.response(admission.validating(review, RULES).body)["allowed"]
 
     def test_a_kubelets_mirror_pod_is_admitted_unchanged(self) -> None:
         assert self.decide(self.POD, NODE) == ([], True)
@@ -145,26 +149,26 @@ class TestMirrorPods:
 def test_an_update_is_never_mutated() -> None:
     pod = builders.pod(SHARE)
     review = wire.decode(builders.review("UPDATE", pod, pod))
-    assert builders.patch_of(admission.mutating(review, RULES)) == []
-    assert builders.response(admission.validating(review, RULES))["allowed"]
+    assert builders.patch_of(admission.mutating(review, RULES).body) == []
+    assert builders.response(admission.validating(review, RULES).body)["allowed"]
 
 
 def test_a_debug_container_gets_no_card_whatever_its_image_sets() -> None:
     old = builders.pod(SHARE, ephemeralContainers=[{"name": "first"}])
     new = builders.pod(SHARE, ephemeralContainers=[{"name": "first"}, {"name": "second"}])
     review = wire.decode(builders.review("UPDATE", new, old, sub_resource="ephemeralcontainers"))
-    assert not builders.response(admission.validating(review, RULES))["allowed"]
-    changed = builders.apply(builders.patch_of(admission.mutating(review, RULES)), new)
+    assert not builders.response(admission.validating(review, RULES).body)["allowed"]
+    changed = builders.apply(builders.patch_of(admission.mutating(review, RULES).body), new)
     first, second = changed["spec"]["ephemeralContainers"]
     assert (first, second["env"]) == ({"name": "first"}, [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}])
     review = wire.decode(builders.review("UPDATE", changed, old, sub_resource="ephemeralcontainers"))
-    assert builders.response(admission.validating(review, RULES))["allowed"]
+    assert builders.response(admission.validating(review, RULES).body)["allowed"]
 
 
 def test_a_deletion_is_admitted() -> None:
     review = wire.decode(builders.review("DELETE", None, builders.pod(SHARE, {names.ASSIGNMENT: "{}"})))
-    assert builders.response(admission.mutating(review, RULES))["allowed"]
-    assert builders.response(admission.validating(review, RULES))["allowed"]
+    assert builders.response(admission.mutating(review, RULES).body)["allowed"]
+    assert builders.response(admission.validating(review, RULES).body)["allowed"]
 
 
 JSON = st.recursive(
@@ -200,8 +204,8 @@ def test_any_json_is_answered_or_malformed(obj: Any, operation: str) -> None:
         review = wire.decode(body)
     except wire.UnreadableReview:
         return
-    builders.response(admission.mutating(review, RULES))
-    builders.response(admission.validating(review, RULES))
+    builders.response(admission.mutating(review, RULES).body)
+    builders.response(admission.validating(review, RULES).body)
 
 
 async def test_a_client_that_disconnects_before_its_body_is_complete_is_no_error() -> None:
@@ -216,4 +220,26 @@ async def test_a_client_that_disconnects_before_its_body_is_complete_is_no_error
 
     scope = {"type": "http", "method": "POST", "path": "/mutate", "raw_path": b"/mutate", "root_path": ""}
     scope |= {"query_string": b"", "headers": [], "http_version": "1.1", "scheme": "https"}
-    await app.create(RULES, lambda: True)(scope, receive, send)
+    await app.create(RULES, lambda: True, builders.metrics())(scope, receive, send)
+
+
+async def test_reviews_are_counted_by_outcome_and_timed_by_path() -> None:
+    registry = Registry()
+    clock = itertools.count(0.0, 0.25)
+    reviews = metrics.ReviewMetrics(registry, lambda: next(clock))
+    transport = httpx.ASGITransport(app.create(RULES, lambda: True, reviews))
+    async with httpx.AsyncClient(transport=transport, base_url="https://webhook") as client:
+        share = builders.review("CREATE", builders.pod(SHARE))
+        for path, body in (
+            ("mutate", share),
+            ("validate", builders.review("CREATE", builders.pod({}))),
+            ("validate", builders.review("CREATE", builders.pod({names.GPU_MEM: "16Gi"}))),
+            ("validate", b"{"),
+        ):
+            await client.post(f"/{path}", content=body)
+    text = registry.render("text/plain")[0].decode()
+    for outcome in ("changed", "allowed", "denied", "unreadable"):
+        assert f'vgpu_webhook_reviews_total{{outcome="{outcome}"}} 1.0' in text
+    assert 'vgpu_webhook_review_seconds_sum{path="validate"} 0.75' in text
+    assert 'vgpu_webhook_review_seconds_bucket{le="0.2",path="mutate"} 0.0' in text
+    assert 'vgpu_webhook_review_seconds_bucket{le="0.5",path="mutate"} 1.0' in text

@@ -20,7 +20,7 @@ _BEFORE = (
 
 
 async def decided(path: str, pod: bytes) -> httpx.Response:
-    transport = httpx.ASGITransport(app.create(RULES, lambda: True), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(app.create(RULES, lambda: True, builders.metrics()), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="https://webhook") as client:
         return await client.post(path, content=_BEFORE + pod + b"}}")
 

@@ -5,6 +5,7 @@ hangs: call them from a thread.
 https://docs.nvidia.com/deploy/nvml-api/
 """
 
+import ctypes
 import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -41,6 +42,7 @@ _RELOADED: Final = frozenset(
         pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
     }
 )
+_NO_SAMPLES: Final = frozenset({pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_FOUND})  # pynvml raises the first, too
 _TIMEOUT_S: Final = 10.0  # the first call to a card without persistence mode takes seconds
 
 log = logging.getLogger(__name__)
@@ -59,6 +61,43 @@ class Gpu:
     card: Card
     minor: int
     mig_enabled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a card's sensors and counters say; None where the card does not tell.
+
+    Attributes:
+        memory_total_bytes: all of the card's memory, with what the driver reserves.
+        memory_used_bytes: memory in use, with what the driver reserves.
+        temperature_celsius: of the GPU.
+        power_watts: drawn now.
+        energy_joules: used since the driver was loaded.
+        utilization: share of the last sample period (1/6 s to 1 s) in which a kernel ran, 0 to 1.
+        memory_utilization: share of that period in which memory was read or written, 0 to 1.
+    """
+
+    memory_total_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    temperature_celsius: float | None = None
+    power_watts: float | None = None
+    energy_joules: float | None = None
+    utilization: float | None = None
+    memory_utilization: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BusySamples:
+    """NVML's samples of a card's utilization since an earlier one.
+
+    Attributes:
+        card: end of each sample in microseconds since 1970, and the share of the time since the sample before in which
+            a kernel ran, 0 to 1.
+        processes: the same for each process: pid, end of the sample, share.
+    """
+
+    card: tuple[tuple[int, float], ...] = ()
+    processes: tuple[tuple[int, int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +124,7 @@ class Nvml:
         self._timeout_s = timeout_s
         self._waiting = threading.Lock()
         self._changing_events = threading.Lock()
-        self._subscribed: set[str] = set()
+        self._subscribed: dict[str, int] = {}  # the card's handle by UUID
         self._complaints: dict[tuple[str, int], str] = {}
         self._is_closed = False
         with _translated():
@@ -128,14 +167,18 @@ class Nvml:
         Cards that do not answer are left out. The pids are those of the calling process's pid namespace; processes of
         which it has no pid are left out.
         """
-        answers = self._calls.ask({("processes", gpu): partial(_processes, gpu) for gpu in gpus})
-        found: dict[str, dict[int, int | None]] = {}
-        for (_, gpu), answer in answers.items():
-            if isinstance(answer, Exception):
-                log.debug("processes of card %s: %s", gpu, _nvml_error(answer, gpu))
-            else:
-                found[gpu] = answer
-        return found
+        return self._answered("processes", {gpu: partial(_processes, gpu) for gpu in gpus})
+
+    def readings(self, gpus: Iterable[str]) -> dict[str, Reading]:
+        """Return what each card's sensors say; cards that do not answer are left out."""
+        return self._answered("readings", {gpu: partial(_reading, gpu) for gpu in gpus})
+
+    def busy_samples(self, since_us: Mapping[str, int]) -> dict[str, BusySamples]:
+        """Return each card's samples after a time, in microseconds since 1970; cards that do not answer are left out.
+
+        The driver keeps samples of about 20 s.
+        """
+        return self._answered("busy", {gpu: partial(_busy_samples, gpu, since) for gpu, since in since_us.items()})
 
     def fault(self, gpu: str) -> str:
         """Return what is wrong with a card now, in one word; empty where the card answers and needs no recovery."""
@@ -160,7 +203,7 @@ class Nvml:
                 if error.code == pynvml.NVML_ERROR_GPU_IS_LOST:
                     self._one("renew", self._renew_events)
                 raise
-            return Xid(_ask(lambda: str(pynvml.nvmlDeviceGetUUID(event.device)), None), int(event.eventData))
+            return Xid(self._uuid_of(event.device), int(event.eventData))
 
     def subscribe(self, gpu: str) -> bool:
         """Subscribe to a card's errors; return False where the card does not report them, so that it must be polled."""
@@ -173,14 +216,19 @@ class Nvml:
         with self._changing_events:
             handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
             pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, self._events)
-            self._subscribed.add(gpu)
+            self._subscribed[gpu] = _address(handle)
+
+    def _uuid_of(self, handle: Any) -> str | None:
+        """Return the card of an event; a card that has fallen off the bus does not tell its UUID any more."""
+        known = {address: gpu for gpu, address in list(self._subscribed.items())}
+        return known.get(_address(handle)) or _ask(lambda: str(pynvml.nvmlDeviceGetUUID(handle)), None)
 
     def _renew_events(self) -> None:
         """Make a set of events without the lost card: the wait for a set with a lost card reports no other event."""
         with self._changing_events:
             pynvml.nvmlEventSetFree(self._events)
             self._events = pynvml.nvmlEventSetCreate()
-            before, self._subscribed = self._subscribed, set()
+            before, self._subscribed = self._subscribed, {}
         for gpu in sorted(before):
             _ask(partial(self._register, gpu), None)
 
@@ -205,7 +253,7 @@ class Nvml:
             self._one("init", pynvml.nvmlInit)
             with self._changing_events:
                 self._events = self._one("events", pynvml.nvmlEventSetCreate)
-                self._subscribed = set()
+                self._subscribed = {}
         finally:
             self._waiting.release()
         log.warning("the driver was reloaded; NVML is initialised again")
@@ -216,6 +264,17 @@ class Nvml:
         if isinstance(answer, Exception):
             raise _nvml_error(answer, key)
         return answer
+
+    def _answered(self, kind: str, questions: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+        """Return the answers by card; cards that do not answer are left out."""
+        answers = self._calls.ask({(kind, gpu): question for gpu, question in questions.items()})
+        found: dict[str, T] = {}
+        for (_, gpu), answer in answers.items():
+            if isinstance(answer, Exception):
+                log.debug("%s of card %s: %s", kind, gpu, _nvml_error(answer, gpu))
+            else:
+                found[gpu] = answer
+        return found
 
     def _of_cards(self, kind: str, questions: Mapping[int, Callable[[], T]]) -> dict[int, T]:
         """Return the answers by index; cards that do not answer are logged and left out."""
@@ -267,6 +326,10 @@ def _word(error: pynvml.NVMLError) -> str:
     return type(error).__name__.removeprefix("NVMLError_")
 
 
+def _address(handle: Any) -> int:
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0
+
+
 def _handle(index: int) -> tuple[Any, str]:
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     return handle, str(pynvml.nvmlDeviceGetUUID(handle))
@@ -297,7 +360,24 @@ def _fault(gpu: str) -> str:
     pynvml.nvmlDeviceGetUUID(handle)
     pynvml.nvmlDeviceGetName(handle)
     pynvml.nvmlDeviceGetMemoryInfo(handle)
-    return "RecoveryNeeded" if _ask(lambda: _recovery_action(handle), 0) else ""
+    if _ask(lambda: _recovery_action(handle), 0):
+        return "RecoveryNeeded"
+    return _memory_fault(handle)
+
+
+def _memory_fault(handle: Any) -> str:
+    """Return what the card's memory has lost; uncorrectable errors with their number since the last reset.
+
+    A remapping that is pending, or that has failed, and pages that wait for their retirement, need a reset.
+    """
+    remapped = _told(lambda: pynvml.nvmlDeviceGetRemappedRows(handle))
+    if remapped and remapped[3]:
+        return "RowRemapFailed"
+    if remapped and remapped[2]:
+        return "RowRemapPending"
+    kinds = (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC)
+    errors = _told(lambda: pynvml.nvmlDeviceGetTotalEccErrors(handle, *kinds))
+    return f"UncorrectableEcc{errors}" if errors else ""
 
 
 def _processes(gpu: str) -> dict[int, int | None]:
@@ -311,6 +391,43 @@ def _processes(gpu: str) -> dict[int, int | None]:
         used = (found.get(each.pid), each.usedGpuMemory)
         found[int(each.pid)] = max((int(one) for one in used if one is not None), default=None)
     return found
+
+
+def _reading(gpu: str) -> Reading:
+    handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
+    memory = _told(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle))
+    milliwatts = _told(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
+    millijoules = _told(lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+    rates = _told(lambda: pynvml.nvmlDeviceGetUtilizationRates(handle))
+    return Reading(
+        memory_total_bytes=int(memory.total) if memory else None,
+        memory_used_bytes=int(memory.used) if memory else None,
+        temperature_celsius=_told(lambda: pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),
+        power_watts=None if milliwatts is None else milliwatts / 1000,
+        energy_joules=None if millijoules is None else millijoules / 1000,
+        utilization=rates.gpu / 100 if rates else None,
+        memory_utilization=rates.memory / 100 if rates else None,
+    )
+
+
+def _busy_samples(gpu: str, since_us: int) -> BusySamples:
+    handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
+    of_card = _told(lambda: pynvml.nvmlDeviceGetSamples(handle, pynvml.NVML_GPU_UTILIZATION_SAMPLES, since_us)[1])
+    of_processes = _told(lambda: pynvml.nvmlDeviceGetProcessUtilization(handle, since_us))
+    return BusySamples(
+        tuple((int(each.timeStamp), each.sampleValue.uiVal / 100) for each in of_card or ()),
+        tuple((int(each.pid), int(each.timeStamp), each.smUtil / 100) for each in of_processes or ()),
+    )
+
+
+def _told(question: Callable[[], T]) -> T | None:
+    """Return an answer; None where the card or the driver does not know the question, or has nothing to say."""
+    try:
+        return question()
+    except pynvml.NVMLError as error:
+        if error.value in _UNANSWERABLE or error.value in _NO_SAMPLES:
+            return None
+        raise
 
 
 def _newest_form(kind: str, handle: Any) -> list[Any]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
@@ -40,9 +41,12 @@ class Server(uvicorn.Server):
         """Capture nothing."""
         yield
 
-    async def serve_until_cancelled(self) -> None:
-        """Serve; when cancelled, finish the requests in flight and return."""
-        serving = asyncio.create_task(self.serve())
+    async def serve_until_cancelled(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve; when cancelled, finish the requests in flight and return.
+
+        Where `sockets` are given, they are listened on; else uvicorn ends the process if it cannot bind.
+        """
+        serving = asyncio.create_task(self.serve(sockets))
         try:
             await asyncio.shield(serving)
         except asyncio.CancelledError:

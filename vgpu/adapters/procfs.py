@@ -77,8 +77,8 @@ class Procfs:
     def mapped(self, pids: Collection[int]) -> dict[int, frozenset[FileId]]:
         """Return the files that processes have mapped as a program or as shared memory, by pid.
 
-        A process that has ended is left out. A process whose mappings cannot be read has none: a fault on a file
-        system that the process serves itself can hold the kernel's lock of the mappings for any time.
+        A process that has ended is left out. A process whose mappings cannot be read, or not in time, has none: a fault
+        on a file system that the process serves itself can hold the kernel's lock of the mappings for any time.
         """
         answers: dict[int, frozenset[FileId] | Exception | None] = {}
         ordered = sorted(pids)
@@ -88,10 +88,15 @@ class Procfs:
         return {pid: each for pid, each in found.items() if each is not None}
 
     def tells_files_apart(self, path: Path) -> bool:
-        """Whether a mapping of the file at `path` has the file's identity: not on every file system. Blocks."""
+        """Whether mappings can be judged: they have a file's identity, and those of process 1 can be read. Blocks.
+
+        Some file systems show another identity, and only a privileged process reads the mappings of others.
+        """
+        own = os.getpid()
         try:
             with path.open("rb") as file, mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ):
-                return file_id(path) in self.mapped([os.getpid()]).get(os.getpid(), ())
+                seen = self.mapped([1, own])
+                return file_id(path) in seen.get(own, ()) and bool(seen.get(1))
         except (OSError, ValueError):
             return False
 
@@ -101,7 +106,7 @@ def _mapped(directory: Path) -> frozenset[FileId] | None:
         with _opened(directory) as opened:
             maps = _read(opened, "maps", _MAX_MAPS)
             return frozenset(_files(opened, maps)) if maps else None  # without an address space: the process has ended
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
 
 

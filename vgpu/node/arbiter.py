@@ -35,7 +35,7 @@ class Backoff:
 
 
 class Arbiter:
-    """Runs the program for the allocations of this node."""
+    """Runs the program for the allocations of this node. `is_running`: whether it runs now."""
 
     def __init__(self, program: Path, config: Path, allocations: Path, clock: Callable[[], float]) -> None:
         """`clock` is monotonic, in seconds."""
@@ -44,6 +44,7 @@ class Arbiter:
         self._clock = clock
         self._backoff = Backoff()
         self._complaint = ""
+        self.is_running = False
 
     async def run(self) -> None:
         """Keep the program running until cancelled; then end it."""
@@ -58,9 +59,11 @@ class Arbiter:
         except OSError as error:
             self._complain(str(error))
             return
+        self.is_running = True
         try:
             await self._log_output(process)
         finally:
+            self.is_running = False
             await _end(process)
 
     async def _log_output(self, process: Process) -> None:

@@ -1,22 +1,21 @@
 """The cards' health: NVML is polled every few seconds, and reports XID errors as they happen.
 
-An XID error makes a card unhealthy at once. The card is healthy again after the quarantine: when it has answered
-without a fault, and without another XID, for that time. Errors of the application (an out-of-range address, a killed
-process) are ignored.
+`vgpu/node/diagnosis.py` decides, per card. After an XID that names no card all cards are polled at once: the event of a
+card that has fallen off the bus may have lost its name.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from vgpu.adapters.nvml import Gpu, Xid
 from vgpu.errors import NvmlError
+from vgpu.node import xids
+from vgpu.node.diagnosis import Diagnosis
 from vgpu.node.inventory import Inventory
 
-# https://docs.nvidia.com/deploy/xid-errors/ : graphics engine exception, MMU fault, stopped or reset after an error of
-# the application, preemptive cleanup after an earlier one, video processor exception, context switch timeout.
-APPLICATION_XIDS: Final = frozenset({13, 31, 43, 45, 68, 109})
+_MAX_CODES: Final = 16  # of a card, each with a series of its own
 _XID_WAIT_MS: Final = 500  # the program's end waits for this call
 
 log = logging.getLogger(__name__)
@@ -38,34 +37,8 @@ class Driver(Protocol):
         """Return the next error, None after the timeout. Raises NvmlError."""
 
 
-class Diagnosis:
-    """Which cards are unhealthy, and why: decided from XIDs and polls. Times are arguments, in seconds."""
-
-    def __init__(self, quarantine_s: float, ignored: Collection[int] = APPLICATION_XIDS) -> None:
-        self._quarantine_s = quarantine_s
-        self._ignored = ignored
-        self._xids: dict[str, tuple[int, float]] = {}
-        self._polled: dict[str, str] = {}
-
-    def xid(self, xid: Xid, gpus: Collection[str], now: float) -> None:
-        """Take an error; an error that names no card counts for every card."""
-        if xid.code in self._ignored:
-            return
-        for gpu in [xid.gpu] if xid.gpu else gpus:
-            self._xids[gpu] = (xid.code, now)
-
-    def polled(self, faults: Mapping[str, str]) -> None:
-        """Take the fault of every card: empty for healthy."""
-        self._polled = dict(faults)
-
-    def faults(self, now: float) -> dict[str, str]:
-        """Return each unhealthy card's fault: NVML's answer to the last poll, else the XID that is in quarantine."""
-        recent = {gpu: f"Xid{code}" for gpu, (code, at) in self._xids.items() if now - at < self._quarantine_s}
-        return recent | {gpu: word for gpu, word in self._polled.items() if word}
-
-
 class Health:
-    """Keeps the inventory's cards and their faults up to date."""
+    """Keeps the inventory's cards and their faults up to date. `xids` counts the errors by card and code."""
 
     def __init__(
         self,
@@ -87,6 +60,7 @@ class Health:
         self._node_fault = node_fault
         self._poll_s = poll_s
         self._clock = clock
+        self.xids: dict[str, dict[str, int]] = {}
 
     async def check(self) -> None:
         """Poll NVML once and update the inventory. Raises NvmlError."""
@@ -94,6 +68,11 @@ class Health:
         known = {gpu.card.uuid for gpu in (*gpus, *self._inventory.gpus())}
         self._diagnosis.polled(await asyncio.to_thread(self._faults, sorted(known)))
         self._update(gpus)
+
+    def acknowledge(self, faults: Mapping[str, str]) -> None:
+        """Take the faults that an administrator has dealt with, by card."""
+        self._diagnosis.acknowledge(faults)
+        self._update(())
 
     async def start(self) -> None:
         """Poll until the driver has answered once. Raises NvmlError where only a restart helps."""
@@ -119,8 +98,16 @@ class Health:
                 continue
             if xid is not None:
                 log.warning("Xid %d on %s", xid.code, xid.gpu or "an unknown card")
-                self._diagnosis.xid(xid, [gpu.card.uuid for gpu in self._inventory.gpus()], self._clock())
+                self._count(xid)
+                self._diagnosis.xid(xid, self._clock())
+                if xid.gpu is None:
+                    await self._has_answered()
                 self._update(())
+
+    def _count(self, xid: Xid) -> None:
+        counts = self.xids.setdefault(xid.gpu or "", {})
+        code = str(xid.code) if str(xid.code) in counts or len(counts) < _MAX_CODES else "other"
+        counts[code] = counts.get(code, 0) + 1
 
     async def _has_answered(self) -> bool:
         try:
@@ -148,4 +135,4 @@ class Health:
         after = self._inventory.state.faults
         for gpu in sorted(before.keys() | after.keys()):
             if before.get(gpu) != after.get(gpu):
-                log.info("card %s: %s", gpu, after.get(gpu) or "healthy again")
+                log.info("card %s: %s", gpu, xids.describe(after[gpu]) if gpu in after else "healthy again")

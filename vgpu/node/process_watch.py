@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from vgpu.adapters.nvml import Gpu
 from vgpu.adapters.procfs import FileId, Process
-from vgpu.node import cgroup_path, finding_reports, share_files, unlimited
+from vgpu.node import cgroup_path, finding_reports, share_files, uninvited, unlimited
 from vgpu.node.allocations import Allocation
 from vgpu.node.findings import Finding, Key, Use
 from vgpu.node.gpunode_status import Condition
@@ -22,7 +22,7 @@ from vgpu.node.pods import BoundPod
 from vgpu.node.sightings import Sightings
 from vgpu.node.state_files import StateFiles
 from vgpu.node.uninvited import Held, Judge
-from vgpu.node.unlimited import Holder, Share
+from vgpu.node.unlimited import Group, Holder, Share
 
 CONFIRM_S: Final = 1.0
 _NO_HOST_PID: Final = (
@@ -66,13 +66,13 @@ class Known:
         gpus: the cards.
         pods: of this node.
         held: which container holds devices of which card.
-        shares: the proven allocations of shares.
+        allocations: the proven ones.
     """
 
     gpus: Callable[[], Collection[Gpu]]
     pods: Callable[[], Iterable[BoundPod]]
     held: Callable[[], Collection[Held]]
-    shares: Callable[[], Collection[Allocation]]
+    allocations: Callable[[], Collection[Allocation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,10 @@ class _Seen:
 
 
 class ProcessWatch:
-    """The findings of one node. `on_change` may be set: it is called when they change."""
+    """The findings of one node. `on_change` may be set: it is called when they change.
+
+    `groups` are the processes of the containers as the last look has seen them.
+    """
 
     def __init__(
         self, driver: Driver, processes: Processes, known: Known, files: StateFiles, rules: Rules, own_pid: int
@@ -122,6 +125,7 @@ class ProcessWatch:
         self._uninvited, self._unlimited = Sightings(), Sightings()
         self._silent: tuple[str, ...] | None = None
         self._is_blind = False
+        self.groups: tuple[Group, ...] = ()
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -134,8 +138,8 @@ class ProcessWatch:
         before = (self.reports(), self.conditions())
         cards = [gpu.card.uuid for gpu in self._known.gpus() if not gpu.mig_enabled]
         self._is_blind = self._has_own_pids()
-        shares = self._known.shares()
-        seen = _Seen() if self._is_blind else await asyncio.to_thread(self._see, cards, shares)
+        allocations = self._known.allocations()
+        seen = _Seen() if self._is_blind else await asyncio.to_thread(self._see, cards, allocations)
         self._silent = tuple(card for card in cards if card not in seen.uses)
         is_open = await self._judge(seen)
         if (self.reports(), self.conditions()) != before:
@@ -154,21 +158,22 @@ class ProcessWatch:
         """Return the conditions of the GPUNode."""
         problem = _NO_HOST_PID if self._is_blind else _NOT_KNOWN if self._silent is None or self._silent else None
         incomparable = None if self._rules.tells_files_apart else _NO_FILE_IDS
-        uninvited, limited = self._uninvited, self._unlimited
+        no_share, no_limits = self._uninvited, self._unlimited
         return (
-            finding_reports.no_uninvited(uninvited.confirmed.values(), uninvited.more, self._index, problem),
+            finding_reports.no_uninvited(no_share.confirmed.values(), no_share.more, self._index, problem),
             finding_reports.limits_enforced(
-                limited.confirmed.values(), limited.more, self._index, problem or incomparable
+                no_limits.confirmed.values(), no_limits.more, self._index, problem or incomparable
             ),
         )
 
     async def _judge(self, seen: _Seen) -> bool:
         pods = tuple(self._known.pods())
+        self.groups = tuple(unlimited.groups(seen.every, uninvited.by_kubelet_uid(pods)))
         judge = Judge(pods, self._known.held(), self._rules.allowed)
-        uninvited = dict(await asyncio.to_thread(judge.findings, seen.every))
+        without_share = dict(await asyncio.to_thread(judge.findings, seen.every))
         tolerance = self._rules.tolerance_bytes
-        limited = dict(await asyncio.to_thread(unlimited.findings, seen.every, pods, seen.shares, tolerance))
-        is_open = [self._take(self._uninvited, uninvited), self._take(self._unlimited, limited)]
+        without_limits = dict(await asyncio.to_thread(unlimited.findings, seen.every, pods, seen.shares, tolerance))
+        is_open = [self._take(self._uninvited, without_share), self._take(self._unlimited, without_limits)]
         return any(is_open)
 
     def _take(self, sightings: Sightings, found: dict[Key, Finding]) -> bool:

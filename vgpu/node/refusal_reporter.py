@@ -12,7 +12,7 @@ from typing import Any, Final
 from vgpu.node.pods import BoundPod
 from vgpu.node.refusal import Refusal
 
-MAX_REPORTED: Final = 32  # the schema of the GPUNode allows 32 more, for the findings of process_watch
+MAX_REPORTED: Final = 32  # the schema of the GPUNode allows 48 more, for process_watch and card_reports
 _MAX_MESSAGE: Final = 900
 
 log = logging.getLogger(__name__)

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
-from vgpu import container_paths, limits, region
+from vgpu import container_paths, limits, names, region
 from vgpu.adapters import procfs
 from vgpu.adapters.procfs import FileId
 from vgpu.errors import MalformedLimits, MalformedRegion, StateUnusable
+from vgpu.limits import CardLimit
 from vgpu.node.allocations import Allocation
 from vgpu.node.state_files import StateFiles
 from vgpu.node.unlimited import Holder, Share
@@ -80,15 +81,17 @@ def _is_current(allocation: Allocation, files: StateFiles) -> bool:
 
 def _share(allocation: Allocation, files: StateFiles, accounts: tuple[Account, Account] | None) -> Share:
     libraries = _ids(files.library(allocation.id), files.libraries.library(allocation.library))
-    memory = _memory_limits(files.limits(allocation.id))
+    granted = read_limits(files.limits(allocation.id))
+    memory = {card.gpu: card.memory_bytes for card in granted if card.memory_bytes is not None}
+    is_whole = allocation.resource == names.CARD
     if accounts is None:
-        return Share(libraries, limits=memory)
+        return Share(libraries, limits=memory, is_whole=is_whole)
     mapped = {
         f"{container_paths.FILES}/limits": _ids(files.limits(allocation.id)),
         f"{container_paths.FILES}/region": _ids(files.region(allocation.id)),
     }
     before, after = accounts
-    return Share(libraries, mapped, memory, charged(before, after), after.problem)
+    return Share(libraries, mapped, memory, charged(before, after), after.problem, is_whole)
 
 
 def _ids(*paths: Path) -> frozenset[FileId]:
@@ -101,13 +104,12 @@ def _ids(*paths: Path) -> frozenset[FileId]:
     return frozenset(found)
 
 
-def _memory_limits(path: Path) -> dict[str, int]:
-    """Return the memory limits in force; none where they cannot be read, or there is none."""
+def read_limits(path: Path) -> tuple[CardLimit, ...]:
+    """Return the limits in force; none where they cannot be read."""
     try:
-        found = limits.decode(_read(path, limits.SIZE))
+        return limits.decode(_read(path, limits.SIZE)).cards
     except (OSError, MalformedLimits):
-        return {}
-    return {card.gpu: card.memory_bytes for card in found.cards if card.memory_bytes is not None}
+        return ()
 
 
 def _read(path: Path, size: int) -> bytes:

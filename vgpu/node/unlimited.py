@@ -30,6 +30,7 @@ class Share:
             the region does not know are left out. None where the region cannot be judged: its layout is that of
             another release.
         problem: why the region cannot be read; empty where it can.
+        is_whole: whether the container holds whole cards, which have no limits.
     """
 
     libraries: frozenset[FileId] = frozenset()
@@ -37,10 +38,11 @@ class Share:
     limits: Mapping[str, int] = field(default_factory=dict)
     charged: Mapping[str, int] | None = None
     problem: str = ""
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class Group:
     """The processes of one container on one card, by pid."""
 
     pod: BoundPod
@@ -49,16 +51,19 @@ class _Group:
     uses: tuple[Use, ...]
 
     def finding(self, kind: Kind, use: Use, detail: str, *, is_certain: bool = True) -> tuple[Key, Finding]:
+        """Return a finding about one of the processes, with its key."""
         uid, command = self.pod.kubelet_uid, use.process.command if use.process else ""
         key = (kind, self.gpu, f"{uid}/{self.container}")
         return key, Finding(kind, self.gpu, use.pid, command, self.pod, uid, self.container, detail, is_certain)
 
     @property
     def memory_bytes(self) -> int:
+        """Memory that NVML counts for the processes."""
         return sum(each.memory_bytes or 0 for each in self.uses)
 
     @property
     def largest(self) -> Use:
+        """The process that uses the most memory."""
         return max(self.uses, key=lambda use: use.memory_bytes or 0)
 
 
@@ -71,14 +76,14 @@ def findings(
     loads is charged up to 0.1 s later, and the first contexts of a container may exceed its limit (docs/adr/0013).
     """
     found: dict[Key, Finding] = {}
-    for group in _groups(uses, uninvited.by_kubelet_uid(pods)):
+    for group in groups(uses, uninvited.by_kubelet_uid(pods)):
         share = shares.get((group.pod.kubelet_uid, group.container))
-        if share is not None:
+        if share is not None and not share.is_whole:
             found |= dict(_judged(group, share, tolerance_bytes))
     return found
 
 
-def _groups(uses: Iterable[Use], pods: Mapping[str, BoundPod]) -> Iterator[_Group]:
+def groups(uses: Iterable[Use], pods: Mapping[str, BoundPod]) -> Iterator[Group]:
     """Yield the processes whose container is known: the status of a pod shows its containers a little late."""
     grouped: dict[tuple[str, str, str], list[Use]] = {}
     for use in sorted(uses, key=lambda use: use.pid):
@@ -88,10 +93,10 @@ def _groups(uses: Iterable[Use], pods: Mapping[str, BoundPod]) -> Iterator[_Grou
             if container:
                 grouped.setdefault((owner.pod, container, use.gpu), []).append(use)
     for (uid, container, gpu), members in grouped.items():
-        yield _Group(pods[uid], container, gpu, tuple(members))
+        yield Group(pods[uid], container, gpu, tuple(members))
 
 
-def _judged(group: _Group, share: Share, tolerance: int) -> Iterator[tuple[Key, Finding]]:
+def _judged(group: Group, share: Share, tolerance: int) -> Iterator[tuple[Key, Finding]]:
     without = next(_without_limiter(group, share), None)
     if without is not None:
         yield without
@@ -105,7 +110,7 @@ def _judged(group: _Group, share: Share, tolerance: int) -> Iterator[tuple[Key, 
         yield group.finding(Kind.BEYOND_LIMIT, group.largest, detail, is_certain=is_certain)
 
 
-def _without_limiter(group: _Group, share: Share) -> Iterator[tuple[Key, Finding]]:
+def _without_limiter(group: Group, share: Share) -> Iterator[tuple[Key, Finding]]:
     for use in group.uses:
         if use.mapped is None:
             continue
@@ -119,7 +124,7 @@ def _without_limiter(group: _Group, share: Share) -> Iterator[tuple[Key, Finding
             yield group.finding(Kind.OTHER_FILES, use, detail)
 
 
-def _below_use(group: _Group, share: Share, tolerance: int) -> tuple[Key, Finding] | None:
+def _below_use(group: Group, share: Share, tolerance: int) -> tuple[Key, Finding] | None:
     if share.charged is None:
         return None
     charged, used = share.charged.get(group.gpu, 0), group.memory_bytes

@@ -144,6 +144,43 @@ def test_the_processes_of_each_card(nvml: Session, holder: subprocess.Popen[str]
     assert processes(nvml) == {card.uuid: [] for card in CARDS}
 
 
+def test_the_memory_of_each_process(nvml: Session, holder: subprocess.Popen[str]) -> None:
+    assert nvml(f"nvml.processes([{CARDS[0].uuid!r}])") == {CARDS[0].uuid: {str(holder.pid): 64 << 20}}
+
+
+def test_what_the_sensors_say(nvml: Session, holder: subprocess.Popen[str]) -> None:  # noqa: ARG001 - holds 64 MiB
+    ask = f"{{k: asdict(v) for k, v in nvml.readings({[c.uuid for c in CARDS]!r}).items()}}"
+    found = nvml(ask)
+    assert found.keys() == {card.uuid for card in CARDS}
+    first, second = found[CARDS[0].uuid], found[CARDS[1].uuid]
+    assert first["memory_used_bytes"] - second["memory_used_bytes"] == 64 << 20
+    assert (first["power_watts"], first["energy_joules"], first["utilization"]) == (70.0, 0.0, 0.0)
+    state_directory.inject_faults(
+        nvml.directory,
+        ("nvmlDeviceGetPowerUsage", NO_PERMISSION),
+        (f"nvmlDeviceGetTemperature@{CARDS[1].uuid}", 15),
+    )
+    found = nvml(ask)
+    assert found.keys() == {CARDS[0].uuid, CARDS[2].uuid}
+    assert found[CARDS[0].uuid]["power_watts"] is None
+
+
+def test_the_utilization_of_each_process_is_sampled(nvml: Session) -> None:
+    driver = build.ensure()
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "SIMGPU_STATE": str(nvml.directory)}
+    ask = f"{{k: asdict(v) for k, v in nvml.busy_samples({{{CARDS[0].uuid!r}: 0}}).items()}}"
+    assert nvml(ask) == {CARDS[0].uuid: {"card": [], "processes": []}}
+    with subprocess.Popen(
+        [str(driver / "gpuprobe"), "spin", "1000"], env=environment, stdout=subprocess.PIPE
+    ) as spinning:
+        end = time.monotonic() + 5
+        while not (found := nvml(ask)[CARDS[0].uuid]["processes"]) and time.monotonic() < end:
+            time.sleep(0.02)
+        spinning.kill()
+    assert found
+    assert all(0 <= share <= 1 and ended > 1e15 for _, ended, share in found)
+
+
 NO_PERMISSION, FUNCTION_NOT_FOUND = 4, 13
 
 
@@ -239,6 +276,31 @@ def test_a_lost_card_does_not_end_the_xids_of_the_others(nvml: Session) -> None:
     assert nvml(f"nvml.subscribe({CARDS[1].uuid!r})") is True
     state_directory.inject_xid(nvml.directory, CARDS[1].uuid, 48)
     assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[1].uuid, "code": 48}
+
+
+def test_the_event_of_a_lost_card_names_the_card(nvml: Session) -> None:
+    """NVML does not tell the UUID of a card that has fallen off the bus."""
+    assert nvml(f"nvml.subscribe({CARDS[1].uuid!r})") is True
+    state_directory.inject_xid(nvml.directory, CARDS[1].uuid, 79)
+    state_directory.inject_faults(nvml.directory, (f"nvmlDeviceGetUUID@{CARDS[1].uuid}", GPU_IS_LOST))
+    assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[1].uuid, "code": 79}
+
+
+@pytest.mark.parametrize(
+    ("function", "answer", "word"),
+    [
+        ("nvmlDeviceGetRemappedRows", "(0, 0, 0, 0)", ""),
+        ("nvmlDeviceGetRemappedRows", "(0, 1, 1, 0)", "RowRemapPending"),
+        ("nvmlDeviceGetRemappedRows", "(0, 1, 1, 1)", "RowRemapFailed"),
+        ("nvmlDeviceGetTotalEccErrors", "0", ""),
+        ("nvmlDeviceGetTotalEccErrors", "2", "UncorrectableEcc2"),
+    ],
+)
+def test_what_the_memory_of_a_card_has_lost_is_a_fault(nvml: Session, function: str, answer: str, word: str) -> None:
+    """The simulated NVML has neither function: then there is no fault."""
+    assert nvml(f"nvml.fault({CARDS[0].uuid!r})") == ""
+    nvml(f"setattr(__import__('pynvml'), {function!r}, lambda *_: {answer})")
+    assert nvml(f"nvml.fault({CARDS[0].uuid!r})") == word
 
 
 def test_nvml_is_initialised_again_after_a_reload_of_the_driver(nvml: Session) -> None:

@@ -10,45 +10,11 @@ import pytest
 from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
 from vgpu.adapters.nvml import Gpu, Xid
 from vgpu.errors import NvmlError
-from vgpu.node.health import Diagnosis, Health
+from vgpu.node.diagnosis import Diagnosis
+from vgpu.node.health import Health
 from vgpu.node.inventory import Inventory
 
 A, B = uuid(0), uuid(1)
-
-
-def test_after_an_xid_a_card_is_unhealthy_until_its_quarantine_ends() -> None:
-    diagnosis = Diagnosis(60)
-    diagnosis.xid(Xid(A, 79), [A, B], now=100)
-    assert diagnosis.faults(159) == {A: "Xid79"}
-    assert diagnosis.faults(160) == {}
-
-
-def test_another_xid_starts_the_quarantine_again() -> None:
-    diagnosis = Diagnosis(60)
-    diagnosis.xid(Xid(A, 48), [A, B], now=100)
-    diagnosis.xid(Xid(A, 79), [A, B], now=150)
-    assert diagnosis.faults(205) == {A: "Xid79"}
-
-
-def test_xids_of_application_errors_are_ignored() -> None:
-    diagnosis = Diagnosis(60)
-    for code in (13, 31, 43, 45, 68, 109):
-        diagnosis.xid(Xid(A, code), [A, B], now=100)
-    assert diagnosis.faults(101) == {}
-
-
-def test_an_xid_without_a_card_counts_for_every_card() -> None:
-    diagnosis = Diagnosis(60)
-    diagnosis.xid(Xid(None, 79), [A, B], now=100)
-    assert diagnosis.faults(101) == {A: "Xid79", B: "Xid79"}
-
-
-def test_a_fault_of_nvml_lasts_while_nvml_reports_it() -> None:
-    diagnosis = Diagnosis(60)
-    diagnosis.polled({A: "GpuIsLost", B: ""})
-    assert diagnosis.faults(0) == {A: "GpuIsLost"}
-    diagnosis.polled({A: "", B: ""})
-    assert diagnosis.faults(0) == {}
 
 
 class Driver:
@@ -148,3 +114,29 @@ async def test_only_the_library_of_a_replaced_driver_ends_the_polls() -> None:
         for polls in (health.start(), health.poll()):
             with pytest.raises(NvmlError, match="Error"):
                 await polls
+
+
+async def test_an_xid_that_names_no_card_has_all_cards_polled_and_marks_the_one_that_is_lost() -> None:
+    driver, inventory = Driver(), Inventory(SLICE_MIB)
+    health = Health(driver, inventory, Diagnosis(60), poll_s=1000, clock=lambda: 0.0)
+    await health.check()
+    driver.ill[B] = "GpuIsLost"
+    driver.xids.append(Xid(None, 79))
+    listening = asyncio.create_task(health.listen())
+    async with asyncio.timeout(5):
+        while not inventory.state.faults:
+            await inventory.wait()
+    assert dict(inventory.state.faults) == {B: "GpuIsLost"}
+    assert health.xids == {"": {"79": 1}}
+    listening.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await listening
+
+
+async def test_an_acknowledged_fault_ends_at_once() -> None:
+    driver, inventory = Driver(), Inventory(SLICE_MIB)
+    driver.ill[A] = "UncorrectableEcc2"
+    health = Health(driver, inventory, Diagnosis(60, 3), poll_s=1, clock=lambda: 0.0)
+    await health.check()
+    health.acknowledge({A: "UncorrectableEcc2"})
+    assert dict(inventory.state.faults) == {}

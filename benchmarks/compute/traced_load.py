@@ -1,0 +1,65 @@
+"""Matrix products in PyTorch, with a CUPTI trace of each kernel.
+
+    python -m benchmarks.compute.traced_load SECONDS FILE
+
+Waits for a line, computes for SECONDS, and writes the begin and the end of each kernel on the card into FILE: pairs of
+64-bit integers, ns since 1970. Prints JSON lines: {"result": 0, "ready": true}, then {"result": 0, "kernels": N}.
+"""
+
+import array
+import collections
+import importlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+torch: Any = importlib.import_module("torch")  # not installed where types are checked
+profiler: Any = importlib.import_module("torch.profiler")
+
+SIZE = 6144  # about 0.7 ms a product on an H200: a trace of two minutes has 170,000 kernels
+IN_FLIGHT = 16
+
+
+def main() -> None:
+    """Run as the module's docstring says."""
+    seconds, path = float(sys.argv[1]), Path(sys.argv[2])
+    left, right = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    out = torch.empty_like(left)
+    torch.mm(left, right, out=out)
+    torch.cuda.synchronize()
+    print(json.dumps({"result": 0, "ready": True}), flush=True)
+    sys.stdin.readline()
+    with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as trace:
+        _compute(seconds, left, right, out)
+    spans = array.array("q", [each for span in sorted(_spans(trace)) for each in span])
+    path.write_bytes(spans.tobytes())
+    print(json.dumps({"result": 0, "kernels": len(spans) // 2}), flush=True)
+
+
+def _compute(seconds: float, left: Any, right: Any, out: Any) -> None:
+    until, waiting = time.monotonic() + seconds, collections.deque[Any]()
+    while time.monotonic() < until:
+        torch.mm(left, right, out=out)
+        waiting.append(torch.cuda.Event())
+        waiting[-1].record()
+        if len(waiting) > IN_FLIGHT:
+            waiting.popleft().synchronize()
+    torch.cuda.synchronize()
+
+
+def _spans(trace: Any) -> list[tuple[int, int]]:
+    """Return the kernels on the card; torch before 2.4 has times in microseconds only."""
+    found = []
+    for event in trace.profiler.kineto_results.events():
+        if event.device_type() == torch.autograd.DeviceType.CUDA:
+            is_ns = hasattr(event, "start_ns")
+            begin = event.start_ns() if is_ns else event.start_us() * 1000
+            took = event.duration_ns() if is_ns else event.duration_us() * 1000
+            found.append((begin, begin + took))
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""The extender's metrics: how long the verbs take, what they answer, and what the watches and queues hold.
+
+The labels have values from closed sets only: there are at most 160 series.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import vgpu
+from vgpu.adapters.kubernetes.reflector import Reflector
+from vgpu.adapters.metrics import Family, Kind, Metric, Registry
+from vgpu.placement.choose import Refusal
+
+VERB_SECONDS: Final = Metric("vgpu_extender_verb_seconds", Kind.HISTOGRAM, "Time of a verb, by verb", ("verb",))
+FAILURES: Final = Metric(
+    "vgpu_extender_verb_failures_total",
+    Kind.COUNTER,
+    "Calls without an answer, by verb and reason: not_ready, malformed, too_long, disconnected",
+    ("verb", "reason"),
+)
+UNPLACED: Final = Metric(
+    "vgpu_extender_unplaced_total",
+    Kind.COUNTER,
+    "Filter calls for which no node fits, once for each reason that refused a node",
+    ("reason",),
+)
+BINDS: Final = Metric("vgpu_extender_binds_total", Kind.COUNTER, "Bind calls, by result: bound, refused", ("result",))
+INFO: Final = Metric("vgpu_extender_info", Kind.GAUGE, "1, with the version of the extender", ("version",))
+LEADER: Final = Metric("vgpu_extender_leader", Kind.GAUGE, "1 while this replica binds")
+OBJECTS: Final = Metric("vgpu_extender_objects", Kind.GAUGE, "Objects in memory, by kind", ("kind",))
+RESERVATIONS: Final = Metric("vgpu_extender_reservations", Kind.GAUGE, "Pods whose Binding is in flight")
+SYNCED: Final = Metric("vgpu_extender_watch_synced", Kind.GAUGE, "1 after the first list of a watch", ("watch",))
+AGE: Final = Metric(
+    "vgpu_extender_watch_age_seconds",
+    Kind.GAUGE,
+    "Time since a watch last heard of the API server, which sends a bookmark about each minute",
+    ("watch",),
+)
+UNREADABLE: Final = Metric(
+    "vgpu_extender_unreadable_objects_total", Kind.COUNTER, "Objects that a watch has skipped", ("watch",)
+)
+WAITING: Final = Metric("vgpu_extender_queue_length", Kind.GAUGE, "Entries that wait, by queue", ("queue",))
+
+CATALOGUE: Final = (
+    VERB_SECONDS,
+    FAILURES,
+    UNPLACED,
+    BINDS,
+    INFO,
+    LEADER,
+    OBJECTS,
+    RESERVATIONS,
+    SYNCED,
+    AGE,
+    UNREADABLE,
+    WAITING,
+)
+BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+VERBS: Final = ("filter", "prioritize", "preempt", "bind")
+
+
+class VerbMetrics:
+    """What the verbs count."""
+
+    def __init__(self, registry: Registry) -> None:
+        seconds = registry.histogram(VERB_SECONDS, BUCKETS)
+        self._seconds = {verb: seconds(verb) for verb in VERBS}
+        self._failures = registry.counter(FAILURES)
+        self._unplaced = registry.counter(UNPLACED)
+        binds = registry.counter(BINDS)
+        self._bound, self._refused = binds("bound"), binds("refused")
+
+    def took(self, verb: str, seconds: float) -> None:
+        """Take the time of a call that was answered."""
+        self._seconds[verb].observe(seconds)
+
+    def failed(self, verb: str, reason: str) -> None:
+        """Count a call without an answer."""
+        self._failures(verb, reason).inc()
+
+    def unplaced(self, refused: Mapping[str, Refusal]) -> None:
+        """Count a filter call for which no node fits."""
+        for reason in {each.reason for each in refused.values()}:
+            self._unplaced(str(reason)).inc()
+
+    def bound(self, refusal: str) -> None:
+        """Count a bind call; `refusal` is empty where the pod was bound."""
+        (self._refused if refusal else self._bound).inc()
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the extender's parts know now; the functions are called in the event loop.
+
+    Attributes:
+        leads: whether this replica binds.
+        objects: number of objects by kind.
+        reservations: number of pods whose Binding is in flight.
+        watches: by name.
+        queues: lengths by name.
+    """
+
+    leads: Callable[[], bool]
+    objects: Callable[[], Mapping[str, int]]
+    reservations: Callable[[], int]
+    watches: Mapping[str, Reflector]
+    queues: Callable[[], Mapping[str, int]]
+
+
+def families(sources: Sources, now: float) -> Iterable[Family]:
+    """Return the values of the gauges; `now` is the event loop's time in seconds."""
+    watches = sources.watches.items()
+    yield Family(INFO, [((vgpu.__version__,), 1)])
+    yield Family(LEADER, [((), sources.leads())])
+    yield Family(OBJECTS, _by_label(sources.objects()))
+    yield Family(RESERVATIONS, [((), sources.reservations())])
+    yield Family(SYNCED, [((name,), each.synced.is_set()) for name, each in watches])
+    yield Family(AGE, [((name,), now - each.heard_at) for name, each in watches if each.heard_at is not None])
+    yield Family(UNREADABLE, [((name,), each.unreadable) for name, each in watches])
+    yield Family(WAITING, _by_label(sources.queues()))
+
+
+def _by_label(values: Mapping[str, int]) -> list[tuple[tuple[str, ...], float]]:
+    return [((name,), value) for name, value in values.items()]

@@ -1,0 +1,46 @@
+"""Unhealthy cards, as the plugin reports them: by card, with a reason, and with reports of the pods that hold them."""
+
+from tests.deviceplugin.conftest import World
+from tests.deviceplugin.test_uninvited import reports
+from tests.strategies import container
+from tests.vgpu.node.builders import NODE, uuid
+from vgpu import names
+from vgpu.adapters.nvml import Xid
+
+
+async def reasons(world: World) -> list[str]:
+    return [each["reason"] for each in await world.cards()]
+
+
+async def has_reasons(world: World, *wanted: str) -> bool:
+    return await reasons(world) == list(wanted)
+
+
+async def test_an_xid_of_one_card_takes_only_this_card_and_tells_its_pods(world: World) -> None:
+    await world.run("hit", container("main", gpu_mem=512))
+    await world.run("beside", container("main", gpu_mem=512), gpus=1)
+    world.driver.xids += [Xid(uuid(1), 13), Xid(uuid(0), 79)]
+    await world.until(lambda: has_reasons(world, "Xid79", ""))
+    await world.until(lambda: is_told(world, "hit"))
+    (report,) = await reports(world)
+    assert (report["reason"], report["evict"]) == ("CardUnhealthy", False)
+    assert "card 0" in report["message"]
+    assert "Xid79 (the GPU has fallen off the bus)" in report["message"]
+    devices = world.kubelet.clients[names.SLICE].devices
+    assert {each.partition("::")[0] for each, is_healthy in devices.items() if not is_healthy} == {uuid(0)}
+    await world.until(lambda: has_reasons(world, "", ""))
+    await world.until(lambda: is_told(world))
+
+
+async def is_told(world: World, *pods: str) -> bool:
+    return [each["pod"] for each in await reports(world)] == [f"default/{name}" for name in pods]
+
+
+async def test_an_administrator_acknowledges_a_fault_in_the_spec(world: World) -> None:
+    world.driver.faults[uuid(1)] = "UncorrectableEcc2"
+    await world.until(lambda: has_reasons(world, "", "UncorrectableEcc2"))
+    spec = {"cards": [{"uuid": uuid(1), "acknowledgedFault": "UncorrectableEcc2"}]}
+    await world.client.patch(f"{names.GPUNODES_PATH}/{NODE}", {"spec": spec})
+    await world.until(lambda: has_reasons(world, "", ""))
+    world.driver.faults[uuid(1)] = "UncorrectableEcc3"
+    await world.until(lambda: has_reasons(world, "", "UncorrectableEcc3"))

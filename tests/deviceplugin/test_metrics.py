@@ -1,0 +1,90 @@
+"""The plugin's metrics over HTTP, without the API server."""
+
+import asyncio
+import socket
+import subprocess
+from typing import Any
+
+import httpx
+import pytest
+
+from cluster import prometheus
+from tests.deviceplugin.conftest import World, settings_of
+from tests.deviceplugin.test_uninvited import ID, use, with_status
+from tests.strategies import container
+from tests.vgpu.node.builders import uuid
+from vgpu.quantity import MIB
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+async def served(idle_world: World) -> str:
+    """Start a plugin that serves its metrics; return their URL."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    changes = {"metrics_listen": address, "dcgm_names": True}
+    idle_world.settings = settings_of(**{**idle_world.settings.model_dump(), **changes})
+    idle_world.start_plugin()
+    await idle_world.until_registered()
+    return f"http://{address}/metrics"
+
+
+async def scraped(url: str, accept: str = "text/plain") -> str:
+    async with httpx.AsyncClient() as client:
+        answer = await client.get(url, headers={"accept": accept})
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+async def has(url: str, *texts: str) -> bool:
+    try:
+        found = await scraped(url)
+    except httpx.TransportError:
+        return False
+    return all(text in found for text in texts)
+
+
+async def test_a_containers_memory_is_that_of_its_limits_and_of_nvml(idle_world: World, served: str) -> None:
+    pod = await idle_world.run("p", container("main", gpu_mem=512))
+    await with_status(idle_world, "p", main=ID)
+    use(idle_world, 0, pod)
+    idle_world.driver.memory[4711] = 100 * MIB
+    card = f'gpu_index="0",gpu_uuid="{uuid(0)}",model="NVIDIA H100"'
+    labels = f'{{container="main",{card},namespace="default",node="n1",pod="p"}}'
+    limit = f"vgpu_container_memory_limit_bytes{labels} 5.36870912e+08"
+    counted = f"vgpu_container_memory_nvml_bytes{labels} 1.048576e+08"
+    await idle_world.until(lambda: has(served, limit, counted, "vgpu_node_registered"))
+    await idle_world.end(pod)
+    await idle_world.until(lambda: has_not(served, "vgpu_container_memory_limit_bytes{"))
+
+
+async def has_not(url: str, text: str) -> bool:
+    return text not in await scraped(url)
+
+
+async def test_prometheus_tool_has_nothing_to_say(idle_world: World, served: str) -> None:
+    if not prometheus.is_built():
+        pytest.skip("promtool is not built: python -m cluster.prometheus")
+    await idle_world.run("p", container("main", gpu_mem=512))
+    await idle_world.until(lambda: has(served, "vgpu_container_memory_limit_bytes{"))
+    text = await scraped(served)
+    own = "\n".join(each for each in text.split("\n") if "DCGM_" not in each) + "\n"
+    command = [str(prometheus.folder() / "promtool"), "check", "metrics"]
+    done = await asyncio.to_thread(subprocess.run, command, input=own, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+async def test_openmetrics_is_served_on_demand_and_other_paths_are_not(idle_world: World, served: str) -> None:
+    await idle_world.until(lambda: has(served, "vgpu_node_info"))
+    assert (await scraped(served, "application/openmetrics-text; version=1.0.0")).endswith("# EOF\n")
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(served.replace("metrics", "other"))).status_code == 404
+        assert (await client.post(served)).status_code == 404
+
+
+async def test_a_card_that_does_not_answer_takes_nothing_from_the_others(idle_world: World, served: str) -> None:
+    idle_world.driver.silent.add(uuid(0))
+    await idle_world.until(lambda: has(served, f'vgpu_card_power_watts{{gpu_index="1",gpu_uuid="{uuid(1)}"'))
+    assert f'vgpu_card_power_watts{{gpu_index="0",gpu_uuid="{uuid(0)}"' not in await scraped(served)

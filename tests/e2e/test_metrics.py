@@ -1,0 +1,144 @@
+"""Metrics on the real cluster, scraped by a real Prometheus, against their sources."""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from cluster import api, missing, parts, process, prometheus, wait
+from simgpu import usage
+from tests.e2e.pod_namespace import PodNamespace, container, pod
+from tests.e2e.test_node_files import at
+from vgpu.quantity import MIB
+
+pytestmark = pytest.mark.e2e
+
+ADDRESS = "127.0.0.1:9090"
+CONFIG = """
+global: {{scrape_interval: 1s, scrape_timeout: 1s}}
+scrape_configs:
+  - job_name: vgpushare
+    static_configs:
+      - targets: {targets}
+"""
+
+
+class Prometheus:
+    """A Prometheus that scrapes every part of a cluster each second."""
+
+    def __init__(self, namespace: PodNamespace, folder: Path, work: Path) -> None:
+        cluster = namespace.cluster
+        ports = [f"{node.name}:{parts.METRICS_PORT}" for node in cluster.nodes]
+        self.targets = ["127.0.0.1:9874", "127.0.0.1:9873", *ports]
+        (work / "prometheus.yml").write_text(CONFIG.format(targets=json.dumps(self.targets)))
+        flags = [f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/data"]
+        command = [str(folder / "prometheus"), *flags, f"--web.listen-address={ADDRESS}"]
+        self.process = process.Process("prometheus", command, cluster.within, work)
+        self._http = httpx.Client(transport=api.Transport(cluster.within, verify=False), timeout=5)
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The series of an expression now."""
+        answer = self._http.get(f"http://{ADDRESS}/api/v1/query", params={"query": expression})
+        found: list[dict[str, Any]] = answer.json()["data"]["result"]
+        return found
+
+    def value(self, expression: str) -> float | None:
+        """The value of an expression that has one series."""
+        found = self.query(expression)
+        return float(found[0]["value"][1]) if len(found) == 1 else None
+
+    def has(self, expression: str, value: float) -> bool:
+        """Whether an expression has one series with this value."""
+        return self.value(expression) == value
+
+    def text(self, target: str) -> str:
+        """What a part serves."""
+        return self._http.get(f"http://{target}/metrics").text
+
+    def close(self) -> None:
+        """End it."""
+        self._http.close()
+        self.process.stop()
+
+    def are_all_up(self) -> bool:
+        """Whether every target was scraped."""
+        try:
+            return self.value("sum(up)") == len(self.targets)
+        except httpx.TransportError:
+            return False
+
+
+@pytest.fixture
+def scraping(namespace: PodNamespace, tmp_path: Path) -> Iterator[Prometheus]:
+    try:
+        made = Prometheus(namespace, prometheus.ensure(), tmp_path)
+    except missing.Missing as lacking:
+        pytest.skip(str(lacking))
+    made.process.start()
+    try:
+        wait.until(made.are_all_up, "Prometheus scrapes all parts", 30, [made.process])
+        yield made
+    finally:
+        made.close()
+
+
+def test_prometheus_scrapes_all_parts_and_each_figure_is_that_of_its_source(
+    namespace: PodNamespace, scraping: Prometheus
+) -> None:
+    node = namespace.cluster.nodes[0]
+    holds = container(command=("gpuprobe", "alloc", "512", "--hold", "0"), gpu_mem=1024, gpu_cores=30)
+    namespace.create(pod("holds", holds, annotations=at(node)))
+    namespace.create(pod("never", gpu_mem=900_000))
+    namespace.running("holds")
+    labels = f'{{namespace="{namespace.name}",pod="holds",container="main",gpu_uuid="{node.cards[0].uuid}"}}'
+    wanted = {
+        f"vgpu_container_memory_limit_bytes{labels}": 1024 * MIB,
+        f"vgpu_container_memory_used_bytes{labels}": 512 * MIB,
+        f"vgpu_container_memory_nvml_bytes{labels}": 512 * MIB,
+        f"vgpu_container_cores_ratio{labels}": 0.3,
+        f"vgpu_container_processes{labels}": 1,
+        f'vgpu_card_held_slices{{gpu_uuid="{node.cards[0].uuid}"}}': 4,
+        "sum(vgpu_card_healthy)": 8,
+        "sum(vgpu_node_arbiter_up)": 2,
+        "vgpu_extender_leader": 1,
+        'vgpu_extender_objects{kind="gpunodes"}': 2,
+    }
+    for expression, value in wanted.items():
+        namespace.until(partial(scraping.has, expression, value), f"{expression} {value}", 30)
+    used = usage.bytes_by_card(node.driver_state)[node.cards[0].uuid]
+    assert scraping.value(f'sum(vgpu_container_memory_nvml_bytes{{gpu_uuid="{node.cards[0].uuid}"}})') == used
+    namespace.until(lambda: scraping.value('vgpu_extender_unplaced_total{reason="CardTooSmall"}'), "counted", 30)
+    assert (scraping.value('vgpu_webhook_reviews_total{outcome="changed"}') or 0) >= 2
+    assert (scraping.value('vgpu_extender_verb_seconds_count{verb="bind"}') or 0) >= 1
+
+
+def test_promtool_has_nothing_to_say_about_any_part(scraping: Prometheus) -> None:
+    for target in scraping.targets:
+        command = [str(prometheus.folder() / "promtool"), "check", "metrics"]
+        done = subprocess.run(command, input=scraping.text(target), capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), target
+
+
+def test_the_gpu_seconds_of_containers_add_up_to_what_they_used(namespace: PodNamespace, scraping: Prometheus) -> None:
+    """Two containers with 30 and 60 percent keep a card busy for ten seconds."""
+    node = namespace.cluster.nodes[0]
+    for name, cores in {"a": 30, "b": 60}.items():
+        spins = container(command=("gpuprobe", "spin", "1000"), gpu_mem=1024, gpu_cores=cores)
+        namespace.create(pod(name, spins, annotations=at(node, 1)))
+    namespace.running("a", "b")
+    expression = 'vgpu_container_gpu_seconds_total{namespace="%s",pod="%s"}'
+    queries = {name: expression % (namespace.name, name) for name in ("a", "b")}
+    namespace.until(
+        lambda: all((scraping.value(each) or 0) > 1 for each in queries.values()), "GPU time is counted", 60
+    )
+    before, began = {name: scraping.value(each) or 0 for name, each in queries.items()}, time.monotonic()
+    time.sleep(10)
+    after, took = {name: scraping.value(each) or 0 for name, each in queries.items()}, time.monotonic() - began
+    shares = {name: (after[name] - before[name]) / took for name in queries}
+    assert shares == pytest.approx({"a": 0.3, "b": 0.6}, abs=0.08)

@@ -1,0 +1,58 @@
+"""The extender's metrics, from its verbs and watches to Prometheus' text."""
+
+import re
+
+import httpx
+import pytest
+
+from extender import app, metrics
+from extender.metrics import VerbMetrics
+from tests.extender.conftest import World
+from vgpu.adapters.metrics import Kind, Metric, Registry
+from vgpu.reasons import Reason
+
+
+def text(world: World) -> str:
+    return world.seen.registry.render("text/plain")[0].decode()
+
+
+async def test_the_verbs_are_counted_and_timed(world: World) -> None:
+    pod, large = await world.create_pod(), await world.create_pod(gpu_mem=1_000_000)
+    transport = httpx.ASGITransport(app.app(world.verbs, world.watches, lambda: 0.0))
+    async with httpx.AsyncClient(transport=transport, base_url="http://extender") as client:
+        for each in (pod, large):
+            await client.post("/filter", json={"Pod": each, "NodeNames": ["n1", "n2"]})
+        await client.post("/filter", content=b"{")
+    assert await world.bind(pod) == ""
+    found = text(world)
+    assert 'vgpu_extender_verb_seconds_count{verb="filter"} 2.0' in found
+    assert 'vgpu_extender_verb_failures_total{reason="malformed",verb="filter"} 1.0' in found
+    assert 'vgpu_extender_unplaced_total{reason="CardTooSmall"} 1.0' in found
+    assert 'vgpu_extender_binds_total{result="bound"} 1.0' in found
+    assert "vgpu_extender_leader 1.0" in found
+    assert 'vgpu_extender_objects{kind="gpunodes"} 3.0' in found
+    assert 'vgpu_extender_watch_synced{watch="pods"} 1.0' in found
+    assert re.search(r'vgpu_extender_watch_age_seconds\{watch="pods"\} ', found)
+
+
+async def test_every_metric_of_the_catalogue_is_served_and_there_are_at_most_160_series(world: World) -> None:
+    for verb in metrics.VERBS:
+        for reason in ("not_ready", "malformed", "too_long", "disconnected"):
+            world.verbs.metrics.failed(verb, reason)
+    found = text(world)
+    assert set(re.findall(r"^# TYPE (\S+)", found, re.MULTILINE)) == {each.name for each in metrics.CATALOGUE}
+    lines = [line for line in found.split("\n") if line and not line.startswith("#")]
+    assert len(lines) + len(Reason) <= 160
+
+
+@pytest.mark.parametrize("metric", metrics.CATALOGUE, ids=lambda each: each.name)
+def test_names_follow_the_conventions(metric: Metric) -> None:
+    assert (metric.kind is Kind.COUNTER) == metric.name.endswith("_total")
+    assert metric.name.startswith("vgpu_extender_")
+
+
+def test_a_refused_bind_is_counted() -> None:
+    registry = Registry()
+    counted = VerbMetrics(registry)
+    counted.bound("NotLeader: x")
+    assert 'vgpu_extender_binds_total{result="refused"} 1.0' in registry.render("text/plain")[0].decode()

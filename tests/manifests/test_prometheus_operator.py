@@ -1,0 +1,20 @@
+"""The overlay for the Prometheus operator: a PodMonitor for each part that has a port for its metrics."""
+
+import yaml
+
+from tests.manifests.test_base import ALL, BASE
+
+MONITORS = BASE.parent / "overlays" / "prometheus-operator" / "pod-monitors.yaml"
+
+
+def test_each_part_with_a_port_for_metrics_has_a_pod_monitor() -> None:
+    monitors = {each["metadata"]["name"]: each["spec"] for each in yaml.safe_load_all(MONITORS.read_text())}
+    served = {
+        document["metadata"]["name"]: document["spec"]["selector"]
+        for document in ALL
+        if document["kind"] in ("Deployment", "DaemonSet")
+        for container in document["spec"]["template"]["spec"]["containers"]
+        if any(port["name"] == "metrics" for port in container.get("ports", ()))
+    }
+    assert {name: spec["selector"] for name, spec in monitors.items()} == served
+    assert {each["port"] for spec in monitors.values() for each in spec["podMetricsEndpoints"]} == {"metrics"}

@@ -1,0 +1,214 @@
+"""Reads what the metrics of a node say: NVML's sensors, the regions, and what the plugin's other parts know.
+
+NVML keeps samples of about 20 s, so they are read every second, whether or not the metrics are. Regions and
+sensors are read when the metrics are; which containers there are is known from the last period.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from vgpu import limits
+from vgpu.adapters.metrics import Family
+from vgpu.adapters.nvml import BusySamples, Gpu, Reading
+from vgpu.limits import CardLimit
+from vgpu.node import dcgm_metrics, metrics, share_files
+from vgpu.node.allocations import Allocation, Holder
+from vgpu.node.findings import Finding
+from vgpu.node.gpu_time import GpuTime, Use
+from vgpu.node.inventory import State
+from vgpu.node.metrics import CardState, ContainerState, NodeState
+from vgpu.node.share_files import Account
+from vgpu.node.state_files import StateFiles
+from vgpu.node.unlimited import Group
+from vgpu.region import CardUse
+
+PERIOD_S: Final = 1.0  # a container that changes between turns and none has an error of one period
+_NS: Final = 1e-9
+
+
+class Driver(Protocol):
+    """What is asked of NVML."""
+
+    def readings(self, gpus: Collection[str]) -> dict[str, Reading]:
+        """Return what each card's sensors say; cards that do not answer are left out."""
+
+    def busy_samples(self, since_us: Mapping[str, int]) -> dict[str, BusySamples]:
+        """Return each card's samples after a time; cards that do not answer are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the plugin's parts know now. The functions are called in the event loop.
+
+    Attributes:
+        cards: the inventory's state.
+        allocations: the proven ones.
+        groups: the processes of containers, as the last look has seen them.
+        findings: that count now.
+        xids: number of XID errors by card and code.
+        arbiter_runs: whether the arbiter runs; None where the node has none.
+        is_registered: whether the kubelet takes the node's devices.
+        refusals: number of containers that were refused at their start.
+    """
+
+    cards: Callable[[], State]
+    allocations: Callable[[], Collection[Allocation]]
+    groups: Callable[[], Collection[Group]]
+    findings: Callable[[], Collection[Finding]]
+    xids: Callable[[], Mapping[str, Mapping[str, int]]]
+    arbiter_runs: Callable[[], bool | None]
+    is_registered: Callable[[], bool]
+    refusals: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the sources said at one moment."""
+
+    cards: State
+    held: Mapping[tuple[str, str], Allocation]
+    groups: Mapping[Use, Group]
+    findings: Mapping[str, int]
+    xids: Mapping[str, Mapping[str, int]]
+    arbiter_runs: bool | None
+    is_registered: bool
+    refusals: int
+
+
+class MetricsReader:
+    """The metrics of one node. `collect` may be called from any thread."""
+
+    def __init__(
+        self,
+        node: str,
+        version: str,
+        driver: Driver,
+        files: StateFiles,
+        sources: Sources,
+        wall_clock: Callable[[], float],
+        *,
+        with_dcgm: bool,
+    ) -> None:
+        """`wall_clock`: seconds since 1970. `with_dcgm`: whether the names of NVIDIA's dcgm-exporter are served too."""
+        self._wall_clock = wall_clock
+        self._node = node
+        self._version = version
+        self._driver = driver
+        self._files = files
+        self._sources = sources
+        self._with_dcgm = with_dcgm
+        self._time = GpuTime()
+        self._known = _known(sources)
+        self._reading = threading.Lock()
+
+    async def run(self, period_s: float = PERIOD_S) -> None:
+        """Take NVML's samples every `period_s` seconds, until cancelled."""
+        while True:
+            self._known = _known(self._sources)
+            await asyncio.to_thread(self._sample, self._known)
+            await asyncio.sleep(period_s)
+
+    def collect(self) -> list[Family]:
+        """Return the values of all metrics. Blocks."""
+        state = self.read()
+        return [*metrics.families(state), *(dcgm_metrics.families(state) if self._with_dcgm else ())]
+
+    def read(self) -> NodeState:
+        """Return the node's state. Blocks."""
+        known = self._known
+        accounts = self._sample(known)
+        readings = self._driver.readings([gpu.card.uuid for gpu in known.cards.gpus])
+        parts = [part for each in known.held.values() for part in self._containers(each, accounts[each.id], known)]
+        return NodeState(
+            self._node,
+            self._version,
+            tuple(self._card(gpu, known, readings.get(gpu.card.uuid)) for gpu in known.cards.gpus),
+            tuple(parts),
+            known.findings,
+            known.arbiter_runs,
+            known.is_registered,
+            sum(bool(each.problem) for each in accounts.values()),
+            known.refusals,
+        )
+
+    def _sample(self, known: _Known) -> dict[str, Account]:
+        """Add the GPU time since the last call; return each allocation's account."""
+        with self._reading:
+            accounts = {each.id: share_files.read_account(self._files.region(each.id)) for each in known.held.values()}
+            owners = {
+                (key[2], use.pid): key for key, g in known.groups.items() if key[:2] in known.held for use in g.uses
+            }
+            turns = {
+                (uid, container, gpu): use.gpu_ns * _NS
+                for (uid, container), each in known.held.items()
+                for gpu, use in accounts[each.id].cards.items()
+            }
+            since = self._time.since([gpu.card.uuid for gpu in known.cards.gpus])
+            self._time.add(self._driver.busy_samples(since), owners, turns, int(self._wall_clock() * 1e6))
+            self._time.forget(turns.keys() | known.groups.keys())
+            return accounts
+
+    def _card(self, gpu: Gpu, known: _Known, reading: Reading | None) -> CardState:
+        uuid, cards = gpu.card.uuid, known.cards
+        return CardState(
+            gpu,
+            cards.faults.get(uuid, ""),
+            reading,
+            cards.held.slices_of(uuid),
+            uuid in cards.held.cards,
+            self._time.card.get(uuid, 0.0),
+            self._time.others.get(uuid, 0.0),
+            known.xids.get(uuid, {}),
+        )
+
+    def _containers(self, allocation: Allocation, account: Account, known: _Known) -> list[ContainerState]:
+        granted = {each.gpu: each for each in share_files.read_limits(self._files.limits(allocation.id))}
+        used = account.cards
+        holder = allocation.holder
+        if holder is None:
+            return []
+        gpus = sorted({*granted, *used} - {limits.ANY_GPU})
+        return [self._container(holder, gpu, granted.get(gpu), used, known.groups) for gpu in gpus]
+
+    def _container(
+        self,
+        holder: Holder,
+        gpu: str,
+        granted: CardLimit | None,
+        used: Mapping[str, CardUse],
+        groups: Mapping[Use, Group],
+    ) -> ContainerState:
+        key = (holder.uid, holder.container, gpu)
+        group = groups.get(key)
+        return ContainerState(
+            holder,
+            gpu,
+            granted.memory_bytes if granted else None,
+            granted.cores if granted else None,
+            used.get(gpu),
+            len(group.uses) if group else 0,
+            group.memory_bytes if group else 0,
+            self._time.containers.get(key, 0.0),
+            self._time.sampled.get(key, 0.0),
+        )
+
+
+def _known(sources: Sources) -> _Known:
+    return _Known(
+        sources.cards(),
+        {(holder.uid, holder.container): each for each in sources.allocations() if (holder := each.holder)},
+        {(each.pod.uid, each.container, each.gpu): each for each in sources.groups()},
+        _counts(sources.findings()),
+        {gpu: dict(counts) for gpu, counts in sources.xids().items()},
+        sources.arbiter_runs(),
+        sources.is_registered(),
+        sources.refusals(),
+    )
+
+
+def _counts(findings: Collection[Finding]) -> dict[str, int]:
+    reasons = [each.kind.reason for each in findings]
+    return {reason: reasons.count(reason) for reason in sorted(set(reasons))}
