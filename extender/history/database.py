@@ -8,6 +8,7 @@ from typing import Any, Final
 import alembic.command
 import alembic.config
 import sqlalchemy
+from alembic.util import CommandError
 from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DataError, IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -58,14 +59,17 @@ def migrate(engine: Engine, revision: str = "head") -> None:
     """Bring the tables to a revision, the newest by default; replicas that start at once wait for each other.
 
     Raises:
-        HistoryUnavailable: the database does not answer.
+        HistoryUnavailable: the database does not answer, or was migrated by a later version.
     """
     with writing(engine) as connection:
         _wait_for_other_migrations(connection)
         config = alembic.config.Config()
         config.set_main_option("script_location", MIGRATIONS)
         config.attributes["connection"] = connection
-        alembic.command.upgrade(config, revision)
+        try:
+            alembic.command.upgrade(config, revision)
+        except CommandError as error:
+            raise HistoryUnavailable(f"the tables are of another version of vgpushare: {error}") from error
 
 
 @contextlib.contextmanager

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from alembic import autogenerate, config, script
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, MetaData, insert, inspect, select
+from sqlalchemy import Engine, MetaData, insert, inspect, select, text
 
 from extender.history import database
 from extender.history.tables import Base
+from vgpu.errors import HistoryUnavailable
 
 
 def revisions() -> list[str]:
@@ -50,6 +51,13 @@ def test_every_revision_reaches_the_newest_with_its_rows(bare: Engine, revision:
             assert len(connection.execute(select(after.tables[name])).all()) == 1
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert autogenerate.compare_metadata(context, Base.metadata) == []
+
+
+def test_tables_of_a_later_version_are_left_alone(engine: Engine) -> None:
+    with database.writing(engine) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '99'"))
+    with pytest.raises(HistoryUnavailable, match="another version"):
+        database.migrate(engine)
 
 
 def test_replicas_that_start_at_once_wait_for_each_other(url: str) -> None:
