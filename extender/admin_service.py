@@ -13,11 +13,10 @@ from extender.admin.server import AdminServer, Listener
 from extender.admin.snapshots import Snapshots
 from extender.assembly import Observers
 from extender.filter import Filter
-from extender.history import database, folder, prices
+from extender.history import folder, prices
 from extender.history.events import AdminAction
 from extender.history.recorder import Recorder
 from extender.history.reports import Reports
-from extender.history.sql_reports import SqlReports
 from extender.leader import Leader
 from extender.settings import Settings, is_loopback
 from vgpu.adapters.kubernetes.client import Client
@@ -50,7 +49,7 @@ def admin_server(
         now=clocks.now,
         token=_token(settings.admin_token_file),
         has_reviews=settings.admin_auth == "kubernetes",
-        reports=_reports(seen),
+        open_reports=lambda: _reports(seen),
         on_action=lambda made: recorder.record(_as_event(made, new_id())),
         gpushare_unit_mib=settings.gpushare_unit_mib,
     )
@@ -69,9 +68,13 @@ def _connect(settings: Settings, user_agent: str) -> Callable[[], AbstractAsyncC
 
 
 def _reports(seen: Observers) -> Reports | None:
+    """Open the history. SQLAlchemy takes 45 MB and half a second: it is imported in the admin's thread, if at all."""
     settings = seen.settings
     if settings.history_dir is None:
         return None
+    from extender.history import database  # noqa: PLC0415
+    from extender.history.sql_reports import SqlReports  # noqa: PLC0415
+
     url = settings.history_url or database.sqlite_url(folder.sqlite_file(settings.history_dir))
     known = prices.read(settings.prices) if settings.prices else prices.Prices()
     return SqlReports(database.engine(url), known, seen.clocks.now_ms)

@@ -45,7 +45,7 @@ class Parts:
         now: the wall clock.
         token: the static token; empty for none.
         has_reviews: whether the API server reviews tokens and rights; otherwise loopback or the static token counts.
-        reports: the history; None where none is kept.
+        open_reports: opens the history, within the admin's thread; None where none is kept.
         on_action: takes each admin action, such as the history's recorder; it must return at once.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
     """
@@ -59,7 +59,7 @@ class Parts:
     now: Callable[[], datetime]
     token: str = ""
     has_reviews: bool = False
-    reports: Reports | None = None
+    open_reports: Callable[[], Reports | None] = lambda: None
     on_action: Callable[[AdminAction], None] = lambda _: None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB
 
@@ -119,7 +119,7 @@ def _context(parts: Parts, client: Client, remote: _Remote) -> Context:
         audit=Audit(parts.now, parts.on_action),
         defaults=parts.defaults,
         now=parts.now,
-        reports=parts.reports,
+        reports=parts.open_reports(),
         gpushare_unit_mib=parts.gpushare_unit_mib,
     )
 

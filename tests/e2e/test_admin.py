@@ -1,5 +1,6 @@
 """The admin REST and the command line program, through a real API server's service proxy."""
 
+import base64
 import json
 import os
 import subprocess
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 from cluster import accounts, api, binaries, parts
 from cluster.cluster import Cluster
@@ -78,11 +81,33 @@ def test_wrong_expired_and_foreign_tokens(cluster: Cluster, rest: httpx.Client) 
     good = minted(cluster, names.ADMIN_ACCOUNT, 600, names.ADMIN_AUDIENCE)
     assert rest.get("/nodes", headers=bearer(good)).status_code == 200
     assert cluster_refuses(cluster, good)
-    for token in ("", "wrong", good[:-4] + "AAAA", minted(cluster, names.ADMIN_ACCOUNT, 600, "someone-else")):
+    for token in (
+        "",
+        "wrong",
+        good[:-4] + "AAAA",
+        expired(cluster, good),
+        minted(cluster, names.ADMIN_ACCOUNT, 600, "someone-else"),
+    ):
         assert rest.get("/nodes", headers=bearer(token) if token else {}).status_code == 401, token
     stranger = minted(cluster, "default", 600)
     assert {rest.get(path, headers=bearer(stranger)).status_code for path in ("/summary", "/pods/default/x")} == {403}
     assert rest.post("/simulate", headers=bearer(stranger), json={"pods": [{"pod": simple()}]}).status_code == 403
+
+
+def expired(cluster: Cluster, token: str) -> str:
+    """Return a token with an end in the past, signed with the cluster's own key."""
+    head, body, _ = token.split(".")
+    claims = json.loads(base64.urlsafe_b64decode(body + "==")) | {
+        "exp": 1_700_000_000,
+        "nbf": 1_600_000_000,
+        "iat": 1_600_000_000,
+    }
+    signed = f"{head}.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}"
+    key = serialization.load_pem_private_key((cluster.work / "pki" / "sa.key").read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    r, s = utils.decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
+    signature = r.to_bytes(32, "big") + s.to_bytes(32, "big")
+    return f"{signed}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
 
 
 def cluster_refuses(cluster: Cluster, token: str) -> bool:

@@ -44,7 +44,7 @@ class Asked:
 
 async def test_usage_by_groups_of_a_period(opened: Opened) -> None:
     reports = Asked()
-    async with opened(reports=reports) as admin:
+    async with opened(open_reports=lambda: reports) as admin:
         found = await admin.get("/usage", by=["owner", "label:team", "day"], since="7d", label="a=b", limit=2)
         assert found["items"][0]["group"] == {"owner": "owner", "label:team": "team", "day": "day"}
         assert (len(found["items"]), found["itemsLeftOut"]) == (2, 1)
@@ -64,7 +64,7 @@ async def test_usage_by_groups_of_a_period(opened: Opened) -> None:
 
 async def test_a_tenant_gets_usage_and_events_of_its_namespaces_only(opened: Opened, reviewer: Reviewer) -> None:
     reports = Asked()
-    async with opened(reports=reports, client=reviewer, has_reviews=True) as admin:
+    async with opened(open_reports=lambda: reports, client=reviewer, has_reviews=True) as admin:
         await admin.world.create_pod(gpu_mem=256)
         await admin.fresh()
         for token, expected in (("ann", {"default"}), ("bob", set()), ("admin", None)):
@@ -82,7 +82,8 @@ async def test_without_a_history_it_is_said_how_to_keep_one(admin: Admin) -> Non
 async def test_the_database_answers(opened: Opened, tmp_path: Path) -> None:
     engine = database.engine(database.sqlite_url(tmp_path / "h.db"))
     database.migrate(engine)
-    async with opened(reports=SqlReports(engine, Prices(), lambda: 0)) as admin:
+    reports = SqlReports(engine, Prices(), lambda: 0)
+    async with opened(open_reports=lambda: reports) as admin:
         assert (await admin.get("/usage", by=[str(each) for each in Dimension if each != "label"][:4]))["items"] == []
         assert (await admin.get("/history"))["items"] == []
         assert (await admin.get("/history", 422, cursor="x"))["errors"][0]["field"] == "cursor"
