@@ -6,6 +6,7 @@ from typing import Any, Final
 from vgpu import names
 from vgpu.adapters.nvml import Gpu
 from vgpu.node import xids
+from vgpu.node.pod_report import pod_report
 from vgpu.node.pods import BoundPod
 from vgpu.node.uninvited import Held
 
@@ -30,10 +31,4 @@ def _report(pod: BoundPod, lost: set[str], faults: Mapping[str, str], indexes: M
     cards = "; ".join(
         f"card {indexes.get(gpu, gpu)} ({gpu}) is unhealthy: {xids.describe(faults[gpu])}" for gpu in sorted(lost)
     )
-    return {
-        "podUID": pod.uid,
-        "pod": f"{pod.namespace}/{pod.name}",
-        "reason": names.CARD_UNHEALTHY,
-        "message": f"{cards[:800]}. {_ADVICE}",
-        "evict": False,
-    }
+    return pod_report(pod, names.CARD_UNHEALTHY, f"{cards[:800]}. {_ADVICE}", evict=False)

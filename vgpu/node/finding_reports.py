@@ -6,6 +6,7 @@ from typing import Any, Final
 from vgpu import names
 from vgpu.node.findings import Finding
 from vgpu.node.gpunode_status import Condition
+from vgpu.node.pod_report import pod_report
 from vgpu.node.pods import BoundPod
 
 NO_UNINVITED: Final = "NoUninvitedProcesses"
@@ -76,10 +77,6 @@ def _report(pod: BoundPod, reason: str, found: list[Finding], index: Index, *, e
         for each in found
     )
     advice = _ASK_FOR_A_SHARE if is_uninvited else _USE_THE_LIMITER
-    return {
-        "podUID": pod.uid,
-        "pod": f"{pod.namespace}/{pod.name}",
-        "reason": reason,
-        "message": f"{texts[: _MAX_MESSAGE - len(advice)]}. {advice}",
-        "evict": evicts and pod.has_controller and any(each.is_certain for each in found),
-    }
+    message = f"{texts[: _MAX_MESSAGE - len(advice)]}. {advice}"
+    evict = evicts and pod.has_controller and any(each.is_certain for each in found)
+    return pod_report(pod, reason, message, evict=evict)

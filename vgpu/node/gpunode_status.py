@@ -8,6 +8,7 @@ from typing import Any, Final
 from vgpu import summary
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.nvml import Gpu
+from vgpu.card_status import card_status
 from vgpu.device import Card
 from vgpu.node.inventory import State
 
@@ -33,11 +34,12 @@ def status_of(
     state: State, slice_mib: int, version: str, conflicts: Iterable[str], refusals: Sequence[Json] = ()
 ) -> Json:
     """Return the object's status without its conditions."""
+    cards = [_with_state(gpu.card, state) for gpu in state.gpus]
     return {
         "sliceMiB": slice_mib,
         "pluginVersion": version,
-        "summary": summary.summary_of([_with_state(gpu.card, state) for gpu in state.gpus], slice_mib),
-        "cards": [_card(gpu, state) for gpu in state.gpus],
+        "summary": summary.summary_of(cards, slice_mib),
+        "cards": [card_status(card, mig_enabled=gpu.mig_enabled) for card, gpu in zip(cards, state.gpus, strict=True)],
         "conflicts": list(conflicts),
         "refusals": list(refusals),
     }
@@ -97,24 +99,11 @@ def _stamped(condition: Condition, before: Mapping[str, Any], now: datetime) -> 
 
 
 def _with_state(card: Card, state: State) -> Card:
-    healthy = not state.faults.get(card.uuid)
+    reason = state.faults.get(card.uuid, "")
     return replace(
-        card, healthy=healthy, held_slices=state.held.slices_of(card.uuid), held_whole=card.uuid in state.held.cards
+        card,
+        healthy=not reason,
+        reason=reason,
+        held_slices=state.held.slices_of(card.uuid),
+        held_whole=card.uuid in state.held.cards,
     )
-
-
-def _card(gpu: Gpu, state: State) -> Json:
-    card, reason = gpu.card, state.faults.get(gpu.card.uuid, "")
-    return {
-        "uuid": card.uuid,
-        "index": card.index,
-        "model": card.model,
-        "memoryMiB": card.memory_mib,
-        "numaNode": card.numa_node,
-        "nvlinkPeers": list(card.nvlink_peers),
-        "healthy": not reason,
-        "reason": reason,
-        "heldSlices": state.held.slices_of(card.uuid),
-        "heldWhole": card.uuid in state.held.cards,
-        "migEnabled": gpu.mig_enabled,
-    }

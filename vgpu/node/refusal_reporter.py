@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from vgpu.node.pod_report import pod_report
 from vgpu.node.pods import BoundPod
 from vgpu.node.refusal import Refusal
 
@@ -33,13 +34,8 @@ class RefusalReporter:
         if key in self._reported:
             return
         log.warning("pod %s/%s may not start: %s", pod.namespace, pod.name, refusal)
-        self._reported[key] = {
-            "podUID": pod.uid,
-            "pod": f"{pod.namespace}/{pod.name}",
-            "reason": str(refusal.reason),
-            "message": str(refusal)[:_MAX_MESSAGE],
-            "evict": refusal.is_permanent and pod.has_controller,
-        }
+        evict = refusal.is_permanent and pod.has_controller
+        self._reported[key] = pod_report(pod, str(refusal.reason), str(refusal)[:_MAX_MESSAGE], evict=evict)
         while len(self._reported) > MAX_REPORTED:
             del self._reported[next(iter(self._reported))]
         self.on_change()

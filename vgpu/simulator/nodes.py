@@ -2,12 +2,14 @@
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import vgpu
 from vgpu import names
+from vgpu.card_status import card_status
 from vgpu.device import Card, Node
-from vgpu.share import CardState, Usage
+from vgpu.share import NO_USAGE, CardState, Usage
 from vgpu.simulator.api import pods
 from vgpu.simulator.api.resources import Json
 
@@ -41,7 +43,7 @@ def gpunode_status(node: Node, used: Mapping[str, Usage]) -> Json:
     return {
         "sliceMiB": node.slice_mib,
         "pluginVersion": vgpu.__version__,
-        "cards": [_card_status(card, used.get(card.uuid, Usage())) for card in node.cards],
+        "cards": [card_status(_held(card, used.get(card.uuid, NO_USAGE)), mig_enabled=False) for card in node.cards],
         "conflicts": [],
     }
 
@@ -51,7 +53,7 @@ def devices(node: Node, used: Mapping[str, Usage]) -> dict[str, dict[str, str]]:
 
     A card that is held whole offers no slices, and a shared card is not offered whole.
     """
-    states = [CardState(card, node.slice_mib, used.get(card.uuid, Usage())) for card in node.cards]
+    states = [CardState(card, node.slice_mib, used.get(card.uuid, NO_USAGE)) for card in node.cards]
     free = [state for state in states if state.card.healthy]
     slices = sum(state.total_slices for state in free if not state.is_held_whole)
     cards = sum(state.is_held_whole or state.is_empty for state in free)
@@ -74,17 +76,5 @@ def _uuid(node: str, index: int) -> str:
     return f"GPU-{uuid.uuid5(_UUIDS, f'{node}/{index}')}"
 
 
-def _card_status(card: Card, used: Usage) -> Json:
-    return {
-        "uuid": card.uuid,
-        "index": card.index,
-        "model": card.model,
-        "memoryMiB": card.memory_mib,
-        "numaNode": card.numa_node,
-        "nvlinkPeers": list(card.nvlink_peers),
-        "healthy": card.healthy,
-        "reason": card.reason,
-        "heldSlices": used.slices if not used.wholes else 0,
-        "heldWhole": used.wholes > 0,
-        "migEnabled": False,
-    }
+def _held(card: Card, used: Usage) -> Card:
+    return replace(card, held_slices=0 if used.wholes else used.slices, held_whole=used.wholes > 0)

@@ -29,8 +29,8 @@ class Run:
         assert process.stdout is not None
         self.process = process
         self.first_line = process.stdout.readline()
-        lines = [self.first_line, process.stdout.readline(), process.stdout.readline()]
-        self.extender, self.webhook, kubernetes = map(first_url, lines)
+        lines = [self.first_line, *(process.stdout.readline() for _ in range(3))]
+        self.extender, self.admin, self.webhook, kubernetes = map(first_url, lines)
         self.http = httpx.Client(base_url=kubernetes, verify=False)
 
     def create(self, name: str, **limits: int | str) -> httpx.Response:
@@ -77,6 +77,7 @@ def is_alive(pid: int) -> bool:
 
 def test_pods_are_admitted_placed_and_run_until_sigterm(run: Run) -> None:
     assert httpx.get(f"{run.extender}/healthz", verify=False).text == "ok"
+    assert {each["name"] for each in httpx.get(f"{run.admin}/api/v1/nodes").json()["items"]} == {"node-1", "node-2"}
     refused = run.create("typo", gpu_mem="16Gi")
     assert (refused.status_code, "for 16Gi write 16384" in refused.text) == (422, True)
     assert run.create("share", gpu_mem=8192, gpu_cores=30).status_code == 201
