@@ -82,6 +82,8 @@ def test_pods_are_admitted_placed_and_run_until_sigterm(run: Run) -> None:
     assert (refused.status_code, "for 16Gi write 16384" in refused.text) == (422, True)
     assert run.create("share", gpu_mem=8192, gpu_cores=30).status_code == 201
     pod = run.until("share", "Running")
+    seen = httpx.get(f"{run.admin}/api/v1/pods/default/share").json()
+    assert (seen["node"], seen["requested"]) == (pod["spec"]["nodeName"], "8 GiB, 30 %")
     assert pod["spec"]["schedulerName"] == "vgpu-scheduler"
     assert pod["spec"]["containers"][0]["resources"]["limits"]["vgpu.io/slice"] == "32"
     assert '"mem":8192,"cores":30' in pod["metadata"]["annotations"]["vgpu.io/assignment"]
