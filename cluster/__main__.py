@@ -13,6 +13,7 @@ _EXPLANATION = """
 
   export KUBECONFIG={kubeconfig}
   nsenter -t {pid} -n                                a shell in which that KUBECONFIG works
+  .venv/bin/python -m vgpu.cli get gpus   in that shell: the admin REST, through the API server
 
   {work}/logs/                            logs of all parts, and audit.log
   {work}/node1/                           the first node: its /run, /var/lib as lib, its cards in simgpu

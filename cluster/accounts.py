@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ class Account(NamedTuple):
 ADMIN = Account("admin", "admin", "system:masters")
 SCHEDULER = Account("scheduler", "system:kube-scheduler")
 CONTROLLERS = Account("controller-manager", "system:kube-controller-manager")
+OPERATOR = "operator"  # an administrator with a client certificate and no token, as in kubeadm's admin.conf
 TENANT = Account("tenant", "tenant")  # rights on pods in the namespace `tenant`, by cluster/tenant.yaml
 
 
@@ -35,6 +36,9 @@ def write(work: Path, nodes: Sequence[str]) -> None:
     (work / "pki" / "tokens.csv").write_text("".join(lines))
     for account, token in tokens.items():
         kubeconfig(work, account.name, token)
+    pki = work / "pki"
+    certificate = {"client-certificate": str(pki / "operator.crt"), "client-key": str(pki / "operator.key")}
+    _write(work, OPERATOR, certificate)
 
 
 def path(work: Path, name: str) -> Path:
@@ -44,6 +48,10 @@ def path(work: Path, name: str) -> Path:
 
 def kubeconfig(work: Path, name: str, token: str) -> Path:
     """Write a kubeconfig with this token; its default namespace is the tenant's for the tenant."""
+    return _write(work, name, {"token": token})
+
+
+def _write(work: Path, name: str, user: Mapping[str, str]) -> Path:
     cluster = {"server": SERVER, "certificate-authority": str(work / "pki" / "ca.crt")}
     content = {
         "apiVersion": "v1",
@@ -53,7 +61,7 @@ def kubeconfig(work: Path, name: str, token: str) -> Path:
             {"name": "cluster", "context": {"cluster": "cluster", "user": name, "namespace": _namespace(name)}}
         ],
         "clusters": [{"name": "cluster", "cluster": cluster}],
-        "users": [{"name": name, "user": {"token": token}}],
+        "users": [{"name": name, "user": user}],
     }
     target = path(work, name)
     target.write_text(json.dumps(content, indent=1))

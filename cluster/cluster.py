@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster import bare, parts, progress
+from cluster import admin_service, bare, parts, progress
 
 OVERLAY = Path(__file__).parent / "overlay"
 TENANT = Path(__file__).parent / "tenant.yaml"
@@ -31,6 +31,7 @@ class Cluster(bare.BareCluster):
         progress.say(f"{len(self.nodes)} nodes are Ready")
         self.kubectl("apply", "-k", str(OVERLAY))
         self.kubectl("apply", "-f", str(TENANT))
+        admin_service.install(self.api, parts.NAMESPACE)
         self.kubectl("label", "nodes", "--all", "vgpu.io/enabled=true")
         self._make()
         for part in self.parts:

@@ -10,11 +10,13 @@ from pathlib import Path
 import httpx
 import yaml
 
-from cluster import accounts, api, bare, binaries, nodes, process, wait
+from cluster import accounts, admin_service, api, bare, binaries, nodes, process, wait
 
 EXTENDER = "http://127.0.0.1:9870"
+ADMIN = f"{admin_service.ADDRESS}:{admin_service.PORT}"
 WEBHOOK = "https://127.0.0.1:9443"
 NAMESPACE = "vgpu-system"
+EXTENDER_METRICS_PORT = 9874
 METRICS_PORT = 9872  # of each node's device plugin, at the node's own address
 
 _ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
@@ -71,11 +73,22 @@ class Maker:
         self._environment = {"PYTHONPATH": str(binaries.REPOSITORY), "TMPDIR": str(cluster.work / "tmp")}
         (cluster.work / "tmp").mkdir(exist_ok=True)
 
+    @property
+    def history(self) -> Path:
+        """The folder of the extender's history."""
+        return self._cluster.work / "history"
+
     def close(self) -> None:
         self._http.close()
 
     def extender(self) -> Part:
-        flags = [f"--kubeconfig={self._kubeconfig('vgpu-extender')}", "--metrics-listen=127.0.0.1:9871"]
+        flags = [
+            f"--kubeconfig={self._kubeconfig('vgpu-extender')}",
+            f"--history-dir={self.history}",
+            f"--admin-listen={ADMIN}",
+            "--admin-auth=kubernetes",
+            f"--metrics-listen=127.0.0.1:{EXTENDER_METRICS_PORT}",
+        ]
         return Part(self._process("extender", flags), lambda: self._answers(f"{EXTENDER}/readyz"))
 
     def scheduler(self) -> Part:
@@ -98,7 +111,13 @@ class Maker:
         settings["extenders"][0]["urlPrefix"] = url
         kubeconfig = self._kubeconfig("vgpu-extender")
         lease = settings["leaderElection"]["resourceName"]
-        flags = [f"--kubeconfig={kubeconfig}", f"--listen={address}:{_EXTENDER_PORT}", f"--scheduler-lease={lease}"]
+        flags = [
+            f"--kubeconfig={kubeconfig}",
+            f"--listen={address}:{_EXTENDER_PORT}",
+            f"--scheduler-lease={lease}",
+            f"--history-dir={self.history}-{host}",
+            "--admin-listen=off",
+        ]
         extender = self._process("extender", flags, host)
         control = self._cluster.control
         scheduler = control.scheduler_of(f"scheduler-{host}", kubeconfig.stem, settings, scheduler_port, host)

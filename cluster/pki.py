@@ -1,4 +1,4 @@
-"""Keys of one cluster: its authority, the API server's certificate, and the key that signs service accounts' tokens."""
+"""Keys of a cluster: its authority, the API server's certificate, an administrator's, and the accounts' key."""
 
 import datetime as dt
 import ipaddress
@@ -8,7 +8,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _VALID = dt.timedelta(days=30)
 _NAMES = [
@@ -21,14 +21,16 @@ _NAMES = [
 
 
 def write(folder: Path) -> None:
-    """Write ca.crt, api.crt, api.key, sa.key and sa.pub as PEM into a new folder."""
+    """Write ca.crt, api.crt, api.key, operator.crt, operator.key, sa.key and sa.pub as PEM into a new folder."""
     folder.mkdir(mode=0o700)
     now = dt.datetime.now(dt.UTC)
-    authority, api, accounts = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
+    authority, api, accounts, operator = (ec.generate_private_key(ec.SECP256R1()) for _ in range(4))
     root = _authority(authority, now)
     (folder / "ca.crt").write_bytes(_pem(root))
     (folder / "api.crt").write_bytes(_pem(_server(api, authority, root, now)))
     (folder / "api.key").write_bytes(_private(api))
+    (folder / "operator.crt").write_bytes(_pem(_operator(operator, authority, root, now)))
+    (folder / "operator.key").write_bytes(_private(operator))
     (folder / "sa.key").write_bytes(_private(accounts))
     form = serialization.PublicFormat.SubjectPublicKeyInfo
     (folder / "sa.pub").write_bytes(accounts.public_key().public_bytes(serialization.Encoding.PEM, form))
@@ -48,6 +50,18 @@ def _server(
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     builder = builder.add_extension(x509.SubjectAlternativeName(_NAMES), critical=False)
     return builder.add_extension(issuer, critical=False).sign(signer, hashes.SHA256())
+
+
+def _operator(
+    key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey, root: x509.Certificate, now: dt.datetime
+) -> x509.Certificate:
+    """Sign the certificate of a user in the group system:masters, as kubeadm's admin.conf has one."""
+    groups = x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters")
+    subject = x509.Name([groups, x509.NameAttribute(NameOID.COMMON_NAME, "operator")])
+    extensions = [x509.BasicConstraints(ca=False, path_length=None), _usage(signs_certificates=False)]
+    builder = _certificate(subject, root.subject, key.public_key(), now, extensions)
+    purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+    return builder.add_extension(purpose, critical=False).sign(signer, hashes.SHA256())
 
 
 def _certificate(

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import random
 import socket
 import ssl
@@ -16,10 +17,14 @@ with extras.needed("cluster", by="extender"):
     import uvicorn
 
     import vgpu
-    from extender import assembly, client_names
+    from extender import admin_service, assembly, client_names
+    from extender.admin.server import AdminServer
     from extender.app import Verbs, app
     from extender.assembly import Observers, Run
     from extender.clocks import Clocks
+    from extender.history import process as history
+    from extender.history.process import DrainProcess
+    from extender.history.recorder import Recorder
     from extender.leadership import Leadership
     from extender.scheduler_lease import SchedulerLease
     from extender.settings import Settings
@@ -43,22 +48,35 @@ def main() -> None:
 
 async def serve(settings: Settings) -> None:
     """Serve until cancelled; then wait for the outcomes of all Bindings and release the Lease."""
+    clocks = Clocks(time.monotonic, _now)
+    replica = f"{settings.identity or socket.gethostname()}_{uuid.uuid4()}"
+    spill_bytes = settings.history_spill_mib << 20
+    with history.recorder(settings.history_dir, max_bytes=spill_bytes, replica=replica, clocks=clocks) as recorder:
+        await _serve(settings, clocks, recorder, replica)
+
+
+async def _serve(settings: Settings, clocks: Clocks, recorder: Recorder, replica: str) -> None:
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await Client.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
-        seen = assembly.observers(client, settings, Clocks(time.monotonic, _now), random.random)
+        seen = assembly.observers(client, settings, clocks, random.random, recorder, replica)
         scheduler = SchedulerLease(seen.cluster.leases, settings.scheduler_lease, socket.gethostname())
-        leadership = _leadership(seen, scheduler)
+        leadership = _leadership(seen, scheduler, replica)
         acting = assembly.actors(seen, leadership)
         late = (
             *acting.tasks,
             *_metrics(seen),
             lambda: scheduler.end_when_moved(lambda: not leadership.refusal()),
             leadership.run,
+            *([DrainProcess(os.environ | settings.drain_environment, clocks).run] if settings.history_dir else []),
         )
+        admin = _admin_server(seen, leadership, recorder)
+        administering = asyncio.create_task(admin.run() if admin else _nothing())
         background = asyncio.create_task(seen.run(late))
         server = process.Server(_config(settings, acting.verbs, seen.watches))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve_until_cancelled()
+        administering.cancel()
+        await asyncio.gather(administering, return_exceptions=True)
         await shut_down(acting.verbs.binder, leadership, background)
     if not background.cancelled() and (failure := background.exception()) is not None:
         raise failure
@@ -69,14 +87,14 @@ def _metrics(seen: Observers) -> tuple[Run, ...]:
     return (lambda: metrics_server.serve(seen.registry, address, time.monotonic),) if address else ()
 
 
-def _leadership(seen: Observers, scheduler: SchedulerLease) -> Leadership:
+def _leadership(seen: Observers, scheduler: SchedulerLease, identity: str) -> Leadership:
     settings = seen.settings
     return Leadership(
         seen.client,
         seen.cluster.leases,
         seen.watches.pods,
         namespace=settings.namespace,
-        identity=f"{settings.identity or socket.gethostname()}_{uuid.uuid4()}",
+        identity=identity,
         clock=seen.clocks.monotonic,
         now=seen.clocks.now,
         may_lead=scheduler.is_beside_leader,
@@ -103,6 +121,15 @@ def _config(settings: Settings, verbs: Verbs, watches: Watches) -> uvicorn.Confi
         log_config=None,
         **tls,
     )
+
+
+def _admin_server(seen: Observers, leadership: Leadership, recorder: Recorder) -> AdminServer | None:
+    agent = f"vgpu-admin/{vgpu.__version__}"
+    return admin_service.admin_server(seen, leadership, recorder, lambda: str(uuid.uuid4()), agent)
+
+
+async def _nothing() -> None:
+    """Serve no admin REST."""
 
 
 def _now() -> datetime:

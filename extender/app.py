@@ -16,6 +16,7 @@ from extender.bind import Binder
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.filter import Filter
+from extender.history.feed import Feed
 from extender.metrics import VerbMetrics
 from extender.preempt import Preemption
 from extender.prioritize import prioritize
@@ -43,6 +44,7 @@ class Verbs:
     binder: Binder
     recorder: EventRecorder
     preemption: Preemption
+    history: Feed
     metrics: VerbMetrics
 
     async def filter(self, body: bytes) -> bytes:
@@ -50,6 +52,7 @@ class Verbs:
         call = await deep_json.decode(wire.call, body)
         pod = objects.pod(call.pod)
         verdict = await self.node_filter.judge(pod, call.nodes, asyncio.sleep)
+        self.history.filtered(pod, verdict.refused, fits=bool(verdict.fitting))
         if verdict.refused and not verdict.fitting:
             self.metrics.unplaced(verdict.refused)
             self.preemption.note(pod, [name for name, why in verdict.refused.items() if not why.is_unresolvable])

@@ -20,6 +20,9 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.evictor import Evictor
 from extender.filter import Filter
+from extender.history import feed
+from extender.history.feed import Feed
+from extender.history.recorder import NO_RECORDER, Recorder
 from extender.leader import Leader
 from extender.metrics import VerbMetrics
 from extender.node_refusals import NodeRefusals
@@ -50,6 +53,7 @@ class Observers:
     budgets: Budgets
     refusals: NodeRefusals
     waker: Waker
+    history: Feed
     watches: Watches
     registry: Registry
 
@@ -61,13 +65,32 @@ class Observers:
             await self.watches.wait()
             gc.freeze()  # the objects of the first lists stay: a full collection of 5,000 nodes' took 80 ms
             log.info("the first lists are complete")
+            self.history.begin(self.cluster.objects.pods.values())
             group.create_task(self.unschedulable.run())
+            group.create_task(self._mark_history())
             for each in late:
                 group.create_task(each())
 
+    async def _mark_history(self) -> None:
+        while True:
+            heard_at = self.watches.pods.heard_at
+            if heard_at is not None:
+                self.history.mark(asyncio.get_running_loop().time() - heard_at)
+            await self.clocks.sleep(feed.MARK_S)
 
-def observers(client: Client, settings: Settings, clocks: Clocks, jitter: Callable[[], float]) -> Observers:
-    """Connect the watches with what they feed. `jitter` returns a random number from 0 to 1."""
+
+def observers(
+    client: Client,
+    settings: Settings,
+    clocks: Clocks,
+    jitter: Callable[[], float],
+    history: Recorder = NO_RECORDER,
+    replica: str = "",
+) -> Observers:
+    """Connect the watches with what they feed.
+
+    `jitter` returns a random number from 0 to 1. `history` takes what happens; `replica` names this process there.
+    """
     cluster = Cluster(settings.slice_mib, clocks.monotonic)
     recorder = EventRecorder(client, clocks.monotonic, clocks.now)
     explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
@@ -82,6 +105,7 @@ def observers(client: Client, settings: Settings, clocks: Clocks, jitter: Callab
         spared=("kube-system", settings.namespace),
     )
     waker = Waker(client, cluster, settings.defaults, clocks.monotonic, clocks.now, clocks.sleep)
+    told = Feed(history, cluster.objects.gpunodes, clocks.now_ms, replica)
     watches = watching.watches(
         client,
         cluster,
@@ -90,11 +114,12 @@ def observers(client: Client, settings: Settings, clocks: Clocks, jitter: Callab
         budgets,
         refusals,
         waker,
+        told,
         namespace=settings.namespace,
         jitter=jitter,
     )
     return Observers(
-        client, settings, clocks, cluster, recorder, unschedulable, budgets, refusals, waker, watches, Registry()
+        client, settings, clocks, cluster, recorder, unschedulable, budgets, refusals, waker, told, watches, Registry()
     )
 
 
@@ -110,13 +135,13 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     """Connect the verbs and the tasks with the state of the cluster."""
     defaults, clocks = seen.settings.defaults, seen.clocks
     node_filter = Filter(seen.cluster, defaults)
-    binder = Binder(seen.client, seen.cluster, node_filter, leader, clocks.sleep)
+    binder = Binder(seen.client, seen.cluster, node_filter, leader, seen.history, clocks.sleep)
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     room = Room(seen.cluster, defaults)
     preemption = Preemption(seen.cluster, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
     seen.registry.add(lambda: metrics.families(_sources(seen, leader), clocks.monotonic()))
     counted = VerbMetrics(seen.registry)
-    verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, counted)
+    verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history, counted)
     return Actors(verbs, (preemption.run, lambda: seen.refusals.run(leader), lambda: seen.waker.run(leader)))
 
 

@@ -13,6 +13,7 @@ from extender import binding_outcome, objects
 from extender.binding_outcome import POST_TIMEOUT_S, Outcome, OutcomePoller, Sleep
 from extender.cluster import Cluster
 from extender.filter import Filter
+from extender.history.feed import Feed
 from extender.leader import Leader
 from extender.objects import Pod
 from extender.reservations import Reservation
@@ -31,12 +32,19 @@ class Binder:
     """The extender's only verb with effects. Returns kube-scheduler's `Error` text: empty means bound."""
 
     def __init__(
-        self, client: Client, cluster: Cluster, node_filter: Filter, leader: Leader, sleep: Sleep = asyncio.sleep
+        self,
+        client: Client,
+        cluster: Cluster,
+        node_filter: Filter,
+        leader: Leader,
+        history: Feed,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._client = client
         self._cluster = cluster
         self._filter = node_filter
         self._leader = leader
+        self._history = history
         self._poller = OutcomePoller(self._read, self._conclude, sleep)
         self._in_flight: dict[tuple[str, str], asyncio.Task[str]] = {}
 
@@ -116,9 +124,17 @@ class Binder:
 
     def _conclude(self, args: BindArgs, outcome: Outcome) -> None:
         if outcome is Outcome.BOUND:
+            self._tell_history(args)
             self._cluster.release_when_seen(args.pod_uid, args.node)
         else:
             self._cluster.release(args.pod_uid, args.node)
+
+    def _tell_history(self, args: BindArgs) -> None:
+        """Record a Binding that was carried out; one of a pod that no watch has shown is recorded by the watch."""
+        pod, reserved = self._cluster.objects.pods.get(args.pod_uid), self._cluster.reservation(args.pod_uid, args.node)
+        chosen = reserved.assignment if reserved else pod.assignment if pod else None
+        if pod is not None and isinstance(chosen, Assignment):
+            self._history.bound(pod, args.node, chosen)
 
     async def _read(self, args: BindArgs) -> Pod | None:
         path = names.pod_path(args.pod_namespace, args.pod_name)

@@ -19,3 +19,7 @@ class Clocks:
     monotonic: Callable[[], float]
     now: Callable[[], datetime]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def now_ms(self) -> int:
+        """Return the wall clock in Unix milliseconds."""
+        return int(self.now().timestamp() * 1000)

@@ -32,6 +32,10 @@ class Nominations:
             if not self._by_node[node]:
                 del self._by_node[node]
 
+    def nodes(self) -> list[str]:
+        """Return the nodes that pods are nominated for."""
+        return list(self._by_node)
+
     def before(self, pod: Pod, node: str) -> list[Pod]:
         """Return the other pods whose cards on a node are reserved against a pod, the highest priority first."""
         if node not in self._by_node:

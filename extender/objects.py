@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from extender import refused, scheduling
+from extender import lifecycle, refused, scheduling
+from extender.lifecycle import Lifecycle
 from extender.refused import Refused
 from extender.scheduling import Scheduling
 from vgpu import assignment_trust, names, quantity, request
@@ -46,6 +47,7 @@ class Pod:
         is_readable: whether every field that is read has the type that it must have.
         scheduling: the pod's priority, and where its preemption stands.
         version: the object's resourceVersion; of a deleted pod, the version of its deletion.
+        lifecycle: when the pod and its containers ran, and what created the pod.
         has_started: whether the kubelet has admitted the pod, so that it held devices.
     """
 
@@ -62,6 +64,7 @@ class Pod:
     scheduling: Scheduling = scheduling.DEFAULT
     version: int = 0
     has_started: bool = False
+    lifecycle: Lifecycle = lifecycle.UNKNOWN
 
     @property
     def reference(self) -> dict[str, str]:
@@ -165,6 +168,7 @@ def pod(obj: Mapping[str, Any]) -> Pod:
         scheduling=scheduling.decode(obj),
         version=version(metadata.get("resourceVersion", "")),
         has_started=bool(status.get("containerStatuses") or status.get("initContainerStatuses")),
+        lifecycle=lifecycle.decode(obj),
     )
 
 

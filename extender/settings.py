@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from vgpu import names
+from vgpu import aliases, names
 from vgpu.adapters.settings import Address, Listening
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.policy import PackingPolicy
@@ -54,6 +54,39 @@ class Settings(Listening):
         "the limits of their share: report or evict; pods of kube-system and of the Leases' namespace are never "
         "evicted for that",
     )
+    admin_listen: Address | Literal["off"] = Field(
+        f"127.0.0.1:{names.ADMIN_PORT}",
+        description="IP:PORT of the admin REST, or off; another address than loopback serves TLS, and needs admin-auth",
+    )
+    admin_auth: Literal["local", "token", "kubernetes"] = Field(
+        "local",
+        description="who may call the admin REST: local (everybody on loopback), token (holders of the token in "
+        "admin-token-file), kubernetes (users of the cluster, each with the rights that RBAC gives)",
+    )
+    admin_token_file: Path | None = Field(None, description="file with the token of admin-auth token")
+    admin_tls_cert: Path | None = Field(
+        None,
+        description="certificate of the admin REST, PEM (default: made at start, for the API server's proxy)",
+    )
+    admin_tls_key: Path | None = Field(None, description="private key of the admin REST's certificate, PEM")
+    gpushare_unit: Literal["GiB", "MiB"] = Field(
+        "GiB", description="unit of aliyun.com/gpu-mem in simulated pods, as the webhook's setting"
+    )
+    history_dir: Path | None = Field(
+        None, description="folder of the history: spill, and SQLite database (default: no history)"
+    )
+    history_url: str = Field(
+        "", description="database of the history: postgresql://USER@HOST/NAME (default: history.db in history-dir)"
+    )
+    history_spill_mib: int = Field(
+        256, ge=1, le=65536, description="MiB of events that may wait on disk while the database does not answer"
+    )
+    history_events_days: int = Field(90, ge=1, le=36500, description="days that events are kept")
+    history_hours_days: int = Field(1100, ge=1, le=36500, description="days that usage by the hour is kept")
+    history_max_mib: int = Field(
+        4096, ge=64, description="MiB of the database, above which the oldest days of events are deleted"
+    )
+    prices: Path | None = Field(None, description="prices of cards by model, TOML (default: usage has no cost)")
     metrics_listen: Address | None = Field(
         None, description="IP:PORT of the metrics, at /metrics and without a token (default: no metrics)"
     )
@@ -65,9 +98,44 @@ class Settings(Listening):
         return DefaultPolicies(PackingPolicy(self.node_policy), PackingPolicy(self.gpu_policy))
 
     @property
+    def drain_environment(self) -> dict[str, str]:
+        """The settings of the history's drain, as its environment: a URL may contain a password."""
+        return {
+            "VGPU_HISTORY_DIR": str(self.history_dir),
+            "VGPU_HISTORY_URL": self.history_url,
+            "VGPU_HISTORY_EVENTS_DAYS": str(self.history_events_days),
+            "VGPU_HISTORY_HOURS_DAYS": str(self.history_hours_days),
+            "VGPU_HISTORY_MAX_MIB": str(self.history_max_mib),
+            "VGPU_HISTORY_LOG_LEVEL": self.log_level,
+        }
+
+    @property
     def allowed_clients(self) -> tuple[str, ...]:
         """The names of clients that may call the verbs under mutual TLS."""
         return tuple(name for each in self.client_names.split(",") if (name := each.strip()))
+
+    @property
+    def gpushare_unit_mib(self) -> int:
+        """MiB of one `aliyun.com/gpu-mem`."""
+        return aliases.GIB_IN_MIB if self.gpushare_unit == "GiB" else 1
+
+    @property
+    def admin_address(self) -> tuple[str, int] | None:
+        """The address of the admin REST; None where it is off."""
+        if self.admin_listen == "off":
+            return None
+        host, _, port = self.admin_listen.rpartition(":")
+        return host.strip("[]"), int(port)
+
+    @model_validator(mode="after")
+    def _admin_is_guarded(self) -> Self:
+        if self.admin_address and self.admin_auth == "local" and not is_loopback(self.admin_address[0]):
+            raise ValueError(f"admin-listen: {self.admin_listen} is not loopback; give admin-auth kubernetes or token")
+        if (self.admin_auth == "token") != (self.admin_token_file is not None):
+            raise ValueError("admin-token-file: give a file with admin-auth token, and only then")
+        if (self.admin_tls_cert is None) != (self.admin_tls_key is None):
+            raise ValueError("give both of admin-tls-cert and admin-tls-key, or none")
+        return self
 
     @model_validator(mode="after")
     def _is_guarded(self) -> Self:
@@ -76,6 +144,11 @@ class Settings(Listening):
             raise ValueError("give all of tls-cert, tls-key and client-ca, or none")
         if any(tls) and not self.allowed_clients:
             raise ValueError("client-names: name the certificates that may call, such as system:kube-scheduler")
-        if not any(tls) and not ipaddress.ip_address(self.host).is_loopback:
+        if not any(tls) and not is_loopback(self.host):
             raise ValueError(f"listen: {self.host} is not loopback; give tls-cert, tls-key and client-ca")
         return self
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an IP address is reachable from this machine only."""
+    return ipaddress.ip_address(host).is_loopback

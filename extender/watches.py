@@ -11,6 +11,7 @@ from extender import waker as waking
 from extender.budgets import Budgets
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
+from extender.history.feed import Feed
 from extender.node_refusals import NodeRefusals
 from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.unschedulable import UnschedulablePods
@@ -29,9 +30,10 @@ class PodWatch:
     """Takes pods; the reflector passes None for pods that have nothing to do with GPUs."""
 
     def __init__(
-        self, cluster: Cluster, unschedulable: UnschedulablePods, recorder: EventRecorder, waker: Waker
+        self, cluster: Cluster, unschedulable: UnschedulablePods, recorder: EventRecorder, waker: Waker, history: Feed
     ) -> None:
         self._cluster = cluster
+        self._history = history
         self._unschedulable = unschedulable
         self._waker = waker
         self._recorder = recorder
@@ -39,17 +41,20 @@ class PodWatch:
     def replace(self, objects: list[Pod | None], version: str) -> None:
         """Take a full list."""
         pods = [self._last_readable(pod) for pod in objects if pod is not None]
-        known = self._cluster.objects.pods.keys() - {pod.uid for pod in pods}
+        before = dict(self._cluster.objects.pods)
         self._cluster.replace_pods(pods, reading.version(version))
-        for uid in known:
+        for uid in before.keys() - {pod.uid for pod in pods}:
             self._waker.forget(uid)
+            self._history.pod_gone(before[uid])
         for pod in pods:
+            self._history.pod_changed(before.get(pod.uid), pod)
             self._report(pod)
 
     def upsert(self, obj: Pod | None) -> None:
         """Take a pod that is new or changed."""
         if obj is not None:
             pod = self._last_readable(obj)
+            self._history.pod_changed(self._cluster.objects.pods.get(pod.uid), pod)
             self._cluster.upsert_pod(pod)
             self._report(pod)
 
@@ -63,6 +68,7 @@ class PodWatch:
     def delete(self, obj: Pod | None) -> None:
         """Take a pod's deletion."""
         if obj is not None:
+            self._history.pod_deleted(obj)
             self._cluster.delete_pod(obj)
             self._waker.forget(obj.uid)
 
@@ -98,8 +104,11 @@ class NodeWatch:
 class GpuNodeWatch:
     """Takes GPUNodes."""
 
-    def __init__(self, cluster: Cluster, recorder: EventRecorder, refusals: NodeRefusals, waker: Waker) -> None:
+    def __init__(
+        self, cluster: Cluster, recorder: EventRecorder, refusals: NodeRefusals, waker: Waker, history: Feed
+    ) -> None:
         self._cluster = cluster
+        self._history = history
         self._recorder = recorder
         self._refusals = refusals
         self._waker = waker
@@ -122,6 +131,8 @@ class GpuNodeWatch:
 
     def _delete(self, *nodes: str) -> None:
         were_duplicates = list(self._cluster.owners.duplicates)
+        for gone in (self._cluster.objects.gpunodes[node] for node in nodes if node in self._cluster.objects.gpunodes):
+            self._history.gpunode_deleted(gone)
         self._cluster.delete_gpunodes(*nodes)
         for node in were_duplicates:
             self._waker.changed(node)
@@ -133,6 +144,8 @@ class GpuNodeWatch:
         changed = [
             each.node for each in gpunodes if (old := known.get(each.node.name)) is None or old.node != each.node
         ]
+        for each in gpunodes:
+            self._history.gpunode_changed(known.get(each.node.name), each)
         before = {node.name: self._state(node.name) for node in changed} if self._waker.has_waiting else {}
         self._cluster.upsert_gpunodes(*gpunodes)
         for node, state in before.items():
@@ -227,6 +240,7 @@ def watches(
     disruption_budgets: Budgets,
     refusals: NodeRefusals,
     waker: Waker,
+    history: Feed,
     *,
     namespace: str,
     jitter: Callable[[], float],
@@ -236,8 +250,8 @@ def watches(
     Our Leases are in `namespace`. `jitter` returns a random number from 0 to 1.
     """
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-    pods = PodWatch(cluster, unschedulable, recorder, waker)
-    gpunodes = GpuNodeWatch(cluster, recorder, refusals, waker)
+    pods = PodWatch(cluster, unschedulable, recorder, waker, history)
+    gpunodes = GpuNodeWatch(cluster, recorder, refusals, waker, history)
     return Watches(
         pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=reading.pod_or_none),
         nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=reading.node),

@@ -4,6 +4,7 @@ VgpuError
 |- MalformedError       data in one of our formats that cannot be read
 |  |- MalformedAssignment
 |  |- MalformedCursor
+|  |- MalformedEvent
 |  |- MalformedLimits
 |  `- MalformedRegion
 |- UnusableSetting      a setting that cannot work here
@@ -12,6 +13,8 @@ VgpuError
    |- NvmlError
    |- KubeletError
    |- HistoryUnavailable
+   |- HistoryRefused
+   |- SpillFull
    `- StateUnusable
 """
 
@@ -30,6 +33,10 @@ class MalformedAssignment(MalformedError):
 
 class MalformedCursor(MalformedError):
     """The cursor of a page that no answer contained."""
+
+
+class MalformedEvent(MalformedError):
+    """A line of the history's spill, or an event in its database, that cannot be read."""
 
 
 class MalformedLimits(MalformedError):
@@ -88,7 +95,15 @@ class KubeletError(OutsideError):
 
 
 class HistoryUnavailable(OutsideError):
-    """The database of the history does not answer, or refused a statement."""
+    """The database of the history does not answer, or cannot store anything now; repeating helps."""
+
+
+class HistoryRefused(OutsideError):
+    """The database of the history refused a value; repeating does not help."""
+
+
+class SpillFull(OutsideError):
+    """The history's spill has its largest size: the database has not taken events for a long time."""
 
 
 class StateUnusable(OutsideError):

@@ -59,6 +59,12 @@ GPUNODES_PATH: Final = f"/apis/{DOMAIN}/v1alpha1/gpunodes"
 SCHEDULER: Final = "vgpu-scheduler"
 NAMESPACE: Final = "vgpu-system"
 
+ADMIN_SERVICE: Final = "vgpu-admin"
+ADMIN_PORT: Final = 9871
+ADMIN_ACCOUNT: Final = "vgpu-admin"  # of administrators whose kubeconfig has no token
+ADMIN_AUDIENCE: Final = f"admin.{DOMAIN}"  # of tokens that are good for the admin REST only
+ADMIN_TOKEN_HEADER: Final = "X-Vgpu-Token"  # noqa: S105 - the API server removes Authorization from what it proxies
+
 
 def pod_path(namespace: str, name: str) -> str:
     """Return the path of a pod in the API server's REST API."""

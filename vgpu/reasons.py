@@ -57,6 +57,21 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.NOT_JUDGED: "the time did not suffice for the node; the next attempt goes on",
 }
 
+CARD_WORDS: Final[dict[Reason, str]] = {  # about one card
+    Reason.CARD_INSUFFICIENT_MEMORY: "not enough memory is free",
+    Reason.CARD_INSUFFICIENT_CORES: "not enough time is free",
+    Reason.CARD_HELD_WHOLE: "a container holds the whole card",
+    Reason.CARD_IN_USE: "the whole card is asked for, and containers use parts of it",
+    Reason.CARD_RESERVED: "reserved for a pod of higher priority",
+    Reason.CARD_CORDONED: "an administrator has cordoned it",
+    Reason.CARD_UNHEALTHY: "unhealthy",
+    Reason.CARD_EXCLUSIVE: "given out as a whole only",
+    Reason.CARD_MODE_UNSUPPORTED: "in a mode that is not supported",
+    Reason.CARD_TOO_SMALL: "smaller than the request",
+    Reason.GPU_MODEL_MISMATCH: "not of a model that the pod accepts",
+    Reason.GPU_UUID_MISMATCH: "not one of the cards that the pod accepts",
+}
+
 # Refusals that remain when other pods end: kube-scheduler's preemption skips such nodes.
 UNRESOLVABLE: Final = frozenset(
     {

@@ -14,6 +14,7 @@ MEMORY_SOURCES = ("limiter/src", "benchmarks/memory", "benchmarks/programs")
 COMPUTE_SOURCES = ("limiter/src", "limiter/arbiter", "benchmarks/compute", "benchmarks/programs")
 ARBITER_SOURCES = ("limiter/arbiter", "limiter/src/common", "benchmarks/programs")
 SCHEDULE_SOURCES = ("extender", "vgpu/placement")
+HISTORY_SOURCES = ("extender/history",)
 
 
 JSON_HELP = "write the figures into this file; by default into benchmarks/results, if measured in full on a real card"

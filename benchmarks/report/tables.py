@@ -228,4 +228,52 @@ SCHEDULE: Final = Table(
     ),
 )
 
-TABLES: Final = (HEADLINE, HEADLINE_COSTS, LEAKS, COSTS, TORCH_STEP, COMPUTE, ARBITER, SCHEDULE)
+DATABASES: Final = ("sqlite", "postgresql")
+HISTORY: Final = Table(
+    "history",
+    DETAILS,
+    "a month, 1,000,000 events",
+    {"SQLite, PostgreSQL": median(1), "unit": lambda row: row.unit},
+    tuple(
+        Line(label, tuple(f"history.{each}.{figure}" for each in DATABASES))
+        for label, figure in (
+            ("usage by namespace", "month-by-namespace"),
+            ("usage by a label", "month-by-label"),
+            ("usage by day and node", "month-by-day-and-node"),
+            ("100 events of a namespace", "page-of-a-namespace"),
+            ("100 events of a card", "page-of-a-card"),
+            ("events stored", "events-per-s"),
+            ("size of an event, with indexes", "bytes-per-event"),
+        )
+    ),
+)
+
+HISTORY_FAULTS: Final = Table(
+    "history_faults",
+    DETAILS,
+    "p50, p99",
+    {"latency": median(1), "unit": lambda row: row.unit},
+    tuple(
+        Line(f"{verb}: {label}", tuple(f"history-faults.{case}.{verb}.{figure}" for figure in ("p50", "p99")))
+        for verb in ("filter", "bind")
+        for label, case in (
+            ("no history", "no-history"),
+            ("SQLite", "sqlite"),
+            ("SQLite, file system full for a minute", "sqlite-disk-full"),
+            ("PostgreSQL, killed for a minute", "postgresql-killed"),
+        )
+    ),
+)
+
+TABLES: Final = (
+    HEADLINE,
+    HEADLINE_COSTS,
+    LEAKS,
+    COSTS,
+    TORCH_STEP,
+    COMPUTE,
+    ARBITER,
+    SCHEDULE,
+    HISTORY,
+    HISTORY_FAULTS,
+)

@@ -1,12 +1,14 @@
 """The events that make up the history: immutable values, with Unix times in milliseconds.
 
-`key()` identifies an event: two events with equal keys are one, whoever reports them and how often. Pods are keyed by
-their UID, because a recreated pod has the same name.
+`key()` identifies an event: two events of one kind with equal keys are one, whoever reports them and how often; if they
+differ, the one with the higher `rank()` is stored. Pods are keyed by their UID, because a recreated pod has the same
+name.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 
 class Source(StrEnum):
@@ -26,6 +28,16 @@ class CardChange(StrEnum):
     CORDONED = "cordoned"
     UNCORDONED = "uncordoned"
     MODE = "mode"
+
+
+class Unranked:
+    """An event that is known in one way only."""
+
+    __slots__ = ()
+
+    def rank(self) -> int:
+        """Of events with equal keys, the first one stays."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +120,16 @@ class Decision:
     source: Source = Source.BIND
 
     def key(self) -> tuple[str, ...]:
-        """A pod is bound at most once; the same decision known from bind and from a watch are two events."""
-        return (self.pod.uid, self.source)
+        """A pod is bound at most once."""
+        return (self.pod.uid,)
+
+    def rank(self) -> int:
+        """Of one decision, what bind knows replaces what a watch showed."""
+        return 1 if self.source is Source.BIND else 0
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class Refusals(Unranked):
     """A summary: no node could take a pod, from `since_ms` to `until_ms`, in `attempts` calls of filter.
 
     `reasons` counts nodes by reason code in the last attempt; `message` says what the pod needs and what cards have.
@@ -126,13 +142,18 @@ class Refusals:
     reasons: Mapping[str, int]
     message: str = ""
 
+    @property
+    def at_ms(self) -> int:
+        """The time of the last attempt."""
+        return self.until_ms
+
     def key(self) -> tuple[str, ...]:
         """Periods of one pod begin at different times."""
         return (self.pod.uid, str(self.since_ms))
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class Start(Unranked):
     """A container was started for the first time."""
 
     pod: PodName
@@ -146,7 +167,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(Unranked):
     """A container was started again, for the `count`th time; the exit before it has its code and the kubelet's reason.
 
     `ended_ms` is when the run before ended, 0 if unknown.
@@ -194,12 +215,16 @@ class End:
         return self.after_ms < self.at_ms
 
     def key(self) -> tuple[str, ...]:
-        """Two replicas may know the same end with different accuracy: the shorter interval counts."""
-        return (self.pod.uid, self.container, str(self.after_ms), str(self.at_ms))
+        """A container, and a pod, ends once."""
+        return (self.pod.uid, self.container)
+
+    def rank(self) -> int:
+        """Of one end, the shorter interval replaces the longer one: two replicas may know it with other accuracy."""
+        return self.after_ms - self.at_ms
 
 
 @dataclass(frozen=True, slots=True)
-class Resize:
+class Resize(Unranked):
     """A running container's share of one card was changed; the figures are those after the change."""
 
     pod: PodName
@@ -225,13 +250,18 @@ class Used:
     until_ms: int
     gpu_ms: int
 
+    @property
+    def at_ms(self) -> int:
+        """The end of the period."""
+        return self.until_ms
+
     def key(self) -> tuple[str, ...]:
         """Periods of one container on one card do not overlap."""
         return (self.pod.uid, self.container, self.gpu, str(self.from_ms))
 
 
 @dataclass(frozen=True, slots=True)
-class CardEvent:
+class CardEvent(Unranked):
     """Something changed about a card; `version` is the resourceVersion of the GPUNode that showed the change."""
 
     node: str
@@ -249,7 +279,7 @@ class CardEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class AdminAction:
+class AdminAction(Unranked):
     """An administrator changed something through the REST API, or was refused.
 
     Attributes:
@@ -278,7 +308,7 @@ class AdminAction:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Unranked):
     """Events that were not recorded, because the spill was full or could not be written."""
 
     replica: str
@@ -291,7 +321,29 @@ class Gap:
         return (self.replica, str(self.from_ms))
 
 
-Event = Decision | Refusals | Start | Restart | End | Resize | Used | CardEvent | AdminAction | Gap
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A mark: at `at_ms` the replica's watches showed the cluster as it was. What ended later was not seen."""
+
+    replica: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A mark: the bound pods that the first list of a replica contained.
+
+    A pod that was bound before `before_ms`, when the replica was started, and is not in `uids` had ended by `at_ms`.
+    """
+
+    replica: str
+    before_ms: int
+    at_ms: int
+    uids: frozenset[str]
+
+
+Event = Decision | Refusals | Start | Restart | End | Resize | CardEvent | AdminAction | Gap
+Record = Event | Used | Watched | Listed  # what the spill contains; only events are listed by reports
 
 
 class Kind(StrEnum):
@@ -303,7 +355,19 @@ class Kind(StrEnum):
     RESTART = "restart"
     END = "end"
     RESIZE = "resize"
-    USED = "used"
     CARD = "card"
     ADMIN = "admin"
     GAP = "gap"
+
+
+KINDS: Final[Mapping[type[Event], Kind]] = {
+    Decision: Kind.DECISION,
+    Refusals: Kind.REFUSALS,
+    Start: Kind.START,
+    Restart: Kind.RESTART,
+    End: Kind.END,
+    Resize: Kind.RESIZE,
+    CardEvent: Kind.CARD,
+    AdminAction: Kind.ADMIN,
+    Gap: Kind.GAP,
+}

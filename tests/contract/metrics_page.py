@@ -18,7 +18,7 @@ written by `python -m tests.contract.metrics_page`.
 
 | part | setting | port in the manifests |
 |---|---|---|
-| extender | `--metrics-listen` | 9871 |
+| extender | `--metrics-listen` | 9874 |
 | device plugin | `--metrics-listen` | 9872 |
 | webhook | `--metrics-listen` | 9873 |
 """

@@ -35,7 +35,7 @@ class Prometheus:
     def __init__(self, namespace: PodNamespace, folder: Path, work: Path) -> None:
         cluster = namespace.cluster
         ports = [f"{node.name}:{parts.METRICS_PORT}" for node in cluster.nodes]
-        self.targets = ["127.0.0.1:9871", "127.0.0.1:9873", *ports]
+        self.targets = ["127.0.0.1:9874", "127.0.0.1:9873", *ports]
         (work / "prometheus.yml").write_text(CONFIG.format(targets=json.dumps(self.targets)))
         flags = [f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/data"]
         command = [str(folder / "prometheus"), *flags, f"--web.listen-address={ADDRESS}"]

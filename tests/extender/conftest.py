@@ -16,8 +16,10 @@ import pytest
 
 from extender import assembly
 from extender.app import Verbs
+from extender.assembly import Observers
 from extender.clocks import Clocks
 from extender.cluster import Cluster
+from extender.history.events import Record
 from extender.node_refusals import NodeRefusals
 from extender.settings import Settings
 from extender.watches import Watches
@@ -25,7 +27,6 @@ from tests import strategies
 from vgpu import names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.adapters.metrics import Registry
 from vgpu.errors import KubernetesError
 from vgpu.simulator.api import server
 
@@ -86,6 +87,19 @@ class Leader:
 
 
 @dataclass
+class ListRecorder:
+    """Keeps every record of the history."""
+
+    records: list[Record] = field(default_factory=list)
+
+    def record(self, record: Record) -> None:
+        self.records.append(record)
+
+    def kinds(self) -> list[str]:
+        return [type(each).__name__ for each in self.records]
+
+
+@dataclass
 class World:
     """One extender, with the clock, the leadership and the API client that a test controls."""
 
@@ -97,7 +111,8 @@ class World:
     verbs: Verbs
     watching: asyncio.Task[None]
     refusals: NodeRefusals
-    registry: Registry
+    seen: Observers
+    history: ListRecorder
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     async def create_pod(self, *, admitted: bool = True, **amounts: int | str) -> dict[str, Any]:
@@ -207,13 +222,15 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         leader = Leader()
         settings = Settings.model_construct()
         clocks = Clocks(clock, lambda: datetime.now(UTC), clock.sleep)
-        seen = assembly.observers(client, settings, clocks, random.random)
+        history = ListRecorder()
+        seen = assembly.observers(client, settings, clocks, random.random, history, "replica")
         acting = assembly.actors(seen, leader)
         watching = asyncio.create_task(seen.watches.run())
         runs = (seen.recorder.run, seen.unschedulable.run, *acting.tasks)
         tasks = [watching, *(asyncio.create_task(each()) for each in runs)]
         await seen.watches.wait()
-        parts = seen.watches, leader, acting.verbs, watching, seen.refusals, seen.registry
+        seen.history.begin(seen.cluster.objects.pods.values())
+        parts = seen.watches, leader, acting.verbs, watching, seen.refusals, seen, history
         yield World(client, seen.cluster, clock, *parts)
         await acting.verbs.binder.drain(0)
         for task in tasks:

@@ -19,6 +19,8 @@ from extender import binding_outcome, objects
 from extender.bind import Binder
 from extender.cluster import Cluster
 from extender.filter import Filter
+from extender.history.feed import Feed
+from extender.history.recorder import NO_RECORDER
 from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.wire import BindArgs
 from tests import strategies
@@ -51,7 +53,13 @@ class Accounting(RuleBasedStateMachine):
         self.cluster.upsert_gpunodes(GpuNode(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
         self.cluster.objects.nodes[NODE] = KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1})
         client: Any = None  # never called: the test reserves and concludes without an API server
-        self.binder = Binder(client, self.cluster, Filter(self.cluster, DefaultPolicies()), Leader())
+        self.binder = Binder(
+            client,
+            self.cluster,
+            Filter(self.cluster, DefaultPolicies()),
+            Leader(),
+            Feed(NO_RECORDER, {}, lambda: 0, ""),
+        )
         self.truth: dict[str, Pod] = {}
         self.unknown: list[Posted] = []
         self.undelivered: deque[tuple[str, Pod]] = deque()

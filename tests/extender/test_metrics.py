@@ -13,7 +13,7 @@ from vgpu.reasons import Reason
 
 
 def text(world: World) -> str:
-    return world.registry.render("text/plain")[0].decode()
+    return world.seen.registry.render("text/plain")[0].decode()
 
 
 async def test_the_verbs_are_counted_and_timed(world: World) -> None:

@@ -11,6 +11,7 @@ from pydantic_settings import CliApp
 
 from extender import __main__ as extender_main
 from extender import bind, binding_outcome, refused, shutdown
+from extender.admin import access, card_routes, simulate_routes
 from extender.settings import Settings as ExtenderSettings
 from vgpu import __version__, aliases, container_paths, names
 from vgpu.node import card_reports, finding_reports, gpunode_status, refusal_reporter, sightings
@@ -205,6 +206,13 @@ def test_the_extender_follows_the_lease_of_the_scheduler_beside_it() -> None:
     assert config["resourceNamespace"] == names.NAMESPACE
 
 
+def test_no_generated_configmap_has_the_name_of_an_object_in_a_rule() -> None:
+    """Kustomize adds the hash of a generated ConfigMap's name to equal `resourceNames` too, of whatever resource."""
+    generated = yaml.safe_load((BASE / "kustomization.yaml").read_text())["configMapGenerator"]
+    named = {name for _, rule in rules() for name in rule.get("resourceNames", ())}
+    assert named.isdisjoint(each["name"] for each in generated)
+
+
 def test_the_daemonset_never_runs_two_plugins_on_a_node() -> None:
     strategy = one("DaemonSet", "vgpu-deviceplugin")["spec"]["updateStrategy"]
     assert strategy["rollingUpdate"]["maxSurge"] == 0
@@ -313,6 +321,24 @@ def test_network_policies_let_in_only_the_ports_that_the_pods_have() -> None:
         open_ports = [port["port"] for rule in spec["ingress"] for port in rule["ports"]]
         containers = deployments[name]["template"]["spec"]["containers"]
         assert open_ports == [port["containerPort"] for each in containers for port in each.get("ports", ())]
+
+
+def test_the_admin_rest_has_the_names_that_its_clients_use() -> None:
+    service = one("Service", names.ADMIN_SERVICE)
+    assert [port["port"] for port in service["spec"]["ports"]] == [names.ADMIN_PORT]
+    assert service["metadata"]["namespace"] == one("ServiceAccount", names.ADMIN_ACCOUNT)["metadata"]["namespace"]
+    (rule,) = one("Role", "vgpu-admin-client")["rules"]
+    assert rule["resourceNames"] == [f"https:{names.ADMIN_SERVICE}:{names.ADMIN_PORT}"]
+    rules = one("ClusterRole", names.ADMIN_ACCOUNT)["rules"]
+    granted = {
+        (verb, group, resource)
+        for r in rules
+        for verb in r["verbs"]
+        for group in r["apiGroups"]
+        for resource in r["resources"]
+    }
+    asked = (access.READ_PODS, access.READ_CARDS, card_routes.PATCH_NODE, simulate_routes.SIMULATE)
+    assert {(each.verb, each.group, each.resource) for each in asked} <= granted
 
 
 def test_metrics_are_scraped_where_they_are_served() -> None:

@@ -45,7 +45,7 @@ def advise(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy
     """Return what would help, changes of the request first."""
     rules = (_smaller, _less_time, _other_cards, _uncordoned, _repaired, _shared, _registered)
     found = (rule(request, views, policy, pause) for rule in rules)
-    return tuple(each for each in found if each is not None) or tuple(_split(request, views))
+    return (*(each for each in found if each is not None), *_split(request, views))
 
 
 def allows(card: Card, asked: ContainerRequest) -> bool:

@@ -60,6 +60,7 @@ async def _run(settings: Settings) -> None:
         waiting.stop()
         for line in (
             f"extender    {at.extender}    try: curl {at.extender}/healthz",
+            f"admin REST  {at.admin}    try: vgpu get gpus --server {at.admin}",
             f"webhook     {at.webhook}",
             f"Kubernetes  {at.kubernetes}   try: kubectl --server={at.kubernetes} get pods",
             "Ctrl-C stops everything",

@@ -19,6 +19,11 @@ async def extender(session: aiohttp.ClientSession, url: str) -> None:
     await _until(lambda: _answers(session, f"{url}/readyz", trust=True))
 
 
+async def admin(session: aiohttp.ClientSession, url: str) -> None:
+    """Return when the admin REST answers."""
+    await _until(lambda: _answers(session, f"{url}/healthz", trust=True))
+
+
 async def webhook(session: aiohttp.ClientSession, url: str, cluster: Cluster) -> None:
     """Return when the webhook's configurations contain its CA, and it is ready."""
 

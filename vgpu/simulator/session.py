@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import aiohttp
 
+from vgpu import names
 from vgpu.device import Node
 from vgpu.simulator import installation, nodes, ports, readiness, view
 from vgpu.simulator.api import server
@@ -40,6 +41,7 @@ class Addresses:
     """The URLs of the parts and the API server."""
 
     extender: str
+    admin: str
     webhook: str
     kubernetes: str
 
@@ -75,11 +77,17 @@ async def run(context: RunContext, now: Callable[[], datetime], uid: Callable[[]
     """
     settings = context.settings
     extender_port = ports.choose(settings.asked_port, DEFAULT_PORT)
+    admin_port = ports.choose(None, names.ADMIN_PORT)
     webhook_port = ports.free()
     async with AsyncExitStack() as stack:
         cluster = server.make_cluster(now, uid)
         kubernetes = await stack.enter_async_context(server.serving(cluster))
-        at = Addresses(f"http://127.0.0.1:{extender_port}", f"https://127.0.0.1:{webhook_port}", kubernetes)
+        at = Addresses(
+            extender=f"http://127.0.0.1:{extender_port}",
+            admin=f"http://127.0.0.1:{admin_port}",
+            webhook=f"https://127.0.0.1:{webhook_port}",
+            kubernetes=kubernetes,
+        )
         await installation.install(cluster, at.webhook)
         fleet = nodes.fleet(settings.nodes, settings.cards, settings.memory_gib * 1024, settings.slice_mib)
         kubelets = [Kubelet(cluster, node) for node in fleet]
@@ -100,13 +108,22 @@ async def _start(context: RunContext, at: Addresses, stack: AsyncExitStack) -> l
     kubeconfig = context.folder / "kubeconfig"
     installation.write_kubeconfig(kubeconfig, at.kubernetes)
     parts = []
-    for name, url in (("extender", at.extender), ("webhook", at.webhook)):
-        listen = url.partition("//")[2]
-        flags = ["--kubeconfig", str(kubeconfig), "--listen", listen, "--slice-mib", str(context.settings.slice_mib)]
+    history = ["--history-dir", str(context.folder / "history")]
+    own = {
+        "extender": (at.extender, ["--admin-listen", _address(at.admin), *history]),
+        "webhook": (at.webhook, []),
+    }
+    for name, (url, more) in own.items():
+        flags = ["--kubeconfig", str(kubeconfig), "--slice-mib", str(context.settings.slice_mib)]
+        flags += ["--listen", _address(url), *more]
         part = await Part.start(name, flags, context.environment, context.folder / f"{name}.log")
         stack.push_async_callback(part.stop)
         parts.append(part)
     return parts
+
+
+def _address(url: str) -> str:
+    return url.partition("//")[2]
 
 
 async def _simulate(
@@ -128,6 +145,7 @@ async def _ready(at: Addresses, cluster: Cluster, session: aiohttp.ClientSession
     try:
         async with asyncio.timeout(READY_S):
             await readiness.extender(session, at.extender)
+            await readiness.admin(session, at.admin)
             await readiness.webhook(session, at.webhook, cluster)
     except TimeoutError:
         raise NotReady(f"the parts are not ready after {READY_S:.0f} s") from None

@@ -7,8 +7,15 @@ def decision(source: Source) -> Decision:
     return Decision(POD, "n1", 5, 1, Owner("Job", "train"), {}, (), (), source=source)
 
 
-def test_the_decision_of_bind_and_what_a_watch_shows_of_it_are_two_events() -> None:
-    assert decision(Source.BIND).key() != decision(Source.WATCH).key()
+def test_what_bind_knows_replaces_what_a_watch_showed() -> None:
+    assert decision(Source.BIND).key() == decision(Source.WATCH).key()
+    assert decision(Source.BIND).rank() > decision(Source.WATCH).rank()
+
+
+def test_the_shorter_interval_of_an_end_replaces_the_longer_one() -> None:
+    seen, unseen = End(POD, "n1", "", 9, 9), End(POD, "n1", "", 5, 12)
+    assert seen.key() == unseen.key()
+    assert seen.rank() > unseen.rank()
 
 
 def test_an_end_that_was_not_seen_is_an_interval() -> None:

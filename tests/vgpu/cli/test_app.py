@@ -2,6 +2,7 @@
 
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,16 @@ from vgpu import limits
 from vgpu.cli import app
 from vgpu.policy import ComputePolicy, MemoryPolicy
 
+NOW = lambda: datetime(2026, 11, 22, tzinfo=UTC)  # noqa: E731
 SAY_LIMITS = (
     "import os, pathlib, sys; sys.stdout.buffer.write(pathlib.Path(os.environ['VGPU_LIMITS_FILE']).read_bytes())"
 )
 
 
 def run(*arguments: str, **environment: str) -> tuple[int, str]:
-    outcome = CliRunner().invoke(app.build({**os.environ, **environment}, limiter.this_host()), arguments)
+    outcome = CliRunner().invoke(
+        app.build({**os.environ, **environment}, limiter.this_host(), Path("/none"), NOW), arguments
+    )
     return outcome.exit_code, outcome.output
 
 

@@ -57,6 +57,8 @@ class Owner(TypedDict, total=False):
     """An owner reference."""
 
     controller: bool | None
+    kind: str
+    name: str
 
 
 class Metadata(TypedDict, total=False):
@@ -66,6 +68,7 @@ class Metadata(TypedDict, total=False):
     namespace: str
     uid: str
     resourceVersion: str
+    creationTimestamp: str | None
     annotations: dict[str, str] | None
     labels: dict[str, str] | None
     deletionTimestamp: str | None
@@ -77,6 +80,7 @@ class Condition(TypedDict, total=False):
 
     type: str
     reason: str | None
+    lastTransitionTime: str | None
 
 
 class Status(TypedDict, total=False):

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
+from vgpu.cli.failure import CommandFailed
+
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 KILLED: Final = 128  # plus the signal's number, as shells have it
@@ -31,12 +33,8 @@ PASSED_ON: Final = frozenset(
 _IGNORED_BY_PYTHON: Final = frozenset({signal.SIGPIPE, signal.SIGXFSZ})  # programs expect their defaults
 
 
-class CannotStart(Exception):
+class CannotStart(CommandFailed):
     """The command could not be started; `code` is what a shell would exit with."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def run_limited(

@@ -1,0 +1,248 @@
+"""Filter beside the admin REST's load: the p99 of `/filter` alone, and while other clients ask the REST for all it has.
+
+Each load runs against an extender of its own: an in-memory API server with NODES GPU nodes and PODS bound pods.
+
+    python -m benchmarks.admin_load --nodes 200 --pods 10000 --streams 1000 --seconds 20
+"""
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from vgpu import assignment, names
+from vgpu.assignment import Assignment, Grant
+from vgpu.simulator.api import resources, server
+from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.resources import Target
+
+CARDS = 8
+MEMORY_MIB = 81_920
+SLICE_MIB = 256
+BODY_MIB = 100
+
+Load = Callable[[str], Coroutine[Any, Any, None]]
+
+
+def free_port() -> int:
+    """Return a port that is free now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+async def fill(cluster: Cluster, nodes: int, pods: int) -> None:
+    """Store nodes with cards, fresh Leases, and pods bound to them."""
+    amounts = {names.SLICE: str(CARDS * MEMORY_MIB // SLICE_MIB), names.CARD: str(CARDS)}
+    for n in range(nodes):
+        name = f"node-{n}"
+        await cluster.create(Target(resources.NODES), {"metadata": {"name": name}, "status": {"allocatable": amounts}})
+        cards = [
+            {"uuid": f"GPU-{n}-{c}", "index": c, "model": "NVIDIA H100", "memoryMiB": MEMORY_MIB, "healthy": True}
+            for c in range(CARDS)
+        ]
+        status = {"sliceMiB": SLICE_MIB, "pluginVersion": "0", "cards": cards}
+        await cluster.create(Target(resources.GPUNODES), {"metadata": {"name": name}})
+        await cluster.patch(Target(resources.GPUNODES, name=name, subresource="status"), partial(_with_status, status))
+        spec = {
+            "holderIdentity": name, "leaseDurationSeconds": 86_400,
+            "renewTime": (cluster.now() - timedelta(seconds=1)).isoformat(),
+        }  # fmt: skip
+        lease = Target(resources.LEASES, names.NAMESPACE)
+        await cluster.create(lease, {"metadata": {"name": names.node_lease(name)}, "spec": spec})
+    for p in range(pods):
+        node = p % nodes
+        made = pod(f"pod-{p}", f"ns-{p % 20}")
+        grants = {"main": (Grant(f"GPU-{node}-{p // nodes % CARDS}", 256),)}
+        made["metadata"]["annotations"] = {names.ASSIGNMENT: assignment.encode(Assignment(grants))}
+        made["spec"]["nodeName"] = f"node-{node}"
+        await cluster.create(Target(resources.PODS, f"ns-{p % 20}"), made)
+
+
+def _with_status(status: Any, old: Any) -> Any:
+    return {**old, "status": status}
+
+
+def pod(name: str, namespace: str) -> dict[str, Any]:
+    """Return a pod that the webhook has admitted."""
+    limits = {names.GPU_MEM: "256", names.SLICE: "1"}
+    container = {"name": "main", "image": "none", "resources": {"limits": limits}}
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"containers": [container]}}
+
+
+@asynccontextmanager
+async def extender(nodes: int, pods: int) -> AsyncIterator[tuple[str, str]]:
+    """Run an extender as a process; yield the URLs of its verbs and its REST."""
+    numbers = itertools.count(1)
+    cluster = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
+    await fill(cluster, nodes, pods)
+    verbs, rest = free_port(), free_port()
+    async with server.serving(cluster) as url:
+        with tempfile.TemporaryDirectory() as folder:
+            config = {
+                "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                "clusters": [{"name": "c", "cluster": {"server": url}}],
+                "users": [{"name": "u", "user": {}}],
+            }
+            (Path(folder) / "kubeconfig").write_text(json.dumps(config))
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "extender", f"--kubeconfig={folder}/kubeconfig",
+                f"--listen=127.0.0.1:{verbs}", f"--admin-listen=127.0.0.1:{rest}", "--log-level=warning",
+            )  # fmt: skip
+            try:
+                await ready(f"http://127.0.0.1:{verbs}/readyz")
+                await ready(f"http://127.0.0.1:{rest}/healthz")
+                yield f"http://127.0.0.1:{verbs}", f"http://127.0.0.1:{rest}/api/v1"
+            finally:
+                process.terminate()
+                await process.wait()
+
+
+async def ready(url: str) -> None:
+    """Return when a URL answers."""
+    async with asyncio.timeout(120), httpx.AsyncClient() as http:
+        while True:
+            with contextlib.suppress(httpx.HTTPError):
+                if (await http.get(url)).is_success:
+                    return
+            await asyncio.sleep(0.05)
+
+
+async def filters(url: str, nodes: int, seconds: float) -> list[float]:
+    """Call filter about 20 times a second; return the times in ms."""
+    body: dict[str, Any] = {
+        "Pod": {**pod("new", "default"), "status": {}},
+        "NodeNames": [f"node-{n}" for n in range(nodes)],
+    }
+    body["Pod"]["metadata"]["uid"] = "new-uid"
+    data, took = json.dumps(body).encode(), []
+    until = time.monotonic() + seconds
+    async with httpx.AsyncClient(timeout=30) as http:
+        while time.monotonic() < until:
+            begun = time.perf_counter()
+            answer = await http.post(f"{url}/filter", content=data)
+            took.append((time.perf_counter() - begun) * 1000)
+            assert len(answer.json()["NodeNames"]) == nodes, answer.text[:300]
+            await asyncio.sleep(0.05)
+    return took
+
+
+async def loader(kind: str, url: str, streams: int) -> None:
+    """Ask the REST until cancelled; runs in a process of its own, which takes no time from the extender's."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    loads: dict[str, Load] = {
+        "streams": lambda u: idle_streams(u, streams),
+        "lists": lists,
+        "bodies": bodies,
+        "questions": questions,
+    }
+    await loads[kind](url)
+
+
+async def idle_streams(url: str, count: int) -> None:
+    """Open event streams, below the rate limit, and read nothing."""
+    host, port = url.removeprefix("http://").partition("/")[0].split(":")
+    for _ in range(count):
+        _, writer = await asyncio.open_connection(host, int(port))
+        KEPT.append(writer)
+        writer.write(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await asyncio.sleep(0.02)  # below the rate limit
+    await asyncio.sleep(3600)
+
+
+KEPT: list[asyncio.StreamWriter] = []
+
+
+async def lists(url: str) -> None:
+    """Read all pods, sorted, page by page, again and again."""
+    async with httpx.AsyncClient(timeout=60) as http:
+        while True:
+            cursor = ""
+            while True:
+                answer = await http.get(
+                    f"{url}/pods", params={"limit": 1000, "sort": "-memoryMiB,node", "cursor": cursor}
+                )
+                cursor = answer.json().get("nextCursor", "")
+                if not cursor:
+                    break
+
+
+async def bodies(url: str) -> None:
+    """Send bodies of 100 MiB."""
+    data = b"x" * (BODY_MIB << 20)
+    while True:
+        with contextlib.suppress(httpx.HTTPError):
+            async with httpx.AsyncClient(timeout=60) as http:
+                await http.post(f"{url}/simulate", content=data, headers={"Content-Type": "application/json"})
+
+
+async def questions(url: str) -> None:
+    """Simulate 200 pods of four containers, again and again."""
+    containers = [{"name": f"c{n}", "resources": {"limits": {names.GPU_MEM: str(30_000 + n)}}} for n in range(4)]
+    body = {"pods": [{"pod": {"spec": {"containers": containers}}, "count": 200}]}
+    async with httpx.AsyncClient(timeout=60) as http:
+        while True:
+            await http.post(f"{url}/simulate", json=body)
+
+
+async def measure(kind: str, arguments: argparse.Namespace) -> dict[str, float]:
+    """Measure filter beside one load."""
+    async with extender(arguments.nodes, arguments.pods) as (verbs, rest):
+        process = None
+        if kind != "none":
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "benchmarks.admin_load", "--load", kind, "--url", rest,
+                "--streams", str(arguments.streams),
+            )  # fmt: skip
+            await asyncio.sleep(arguments.streams * 0.025 + 3 if kind == "streams" else 3)
+        took = await filters(verbs, arguments.nodes, arguments.seconds)
+        if process is not None:
+            assert process.returncode is None, f"the load {kind} ended by itself"
+            process.kill()
+            await process.wait()
+    return {
+        "calls": len(took),
+        "p50": statistics.median(took),
+        "p99": statistics.quantiles(took, n=100)[98],
+        "max": max(took),
+    }
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    """Print the table."""
+    print(f"filter of {arguments.nodes} nodes x {CARDS} cards, {arguments.pods} pods, {os.cpu_count()} cores; ms")
+    print(f"{'load':<12}{'calls':>7}{'p50':>9}{'p99':>9}{'max':>9}{'p99 / alone':>13}")
+    alone = 0.0
+    for kind in ("none", "streams", "lists", "bodies", "questions"):
+        found = await measure(kind, arguments)
+        alone = alone or found["p99"]
+        figures = "".join(f"{found[name]:>9.1f}" for name in ("p50", "p99", "max"))
+        print(f"{kind:<12}{found['calls']:>7.0f}{figures}{found['p99'] / alone:>13.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=200)
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--streams", type=int, default=1_000)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--load", help=argparse.SUPPRESS)
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    asyncio.run(loader(given.load, given.url, given.streams) if given.load else main(given))

@@ -1,0 +1,187 @@
+"""The admin's ASGI application: routes, errors, sizes, and the OpenAPI document with its page."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import vgpu
+from extender.admin import (
+    card_routes,
+    docs_page,
+    event_routes,
+    history_routes,
+    inventory_routes,
+    models,
+    pod_routes,
+    problems,
+    simulate_routes,
+    summary_routes,
+)
+from extender.admin.context import Context
+from extender.admin.problems import AdminProblem, FieldError
+
+PREFIX: Final = "/api/v1"
+MAX_BODY: Final = 1 << 20
+ROUTES: Final = (
+    inventory_routes, pod_routes, simulate_routes, card_routes, event_routes, summary_routes, history_routes,
+)  # fmt: skip
+DESCRIPTION: Final = (
+    "What administrators and tenants ask about cards, pods and waiting pods. Amounts of memory are MiB, amounts of "
+    "time percent of one card. Lists are filtered, sorted (`sort`), paged (`cursor`) and cut to fields (`fields`). "
+    "Answers have an ETag. Unknown parameters are refused. Errors are problem details (RFC 9457)."
+)
+ERRORS: Final[Mapping[int | str, dict[str, Any]]] = {
+    status: {
+        "description": text,
+        "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemModel"}}},
+    }
+    for status, text in {
+        400: "the request's body is not JSON",
+        401: "no token, or a token that is not accepted",
+        403: "the caller lacks the right, which the detail names",
+        404: "no such object, or none that the caller may see",
+        409: "the object changes all the time",
+        413: f"the body is longer than {MAX_BODY} bytes",
+        421: "on loopback: the Host header names another host",
+        422: "a parameter or a field of the body is wrong; `errors` names it",
+        429: "too many requests; Retry-After says when to try again",
+        502: "the API server did not carry out the change",
+        503: "not ready yet, or too much to do; Retry-After says when to try again",
+    }.items()
+}
+
+
+def build(context: Context) -> ASGIApp:
+    """Return the application."""
+    app = FastAPI(
+        title="vgpushare admin",
+        version=vgpu.__version__,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=f"{PREFIX}/openapi.json",
+        separate_input_output_schemas=False,
+    )
+    app.state.context = context
+    for routes in ROUTES:
+        app.include_router(routes.router, prefix=PREFIX, responses=dict(ERRORS))
+    for kind, handler in _HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            route.operation_id = route.name
+    _add_pages(app)
+    return BodyLimit(app, MAX_BODY)
+
+
+def _add_pages(app: FastAPI) -> None:
+    @app.get("/healthz", include_in_schema=False)
+    async def healthz() -> Response:
+        return Response("ok", media_type="text/plain")
+
+    @app.get("/", include_in_schema=False)
+    @app.get(f"{PREFIX}/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return Response(docs_page.html(app.openapi()), media_type="text/html", headers=docs_page.HEADERS)
+
+    made = app.openapi
+
+    def with_problems() -> dict[str, Any]:
+        document = made()
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        for model in (models.ProblemModel, models.FieldErrorModel):
+            schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas.setdefault(model.__name__, {key: value for key, value in schema.items() if key != "$defs"})
+        return document
+
+    app.openapi = with_problems  # type: ignore[method-assign]
+
+
+class BodyLimit:
+    """Refuses a request's body beyond a size: by its Content-Length at once, or as soon as more has come."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, with a bounded body."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if not length.isdigit() or int(length[:12]) > self._most:
+            await self._refuse(scope, receive, send)
+            return
+        received, started = 0, False
+
+        async def bounded() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._most:
+                raise _TooLong
+            return message
+
+        async def noted(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, bounded, noted)
+        except _TooLong:
+            if not started:
+                await self._refuse(scope, receive, send)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        problem = AdminProblem(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is longer than {self._most} bytes",
+            headers={"Connection": "close"},
+        )  # fmt: skip
+        await problems.response(problem, scope["path"])(scope, receive, send)
+
+
+class _TooLong(BaseException):
+    """More of the body came than is read. No handler of the application may take it for an error of its own."""
+
+
+async def _on_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, AdminProblem)  # noqa: S101 - the handler of this type
+    return problems.response(error, request.url.path)
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - the handler of this type
+    errors = [FieldError(_path(each["loc"]), str(each["msg"])) for each in error.errors()]
+    is_json_error = any(each["type"] == "json_invalid" for each in error.errors())
+    status = HTTPStatus.BAD_REQUEST if is_json_error else HTTPStatus.UNPROCESSABLE_ENTITY
+    detail = f"{errors[0].field}: {errors[0].detail}" if errors else "the request cannot be read"
+    return problems.response(AdminProblem(status, detail, errors), request.url.path)
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - the handler of this type
+    detail = error.detail if error.status_code != HTTPStatus.NOT_FOUND else f"there is no {request.url.path}"
+    return problems.response(
+        AdminProblem(HTTPStatus(error.status_code), detail, headers=error.headers), request.url.path
+    )
+
+
+def _path(loc: tuple[Any, ...]) -> str:
+    """Write a pydantic location as a path: `pods[0].count`; `limit` for a query parameter."""
+    parts = [f"[{each}]" if isinstance(each, int) else f".{each}" for each in loc[1:]]
+    return "".join(parts).removeprefix(".") or str(loc[0])
+
+
+_HANDLERS: Final[Mapping[type[Exception], Any]] = {
+    AdminProblem: _on_problem,
+    RequestValidationError: _on_invalid,
+    HTTPException: _on_http,
+}

@@ -1,0 +1,87 @@
+"""Bounds the connections of the admin listener, so that its clients cannot use up the file descriptors of the verbs.
+
+The listening socket accepts no more than a number of connections; the event loop then waits a second, as it does where
+the system has no file descriptor left. A client that sends no request is disconnected.
+"""
+
+import asyncio
+import errno
+import logging
+import resource
+import socket
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MAX_CONNECTIONS: Final = 4_096
+SILENCE_S: Final = 15.0
+BACKLOG: Final = 512
+STUCK_MS: Final = 30_000  # a peer that takes no data for so long is disconnected by the kernel
+
+log = logging.getLogger(__name__)
+
+
+class BoundedListener(socket.socket):
+    """A listening socket that has at most `most` accepted connections open."""
+
+    most: int
+    accepted: list[socket.socket]
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection. Raises OSError where there are too many."""
+        if len(self.accepted) >= self.most:
+            self.accepted = [each for each in self.accepted if each.fileno() >= 0]
+        if len(self.accepted) >= self.most:
+            raise OSError(errno.EMFILE, f"{self.most} connections are open")
+        connection, address = super().accept()
+        self.accepted.append(connection)
+        return connection, address
+
+
+def listen(host: str, port: int, most: int) -> BoundedListener:
+    """Return a listening socket. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = BoundedListener(family, socket.SOCK_STREAM)
+    made.most, made.accepted = most, []
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit these options
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)
+        made.bind((host, port))
+        made.listen(BACKLOG)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def most_connections() -> int:
+    """Raise the limit of file descriptors as far as it may be, and return how many connections may use half of them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_CONNECTIONS * 2 if hard == resource.RLIM_INFINITY else min(hard, MAX_CONNECTIONS * 2)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft // 2)
+
+
+def note_full(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log in one line that the listener is full; the loop's handler for everything else."""
+    error = context.get("exception")
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        log.warning("the admin listener accepts no connection for a second: %s", error)
+    else:
+        loop.default_exception_handler(context)
+
+
+class Protocol(HttpToolsProtocol):
+    """uvicorn's HTTP, with a time limit for the first request's head."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the time limit."""
+        super().connection_made(transport)
+        self.loop.call_later(SILENCE_S, self._end_silent)
+
+    def _end_silent(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()

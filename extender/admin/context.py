@@ -1,0 +1,94 @@
+"""What the routers use, and how a request becomes an authenticated caller."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request
+
+from extender.admin import access as rights
+from extender.admin.access import Access, Caller
+from extender.admin.audit import Audit
+from extender.admin.card_settings import CardSettings
+from extender.admin.placement_process import PlacementProcess
+from extender.admin.problems import AdminProblem
+from extender.admin.rate_limits import RateLimits
+from extender.admin.snapshots import Snapshot
+from extender.admin.streams import Streams
+from extender.history.reports import Reports
+from extender.objects import Pod
+from vgpu import aliases
+from vgpu.placement.choose import Refusal
+from vgpu.placement.policies import DefaultPolicies
+
+HISTORY_AT_ONCE: Final = 4
+ANONYMOUS: Final = "system:unauthenticated"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the routers use.
+
+    Attributes:
+        snapshot: returns the cluster's state; it waits for the first lists.
+        reserved: returns the nodes on which cards are reserved for other pods than this one.
+        why_not_leader: returns why this replica does not bind; empty where it does.
+        access: authenticates and authorizes.
+        rates: bounds the requests of a caller.
+        placement: explains and simulates.
+        streams: event streams.
+        cards: changes settings of cards.
+        audit: records admin actions.
+        defaults: the cluster's packing policies.
+        now: the wall clock.
+        reports: the history; None where none is kept.
+        gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
+        history_at_once: bounds the questions to the database.
+    """
+
+    snapshot: Callable[[], Awaitable[Snapshot]]
+    reserved: Callable[[Pod], Awaitable[dict[str, Refusal]]]
+    why_not_leader: Callable[[], str]
+    access: Access
+    rates: RateLimits
+    placement: PlacementProcess
+    streams: Streams
+    cards: CardSettings
+    audit: Audit
+    defaults: DefaultPolicies
+    now: Callable[[], datetime]
+    reports: Reports | None = None
+    gpushare_unit_mib: int = aliases.GIB_IN_MIB
+    history_at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HISTORY_AT_ONCE))
+
+
+def of(request: Request) -> Context:
+    """Return the application's context."""
+    found: Context = request.app.state.context
+    return found
+
+
+async def authenticated(request: Request) -> Caller:
+    """Return the caller of a request, after the rate limits. Raises AdminProblem."""
+    context = of(request)
+    try:
+        caller = await identified(request)
+    except AdminProblem:
+        context.rates.check(ANONYMOUS)
+        raise
+    context.rates.check(caller.name)
+    return caller
+
+
+async def identified(request: Request) -> Caller:
+    """Return the caller of a request that has been counted already. Raises AdminProblem."""
+    token = rights.token_of(request.headers)
+    host, origin = (request.headers.get(name, "") for name in ("host", "origin"))
+    return await of(request).access.authenticate(token, host, origin)
+
+
+Called = Annotated[Caller, Depends(authenticated)]
+Using = Annotated[Context, Depends(of)]
+Responses = dict[int | str, dict[str, Any]]

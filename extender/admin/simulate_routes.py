@@ -1,0 +1,100 @@
+"""`POST /simulate`: where pods would be placed that do not exist yet. Nothing is changed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Query, Request, Response
+
+from extender.admin import models, rows, visibility
+from extender.admin.access import Action
+from extender.admin.context import Called, Context, Using
+from extender.admin.etag import answer
+from extender.admin.problems import AdminProblem, FieldError, bad_field
+from extender.admin.queries import NoQuery
+from extender.admin.snapshots import Snapshot
+from extender.admin.worker.questions import Simulate
+from vgpu import names, translate
+from vgpu.adapters.kubernetes import pod_json
+from vgpu.request import PodRequest
+
+router = APIRouter(tags=["placement"])
+
+CREATE_PODS: Final = Action("create", "pods")
+SIMULATE: Final = Action("create", "simulations", names.DOMAIN)  # no resource of the API server
+MAX_PODS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One kind of pod to place."""
+
+    namespace: str
+    name: str
+    request: PodRequest
+    count: int
+
+
+@router.post("/simulate", response_model=models.Simulation)
+async def simulate(
+    request: Request, context: Using, caller: Called, body: models.SimulateBody,
+    query: Annotated[NoQuery, Query()],  # noqa: ARG001 - refuses unknown parameters
+) -> Response:  # fmt: skip
+    """Say where these pods would be placed, one after the other, changing nothing.
+
+    Needs the right to create pods, or simulations.vgpu.io, in their namespaces. Foreign resource names are translated
+    as at admission.
+    """
+    if sum(each.count for each in body.pods) > MAX_PODS:
+        raise bad_field("pods", f"more than {MAX_PODS} pods in all; simulate fewer")
+    snapshot = await context.snapshot()
+    wanted = list(_read(body, context, snapshot))
+    for namespace in sorted({each.namespace for each in wanted}):
+        if not await context.access.may(caller, replace(SIMULATE, namespace=namespace)):
+            await visibility.require(context.access, caller, replace(CREATE_PODS, namespace=namespace))
+    asked = [each.request for each in wanted for _ in range(each.count)]
+    found = msgspec.json.decode(await context.placement.ask(snapshot, Simulate(asked, context.defaults), caller.name))
+    landings = [{**_named(each, number), **found.pop(0)} for each in wanted for number in range(1, each.count + 1)]
+    placed = sum(bool(each["node"]) for each in landings)
+    return answer(request, {"placed": placed, "notPlaced": len(landings) - placed, "pods": landings})
+
+
+def _read(body: models.SimulateBody, context: Context, snapshot: Snapshot) -> Iterator[Wanted]:
+    """Read the manifests. Raises AdminProblem that names every field that is wrong."""
+    errors: list[FieldError] = []
+    for index, entry in enumerate(body.pods):
+        read = _pod(entry.pod, entry.count, context, snapshot)
+        if isinstance(read, Wanted):
+            yield read
+        else:
+            errors += [FieldError(f"pods[{index}].pod.{field}", why) for field, why in read]
+    if errors:
+        raise AdminProblem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{errors[0].field}: {errors[0].detail}", errors)
+
+
+def _pod(
+    manifest: Mapping[str, Any], count: int, context: Context, snapshot: Snapshot
+) -> Wanted | list[tuple[str, str]]:
+    try:
+        pod = pod_json.decode(msgspec.json.encode(manifest))
+    except (msgspec.MsgspecError, RecursionError, OverflowError, ValueError) as error:
+        return [("", f"is no readable Pod: {error}")]
+    named = translate.translate(pod, lambda: _cards(snapshot), context.gpushare_unit_mib)
+    if named.problems:
+        return [(each.field, each.why) for each in named.problems]
+    if named.asked is None:
+        return [("spec.containers", "no container asks for a GPU")]
+    metadata = pod.get("metadata") or {}
+    return Wanted(metadata.get("namespace") or "default", metadata.get("name") or "pod", named.asked, count)
+
+
+def _cards(snapshot: Snapshot) -> list[Any]:
+    return [state.card for view in snapshot.views.values() for state in view.state.cards]
+
+
+def _named(wanted: Wanted, number: int) -> dict[str, Any]:
+    return {
+        "namespace": wanted.namespace, "name": wanted.name, "number": number, "requested": rows.asks(wanted.request),
+    }  # fmt: skip

@@ -1,0 +1,115 @@
+"""Snapshots of the cluster for the admin REST, made on the verbs' event loop in slices of time.
+
+A snapshot is immutable and valid for `MAX_AGE_S`: many requests share one, so that no client decides how much time the
+verbs' event loop spends on them.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from extender.cluster import Cluster
+from extender.filter import Filter
+from extender.objects import GpuNode, Pod
+from vgpu.assignment import Assignment
+from vgpu.placement.choose import Refusal
+from vgpu.placement.snapshot import NodeView
+from vgpu.reasons import Reason
+from vgpu.share import NodeState
+
+MAX_AGE_S: Final = 0.5
+SLICE_S: Final = 0.002
+NODES_PER_LOOK: Final = 8  # at the clock
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The pods and nodes at one time. `number` grows with each snapshot."""
+
+    number: int
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    gpunodes: Mapping[str, GpuNode] = field(default_factory=dict)
+    views: Mapping[str, NodeView] = field(default_factory=dict)
+    slice_mib: int = 256
+
+    @cached_property
+    def by_name(self) -> Mapping[tuple[str, str], Pod]:
+        """The pods by namespace and name."""
+        return {(pod.namespace, pod.name): pod for pod in self.pods.values()}
+
+    @cached_property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces of all pods."""
+        return frozenset(pod.namespace for pod in self.pods.values())
+
+    @cached_property
+    def node_of_card(self) -> Mapping[str, str]:
+        """The node of each card, by the card's UUID."""
+        return {card.card.uuid: view.name for view in self.views.values() for card in view.state.cards}
+
+    @cached_property
+    def holders(self) -> Mapping[str, list[Pod]]:
+        """The pods that hold each card, by the card's UUID, ordered by name."""
+        found: dict[str, list[Pod]] = {}
+        for pod in self.pods.values():
+            if pod.node and not pod.is_terminal and isinstance(pod.assignment, Assignment):
+                for uuid in pod.assignment.gpus():
+                    found.setdefault(uuid, []).append(pod)
+        for pods in found.values():
+            pods.sort(key=lambda pod: (pod.namespace, pod.name))
+        return found
+
+
+class Snapshots:
+    """Makes snapshots; every method runs on the event loop of the verbs. `node_filter` must not be the verbs' one."""
+
+    def __init__(
+        self, cluster: Cluster, node_filter: Filter, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        self._cluster = cluster
+        self._filter = node_filter
+        self._sleep = sleep
+        self._last = Snapshot(0)
+        self._made_at = float("-inf")
+        self._lock = asyncio.Lock()
+
+    async def take(self) -> Snapshot:
+        """Return a snapshot that is at most `MAX_AGE_S` old."""
+        async with self._lock:
+            if self._cluster.now() - self._made_at > MAX_AGE_S:
+                self._last = await self._make()
+                self._made_at = self._cluster.now()
+            return self._last
+
+    async def reserved(self, pod: Pod) -> dict[str, Refusal]:
+        """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
+        found = {}
+        for node in self._cluster.objects.nominations.nodes():
+            placement = self._filter.node(pod, node)
+            if isinstance(placement, Refusal) and placement.reason is Reason.CARD_RESERVED:
+                found[node] = placement
+            await self._sleep(0)
+        return found
+
+    async def _make(self) -> Snapshot:
+        objects = self._cluster.objects
+        pods, gpunodes = dict(objects.pods), dict(objects.gpunodes)
+        views = {}
+        resumed = self._cluster.now()
+        for index, name in enumerate(gpunodes):
+            if index % NODES_PER_LOOK == 0 and self._cluster.now() - resumed > SLICE_S:
+                await self._sleep(SLICE_S)
+                resumed = self._cluster.now()
+            if name in objects.gpunodes:
+                views[name] = self._view(name)
+        return Snapshot(self._last.number + 1, pods, gpunodes, views, self._cluster.slice_mib)
+
+    def _view(self, name: str) -> NodeView:
+        usable = self._cluster.usable_state(name)
+        kubelet = self._cluster.objects.nodes.get(name)
+        allocatable = kubelet.allocatable if kubelet is not None else {}
+        if isinstance(usable, NodeState):
+            return NodeView(name, usable, None, allocatable)
+        return NodeView(name, self._cluster.state(name), usable, allocatable)

@@ -1,0 +1,114 @@
+"""The drain: moves records from the spill to the database, in order, and rolls up and deletes what is due.
+
+A batch is one transaction; segments are deleted after it. Where the database does not answer, the same records are
+taken again after a back-off. The state of the drain is in a file beside the spill, for metrics.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Engine
+
+from extender.history import database, drain_state, ingest, retention, rollup
+from extender.history.drain_state import DrainState
+from extender.history.events import Record
+from extender.history.retention import Retention
+from extender.history.spill_reader import SpillReader
+from vgpu.errors import HistoryRefused, HistoryUnavailable
+
+BATCH: Final = 1_000  # records in one transaction
+POLL_S: Final = 0.2
+FIRST_RETRY_S: Final = 0.2
+MAX_RETRY_S: Final = 5.0
+PURGE_S: Final = 3_600.0
+
+log = logging.getLogger(__name__)
+
+
+class Drain:
+    """`clock` is monotonic, in seconds; `now_ms` is the wall clock; `rest` sleeps, and returns True to stop."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        reader: SpillReader,
+        kept: Retention,
+        state_file: Path,
+        clock: Callable[[], float],
+        now_ms: Callable[[], int],
+        rest: Callable[[float], bool],
+    ) -> None:
+        self._engine = engine
+        self._reader = reader
+        self._kept = kept
+        self._state_file = state_file
+        self._clock = clock
+        self._now_ms = now_ms
+        self._rest = rest
+        self._state = DrainState()
+        self._purge_at = clock()
+        self._is_migrated = False
+        self._refused = 0
+
+    def run(self) -> None:
+        """Drain until `rest` says to stop."""
+        retry_s = FIRST_RETRY_S
+        while True:
+            try:
+                pause_s = 0.0 if self.step() else POLL_S
+                retry_s = FIRST_RETRY_S
+            except HistoryUnavailable as error:
+                self._reader.rewind()
+                self._report(str(error))
+                pause_s, retry_s = retry_s, min(MAX_RETRY_S, 2 * retry_s)
+            if self._rest(pause_s):
+                return
+
+    def step(self) -> bool:
+        """Store one batch, or do what else is due; return whether there may be more to do at once.
+
+        Raises:
+            HistoryUnavailable: the database does not answer; nothing of the batch is stored.
+        """
+        if not self._is_migrated:
+            database.migrate(self._engine)
+            self._is_migrated = True
+        records = self._reader.read(BATCH)
+        if records:
+            self._store(records)
+            self._reader.delete_read()
+        self._report("")
+        return bool(records) or self._maintain()
+
+    def _store(self, records: Sequence[Record]) -> None:
+        """Store records in one transaction; where the database refuses one, store each in its own without that one."""
+        try:
+            with database.writing(self._engine) as connection:
+                ingest.ingest(connection, records)
+        except HistoryRefused as error:
+            if len(records) > 1:
+                for each in records:
+                    self._store([each])
+                return
+            self._refused += 1
+            log.warning("a record is left out: %s: %.200s", error, records[0])
+
+    def _maintain(self) -> bool:
+        """Roll up complete hours; delete what is too old once an hour. Return whether more hours may be due."""
+        hours = rollup.roll_up(self._engine, self._now_ms())
+        if not hours and self._clock() >= self._purge_at:
+            retention.purge(self._engine, self._kept, self._now_ms())
+            self._purge_at = self._clock() + PURGE_S
+        return bool(hours)
+
+    def _report(self, error: str) -> None:
+        """Write the state where it has changed; log where the error has."""
+        state = DrainState(self._reader.next_line, self._reader.unreadable, self._refused, error)
+        if state == self._state:
+            return
+        if error != self._state.error:
+            log.warning("the database does not take events: %s", error) if error else log.info("the database answers")
+        self._state = state
+        drain_state.write(self._state_file, state)

@@ -1,0 +1,1 @@
+"""The database's revisions, one module each; a released one is never changed."""

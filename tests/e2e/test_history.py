@@ -1,0 +1,147 @@
+"""The history of an extender that is killed during a churn, compared with the API server's audit log."""
+
+import datetime as dt
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from cluster import progress
+from extender.history import database, folder
+from extender.history.events import Decision, End, Event, Start
+from extender.history.prices import Prices
+from extender.history.reports import HistoryFilters
+from extender.history.sql_reports import SqlReports
+from tests.e2e import audit
+from tests.e2e.churn import create_slowly, pending
+from tests.e2e.pod_namespace import PodNamespace
+from vgpu import assignment, names
+
+pytestmark = pytest.mark.e2e
+
+PODS = 120
+SECOND_MS = 1_000
+
+
+class Truth(NamedTuple):
+    """What the audit log says of a pod; times in Unix milliseconds, None where there is no such write."""
+
+    node: str
+    cards: frozenset[str]
+    bound_ms: int
+    started_ms: int | None
+    ended_ms: int | None
+
+
+def ms(text: str) -> int:
+    return int(dt.datetime.fromisoformat(text).timestamp() * SECOND_MS)
+
+
+def truths(log: Path, since: int, namespace: str) -> dict[str, Truth]:
+    """Replay the log: the Binding of each pod, the first start of its container, and its end, by UID."""
+    found: dict[str, Truth] = {}
+    for event in audit.read(log, since):
+        if event["objectRef"].get("namespace") != namespace or event["responseStatus"]["code"] >= 300:
+            continue
+        request, response = event.get("requestObject") or {}, event.get("responseObject") or {}
+        if event["objectRef"].get("subresource") == "binding":
+            text = request["metadata"]["annotations"][names.ASSIGNMENT]
+            cards = assignment.decode(text).gpus()
+            at = ms(event["stageTimestamp"])
+            found[request["metadata"]["uid"]] = Truth(request["target"]["name"], cards, at, None, None)
+        elif response.get("kind") == "Pod" and (uid := response["metadata"]["uid"]) in found:
+            found[uid] = advanced(found[uid], event, response)
+    return found
+
+
+def advanced(truth: Truth, event: dict[str, Any], pod: dict[str, Any]) -> Truth:
+    for status in pod["status"].get("containerStatuses", ()):
+        begun = status["state"].get("running") or status["state"].get("terminated") or {}
+        if truth.started_ms is None and begun.get("startedAt"):
+            truth = truth._replace(started_ms=ms(begun["startedAt"]))
+    if truth.ended_ms is not None:
+        return truth
+    if pod["status"].get("phase") in ("Succeeded", "Failed"):
+        exits = [each["state"].get("terminated", {}) for each in pod["status"].get("containerStatuses", ())]
+        finished = [ms(each["finishedAt"]) for each in exits if each.get("finishedAt")]
+        return truth._replace(ended_ms=max(finished, default=ms(event["requestReceivedTimestamp"])))
+    if event["verb"] == "delete" and pod["metadata"].get("deletionGracePeriodSeconds", 0) == 0:
+        return truth._replace(ended_ms=ms(event["requestReceivedTimestamp"]))
+    return truth
+
+
+def events(home: Path, namespace: str) -> Iterator[Event]:
+    engine = database.engine(database.sqlite_url(folder.sqlite_file(home)))
+    filters, cursor = HistoryFilters(namespaces=frozenset({namespace})), ""
+    while True:
+        page = SqlReports(engine, Prices(), lambda: 0).history(filters, cursor, 1000)
+        yield from (each.event for each in page.entries)
+        cursor = page.cursor
+        if not cursor:
+            engine.dispose()
+            return
+
+
+def delete_slowly(namespace: PodNamespace, wanted: list[str]) -> None:
+    """Delete every other pod when eight later ones were created: while it waits, is started, runs, or has ended."""
+    for name, later in list(zip(wanted, wanted[8:], strict=False))[::2]:
+        namespace.until(lambda: later in namespace.phases(), f"{later} was created")  # noqa: B023 - at once
+        namespace.cluster.api.delete(f"{namespace.pods_path}/{name}")
+
+
+@pytest.mark.timeout(600)
+def test_the_history_of_a_killed_extender_equals_the_audit_log(namespace: PodNamespace) -> None:
+    cluster, since = namespace.cluster, namespace.cluster.control.audit.stat().st_size
+    chance = random.Random(10)
+    wanted = [f"p{n}" for n in range(PODS)]
+    threads = [
+        threading.Thread(target=create_slowly, args=(namespace, wanted, random.Random(11), 0.2)),
+        threading.Thread(target=delete_slowly, args=(namespace, wanted)),
+    ]
+    for each in threads:
+        each.start()
+    for _ in range(6):
+        time.sleep(chance.uniform(2, 5))
+        cluster.extender.kill()
+        time.sleep(chance.uniform(0, 3))  # pods start and end meanwhile
+        cluster.extender.start()
+    for each in threads:
+        each.join()
+    namespace.until(lambda: not pending(namespace), "every pod was placed", 240)
+    namespace.until(lambda: "Running" not in namespace.phases().values(), "every pod ended", 120)
+    time.sleep(3)
+    truth = truths(cluster.control.audit, since, namespace.name)
+    compare(truth, list(events(cluster.maker.history, namespace.name)))
+
+
+def compare(truth: dict[str, Truth], found: list[Event]) -> None:
+    decisions = {each.pod.uid: each for each in found if isinstance(each, Decision)}
+    starts = {each.pod.uid: each for each in found if isinstance(each, Start)}
+    ends = {each.pod.uid: each for each in found if isinstance(each, End) and not each.container}
+    unseen = sum(each.is_interval for each in ends.values())
+    progress.say(
+        f"{len(truth)} pods bound; history: {len(decisions)} decisions, "
+        f"{sum(each.source == 'watch' for each in decisions.values())} of them from the watch, {len(starts)} starts, "
+        f"{len(ends)} ends, {unseen} of them unseen"
+    )
+    assert len([each for each in found if isinstance(each, Decision)]) == len(decisions)
+    assert decisions.keys() == truth.keys()
+    assert ends.keys() == {uid for uid, each in truth.items() if each.ended_ms is not None}
+    for uid, known in truth.items():
+        decision = decisions[uid]
+        assert (decision.node, frozenset(share.gpu for share in decision.cards)) == (known.node, known.cards)
+        assert abs(decision.at_ms - known.bound_ms) <= SECOND_MS, (decision, known)
+        if uid in starts:
+            assert starts[uid].at_ms == known.started_ms
+        elif known.started_ms is not None:
+            assert ends[uid].is_interval, (uid, known)  # it started and ended while no extender ran
+        check_end(ends.get(uid), known)
+
+
+def check_end(end: End | None, known: Truth) -> None:
+    if end is not None and known.ended_ms is not None:
+        assert end.after_ms - SECOND_MS <= known.ended_ms <= end.at_ms + SECOND_MS, (end, known)

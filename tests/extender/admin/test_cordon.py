@@ -1,0 +1,80 @@
+"""Cordon and uncordon: written to the GPUNode's spec, honoured by filter, recorded."""
+
+import json
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+
+from extender.admin.card_settings import CardSettings
+from extender.admin.problems import AdminProblem
+from tests.extender.admin.conftest import Admin
+from vgpu import names
+from vgpu.errors import KubernetesError
+
+
+async def spec_of(admin: Admin, node: str) -> Any:
+    return msgspec.json.decode(await admin.world.client.get(f"{names.GPUNODES_PATH}/{node}")).get("spec")
+
+
+async def test_a_cordoned_card_gets_no_new_container(admin: Admin, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "extender.audit")
+    other = {"uuid": "GPU-n1-1", "cordoned": False, "mode": "exclusive"}
+    await admin.world.client.patch(f"{names.GPUNODES_PATH}/n1", {"spec": {"cards": [other]}})
+    await admin.fresh()
+    row = await admin.post("/gpus/GPU-n1-0/cordon")
+    assert row["cordoned"] is True
+    assert await spec_of(admin, "n1") == {"cards": [other, {"uuid": "GPU-n1-0", "cordoned": True}]}
+    await admin.world.until(lambda: admin.world.cluster.state("n1").cards[0].card.cordoned)
+    pod = await admin.world.create_pod(gpu_mem=256)
+    assert "CardCordoned" in json.dumps(await admin.world.filter(pod, "n1"))
+    await admin.fresh()
+    assert [each["uuid"] for each in (await admin.get("/gpus", cordoned=True))["items"]] == ["GPU-n1-0"]
+    await admin.post("/gpus/GPU-n1-0/cordon")
+    await admin.post("/gpus/GPU-n1-0/uncordon")
+    assert await spec_of(admin, "n1") == {"cards": [other, {"uuid": "GPU-n1-0", "cordoned": False}]}
+    said = [(each.action, each.outcome, each.user, each.node) for each in admin.actions]
+    assert said == [
+        ("cordon", "done", "local", "n1"), ("cordon", "unchanged", "local", "n1"), ("uncordon", "done", "local", "n1"),
+    ]  # fmt: skip
+    assert '"action": "cordon"' in caplog.messages[0]
+
+
+async def test_a_card_that_does_not_exist_is_404_and_recorded(admin: Admin) -> None:
+    await admin.post("/gpus/GPU-none/cordon", status=404)
+    assert [each.action for each in admin.actions] == ["cordon"]
+
+
+class Contested:
+    """A GPUNode that another client changes at each of the first `times` writes."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.version = 1
+        self.cards: list[dict[str, Any]] = []
+
+    async def get(self, path: str, params: Any = None, *, timeout: float) -> bytes:  # noqa: ARG002
+        seen = {"metadata": {"resourceVersion": str(self.version)}, "spec": {"cards": self.cards}}
+        return msgspec.json.encode(seen)
+
+    async def patch(self, path: str, body: Any, *, timeout: float) -> bytes:  # noqa: ARG002
+        if self.times:
+            self.times -= 1
+            self.version += 1
+            self.cards = [*self.cards, {"uuid": f"other-{self.version}", "cordoned": True}]
+        if body["metadata"]["resourceVersion"] != str(self.version):
+            raise KubernetesError(409, "Conflict", "")
+        self.cards = body["spec"]["cards"]
+        return b""
+
+
+async def test_a_concurrent_change_of_another_card_is_not_lost() -> None:
+    node = Contested(2)
+    assert await CardSettings(node).cordon("n1", "mine", cordoned=True)
+    assert [each["uuid"] for each in node.cards] == ["other-2", "other-3", "mine"]
+
+
+async def test_a_node_that_changes_all_the_time_is_a_conflict() -> None:
+    with pytest.raises(AdminProblem, match="changes all the time"):
+        await CardSettings(Contested(99)).cordon("n1", "mine", cordoned=True)

@@ -1,0 +1,98 @@
+"""Usage and events of the history, for those who may see them."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from extender.admin import periods
+from extender.admin.problems import AdminProblem
+from extender.history import database
+from extender.history.prices import Prices
+from extender.history.reports import Dimension, HistoryFilters, Page, UsageFilters, UsageRow
+from extender.history.sql_reports import SqlReports
+from tests.extender.admin.conftest import Admin, Opened
+from tests.extender.admin.test_access import Reviewer, bearer, reviewer
+from vgpu.errors import HistoryUnavailable
+
+__all__ = ["reviewer"]  # a fixture
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+class Asked:
+    """Reports that remember what was asked."""
+
+    def __init__(self) -> None:
+        self.filters: list[Any] = []
+        self.periods: list[tuple[int, int]] = []
+        self.is_down = False
+
+    def usage(self, by: Any, since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters()) -> list[UsageRow]:  # noqa: B008
+        if self.is_down:
+            raise HistoryUnavailable("down")
+        self.filters.append(filters)
+        self.periods.append((since_ms, until_ms))
+        return [
+            UsageRow(tuple(str(each.label or each.dimension) for each in by), 3600.0, 1.0, None, 2.0, 3.0, 4, None)
+        ] * 3
+
+    def history(self, filters: HistoryFilters = HistoryFilters(), cursor: str = "", limit: int = 100) -> Page:  # noqa: ARG002, B008
+        self.filters.append(filters)
+        return Page((), "")
+
+
+async def test_usage_by_groups_of_a_period(opened: Opened) -> None:
+    reports = Asked()
+    async with opened(open_reports=lambda: reports) as admin:
+        found = await admin.get("/usage", by=["owner", "label:team", "day"], since="7d", label="a=b", limit=2)
+        assert found["items"][0]["group"] == {"owner": "owner", "label:team": "team", "day": "day"}
+        assert (len(found["items"]), found["itemsLeftOut"]) == (2, 1)
+        assert reports.filters[0].labels == {"a": "b"}
+        since, until = reports.periods[0]
+        assert until - since == 7 * 86400 * 1000
+        for query, field in (
+            ({"by": "size"}, "by"),
+            ({"since": "soon"}, "since"),
+            ({"label": "x"}, "label"),
+            ({"until": "9d"}, "since"),
+        ):
+            assert (await admin.get("/usage", 422, **query))["errors"][0]["field"] == field
+        reports.is_down = True
+        assert "does not answer" in (await admin.get("/usage", 503))["detail"]
+
+
+async def test_a_tenant_gets_usage_and_events_of_its_namespaces_only(opened: Opened, reviewer: Reviewer) -> None:
+    reports = Asked()
+    async with opened(open_reports=lambda: reports, client=reviewer, has_reviews=True) as admin:
+        await admin.world.create_pod(gpu_mem=256)
+        await admin.fresh()
+        for token, expected in (("ann", {"default"}), ("bob", set()), ("admin", None)):
+            for path in ("/usage", "/history"):
+                assert (await admin.http.get(f"/api/v1{path}", headers=bearer(token))).status_code == 200
+                assert reports.filters[-1].namespaces == expected
+        refused = await admin.http.get("/api/v1/usage?namespace=other", headers=bearer("ann"))
+        assert refused.status_code == 403
+
+
+async def test_without_a_history_it_is_said_how_to_keep_one(admin: Admin) -> None:
+    assert "--history-dir" in (await admin.get("/history", 503))["detail"]
+
+
+async def test_the_database_answers(opened: Opened, tmp_path: Path) -> None:
+    engine = database.engine(database.sqlite_url(tmp_path / "h.db"))
+    database.migrate(engine)
+    reports = SqlReports(engine, Prices(), lambda: 0)
+    async with opened(open_reports=lambda: reports) as admin:
+        assert (await admin.get("/usage", by=[str(each) for each in Dimension if each != "label"][:4]))["items"] == []
+        assert (await admin.get("/history"))["items"] == []
+        assert (await admin.get("/history", 422, cursor="x"))["errors"][0]["field"] == "cursor"
+    engine.dispose()
+
+
+def test_periods() -> None:
+    assert periods.read("36h", "", NOW) == (NOW - timedelta(hours=36), NOW)
+    assert periods.read("2026-11-01", "2d", NOW) == (datetime(2026, 11, 1, tzinfo=UTC), NOW - timedelta(days=2))
+    for since, until in (("1d", "2d"), ("99999w", ""), ("0001-01-01T00:00:00Z", ""), ("-1d", ""), ("1d", "9999-12-31")):
+        with pytest.raises(AdminProblem):
+            periods.read(since, until, NOW)

@@ -1,0 +1,133 @@
+"""Nodes, cards, pods and the summary, as lists and one by one."""
+
+from tests.extender.admin.conftest import Admin
+from vgpu import names
+
+
+async def test_a_bound_pod_is_on_its_card_node_and_in_the_summary(admin: Admin) -> None:
+    pod = await admin.world.create_pod(gpu_mem=1024, gpu_cores=30)
+    assert await admin.world.bind(pod, "n2") == ""
+    await admin.world.until_bound_is_watched(pod)
+    row = await admin.get(f"/pods/default/{pod['metadata']['name']}")
+    assert (row["status"], row["node"], row["requested"]) == ("Starting", "n2", "1 GiB, 30 %")
+    (grant,) = row["gpus"]
+    assert (grant["memoryMiB"], grant["cores"], grant["container"]) == (1024, 30, "main")
+    gpu = await admin.get(f"/gpus/{grant['uuid']}")
+    assert (gpu["allocatedMiB"], gpu["freeMiB"], gpu["freeCores"], gpu["podCount"]) == (1024, 1024, 70, 1)
+    assert [each["pod"] for each in gpu["pods"]] == [pod["metadata"]["name"]]
+    node = await admin.get("/nodes/n2")
+    assert (node["usable"], node["gpus"], node["allocatedMiB"], node["pods"]) == (True, 2, 1024, 1)
+    summary = await admin.get("/summary")
+    assert (summary["nodes"], summary["gpus"], summary["allocatedMiB"], summary["pods"]["Starting"]) == (3, 6, 1024, 1)
+
+
+async def test_lists_filter_sort_page_and_choose_fields(admin: Admin) -> None:
+    pod = await admin.world.create_pod(gpu_mem=1024)
+    await admin.world.bind(pod, "n2")
+    await admin.world.until_bound_is_watched(pod)
+    rows = (await admin.get("/gpus", sort="-freeMiB,-node", fields="node,index,freeMiB"))["items"]
+    assert [(row["node"], row["freeMiB"]) for row in rows][:2] == [("n3", 2048), ("n3", 2048)]
+    assert rows[-1] == {"node": "n2", "index": 0, "freeMiB": 1024}
+    assert {row["node"] for row in (await admin.get("/gpus", node=["n1", "n3"]))["items"]} == {"n1", "n3"}
+    assert len((await admin.get("/gpus", minFreeMiB=2048))["items"]) == 5
+    seen, cursor = [], ""
+    while True:
+        page = await admin.get("/gpus", limit=4, sort="-index", cursor=cursor)
+        seen += [(row["index"], row["node"]) for row in page["items"]]
+        cursor = page["nextCursor"]
+        if not cursor:
+            break
+    assert seen == [(1, "n1"), (1, "n2"), (1, "n3"), (0, "n1"), (0, "n2"), (0, "n3")]
+
+
+async def test_what_cannot_be_read_is_a_problem_that_names_the_parameter(admin: Admin) -> None:
+    for query, field in (
+        ({"namepsace": "x"}, "namepsace"),
+        ({"limit": 0}, "limit"),
+        ({"sort": "size"}, "sort"),
+        ({"fields": "size"}, "fields"),
+        ({"cursor": "W10"}, "cursor"),
+        ({"cursor": "%%%"}, "cursor"),
+        ({"node": "../x"}, "node[0]"),
+    ):
+        answer = await admin.http.get("/api/v1/pods", params=query)
+        assert answer.status_code == 422
+        assert answer.headers["content-type"] == "application/problem+json"
+        problem = answer.json()
+        assert [each["field"] for each in problem["errors"]] == [field]
+        assert (problem["status"], problem["instance"]) == (422, "/api/v1/pods")
+
+
+async def test_a_forged_cursor_of_other_types_is_refused(admin: Admin) -> None:
+    page = await admin.get("/gpus", limit=1, sort="index")
+    real = page["nextCursor"]
+    import base64  # noqa: PLC0415
+
+    text = base64.urlsafe_b64decode(real + "=" * (-len(real) % 4)).decode()
+    forged = base64.urlsafe_b64encode(text.replace(",0,", ',"x",', 1).encode()).decode().rstrip("=")
+    assert forged != real
+    problem = await admin.get("/gpus", 422, limit=1, sort="index", cursor=forged)
+    assert problem["errors"][0]["field"] == "cursor"
+
+
+async def test_an_unchanged_answer_is_304(admin: Admin) -> None:
+    first = await admin.http.get("/api/v1/nodes")
+    again = await admin.http.get("/api/v1/nodes", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    await admin.world.bind(await admin.world.create_pod(gpu_mem=512), "n1")
+    await admin.fresh()
+    changed = await admin.http.get("/api/v1/nodes", headers={"If-None-Match": first.headers["etag"]})
+    assert changed.status_code == 200
+
+
+async def test_unknown_objects_and_paths_are_404(admin: Admin) -> None:
+    for path in ("/nodes/n9", "/gpus/GPU-9", "/pods/default/none", "/pods/default/none/explain", "/nothing"):
+        assert (await admin.get(path, 404))["status"] == 404
+
+
+async def test_findings_name_what_does_not_heal_by_itself(admin: Admin) -> None:
+    status = {"status": {"cards": [{**_card("n1", 0), "healthy": False, "reason": "XID 79"}, _card("n1", 1)]}}
+    await admin.world.client.patch(f"{names.GPUNODES_PATH}/n1/status", status)
+    await admin.world.client.delete(f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/vgpu-node-n2")
+    await admin.world.create_pod(admitted=False, gpu_mem=256)
+    await admin.world.until(lambda: admin.world.cluster.is_plugin_away("n2"))
+    await admin.world.until(lambda: not admin.world.cluster.state("n1").cards[0].card.healthy)
+    await admin.fresh()
+    found = (await admin.get("/summary"))["findings"]
+    assert [each["reason"] for each in found] == ["PluginAway", "CardUnhealthy", "NotAdmitted"]
+    assert found[1]["detail"] == "XID 79"
+
+
+def _card(node: str, index: int) -> dict[str, object]:
+    return {"uuid": f"GPU-{node}-{index}", "index": index, "model": "NVIDIA H100", "memoryMiB": 2048, "healthy": True}
+
+
+async def test_the_page_about_the_api_needs_nothing_from_elsewhere(admin: Admin) -> None:
+    page = (await admin.http.get("/api/v1/docs")).text
+    assert "/api/v1/gpus/{uuid}/cordon" in page
+    assert "src=" not in page
+    assert "<script" not in page
+    document = await admin.get("/openapi.json")
+    assert {path.removeprefix("/api/v1") for path in document["paths"]} >= {
+        "/nodes", "/nodes/{name}", "/gpus", "/gpus/{uuid}", "/pods", "/pods/{namespace}/{name}",
+        "/pods/{namespace}/{name}/explain", "/pending", "/summary", "/simulate", "/events",
+        "/gpus/{uuid}/cordon", "/gpus/{uuid}/uncordon",
+    }  # fmt: skip
+
+
+async def test_pods_are_selected_by_labels(admin: Admin) -> None:
+    for labels in ({"app": "a"}, {"app": "b", "old": ""}):
+        pod = await admin.world.create_pod(gpu_mem=256)
+        path = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}"
+        await admin.world.client.patch(path, {"metadata": {"labels": labels}})
+        uid = pod["metadata"]["uid"]
+        await admin.world.until(lambda uid=uid: bool(admin.world.cluster.objects.pods[uid].scheduling.labels))
+    await admin.fresh()
+    for selector, found in (
+        ("app=a", ["pod-1"]), ("app!=a", ["pod-2"]), ("old", ["pod-2"]), ("!old", ["pod-1"]),
+        ("app==b, old=", ["pod-2"]),
+        ("app=a,old", []), ("", ["pod-1", "pod-2"]),
+    ):  # fmt: skip
+        rows = (await admin.get("/pods", selector=selector))["items"]
+        assert [row["name"] for row in rows] == found, selector
+    assert (await admin.get("/pods", 422, selector="a in (b)"))["errors"][0]["field"] == "selector"

@@ -1,0 +1,150 @@
+"""Explanations, waiting pods and simulations, by the process that places pods."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from extender.admin import placement_process
+from extender.admin.placement_process import PlacementProcess
+from extender.admin.problems import AdminProblem
+from extender.admin.snapshots import Snapshot
+from extender.admin.worker.questions import Reasons
+from tests import strategies
+from tests.extender.admin.conftest import Admin
+from vgpu import names
+from vgpu.placement.policies import DefaultPolicies
+
+
+def manifest(name: str = "new", **amounts: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"containers": [strategies.container(**amounts)]}}
+
+
+async def fill(admin: Admin, *, leave_mib: int = 512) -> None:
+    """Fill every card but the last one, which keeps some MiB."""
+    for node in ("n1", "n2", "n3"):
+        for card in range(2):
+            rest = leave_mib if (node, card) == ("n3", 1) else 0
+            pod = await admin.world.create_pod(gpu_mem=2048 - rest)
+            assert await admin.world.bind(pod, node) == ""
+            await admin.world.until_bound_is_watched(pod)
+    await admin.fresh()
+
+
+async def test_three_pods_that_wait_have_three_explanations(admin: Admin) -> None:
+    await fill(admin)
+    full = await admin.world.create_pod(gpu_mem=1024)
+    broken = await admin.world.create_pod(admitted=False, gpu_mem=256)
+    large = await admin.world.create_pod(gpu_mem=4096)
+    await admin.fresh()
+    found = [await admin.get(f"/pods/default/{each['metadata']['name']}/explain") for each in (full, broken, large)]
+    assert [each["reasons"][0]["reason"] for each in found] == ["CardInsufficientMemory", "NotAdmitted", "CardTooSmall"]
+    assert found[0]["message"] == (
+        "needs 1 GiB on 1 card; 3 nodes: no card has the GPU memory free (CardInsufficientMemory); nearest fit n3: "
+        "card 1 lacks 512 MiB of memory (512 MiB free, 1 GiB asked for)"
+    )
+    assert found[0]["nearest"]["wouldHelp"] == ["default/pod-6"]
+    assert [each["code"] for each in found[0]["advice"]] == ["ask-for-less-memory"]
+    assert "create it again" in found[1]["message"]
+    assert [each["code"] for each in found[2]["advice"]] == ["ask-for-less-memory", "use-several-cards"]
+    cards = [card for node in found[0]["nodes"] for card in node["cards"]]
+    assert len(cards) == 6
+    assert {card["reason"] for card in cards} == {"CardInsufficientMemory"}
+    waiting = (await admin.get("/pending", fields="name,message"))["items"]
+    assert [each["name"] for each in waiting] == [each["metadata"]["name"] for each in (full, broken, large)]
+    assert waiting[0]["message"] == found[0]["message"]
+
+
+async def test_an_explanation_shows_a_part_of_the_nodes(admin: Admin) -> None:
+    pod = await admin.world.create_pod(gpu_mem=1024)
+    await admin.fresh()
+    found = await admin.get(f"/pods/default/{pod['metadata']['name']}/explain", nodes=1)
+    assert (found["fits"], found["nodesThatFit"], len(found["nodes"]), found["nodesLeftOut"]) == (True, 3, 1, 2)
+    assert found["message"].endswith("a node has room now, and the scheduler tries again soon")
+
+
+async def test_a_simulation_lands_where_the_verbs_would_place_and_changes_nothing(admin: Admin) -> None:
+    asked = [
+        {"pod": manifest("a", gpu_mem=1536), "count": 2},
+        {"pod": manifest("b", gpu=1)},
+        {"pod": manifest("c", gpu_mem=9999)},
+    ]
+    found = await admin.post("/simulate", {"pods": asked})
+    assert (found["placed"], found["notPlaced"]) == (3, 1)
+    assert [(each["name"], each["number"], bool(each["node"])) for each in found["pods"]] == [
+        ("a", 1, True), ("a", 2, True), ("b", 1, True), ("c", 1, False),
+    ]  # fmt: skip
+    assert found["pods"][3]["reasons"][0]["reason"] == "CardTooSmall"
+    pod = await admin.world.create_pod(gpu_mem=1536)
+    scores = {each["Host"]: each["Score"] for each in await admin.world.prioritize(pod, "n1", "n2", "n3")}
+    assert scores[found["pods"][0]["node"]] == 10
+    assert admin.world.used_slices("n1") == [0, 0]
+
+
+async def test_foreign_names_are_translated_and_wrong_fields_are_named(admin: Admin) -> None:
+    hami = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "512"}
+    pod = {"spec": {"containers": [{"name": "main", "resources": {"limits": hami}}]}}
+    assert (await admin.post("/simulate", {"pods": [{"pod": pod}]}))["pods"][0]["requested"] == "512 MiB"
+    wrong = await admin.post("/simulate", {"pods": [{"pod": manifest(gpu_mem="16Gi")}]}, 422)
+    (error,) = wrong["errors"]
+    assert error["field"] == f"pods[0].pod.spec.containers[main].resources.limits[{names.GPU_MEM}]"
+    for body, field in (
+        ({"pods": []}, "pods"),
+        ({"pods": [{"pod": {"spec": {"containers": "x"}}}]}, "pods[0].pod."),
+        ({"pods": [{"pod": {}}]}, "pods[0].pod.spec.containers"),
+        ({"pods": [{"pod": manifest(gpu_mem=256), "count": 1000}] * 2}, "pods"),
+        ({"pods": [{"pod": {"metadata": {"name": 1 << 70}}}]}, "pods[0].pod."),
+    ):
+        assert (await admin.post("/simulate", body, 422))["errors"][0]["field"] == field
+    answer = await admin.http.post(
+        "/api/v1/simulate", content=b"[" * 100_000, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 400
+
+
+async def test_a_question_that_takes_too_long_is_ended_and_the_next_one_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(placement_process, "GRACE_S", 0.0)
+    question = Reasons([], DefaultPolicies())
+    slow = PlacementProcess(limit_s=0.001)
+    with pytest.raises(AdminProblem, match="the time for the answer is over"):
+        await slow.ask(Snapshot(1), question, "me")
+    slow._limit_s = 20
+    assert await slow.ask(Snapshot(1), question, "me") == b"[]"
+    await slow.close()
+
+
+async def test_a_process_that_was_killed_is_started_again() -> None:
+    process = PlacementProcess()
+    question = Reasons([], DefaultPolicies())
+    assert await process.ask(Snapshot(1), question, "me") == b"[]"
+    assert process._process is not None
+    process._process.kill()
+    await process._process.wait()
+    assert await process.ask(Snapshot(1), question, "me") == b"[]"
+    await process.close()
+
+
+async def test_a_client_that_leaves_does_not_get_its_answer_to_the_next_one() -> None:
+    process = PlacementProcess()
+    left = asyncio.create_task(process.ask(Snapshot(1), Reasons([], DefaultPolicies()), "me"))
+    await asyncio.sleep(0.01)
+    left.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await left
+    assert await process.ask(Snapshot(1), Reasons([], DefaultPolicies()), "me") == b"[]"
+    await process.close()
+
+
+async def test_one_callers_questions_do_not_keep_out_another_callers() -> None:
+    process, question = PlacementProcess(), Reasons([], DefaultPolicies())
+    async with asyncio.TaskGroup() as group:
+        waiting = [group.create_task(process.ask(Snapshot(1), question, "me")) for _ in range(8)]
+        await asyncio.sleep(0)
+        with pytest.raises(AdminProblem, match="8 of your questions wait"):
+            await process.ask(Snapshot(1), question, "me")
+        assert await process.ask(Snapshot(1), question, "you") == b"[]"
+    assert [each.result() for each in waiting] == [b"[]"] * 8
+    assert process._waiting == {}
+    await process.close()

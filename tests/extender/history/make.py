@@ -1,0 +1,45 @@
+"""Events for tests: the pod `p1` of the Deployment web, with a quarter of a card by default."""
+
+from collections.abc import Mapping
+
+from extender.history.events import CardShare, ContainerShare, Decision, End, Owner, PodName, Source
+
+HOUR = 3_600_000
+MONDAY = 20_000 * 24 * HOUR  # a midnight
+
+
+def pod(number: int = 1, namespace: str = "team") -> PodName:
+    return PodName(f"uid-{number}", namespace, f"p{number}")
+
+
+def card(gpu: str = "GPU-a", memory_mib: int = 4096, cores: int = 0, *, whole: bool = False) -> CardShare:
+    return CardShare(gpu, 0, "L4", 16384, memory_mib, cores, whole)
+
+
+def decision(
+    number: int = 1,
+    at_ms: int = MONDAY,
+    *cards: CardShare,
+    namespace: str = "team",
+    owner: str = "web",
+    labels: Mapping[str, str] | None = None,
+    waited_ms: int = 0,
+    source: Source = Source.BIND,
+) -> Decision:
+    cards = cards or (card(),)
+    return Decision(
+        pod(number, namespace),
+        "n1",
+        at_ms,
+        at_ms - waited_ms,
+        Owner("Deployment", owner),
+        labels or {},
+        tuple(ContainerShare("main", each.gpu, each.memory_mib, each.cores or None, each.whole) for each in cards),
+        cards,
+        {"CardInsufficientMemory": 2},
+        source,
+    )
+
+
+def end(number: int = 1, at_ms: int = MONDAY + HOUR, after_ms: int | None = None, namespace: str = "team") -> End:
+    return End(pod(number, namespace), "n1", "", at_ms if after_ms is None else after_ms, at_ms, 0, "Succeeded")

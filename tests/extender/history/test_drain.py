@@ -1,0 +1,174 @@
+"""From the recorder through the spill into the database, with failures of each."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from extender.history import database, drain_state, folder, retention
+from extender.history.drain import Drain
+from extender.history.events import End, Event, Listed, Record, Watched
+from extender.history.lag import lag
+from extender.history.prices import Prices
+from extender.history.recorder import SpillRecorder
+from extender.history.reports import Dimension, Group
+from extender.history.retention import Retention
+from extender.history.spill import Spill
+from extender.history.spill_reader import SpillReader
+from extender.history.sql_reports import SqlReports
+from tests.extender.history import make
+from tests.extender.history.make import HOUR, MONDAY
+from vgpu.errors import HistoryUnavailable
+
+KEPT = Retention(90, 1000, 1 << 30)
+
+
+class Pipeline:
+    """A recorder and a drain over one folder; `now` is the wall clock in milliseconds."""
+
+    def __init__(self, engine: Engine, home: Path, max_bytes: int = 1 << 20) -> None:
+        self.now = MONDAY
+        self.home = home
+        self.engine = engine
+        self.spill = Spill(folder.spill(home), max_bytes=max_bytes, segment_bytes=4096)
+        self.recorder = SpillRecorder(self.spill, "replica", lambda: self.now)
+        self.drain = self.new_drain(engine)
+
+    def new_drain(self, engine: Engine) -> Drain:
+        reader = SpillReader(folder.spill(self.home))
+        state = folder.state_file(self.home)
+        return Drain(engine, reader, KEPT, state, time.monotonic, lambda: self.now, lambda _: True)
+
+    def record(self, *records: Record) -> None:
+        for each in records:
+            self.recorder.record(each)
+        self.recorder.start()
+        assert self.recorder.stop(10)
+
+    def drain_all(self) -> None:
+        while self.drain.step():
+            pass
+
+    def events(self) -> list[Event]:
+        page = SqlReports(self.engine, Prices(), lambda: self.now).history(limit=1000)
+        return [each.event for each in reversed(page.entries)]
+
+    @property
+    def lag(self) -> int:
+        return lag(self.recorder.state(), self.home).waiting
+
+
+@pytest.fixture
+def pipeline(engine: Engine, tmp_path: Path) -> Pipeline:
+    return Pipeline(engine, tmp_path / "home")
+
+
+def test_what_is_recorded_arrives_once_and_in_order(pipeline: Pipeline) -> None:
+    recorded = [make.decision(n, MONDAY + n) for n in range(50)]
+    pipeline.record(*recorded, *recorded[:10])
+    assert pipeline.lag > 0
+    pipeline.drain_all()
+    assert pipeline.lag == 0
+    assert pipeline.events() == recorded
+
+
+def test_a_drain_that_is_killed_after_its_commit_doubles_nothing(pipeline: Pipeline) -> None:
+    recorded = [make.decision(n, MONDAY + n) for n in range(50)]
+    pipeline.record(*recorded)
+    pipeline.drain_all()
+    again = pipeline.new_drain(pipeline.engine)
+    while again.step():
+        pass
+    assert pipeline.events() == recorded
+
+
+def test_a_database_that_does_not_answer_delays_and_loses_nothing(pipeline: Pipeline, tmp_path: Path) -> None:
+    pipeline.record(make.decision(1), make.end(1))
+    away = pipeline.new_drain(database.engine(f"postgresql://nobody@/none?host={tmp_path}"))
+    away.run()
+    assert "No such file" in drain_state.read(folder.state_file(pipeline.home)).error
+    with pytest.raises(HistoryUnavailable):
+        away.step()
+    pipeline.drain_all()
+    assert pipeline.events() == [make.decision(1), make.end(1)]
+    assert drain_state.read(folder.state_file(pipeline.home)).error == ""
+
+
+@pytest.mark.slow
+def test_two_replicas_that_write_at_once_double_nothing(url: str, tmp_path: Path) -> None:
+    engines = [database.engine(url) for _ in range(2)]
+    database.migrate(engines[0])
+    pipelines = [Pipeline(engine, tmp_path / f"home-{n}") for n, engine in enumerate(engines)]
+    recorded: list[Record] = [make.decision(n, MONDAY + n) for n in range(500)]
+    recorded += [make.end(n, MONDAY + HOUR + n) for n in range(500)]
+    for each in pipelines:
+        each.now = MONDAY + 3 * HOUR
+        each.record(*recorded)
+    threads = [threading.Thread(target=each.drain_all) for each in pipelines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert pipelines[0].events() == [*recorded]
+    (row,) = SqlReports(engines[0], Prices(), lambda: MONDAY + 3 * HOUR).usage([], 0, MONDAY + 3 * HOUR)
+    assert (row.bound, row.share_seconds) == (500, 500 * 900.0)
+    for engine in engines:
+        engine.dispose()
+
+
+def test_a_spill_without_room_drops_and_says_how_many(engine: Engine, tmp_path: Path) -> None:
+    pipeline = Pipeline(engine, tmp_path / "home", max_bytes=10)
+    pipeline.record(make.decision(1))
+    assert pipeline.lag == 0
+    assert "is the database reachable" in pipeline.recorder.state().error
+
+
+def test_too_many_records_leave_a_gap(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("extender.history.recorder.MAX_QUEUED", 3)
+    for number in range(5):
+        pipeline.recorder.record(make.decision(number))
+    assert pipeline.recorder.state().dropped == 2
+    pipeline.record()
+    pipeline.drain_all()
+    *kept, gap = pipeline.events()
+    assert (len(kept), type(gap).__name__, getattr(gap, "events", 0)) == (3, "Gap", 2)
+
+
+def test_pods_that_a_first_list_lacks_ended_in_an_interval(pipeline: Pipeline) -> None:
+    pipeline.record(
+        make.decision(1, MONDAY),
+        make.decision(2, MONDAY),
+        make.decision(3, MONDAY + 10 * HOUR),
+        Watched("replica", MONDAY + HOUR),
+        Listed("replica", MONDAY + 5 * HOUR, MONDAY + 6 * HOUR, frozenset({"uid-2"})),
+    )
+    pipeline.drain_all()
+    ends = [each for each in pipeline.events() if isinstance(each, End)]
+    assert [(each.pod.uid, each.after_ms, each.at_ms) for each in ends] == [("uid-1", MONDAY + HOUR, MONDAY + 6 * HOUR)]
+
+
+def test_old_events_go_and_their_usage_stays(pipeline: Pipeline) -> None:
+    pipeline.record(make.decision(1), make.end(1), make.decision(2, MONDAY + HOUR))
+    pipeline.now = MONDAY + 100 * 24 * HOUR
+    pipeline.drain_all()
+    retention.purge(pipeline.engine, KEPT, pipeline.now)
+    assert pipeline.events() == [make.decision(2, MONDAY + HOUR)]  # it still runs
+    reports = SqlReports(pipeline.engine, Prices(), lambda: pipeline.now)
+    rows = reports.usage([Group(Dimension.NAMESPACE)], MONDAY, MONDAY + 2 * HOUR)
+    assert [row.share_seconds for row in rows] == [1800.0]
+
+
+def test_a_database_that_is_too_large_loses_its_oldest_days(pipeline: Pipeline) -> None:
+    day = 24 * HOUR
+    for number in range(400):
+        pipeline.recorder.record(make.decision(number, MONDAY + number * day // 100))
+        pipeline.recorder.record(make.end(number, MONDAY + number * day // 100 + 1000))
+    pipeline.record()
+    pipeline.now = MONDAY + 5 * day
+    pipeline.drain_all()
+    retention.purge(pipeline.engine, Retention(90, 1000, 500_000), pipeline.now)
+    left = pipeline.events()
+    assert 0 < len(left) < 800
+    assert left[-1].at_ms == max(each.at_ms for each in left) >= MONDAY + 3 * day

@@ -1,0 +1,182 @@
+"""Which server a command asks, with which token, and how failures end."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vgpu.cli.cluster.conftest import Server, run
+from vgpu.cli.cluster.endpoint import Choice, find
+from vgpu.cli.failure import CommandFailed
+
+PROXY = "/api/v1/namespaces/vgpu-system/services/https:vgpu-admin:9871/proxy/api/v1/nodes"
+
+
+def kubeconfig(folder: Path, server: str, user: dict[str, Any], **cluster: Any) -> Path:
+    config = {
+        "current-context": "here",
+        "contexts": [
+            {"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "team"}},
+            {"name": "there", "context": {"cluster": "none", "user": "u"}},
+        ],
+        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    (folder / "config").write_text(json.dumps(config))
+    return folder / "config"
+
+
+def test_through_the_api_server_the_token_is_in_a_header_that_it_passes_on(server: Server, tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, server.url, {"token": "secret"})
+    assert run("get", "nodes", KUBECONFIG=str(file))[0] == 0
+    ((_, path, _, headers, _),) = server.requests
+    assert path == PROXY
+    assert (headers["Authorization"], headers["X-Vgpu-Token"]) == ("Bearer secret", "secret")
+
+
+def test_the_namespace_is_the_contexts(server: Server, tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, server.url, {"token": "secret"})
+    for arguments, expected in (
+        (["get", "pods"], ["team"]),
+        (["get", "pods", "-n", "x"], ["x"]),
+        (["get", "pods", "-A"], None),
+    ):
+        run(*arguments, "--kubeconfig", str(file))
+        assert server.requests[-1][2].get("namespace") == expected
+
+
+def test_a_token_of_a_credential_plugin(server: Server, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    plugin.write_text('#!/bin/sh\necho "{\\"status\\": {\\"token\\": \\"from-$NAME\\"}}"\n')
+    plugin.chmod(0o755)
+    user = {
+        "exec": {
+            "command": str(plugin),
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "env": [{"name": "NAME", "value": "me"}],
+        }
+    }
+    assert run("get", "nodes", KUBECONFIG=str(kubeconfig(tmp_path, server.url, user)), PATH="/bin:/usr/bin")[0] == 0
+    assert server.requests[0][3]["X-Vgpu-Token"] == "from-me"
+
+
+def test_a_user_with_a_certificate_gets_a_token_for_the_admin_rest_only(server: Server, tmp_path: Path) -> None:
+    server.answers["POST /api/v1/namespaces/vgpu-system/serviceaccounts/vgpu-admin/token"] = (
+        201,
+        {"status": {"token": "minted"}},
+    )
+    user = {
+        "client-certificate-data": base64.b64encode(b"c").decode(),
+        "client-key-data": base64.b64encode(b"k").decode(),
+    }
+    assert run("get", "nodes", KUBECONFIG=str(kubeconfig(tmp_path, server.url, user)))[0] == 0
+    minted, asked = server.requests
+    assert minted[4]["spec"] == {"audiences": ["admin.vgpu.io"], "expirationSeconds": 600}
+    assert asked[3]["X-Vgpu-Token"] == "minted"
+
+
+def test_a_certificate_whose_user_may_not_create_tokens(server: Server, tmp_path: Path) -> None:
+    server.answers["POST /api/v1/namespaces/vgpu-system/serviceaccounts/vgpu-admin/token"] = (
+        403,
+        {"message": "forbidden"},
+    )
+    user = {"client-certificate-data": base64.b64encode(b"c").decode()}
+    code, output = run("get", "nodes", KUBECONFIG=str(kubeconfig(tmp_path, server.url, user)))
+    assert (code, "give --token" in output) == (4, True)
+
+
+def test_server_and_token_from_the_environment(server: Server) -> None:
+    assert run("get", "nodes", VGPU_SERVER=server.url, VGPU_TOKEN="t")[0] == 0
+    assert server.requests[0][1] == "/api/v1/nodes"
+    assert server.requests[0][3]["Authorization"] == "Bearer t"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "words"),
+    [
+        (401, {"detail": "the token is wrong"}, 4, "the token is wrong"),
+        (403, {"detail": "ann may not list gpunodes.vgpu.io"}, 4, "ann may not"),
+        (403, {"kind": "Status", "message": 'services "https:vgpu-admin" is forbidden'}, 4, "is forbidden"),
+        (404, {"detail": "no"}, 3, "no"),
+        (
+            422,
+            {"detail": "sort: x", "errors": [{"field": "sort", "detail": "x"}, {"field": "b", "detail": "y"}]},
+            2,
+            "  b: y",
+        ),
+        (503, {"detail": "not ready"}, 5, "not ready"),
+        (500, "oops", 5, "500"),
+        (302, "", 5, "302"),
+        (200, "<html>", 5, "no JSON answer"),
+    ],
+)
+def test_failures(server: Server, status: int, body: Any, code: int, words: str) -> None:
+    server.answers["GET /api/v1/nodes"] = (status, body)
+    ended, output = run("get", "nodes", "--server", server.url)
+    assert (ended, words in output) == (code, True), output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "code", "words"),
+    [
+        (["--server", "http://127.0.0.1:9"], {}, 5, "does not answer"),
+        (["--server", "ftp://x"], {}, 2, "http or https"),
+        (["--server", "http://example.org", "--token", "t"], {}, 2, "not sent without TLS"),
+        (["--context", "c"], {}, 2, "no kubeconfig"),
+        ([], {"KUBECONFIG": "{folder}/broken"}, 2, "cannot be read"),
+        (["--context", "none"], {"KUBECONFIG": "{folder}/config"}, 2, "known: here, there"),
+        (["--context", "there"], {"KUBECONFIG": "{folder}/config"}, 2, "has no server"),
+    ],
+)
+def test_what_cannot_be_used(
+    tmp_path: Path, arguments: list[str], environment: dict[str, Any], code: int, words: str
+) -> None:
+    kubeconfig(tmp_path, "http://127.0.0.1:9", {})
+    (tmp_path / "broken").write_text("a: [")
+    ended, output = run(
+        "get",
+        "nodes",
+        *arguments,
+        home=tmp_path / "home",
+        **{k: v.format(folder=tmp_path) for k, v in environment.items()},
+    )
+    assert (ended, words in output) == (code, True), output
+
+
+def test_without_anything_this_machine_is_asked(tmp_path: Path) -> None:
+    assert find(Choice(), {}, tmp_path).endpoint.url == "http://127.0.0.1:9871/api/v1"
+    with pytest.raises(CommandFailed, match="no kubeconfig"):
+        find(Choice(context="x"), {}, tmp_path)
+
+
+def test_completion_scripts() -> None:
+    for shell in ("bash", "zsh", "fish"):
+        code, output = run("completion", shell)
+        assert (code, "_VGPU_COMPLETE" in output) == (0, True)
+    assert run("completion", "csh")[0] == 2
+
+
+def test_a_live_list_applies_events_and_reads_again_after_overflow(server: Server) -> None:
+    gone = {"type": "DELETED", "object": {"name": "node-1"}}
+    server.answers["GET /api/v1/events"] = (
+        200, f"retry: 2000\n\n: heartbeat\n\nevent: node\ndata: {json.dumps(gone)}\n\nevent: overflow\ndata: {{}}\n\n",
+    )  # fmt: skip
+    code, output = run("top", "nodes", "-n", "3", "--server", server.url)
+    assert code == 0
+    tables = output.split("NAME")[1:]
+    assert ["node-1" in table for table in tables] == [True, False, True]
+
+
+def test_a_list_of_many_pages_is_read_whole(server: Server) -> None:
+    first = {"items": server.answers["GET /api/v1/nodes"][1]["items"][:1], "nextCursor": "c"}
+    answers = iter([(200, first), (200, {**first, "nextCursor": ""})])
+
+    class Paged(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            return next(answers) if key == "GET /api/v1/nodes" else super().get(key, default)
+
+    server.answers = Paged()
+    assert run("get", "nodes", "-o", "name", "--server", server.url)[1] == "node/node-1\n" * 2
+    assert [each[2].get("cursor") for each in server.requests] == [None, ["c"]]

@@ -1,0 +1,311 @@
+"""The commands about the cluster: their options, and what they show."""
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from limiter.host import Host
+from vgpu.cli import outcome
+from vgpu.cli.cluster import describe as describing
+from vgpu.cli.cluster import inspect as inspecting
+from vgpu.cli.cluster import manifests, options, tables, top_view
+from vgpu.cli.cluster.options import Kind
+from vgpu.cli.cluster.output import Format, rows_text
+from vgpu.cli.cluster.session import TABLES, Session, pod_query
+from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
+
+DOCUMENTS = (Format.JSON, Format.YAML)
+
+
+def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path) -> None:
+    """Add the commands."""
+
+    def opened(verb: str, *chosen: Any) -> Session:
+        return outcome.or_fail(verb, lambda: Session.open(options.choice(*chosen), environment, home))
+
+    _add_get(app, opened, host)
+    _add_describe(app, opened)
+    _add_explain(app, opened)
+    _add_simulate(app, opened)
+    _add_cordon(app, opened)
+    _add_usage(app, opened)
+    _add_doctor(app, opened)
+    _add_inspect(app, opened)
+
+
+Opened = Callable[..., Session]
+
+
+def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
+    @app.command(epilog=EXIT_CODES)
+    def get(
+        kind: Annotated[Kind, typer.Argument(metavar="gpus|nodes|pods|pending", help="what to list")],
+        names: Annotated[
+            list[str] | None, typer.Argument(metavar="[NAME]...", help="only these; of gpus: UUID or NODE/INDEX")
+        ] = None,
+        namespace: options.Namespace = None,
+        all_namespaces: options.AllNamespaces = False,
+        selector: options.Selector = "",
+        output: options.Output = Format.TABLE,
+        watch: options.Watch = False,
+        sort_by: Annotated[str, typer.Option(metavar="FIELDS", help="fields of -o json, such as -freeMiB,node")] = "",
+        server: options.Server = None,
+        context: options.Context = None,
+        kubeconfig: options.Kubeconfig = None,
+        token: options.Token = None,
+        certificate_authority: options.Authority = None,
+        admin_namespace: options.AdminNamespace = "vgpu-system",
+    ) -> None:
+        """List GPUs, nodes, pods that ask for GPUs, or those of them that wait, with the reason."""
+        session = opened("get", server, context, token, kubeconfig, certificate_authority, admin_namespace)
+
+        def show() -> None:
+            query = _query(session, kind, names or [], namespace, selector, everywhere=all_namespaces)
+            if sort_by:
+                query["sort"] = sort_by
+            if watch:
+                with contextlib.suppress(KeyboardInterrupt):
+                    for rows in top_view.watch(session, kind, query, host):
+                        typer.echo(session.text(kind, _named(kind, rows, names), output), nl=False)
+                return
+            rows = _named(kind, session.rows(kind, query), names)
+            _found(names, rows)
+            _echo(session, kind, rows, output)
+
+        outcome.or_fail("get", show)
+
+
+def _query(
+    session: Session, kind: Kind, names: list[str], namespace: str | None, selector: str, *, everywhere: bool
+) -> dict[str, Any]:
+    if kind.plural in ("pods", "pending"):
+        return pod_query(session, namespace, names, selector, everywhere=everywhere)
+    if selector:
+        raise CommandFailed(f"--selector: {kind.plural} have no labels here; use kubectl get nodes -l", WRONG_USAGE)
+    return {"name": names} if names and kind.plural == "nodes" else {}
+
+
+def _named(kind: Kind, rows: list[dict[str, Any]], names: list[str] | None) -> list[dict[str, Any]]:
+    if kind.plural != "gpus" or not names:
+        return rows
+    return [
+        row
+        for row in rows
+        if any(row["uuid"].startswith(each) or each == f"{row['node']}/{row['index']}" for each in names)
+    ]
+
+
+def _found(names: list[str] | None, rows: list[dict[str, Any]]) -> None:
+    if names and not rows:
+        raise CommandFailed(f"{', '.join(names)}: not found", NOT_FOUND)
+
+
+def _echo(session: Session, kind: Kind, rows: list[dict[str, Any]], output: Format) -> None:
+    if not rows and output in (Format.TABLE, Format.WIDE):
+        typer.echo(TABLES[kind.plural].empty, err=True)
+        return
+    typer.echo(session.text(kind, rows, output), nl=False)
+
+
+def _add_describe(app: typer.Typer, opened: Opened) -> None:
+    @app.command(epilog=EXIT_CODES)
+    def describe(
+        kind: Annotated[Kind, typer.Argument(metavar="gpu|node|pod", help="what to describe")],
+        name: Annotated[
+            str, typer.Argument(metavar="NAME", help="of a gpu: its UUID, the UUID's beginning, or NODE/INDEX")
+        ],
+        namespace: options.Namespace = None,
+        server: options.Server = None,
+        context: options.Context = None,
+        token: options.Token = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        """Show one GPU with its containers, one node with its GPUs, or one pod with its GPUs."""
+        session = opened("describe", server, context, token, kubeconfig)
+
+        def show() -> str:
+            if kind.plural == "gpus":
+                return describing.gpu(session.rest.get(f"/gpus/{session.gpu(name)['uuid']}"))
+            if kind.plural == "nodes":
+                return describing.node(session.rest.get(f"/nodes/{name}"), session.rest.items("/gpus", {"node": name}))
+            return describing.pod(session.rest.get(f"/pods/{namespace or session.namespace}/{name}"))
+
+        typer.echo(outcome.or_fail("describe", show), nl=False)
+
+
+def _add_explain(app: typer.Typer, opened: Opened) -> None:
+    @app.command(epilog=EXIT_CODES)
+    def explain(
+        pod: Annotated[str, typer.Argument(metavar="POD", help="NAME, or NAMESPACE/NAME")],
+        namespace: options.Namespace = None,
+        nodes: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="the most nodes to show")] = 20,
+        output: options.Output = Format.TABLE,
+        server: options.Server = None,
+        context: options.Context = None,
+        token: options.Token = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        """Say why a pod waits: each node's and GPU's reason, the nearest fit, and what would help."""
+        session = opened("explain", server, context, token, kubeconfig)
+        named, _, name = pod.rpartition("/")
+        path = f"/pods/{named or namespace or session.namespace}/{name}/explain"
+        found = outcome.or_fail("explain", lambda: session.rest.get(path, {"nodes": nodes}))
+        typer.echo(_document(found, output) or describing.explanation(found, colour=session.colour), nl=False)
+
+
+def _add_simulate(app: typer.Typer, opened: Opened) -> None:
+    @app.command(epilog=EXIT_CODES)
+    def simulate(
+        filename: Annotated[
+            list[Path],
+            typer.Option(
+                "--filename", "-f", metavar="FILE", help="manifests of pods, Deployments, Jobs...; - reads stdin"
+            ),
+        ],
+        namespace: options.Namespace = None,
+        output: options.Output = Format.TABLE,
+        server: options.Server = None,
+        context: options.Context = None,
+        token: options.Token = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        """Say where pods would be placed, one after the other; nothing is created. Exit code 1: one is not placed."""
+        session = opened("simulate", server, context, token, kubeconfig)
+
+        def place() -> dict[str, Any]:
+            entries = manifests.read(filename, namespace or session.namespace)
+            found: dict[str, Any] = session.rest.post("/simulate", {"pods": entries})
+            return found
+
+        found = outcome.or_fail("simulate", place)
+        text = rows_text(found["pods"], tables.LANDINGS, output, colour=session.colour, whole=found)
+        typer.echo(text, nl=False)
+        if found["notPlaced"]:
+            raise typer.Exit(ANSWER_IS_NO)
+
+
+def _add_cordon(app: typer.Typer, opened: Opened) -> None:
+    for verb, help_text in (
+        ("cordon", "Place no new containers on GPUs; running containers stay."),
+        ("uncordon", "Place new containers on GPUs again."),
+    ):
+        _add_one_cordon(app, opened, verb, help_text)
+
+
+def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str) -> None:
+    @app.command(verb, help=help_text, epilog=EXIT_CODES)
+    def cordon_(
+        gpus: Annotated[list[str], typer.Argument(metavar="GPU...", help="UUID, the UUID's beginning, or NODE/INDEX")],
+        server: options.Server = None,
+        context: options.Context = None,
+        token: options.Token = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        session = opened(verb, server, context, token, kubeconfig)
+        for each in gpus:
+            row = outcome.or_fail(verb, partial(_cordon, session, each, verb))
+            typer.echo(f"gpu/{row['uuid']} ({row['node']}/{row['index']}) {verb}ed")
+
+
+def _cordon(session: Session, name: str, verb: str) -> dict[str, Any]:
+    row: dict[str, Any] = session.rest.post(f"/gpus/{session.gpu(name)['uuid']}/{verb}")
+    return row
+
+
+def _add_usage(app: typer.Typer, opened: Opened) -> None:
+    @app.command(epilog=EXIT_CODES)
+    def usage(
+        by: Annotated[
+            str, typer.Option(metavar="GROUPS", help="namespace, owner, label:KEY, card, model, node, day, with commas")
+        ] = "namespace",
+        since: Annotated[str, typer.Option(metavar="TIME", help="7d, 24h, 30m, or a date such as 2026-11-01")] = "7d",
+        until: Annotated[str, typer.Option(metavar="TIME", help="as --since (default: now)")] = "",
+        namespace: options.Namespace = None,
+        label: Annotated[
+            str, typer.Option("--selector", "-l", metavar="KEY=VALUE", help="labels of pods, with commas")
+        ] = "",
+        output: options.Output = Format.TABLE,
+        server: options.Server = None,
+        context: options.Context = None,
+        token: options.Token = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        """Report what pods used and cost, in every namespace that you may see.
+
+        GPU-HOURS counts each share as the larger of its part of memory and of time: four quarters of a card for an
+        hour are one. ASKED and USED are hours of guaranteed and of measured GPU time, WAITED is the mean time until a
+        pod was bound. CSV has seconds.
+        """
+        session = opened("usage", server, context, token, kubeconfig)
+        groups = [each.strip() for each in by.split(",")]
+        query: dict[str, Any] = {"by": groups, "since": since, "until": until, "limit": 10_000}
+        query |= {
+            key: value
+            for key, value in (("namespace", namespace), ("label", label.split(",") if label else None))
+            if value
+        }
+        found = outcome.or_fail("usage", lambda: session.rest.get("/usage", query))
+        table = tables.usage(groups)
+        if not found["items"] and output in (Format.TABLE, Format.WIDE):
+            typer.echo(table.empty, err=True)
+            return
+        typer.echo(rows_text(found["items"], table, output, colour=session.colour, whole=found), nl=False)
+
+
+def _add_doctor(app: typer.Typer, opened: Opened) -> None:
+    @app.command(epilog=EXIT_CODES)
+    def doctor(
+        output: options.Output = Format.TABLE,
+        server: options.Server = None,
+        context: options.Context = None,
+        token: options.Token = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        """Look for what does not heal by itself: nodes, GPUs and pods. Exit code 1: an error was found."""
+        session = opened("doctor", server, context, token, kubeconfig)
+        found = outcome.or_fail("doctor", lambda: session.rest.get("/summary"))
+        text = _document(found, output)
+        if text is None:
+            listed = rows_text(found["findings"], tables.FINDINGS, output, colour=session.colour)
+            is_for_programs = output in (Format.CSV, Format.NAME)
+            people = f"{describing.summary(found)}\n{listed if found['findings'] else 'nothing is wrong'}"
+            text = listed if is_for_programs else f"{people.rstrip()}\n"
+        typer.echo(text, nl=False)
+        if any(each["severity"] == "error" for each in found["findings"]):
+            raise typer.Exit(ANSWER_IS_NO)
+
+
+def _add_inspect(app: typer.Typer, opened: Opened) -> None:
+    @app.command(epilog=EXIT_CODES)
+    def inspect(
+        node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="only this node")] = None,
+        details: Annotated[bool, typer.Option("--details", "-d", help="with the pods on each GPU")] = False,
+        server: options.Server = None,
+        context: options.Context = None,
+        token: options.Token = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        """Show allocated and total memory of each GPU, in the form of `kubectl inspect gpushare`."""
+        session = opened("inspect", server, context, token, kubeconfig)
+
+        def show() -> str:
+            gpus = session.rest.items("/gpus", {"node": node} if node else {})
+            if node and not gpus:
+                raise CommandFailed(f"{node}: no node of this name has reported GPUs", NOT_FOUND)
+            return inspecting.details(gpus) if details else inspecting.overview(gpus)
+
+        typer.echo(outcome.or_fail("inspect", show), nl=False)
+
+
+def _document(found: Any, output: Format) -> str | None:
+    if output is Format.JSON:
+        return json.dumps(found, indent=2) + "\n"
+    if output is Format.YAML:
+        return str(yaml.safe_dump(found, sort_keys=False, allow_unicode=True))
+    return None

@@ -1,0 +1,146 @@
+"""`vgpu describe` and `vgpu explain`: one object in sections. Pure: JSON in, text out."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from vgpu.cli.cluster import tables
+from vgpu.cli.cluster.output import Row, coloured, lines, pairs, printable
+
+MAX_CARDS: Final = 64
+
+
+def node(row: Row, gpus: Sequence[Row]) -> str:
+    """Describe a node with its cards."""
+    head = pairs(
+        (
+            ("Name", row["name"]),
+            ("Status", "ok" if row["usable"] else row["reason"]),
+            ("GPUs", f"{row['gpus']} ({row['healthyGpus']} healthy, {row['cordonedGpus']} cordoned)"),
+            ("Models", ", ".join(row["models"])),
+            ("Memory", _of(row)),
+            ("Free time", f"{row['freeCores']} % over all cards"),
+            ("Pods", str(row["pods"])),
+            ("Slice", f"{row['sliceMiB']} MiB"),
+            ("Device plugin", row["pluginVersion"]),
+        )
+    )
+    cells = [
+        [str(each["index"]), tables.gpu_status(each), tables.size(each["freeMiB"]), f"{each['freeCores']}%",
+         printable(", ".join(tables.tenants(each)))]
+        for each in gpus
+    ]  # fmt: skip
+    return head + "Cards:\n" + _indented(lines(["GPU", "STATUS", "FREE", "FREE-CORES", "TENANTS"], cells))
+
+
+def gpu(row: Row) -> str:
+    """Describe a card with its tenants."""
+    head = pairs(
+        (
+            ("UUID", row["uuid"]),
+            ("Node", f"{row['node']}, GPU {row['index']}"),
+            ("Model", row["model"]),
+            ("Status", tables.gpu_status(row) + (f": {row['reason']}" if row["reason"] else "")),
+            ("Mode", row["mode"]),
+            ("Memory", _of(row)),
+            ("Time", f"{row['allocatedCores']} % guaranteed, {row['freeCores']} % free"),
+            ("NUMA node", str(row["numaNode"])),
+            ("NVLink peers", ", ".join(row["nvlinkPeers"])),
+        )
+    )
+    cells = [[f"{each['namespace']}/{each['pod']}", each["container"], _share(each)] for each in row.get("pods") or ()]
+    hidden = row["podCount"] - len({(each["namespace"], each["pod"]) for each in row.get("pods") or ()})
+    more = f"  and {hidden} pods of namespaces that you may not see\n" if hidden > 0 else ""
+    return head + "Containers:\n" + _indented(lines(["POD", "CONTAINER", "SHARE"], cells)) + more
+
+
+def pod(row: Row) -> str:
+    """Describe a pod with its cards."""
+    head = pairs(
+        (
+            ("Name", row["name"]),
+            ("Namespace", row["namespace"]),
+            ("UID", row["uid"]),
+            ("Status", row["status"]),
+            ("Requested", row["requested"]),
+            ("Compute policy", row["computePolicy"] or "default"),
+            ("Priority", str(row["priority"])),
+            ("Node", row["node"]),
+        )
+    )
+    problems = "".join(f"Problem:  {printable(each)}\n" for each in row["problems"])
+    cells = [[each["container"], str(each["index"]), _share(each), each["uuid"]] for each in row["gpus"]]
+    return head + problems + "Cards:\n" + _indented(lines(["CONTAINER", "GPU", "SHARE", "UUID"], cells))
+
+
+def explanation(found: Row, *, colour: bool) -> str:
+    """Explain a pod: the sentence, what would help, and every node's and card's reason."""
+    pod_row, near = found["pod"], found["nearest"]
+    status = coloured(pod_row["status"], pod_row["status"], colour=colour)
+    text = f"Pod {pod_row['namespace']}/{pod_row['name']} is {status}"
+    text += f" and asks for {printable(pod_row['requested'])}.\n" if pod_row["requested"] else ".\n"
+    message = printable(found["message"])
+    text += f"{message[:1].upper()}{message[1:]}.\n"
+    if near and near["wouldHelp"]:
+        listed = ", ".join(map(printable, near["wouldHelp"]))
+        text += f"\nWhen one of these pods ends, {near['node']} has room: {listed}\n"
+    if found["advice"]:
+        text += "\nWhat would help:\n" + "".join(_advice(each) for each in found["advice"])
+    if found["nodes"]:
+        text += "\n" + lines(
+            ["NODE", "GPU", "FREE", "FREE-CORES", "REASON", "DETAIL"], list(_cells(found["nodes"])), colour=colour
+        )
+    if found["nodesLeftOut"]:
+        text += f"and {found['nodesLeftOut']} more nodes; --nodes N shows more\n"
+    return text
+
+
+def _advice(advice: Row) -> str:
+    who = " (administrator)" if advice["by"] == "administrator" else ""
+    where = f", for {advice['node']}" if advice["node"] and advice["node"] not in advice["text"] else ""
+    return f"  - {printable(advice['text'])}{where}{who}\n"
+
+
+def _cells(nodes: Iterable[Row]) -> Iterator[list[str]]:
+    for each in nodes:
+        name = each["node"]
+        if each["fits"]:
+            yield [name, tables.cards(each["gpus"]).replace(":", "", 1)[:40], "", "", "fits", ""]
+            continue
+        if not any(card["reason"] for card in each["cards"]):
+            yield [name, "", "", "", each["reason"], printable(each["detail"])]
+            continue
+        for card in each["cards"][:MAX_CARDS]:
+            reason = card["reason"] or "fits"
+            free = tables.size(card["freeMiB"])
+            yield [name, str(card["index"]), free, f"{card['freeCores']}%", reason, printable(card["detail"])]
+            name = ""
+
+
+def _share(grant: Row) -> str:
+    if grant["whole"]:
+        return "whole card"
+    return tables.size(grant["memoryMiB"]) + (f" and {grant['cores']} %" if grant["cores"] else "")
+
+
+def _of(row: Row) -> str:
+    amounts = {name: tables.size(row[name]) for name in ("allocatedMiB", "memoryMiB", "freeMiB")}
+    return f"{amounts['allocatedMiB']} of {amounts['memoryMiB']} allocated, {amounts['freeMiB']} free"
+
+
+def _indented(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def summary(found: dict[str, Any]) -> str:
+    """Return the cluster in a few lines."""
+    pods = ", ".join(f"{count} {name}" for name, count in found["pods"].items() if count) or "none"
+    return pairs(
+        (
+            ("Version", found["version"]),
+            ("Nodes", f"{found['nodes']}, of which {found['usableNodes']} can be used"),
+            ("GPUs", f"{found['gpus']}, {found['healthyGpus']} healthy, {found['cordonedGpus']} cordoned"),
+            ("Memory", _of(found)),
+            ("Pods", pods),
+            ("Scheduler", found["scheduler"] or "this replica binds pods"),
+        )
+    )

@@ -1,0 +1,131 @@
+"""Finds the admin REST: `--server`, the environment, a kubeconfig, or this machine's `make run`.
+
+With a kubeconfig, requests go through the API server's service proxy, so that no port is forwarded and the API server
+checks who may reach the Service. The API server removes `Authorization` before it passes a request on, so the token
+goes in a header of its own too (ADR 44). A user with a client certificate has no token: then one is requested for the
+account `vgpu-admin`, which is good for the admin REST only.
+"""
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from vgpu import names
+from vgpu.cli.cluster import credentials, kubeconfig
+from vgpu.cli.cluster.credentials import Credentials
+from vgpu.cli.cluster.kubeconfig import Kubeconfig
+from vgpu.cli.cluster.rest import Endpoint, Rest
+from vgpu.cli.failure import NO_ANSWER, NOT_ALLOWED, WRONG_USAGE, CommandFailed
+
+LOCAL: Final = f"http://127.0.0.1:{names.ADMIN_PORT}"
+PREFIX: Final = "/api/v1"
+SERVER_ENV: Final = "VGPU_SERVER"
+TOKEN_ENV: Final = "VGPU_TOKEN"  # noqa: S105 - the name of a variable
+CA_ENV: Final = "VGPU_CERTIFICATE_AUTHORITY"
+TOKEN_VALID_S: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the command line says about the server; None where it says nothing."""
+
+    server: str | None = None
+    context: str | None = None
+    kubeconfig: Path | None = None
+    token: str | None = None
+    certificate_authority: Path | None = None
+    admin_namespace: str = names.NAMESPACE
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The server, and the namespace of commands that name none."""
+
+    endpoint: Endpoint
+    namespace: str
+
+
+def find(choice: Choice, environment: Mapping[str, str], home: Path) -> Found:
+    """Return where the admin REST is. Raises CommandFailed."""
+    server = choice.server or (environment.get(SERVER_ENV) if not _names_kubeconfig(choice) else None)
+    if server:
+        return Found(_direct(server, choice, environment), "default")
+    paths = [choice.kubeconfig] if choice.kubeconfig else kubeconfig.files(environment, home)
+    if not paths:
+        if choice.context:
+            raise CommandFailed("--context: there is no kubeconfig; set KUBECONFIG, or give --server", WRONG_USAGE)
+        return Found(_direct(LOCAL, choice, environment), "default")
+    config = kubeconfig.load(paths, choice.context)
+    return Found(_proxied(config, choice, environment), config.namespace)
+
+
+def _names_kubeconfig(choice: Choice) -> bool:
+    return choice.context is not None or choice.kubeconfig is not None
+
+
+def _direct(server: str, choice: Choice, environment: Mapping[str, str]) -> Endpoint:
+    url = server if "://" in server else f"https://{server}"
+    if not url.startswith(("http://", "https://")):
+        raise CommandFailed(f"--server: {server}: must be an http or https URL", WRONG_USAGE)
+    token = choice.token or environment.get(TOKEN_ENV, "")
+    if (
+        token
+        and url.startswith("http://")
+        and not url.startswith(("http://127.0.0.1", "http://localhost", "http://[::1]"))
+    ):
+        raise CommandFailed("--server: a token is not sent without TLS to another machine; write https://", WRONG_USAGE)
+    authority = choice.certificate_authority or environment.get(CA_ENV)
+    try:
+        tls = ssl.create_default_context(cafile=str(authority) if authority else None)
+    except (OSError, ssl.SSLError) as error:
+        raise CommandFailed(f"--certificate-authority: {authority}: {error}", WRONG_USAGE) from error
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return Endpoint(url.rstrip("/") + PREFIX, headers, tls if url.startswith("https") else None, url)
+
+
+def _proxied(config: Kubeconfig, choice: Choice, environment: Mapping[str, str]) -> Endpoint:
+    """Return the endpoint behind the API server's service proxy."""
+    server = str(config.cluster["server"]).rstrip("/")
+    if not server.startswith(("http://", "https://")):
+        raise CommandFailed(f"kubeconfig: server {server}: must be an http or https URL", WRONG_USAGE)
+    shown = credentials.of(config.user, environment)
+    tls = _tls(config.cluster, shown) if server.startswith("https") else None
+    headers = {"Authorization": f"Bearer {shown.token}"} if shown.token else {}
+    api = Endpoint(server, headers, tls, f"the API server of context {config.context} ({server})")
+    token = choice.token or environment.get(TOKEN_ENV, "") or shown.token or _minted(api, shown, choice)
+    service = f"https:{names.ADMIN_SERVICE}:{names.ADMIN_PORT}"
+    url = f"{server}/api/v1/namespaces/{choice.admin_namespace}/services/{service}/proxy{PREFIX}"
+    return Endpoint(url, {**headers, names.ADMIN_TOKEN_HEADER: token}, tls, f"{names.ADMIN_SERVICE} behind {api.name}")
+
+
+def _tls(cluster: Mapping[str, Any], shown: Credentials) -> ssl.SSLContext:
+    authority = kubeconfig.data(cluster, "certificate-authority")
+    try:
+        context = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    except (ssl.SSLError, ValueError) as error:
+        raise CommandFailed(f"kubeconfig: the certificate authority cannot be used: {error}", WRONG_USAGE) from error
+    if cluster.get("insecure-skip-tls-verify") is True:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    credentials.add_certificate(context, shown)
+    return context
+
+
+def _minted(api: Endpoint, shown: Credentials, choice: Choice) -> str:
+    """Request a token of the account `vgpu-admin` for the admin REST; only those who may create one become its user."""
+    if not shown.certificate:
+        return ""
+    path = f"/api/v1/namespaces/{choice.admin_namespace}/serviceaccounts/{names.ADMIN_ACCOUNT}/token"
+    spec = {"audiences": [names.ADMIN_AUDIENCE], "expirationSeconds": TOKEN_VALID_S}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    try:
+        return str(Rest(api).post(path, body)["status"]["token"])
+    except (CommandFailed, LookupError, TypeError) as error:
+        if isinstance(error, CommandFailed) and error.code == NO_ANSWER:
+            raise
+        raise CommandFailed(
+            f"the kubeconfig's user has a client certificate and no token, and no token of the account "
+            f"{names.ADMIN_ACCOUNT} can be had: {error}; give --token",
+            NOT_ALLOWED,
+        ) from error

@@ -1,0 +1,98 @@
+"""Reads kubeconfig files.
+
+The format: https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
+
+Several files are merged as kubectl does it: of two entries of one name the first counts.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from vgpu.cli.failure import NO_ANSWER, WRONG_USAGE, CommandFailed
+
+MAX_SIZE: Final = 1 << 20
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """The chosen context: its cluster, its user and its namespace. Paths in them are absolute."""
+
+    context: str
+    namespace: str
+    cluster: Json = field(default_factory=dict)
+    user: Json = field(default_factory=dict)
+
+
+def files(environment: Mapping[str, str], home: Path) -> list[Path]:
+    """Return the kubeconfig files that exist: those of `KUBECONFIG`, else the one in the home directory."""
+    named = [Path(each) for each in environment.get("KUBECONFIG", "").split(":") if each]
+    return [each for each in named or [home / ".kube" / "config"] if each.is_file()]
+
+
+def load(paths: Sequence[Path], context: str | None) -> Kubeconfig:
+    """Read files and choose a context; None chooses the current one. Raises CommandFailed."""
+    read = [_file(path) for path in paths]
+    name = context or next((str(each["current-context"]) for each in read if each.get("current-context")), "")
+    chosen = _entry(read, "contexts", "context", name)
+    if chosen is None:
+        known = ", ".join(sorted(_names(read, "contexts"))) or "none"
+        raise CommandFailed(f"--context: there is no context {name!r} in {_listed(paths)}; known: {known}", WRONG_USAGE)
+    cluster = _entry(read, "clusters", "cluster", str(chosen.get("cluster", "")))
+    if cluster is None or not cluster.get("server"):
+        raise CommandFailed(f"{_listed(paths)}: the cluster of context {name!r} has no server", WRONG_USAGE)
+    user = _entry(read, "users", "user", str(chosen.get("user", ""))) or {}
+    return Kubeconfig(name, str(chosen.get("namespace") or "default"), cluster, user)
+
+
+def data(entry: Json, name: str) -> bytes | None:
+    """Return `NAME-data`, which is base64, or the content of the file `NAME`; None where there is neither."""
+    try:
+        if entry.get(f"{name}-data"):
+            return base64.b64decode(str(entry[f"{name}-data"]), validate=True)
+        return Path(str(entry[name])).read_bytes() if entry.get(name) else None
+    except (binascii.Error, ValueError) as error:
+        raise CommandFailed(f"kubeconfig: {name}-data is not base64: {error}", WRONG_USAGE) from error
+    except OSError as error:
+        raise CommandFailed(f"kubeconfig: {name}: {error}", NO_ANSWER) from error
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = yaml.safe_load(file.read(MAX_SIZE))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise CommandFailed(f"{path} cannot be read: {error}", WRONG_USAGE) from error
+    if not isinstance(content, dict):
+        raise CommandFailed(f"{path} is no kubeconfig", WRONG_USAGE)
+    return {**content, "folder": path.absolute().parent}
+
+
+def _entry(read: Sequence[Json], plural: str, singular: str, name: str) -> dict[str, Any] | None:
+    for config in read:
+        for each in config.get(plural) or ():
+            if isinstance(each, dict) and each.get("name") == name and isinstance(each.get(singular), dict):
+                return _absolute(each[singular], config["folder"])
+    return None
+
+
+def _absolute(entry: Json, folder: Path) -> dict[str, Any]:
+    paths = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+    return {
+        key: str(folder / str(value)) if key in paths and value and not str(value).startswith("/") else value
+        for key, value in entry.items()
+    }
+
+
+def _names(read: Sequence[Json], plural: str) -> set[str]:
+    return {str(each.get("name")) for config in read for each in config.get(plural) or () if isinstance(each, dict)}
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths))

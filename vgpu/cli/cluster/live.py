@@ -1,0 +1,61 @@
+"""Live lists: reads the list, then applies events. After a lost connection, and after `overflow`, it is read again."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from vgpu.cli.cluster.rest import Rest
+from vgpu.cli.failure import NO_ANSWER, CommandFailed
+
+Row = dict[str, Any]
+KEYS: Final = {"pod": ("namespace", "name"), "gpu": ("node", "index"), "node": ("name",)}
+IDS: Final = {"pod": "uid", "gpu": "uuid", "node": "name"}
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 30.0
+
+
+def watch(
+    rest: Rest,
+    kind: str,
+    read: Callable[[], list[Row]],
+    query: dict[str, Any],
+    sleep: Callable[[float], None],
+) -> Iterator[list[Row]]:
+    """Yield the rows, and again after each change, until the caller stops.
+
+    `read` reads the whole list. A stream is opened before the list is read, so that no change is missed. Raises
+    CommandFailed where the first answer does not come, or a right is missing.
+    """
+    pause = 0.0
+    while True:
+        try:
+            for rows in _once(rest, kind, read, query):
+                pause = 0.0
+                yield rows
+        except CommandFailed as error:
+            if error.code != NO_ANSWER or pause == 0.0:
+                raise
+        pause = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, pause * 2))
+        sleep(pause)
+
+
+def _once(rest: Rest, kind: str, read: Callable[[], list[Row]], query: dict[str, Any]) -> Iterator[list[Row]]:
+    """Yield rows until the stream ends."""
+    known: dict[str, Row] = {}
+    for event, data in rest.events("/events", {"kind": kind, **query}):
+        if event == "open":
+            known = {str(row[IDS[kind]]): row for row in read()}
+        elif event == kind:
+            apply(known, kind, data)
+        else:  # overflow, expired
+            return
+        yield sorted(known.values(), key=lambda row: [row[name] for name in KEYS[kind]])
+
+
+def apply(known: dict[str, Row], kind: str, event: Row) -> None:
+    """Apply one event to the rows by ID. Fields that the event does not have stay as they were."""
+    row = event["object"]
+    identity = str(row[IDS[kind]])
+    if event["type"] == "DELETED":
+        known.pop(identity, None)
+    else:
+        known[identity] = {**known.get(identity, {}), **row}

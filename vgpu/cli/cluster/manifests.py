@@ -1,0 +1,86 @@
+"""Reads the manifests that `vgpu simulate -f` places: pods, and the controllers that create pods."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from vgpu.cli.failure import WRONG_USAGE, CommandFailed
+
+MAX_SIZE: Final = 4 << 20
+STDIN: Final = Path("-")
+_TEMPLATES: Final = {
+    "Deployment": ("spec",), "StatefulSet": ("spec",), "ReplicaSet": ("spec",), "ReplicationController": ("spec",),
+    "Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec"),
+}  # fmt: skip
+
+Json = dict[str, Any]
+
+
+def read(paths: list[Path], namespace: str) -> list[Json]:
+    """Return the entries of a simulation. Pods without a namespace get `namespace`. Raises CommandFailed."""
+    entries = [entry for path in paths for doc in _documents(path) for entry in _entries(doc, namespace, path)]
+    if not entries:
+        raise CommandFailed(f"-f: no pod in {', '.join(map(str, paths))}", WRONG_USAGE)
+    return entries
+
+
+def _documents(path: Path) -> Iterator[Json]:
+    try:
+        if path == STDIN:
+            text: bytes = sys.stdin.buffer.read(MAX_SIZE + 1)
+        else:
+            with path.open("rb") as file:
+                text = file.read(MAX_SIZE + 1)
+        if len(text) > MAX_SIZE:
+            raise CommandFailed(f"-f: {path} is longer than {MAX_SIZE >> 20} MiB", WRONG_USAGE)
+        for document in yaml.safe_load_all(text):
+            if isinstance(document, dict):
+                yield from _listed(document)
+            elif document is not None:
+                raise CommandFailed(f"-f: {path}: a document is no object", WRONG_USAGE)
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise CommandFailed(f"-f: {path} cannot be read: {error}", WRONG_USAGE) from error
+
+
+def _listed(document: Json) -> Iterator[Json]:
+    if document.get("kind") == "List":
+        yield from (each for each in document.get("items") or () if isinstance(each, dict))
+    else:
+        yield document
+
+
+def _entries(document: Json, namespace: str, path: Path) -> Iterator[Json]:
+    kind, metadata = document.get("kind"), document.get("metadata") or {}
+    if kind == "Pod":
+        yield {"pod": _pod(document, metadata, namespace), "count": 1}
+    elif kind in _TEMPLATES:
+        spec: Any = document
+        for key in _TEMPLATES[str(kind)]:
+            spec = (spec or {}).get(key) or {}
+        template = spec.get("template") or {}
+        yield {
+            "pod": _pod(template, {**(template.get("metadata") or {}), **_named(metadata)}, namespace),
+            "count": _count(spec),
+        }
+    elif kind == "DaemonSet":
+        raise CommandFailed(f"-f: {path}: a DaemonSet has one pod on each node; simulate its pod", WRONG_USAGE)
+
+
+def _named(metadata: Mapping[str, Any]) -> Json:
+    return {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
+
+
+def _pod(pod: Json, metadata: Json, namespace: str) -> Json:
+    named = {"namespace": namespace, **{key: value for key, value in metadata.items() if value is not None}}
+    return {
+        "metadata": {key: named.get(key) for key in ("name", "namespace", "annotations", "labels") if named.get(key)},
+        "spec": pod.get("spec") or {},
+    }
+
+
+def _count(spec: Mapping[str, Any]) -> int:
+    value = spec.get("replicas", spec.get("parallelism", 1))
+    return value if isinstance(value, int) and value > 0 else 1

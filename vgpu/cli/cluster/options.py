@@ -1,0 +1,86 @@
+"""The options that commands about the cluster share."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vgpu.cli.cluster.endpoint import SERVER_ENV, TOKEN_ENV, Choice
+from vgpu.cli.cluster.output import Format
+
+
+class Kind(StrEnum):
+    """What lists there are; both numbers are accepted."""
+
+    GPUS = "gpus"
+    GPU = "gpu"
+    NODES = "nodes"
+    NODE = "node"
+    PODS = "pods"
+    POD = "pod"
+    PENDING = "pending"
+
+    @property
+    def plural(self) -> str:
+        """The name of the list in the REST."""
+        return self if self == Kind.PENDING or self.endswith("s") else f"{self}s"
+
+
+_PANEL = "Which cluster"
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", rich_help_panel=_PANEL,
+        help=f"the admin REST itself, such as http://127.0.0.1:9871 (default: {SERVER_ENV}, else by the kubeconfig)",
+    ),
+]  # fmt: skip
+Context = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", rich_help_panel=_PANEL, help="context of the kubeconfig (default: the current one)"),
+]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=_PANEL, help="kubeconfig (default: KUBECONFIG, else ~/.kube/config)"),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TOKEN", rich_help_panel=_PANEL, help=f"bearer token (default: {TOKEN_ENV}, else the kubeconfig's)"
+    ),
+]
+Authority = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificate-authority", metavar="FILE", rich_help_panel=_PANEL,
+        help="CA of --server, PEM (default: VGPU_CERTIFICATE_AUTHORITY, else the system's)",
+    ),
+]  # fmt: skip
+AdminNamespace = Annotated[
+    str, typer.Option(metavar="NAME", rich_help_panel=_PANEL, help="namespace in which vgpushare is installed")
+]
+Output = Annotated[Format, typer.Option("--output", "-o", help="output format")]
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", "-n", metavar="NAME", help="namespace (default: the context's)")
+]
+AllNamespaces = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="every namespace in which you may get pods")
+]
+Selector = Annotated[
+    str, typer.Option("--selector", "-l", metavar="LABELS", help="labels of pods: KEY=VALUE, KEY!=VALUE, KEY, !KEY")
+]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="show the list again after each change, until Ctrl-C")]
+
+
+def choice(
+    server: str | None,
+    context: str | None,
+    token: str | None,
+    kubeconfig: Path | None = None,
+    authority: Path | None = None,
+    admin_namespace: str | None = None,
+) -> Choice:
+    """Return what the options say about the server."""
+    known = Choice(server, context, kubeconfig, token, authority)
+    return known if admin_namespace is None else Choice(server, context, kubeconfig, token, authority, admin_namespace)

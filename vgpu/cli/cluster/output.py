@@ -1,0 +1,142 @@
+"""Writes rows: as a table for people, and in the formats that programs read. Colour only on a terminal."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import yaml
+
+Row = Mapping[str, Any]
+
+GAP: Final = "   "  # between columns, as kubectl has it
+NOTHING: Final = "-"
+_BOLD: Final = "\x1b[1m"
+_RESET: Final = "\x1b[0m"
+_COLOURS: Final = {
+    "Running": "32", "Starting": "33", "Pending": "33", "Terminating": "33", "Ended": "2", "ok": "32",
+    "warning": "33", "error": "31", "unhealthy": "31", "cordoned": "33", "unusable": "31", "fits": "32",
+}  # fmt: skip
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes:
+        head: its title.
+        text: the text of a row, for people.
+        is_wide: whether only `-o wide` and CSV show it.
+        is_number: whether it is right-aligned.
+        raw: field and title of the plain number that CSV has instead of the text.
+    """
+
+    head: str
+    text: Callable[[Row], str]
+    is_wide: bool = False
+    is_number: bool = False
+    raw: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How rows of one kind are written; `name` is the text of `-o name`."""
+
+    kind: str
+    columns: Sequence[Column]
+    name: Callable[[Row], str]
+    empty: str = "nothing found"
+
+
+def rows_text(rows: Sequence[Row], table: Table, form: Format, *, colour: bool = False, whole: Any = None) -> str:
+    """Return rows as text, with the last newline. `whole` is what JSON and YAML show instead of the list."""
+    match form:
+        case Format.JSON:
+            return json.dumps({"items": list(rows)} if whole is None else whole, indent=2) + "\n"
+        case Format.YAML:
+            shown = {"items": [dict(row) for row in rows]} if whole is None else whole
+            return str(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True))
+        case Format.NAME:
+            return "".join(f"{table.kind}/{table.name(row)}\n" for row in rows)
+        case Format.CSV:
+            return _csv(rows, table)
+    chosen = [column for column in table.columns if form is Format.WIDE or not column.is_wide]
+    cells = [[printable(column.text(row)) for column in chosen] for row in rows]
+    return lines([column.head for column in chosen], cells, [c.is_number for c in chosen], colour=colour)
+
+
+def lines(
+    heads: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool] = (), *, colour: bool = False
+) -> str:
+    """Return aligned columns; numbers are right-aligned. Nothing is cut: a pager can scroll."""
+    right = [*numbers, *[False] * (len(heads) - len(numbers))]
+    widths = [max([len(head), *(len(row[n]) for row in cells)]) for n, head in enumerate(heads)]
+    made = [_line(heads, widths, right)] if any(heads) else []
+    if colour and made:
+        made = [f"{_BOLD}{made[0]}{_RESET}"]
+    made += [_coloured(_line(row, widths, right), row, colour=colour) for row in cells]
+    return "".join(f"{line}\n" for line in made)
+
+
+def printable(text: str) -> str:
+    """Return a text without control characters: users' texts must not write to the terminal."""
+    return "".join(each if each.isprintable() else "?" for each in text) or NOTHING
+
+
+def pairs(values: Iterable[tuple[str, str]], indent: str = "") -> str:
+    """Return `Name:  value` lines, aligned."""
+    listed = list(values)
+    width = max((len(name) for name, _ in listed), default=0) + 1
+    return "".join(f"{indent}{f'{name}:':<{width}}  {printable(value)}\n" for name, value in listed)
+
+
+def coloured(text: str, word: str, *, colour: bool) -> str:
+    """Return a text in the colour of a word such as `error`."""
+    return f"\x1b[{_COLOURS[word]}m{text}{_RESET}" if colour and word in _COLOURS else text
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = [
+        cell.rjust(width) if is_right else cell.ljust(width)
+        for cell, width, is_right in zip(cells, widths, right, strict=True)
+    ]
+    return GAP.join(padded).rstrip()
+
+
+def _coloured(line: str, row: Sequence[str], *, colour: bool) -> str:
+    for cell in row:
+        if colour and cell in _COLOURS:
+            return line.replace(cell, coloured(cell, cell, colour=True), 1)
+    return line
+
+
+def _csv(rows: Sequence[Row], table: Table) -> str:
+    made = io.StringIO()
+    writer = csv.writer(made, lineterminator="\n")
+    writer.writerow([column.raw[1] if column.raw else column.head for column in table.columns])
+    writer.writerows([_cell(column, row) for column in table.columns] for row in rows)
+    return made.getvalue()
+
+
+def _cell(column: Column, row: Row) -> str:
+    """Return a cell of CSV, which no spreadsheet takes for a formula."""
+    if column.raw is not None:
+        value = row[column.raw[0]]
+        return "" if value is None else str(value)
+    cell = column.text(row)
+    cell = printable(cell) if cell else ""
+    return f"'{cell}" if cell.startswith(("=", "+", "@")) else cell

@@ -1,0 +1,144 @@
+"""Requests to the admin REST, and to the API server before it: JSON in and out, and event streams."""
+
+import contextlib
+import http.client
+import json
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+import vgpu
+from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_ALLOWED, NOT_FOUND, WRONG_USAGE, CommandFailed
+
+TIMEOUT_S: Final = 30.0
+SILENCE_S: Final = 60.0  # of an event stream; the server sends a heartbeat every 15 s
+MAX_ANSWER: Final = 256 << 20
+PAGE: Final = 1000
+AGENT: Final = f"vgpu/{vgpu.__version__}"
+_CODES: Final = {
+    HTTPStatus.UNAUTHORIZED: NOT_ALLOWED,
+    HTTPStatus.FORBIDDEN: NOT_ALLOWED,
+    HTTPStatus.NOT_FOUND: NOT_FOUND,
+    HTTPStatus.BAD_REQUEST: WRONG_USAGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY: WRONG_USAGE,
+    HTTPStatus.CONFLICT: ANSWER_IS_NO,
+}
+
+Query = Mapping[str, str | int | bool | Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the admin REST is: its URL, the headers of each request, and the TLS context; `name` is for people."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tls: ssl.SSLContext | None = None
+    name: str = ""
+
+
+class Rest:
+    """A client. Every method raises CommandFailed."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        if endpoint.tls is not None:
+            handlers.append(urllib.request.HTTPSHandler(context=endpoint.tls))
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def get(self, path: str, query: Query | None = None) -> Any:
+        """GET an object."""
+        return self._json("GET", path, query)
+
+    def post(self, path: str, body: Any = None) -> Any:
+        """POST a body, or none."""
+        return self._json("POST", path, None, body)
+
+    def items(self, path: str, query: Query | None = None) -> list[dict[str, Any]]:
+        """GET a list, page by page."""
+        found: list[dict[str, Any]] = []
+        cursor = ""
+        while True:
+            page = self.get(path, {**(query or {}), "limit": PAGE, **({"cursor": cursor} if cursor else {})})
+            found += page["items"]
+            cursor = page["nextCursor"]
+            if not cursor:
+                return found
+
+    def events(self, path: str, query: Query | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the events of a stream until the server ends it: kind and data."""
+        with self._opened("GET", path, query, None, SILENCE_S) as response:
+            kind = ""
+            for line in _lines(response):
+                if line.startswith("event: "):
+                    kind = line.removeprefix("event: ")
+                elif line.startswith("data: "):
+                    yield kind, json.loads(line.removeprefix("data: "))
+                elif line.startswith("retry: "):
+                    yield "open", {}
+
+    def _json(self, method: str, path: str, query: Query | None, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        with self._opened(method, path, query, data, TIMEOUT_S) as response:
+            read = response.read(MAX_ANSWER)
+        try:
+            return json.loads(read)
+        except (ValueError, RecursionError) as error:
+            raise CommandFailed(f"{self.endpoint.name}: no JSON answer; is this the admin REST?", NO_ANSWER) from error
+
+    @contextlib.contextmanager
+    def _opened(
+        self, method: str, path: str, query: Query | None, body: bytes | None, timeout: float
+    ) -> Iterator[http.client.HTTPResponse]:
+        text = urllib.parse.urlencode({key: _text(value) for key, value in (query or {}).items()}, doseq=True)
+        url = f"{self.endpoint.url}{urllib.parse.quote(path)}{f'?{text}' if text else ''}"
+        headers = {**self.endpoint.headers, "Accept": "application/json, text/event-stream", "User-Agent": AGENT}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        request = urllib.request.Request(url, body, headers, method=method)  # noqa: S310 - endpoint checks the scheme
+        try:
+            with self._opener.open(request, timeout=timeout) as response:
+                yield response
+        except urllib.error.HTTPError as error:
+            raise _refused(error, self.endpoint) from error
+        except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+            reason = getattr(error, "reason", None) or error
+            raise CommandFailed(f"{self.endpoint.name} does not answer: {reason}", NO_ANSWER) from error
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect would send the token elsewhere."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Follow none."""
+
+
+def _refused(error: urllib.error.HTTPError, endpoint: Endpoint) -> CommandFailed:
+    """Return the failure that an answer describes: problem details, or the API server's Status."""
+    try:
+        body = json.loads(error.read(1 << 20))
+        said = str(body.get("detail") or body.get("message") or "")
+        errors = [f"  {each['field']}: {each['detail']}" for each in body.get("errors") or ()]
+    except (ValueError, AttributeError, KeyError, TypeError, OSError):
+        said, errors = "", []
+    message = said or f"{endpoint.name}: {error.code} {error.reason}"
+    return CommandFailed("\n".join([message, *errors[1:]]), _CODES.get(HTTPStatus(error.code), NO_ANSWER))
+
+
+def _lines(response: http.client.HTTPResponse) -> Iterator[str]:
+    """Yield lines until the end of the stream, or a failure: then the caller connects again."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        while line := response.readline(1 << 20):
+            yield line.decode(errors="replace").rstrip("\r\n")
+
+
+def _text(value: str | int | bool | Sequence[str]) -> str | Sequence[str]:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else value

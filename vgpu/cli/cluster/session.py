@@ -1,0 +1,72 @@
+"""One command's connection: the REST, the namespace, and how text is written."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vgpu.cli.cluster import endpoint
+from vgpu.cli.cluster.endpoint import Choice
+from vgpu.cli.cluster.options import Kind
+from vgpu.cli.cluster.output import Format, Table, rows_text
+from vgpu.cli.cluster.rest import Rest
+from vgpu.cli.cluster.tables import GPUS, NODES, PENDING, PODS
+from vgpu.cli.failure import NOT_FOUND, CommandFailed
+
+TABLES: Mapping[str, Table] = {"gpus": GPUS, "nodes": NODES, "pods": PODS, "pending": PENDING}
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A command's connection; `namespace` is the one to use where a command names none."""
+
+    rest: Rest
+    namespace: str
+    colour: bool
+
+    @classmethod
+    def open(cls, choice: Choice, environment: Mapping[str, str], home: Path) -> "Session":
+        """Find the server. Raises CommandFailed."""
+        found = endpoint.find(choice, environment, home)
+        is_coloured = sys.stdout.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+        return cls(Rest(found.endpoint), found.namespace, is_coloured)
+
+    def rows(self, kind: Kind, query: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the rows of a list."""
+        return self.rest.items(f"/{kind.plural}", query)
+
+    def text(self, kind: Kind, rows: list[dict[str, Any]], form: Format) -> str:
+        """Return rows as text."""
+        return rows_text(rows, TABLES[kind.plural], form, colour=self.colour)
+
+    def gpu(self, name: str) -> dict[str, Any]:
+        """Return the card that a user names: by UUID, its beginning, or NODE/INDEX. Raises CommandFailed."""
+        node, slash, index = name.rpartition("/")
+        if slash:
+            found = [
+                row
+                for row in self.rest.items("/gpus", {"node": node})
+                if row["node"] == node and str(row["index"]) == index
+            ]
+        else:
+            found = [row for row in self.rest.items("/gpus") if row["uuid"].startswith(name)]
+        if len(found) == 1:
+            return found[0]
+        problem = "more than one card begins like this" if found else "no such card; give a UUID or NODE/INDEX"
+        raise CommandFailed(f"{name}: {problem}", NOT_FOUND)
+
+
+Write = Callable[[str], object]
+
+
+def pod_query(
+    session: Session, namespace: str | None, names: list[str], selector: str, *, everywhere: bool
+) -> dict[str, Any]:
+    """Return the query of a list of pods."""
+    query: dict[str, Any] = {} if everywhere else {"namespace": namespace or session.namespace}
+    if names:
+        query["name"] = names
+    if selector:
+        query["selector"] = selector
+    return query

@@ -1,0 +1,211 @@
+"""The columns of each list."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from vgpu.cli.cluster.output import Column, Row, Table
+
+
+def size(mib: int) -> str:
+    """Write MiB in at most eight characters: `512Mi`, `8Gi`, `5.5Gi`, `1.3Ti`."""
+    for unit, scale in (("Ti", 1 << 20), ("Gi", 1 << 10)):
+        if mib >= scale:
+            return f"{mib / scale:.1f}".removesuffix(".0") + unit
+    return f"{mib}Mi" if mib else "0"
+
+
+def gpu_status(row: Row) -> str:
+    """Return a card's state in one word."""
+    if not row["healthy"]:
+        return "unhealthy"
+    if row["cordoned"]:
+        return "cordoned"
+    return "whole" if row["heldWhole"] else "ok"
+
+
+def tenants(row: Row) -> list[str]:
+    """Return the pods on a card that the caller may see."""
+    return list(dict.fromkeys(f"{each['namespace']}/{each['pod']}" for each in row.get("pods") or ()))
+
+
+def cards(grants: Iterable[Mapping[str, Any]]) -> str:
+    """Return the cards of a pod with what it has of them: `0: 8Gi 30%, 1: whole`."""
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    for each in grants:
+        found.setdefault(each["index"], []).append(each)
+    return ", ".join(f"{index}: {_amount(each)}" for index, each in sorted(found.items()))
+
+
+def _amount(grants: list[Mapping[str, Any]]) -> str:
+    if any(each["whole"] for each in grants):
+        return "whole"
+    cores = sum(each["cores"] for each in grants)
+    return size(sum(each["memoryMiB"] for each in grants)) + (f" {cores}%" if cores else "")
+
+
+def first_reason(row: Row) -> str:
+    """Return the most common reason, with `+N` for more."""
+    listed = [each["reason"] for each in row["reasons"]]
+    return f"{listed[0]}{f' +{len(listed) - 1}' if len(listed) > 1 else ''}" if listed else ""
+
+
+def nearest(row: Row) -> str:
+    """Return the node that lacks the least, and what it lacks; empty where no node is near."""
+    near = row["nearest"]
+    return f"{near['node']}: {near['detail']}" if near else ""
+
+
+def why_not(row: Row) -> str:
+    """Return why a simulated pod is placed nowhere, with the nearest fit; empty where it is placed."""
+    if row["node"]:
+        return ""
+    near = nearest(row)
+    return first_reason(row) + (f"; nearest fit {near}" if near else "")
+
+
+def _mib(head: str, field: str) -> Column:
+    raw = (field, f"{head}_MIB")
+    return Column(head, lambda row: size(row[field]), is_number=True, raw=raw)
+
+
+def _percent(head: str, field: str) -> Column:
+    raw = (field, f"{head.replace('-', '_')}_PERCENT")
+    return Column(head, lambda row: f"{row[field]}%", is_number=True, raw=raw)
+
+
+NODES: Final = Table(
+    "node",
+    (
+        Column("NAME", lambda row: row["name"]),
+        Column("STATUS", lambda row: "ok" if row["usable"] else row["reason"]),
+        Column("GPUS", lambda row: str(row["gpus"]), is_number=True),
+        Column("HEALTHY", lambda row: str(row["healthyGpus"]), is_number=True),
+        _mib("MEMORY", "memoryMiB"),
+        _mib("ALLOCATED", "allocatedMiB"),
+        _mib("FREE", "freeMiB"),
+        _percent("FREE-CORES", "freeCores"),
+        Column("PODS", lambda row: str(row["pods"]), is_number=True),
+        Column("MODELS", lambda row: ", ".join(row["models"]), is_wide=True),
+        Column("CORDONED", lambda row: str(row["cordonedGpus"]), is_wide=True, is_number=True),
+        Column("SLICE", lambda row: f"{row['sliceMiB']} MiB", is_wide=True, is_number=True),
+        Column("PLUGIN", lambda row: row["pluginVersion"], is_wide=True),
+    ),
+    lambda row: str(row["name"]),
+    "no node has reported GPUs",
+)
+
+GPUS: Final = Table(
+    "gpu",
+    (
+        Column("NODE", lambda row: row["node"]),
+        Column("GPU", lambda row: str(row["index"]), is_number=True),
+        Column("MODEL", lambda row: row["model"]),
+        Column("STATUS", gpu_status),
+        _mib("MEMORY", "memoryMiB"),
+        _mib("ALLOCATED", "allocatedMiB"),
+        _mib("FREE", "freeMiB"),
+        _percent("CORES", "allocatedCores"),
+        Column("PODS", lambda row: str(row["podCount"]), is_number=True),
+        Column("UUID", lambda row: row["uuid"], is_wide=True),
+        Column("MODE", lambda row: row["mode"], is_wide=True),
+        Column("NUMA", lambda row: str(row["numaNode"]), is_wide=True, is_number=True),
+        Column("TENANTS", lambda row: ", ".join(tenants(row)), is_wide=True),
+    ),
+    lambda row: str(row["uuid"]),
+    "no node has reported a GPU",
+)
+
+PODS: Final = Table(
+    "pod",
+    (
+        Column("NAMESPACE", lambda row: row["namespace"]),
+        Column("NAME", lambda row: row["name"]),
+        Column("STATUS", lambda row: row["status"]),
+        Column("REQUESTED", lambda row: row["requested"]),
+        Column("NODE", lambda row: row["node"]),
+        Column("GPUS", lambda row: cards(row["gpus"])),
+        Column("PRIORITY", lambda row: str(row["priority"]), is_wide=True, is_number=True),
+        Column("POLICY", lambda row: row["computePolicy"], is_wide=True),
+        Column("UUIDS", lambda row: ",".join(dict.fromkeys(each["uuid"] for each in row["gpus"])), is_wide=True),
+        Column("PROBLEMS", lambda row: "; ".join(row["problems"]), is_wide=True),
+    ),
+    lambda row: f"{row['namespace']}/{row['name']}",
+    "no pod that asks for GPUs",
+)
+
+PENDING: Final = Table(
+    "pod",
+    (
+        Column("NAMESPACE", lambda row: row["namespace"]),
+        Column("NAME", lambda row: row["name"]),
+        Column("REQUESTED", lambda row: row["requested"]),
+        Column("REASON", first_reason),
+        Column("NEAREST FIT", nearest),
+        Column("MESSAGE", lambda row: row["message"], is_wide=True),
+    ),
+    lambda row: f"{row['namespace']}/{row['name']}",
+    "no pod waits",
+)
+
+LANDINGS: Final = Table(
+    "pod",
+    (
+        Column("POD", lambda row: row["name"] + (f" #{row['number']}" if row["number"] > 1 else "")),
+        Column("REQUESTED", lambda row: row["requested"]),
+        Column("NODE", lambda row: row["node"]),
+        Column("GPUS", lambda row: cards(row["gpus"])),
+        Column("WHY NOT", why_not),
+        Column("NAMESPACE", lambda row: row["namespace"], is_wide=True),
+        Column("UUIDS", lambda row: ",".join(dict.fromkeys(each["uuid"] for each in row["gpus"])), is_wide=True),
+    ),
+    lambda row: f"{row['namespace']}/{row['name']}",
+)
+
+
+def usage(dimensions: list[str]) -> Table:
+    """Return the table of usage by these dimensions."""
+    groups = [Column(name.upper(), partial(_group, name)) for name in dimensions]
+    return Table("usage", (*groups, *_USAGE), lambda row: ",".join(row["group"].values()), "nothing was used")
+
+
+def hours(seconds: float | None) -> str:
+    """Write seconds as hours, with two digits after the point below 100."""
+    return "" if seconds is None else f"{seconds / 3600:.{2 if seconds < 360_000 else 0}f}"  # noqa: PLR2004 - 100 hours
+
+
+def _group(name: str, row: Row) -> str:
+    return str(row["group"][name])
+
+
+def _mean_wait(row: Row) -> str:
+    return f"{row['waitingSeconds'] / row['bound']:.1f}s" if row["bound"] else ""
+
+
+_USAGE: Final = (
+    Column("GPU-HOURS", lambda row: hours(row["shareSeconds"]), is_number=True, raw=("shareSeconds", "SHARE_SECONDS")),
+    Column(
+        "ASKED", lambda row: hours(row["gpuSecondsAsked"]), is_number=True, raw=("gpuSecondsAsked", "GPU_SECONDS_ASKED")
+    ),
+    Column(
+        "USED", lambda row: hours(row["gpuSecondsUsed"]), is_number=True, raw=("gpuSecondsUsed", "GPU_SECONDS_USED")
+    ),
+    Column("GIB-HOURS", lambda row: f"{row['mibHours'] / 1024:.1f}", is_number=True, raw=("mibHours", "MIB_HOURS")),
+    Column("PODS", lambda row: str(row["bound"]), is_number=True, raw=("bound", "PODS")),
+    Column("WAITED", _mean_wait, is_number=True, raw=("waitingSeconds", "WAITING_SECONDS")),
+    Column(
+        "COST", lambda row: "" if row["cost"] is None else f"{row['cost']:.2f}", is_number=True, raw=("cost", "COST")
+    ),
+)
+
+
+FINDINGS: Final = Table(
+    "finding",
+    (
+        Column("SEVERITY", lambda row: row["severity"]),
+        Column("ABOUT", lambda row: row["about"]),
+        Column("REASON", lambda row: row["reason"]),
+        Column("DETAIL", lambda row: row["detail"]),
+    ),
+    lambda row: f"{row['about']}/{row['reason']}",
+)

@@ -1,0 +1,58 @@
+"""`vgpu top gpus|nodes|pods|pending`: the cluster's list, live by server-sent events."""
+
+import contextlib
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from limiter.host import Host
+from vgpu.cli.cluster import live
+from vgpu.cli.cluster.endpoint import Choice
+from vgpu.cli.cluster.options import Kind
+from vgpu.cli.cluster.output import Format
+from vgpu.cli.cluster.session import Session
+
+EVENTS_OF: Final = {"gpus": "gpu", "nodes": "node", "pods": "pod", "pending": "pod"}
+
+
+def run(
+    kind: Kind,
+    choice: Choice,
+    environment: Mapping[str, str],
+    home: Path,
+    samples: int | None,
+    host: Host,
+    console: Console,
+) -> None:
+    """Show the list until Ctrl-C, or so many times; on a terminal each list replaces the last."""
+    session = Session.open(choice, environment, home)
+    lists = watch(session, kind, {}, host)
+    is_live = samples is None and console.is_terminal
+    with contextlib.suppress(KeyboardInterrupt):
+        if is_live:
+            with Live(console=console, screen=True, auto_refresh=False) as screen:
+                for rows in lists:
+                    text = session.text(kind, rows, Format.TABLE)
+                    screen.update(Text.from_ansi(text, no_wrap=True, overflow="crop"), refresh=True)
+        for rows in islice(lists, samples):
+            console.file.write(session.text(kind, rows, Format.TABLE))
+            console.file.flush()
+
+
+def watch(session: Session, kind: Kind, query: dict[str, Any], host: Host) -> Any:
+    """Yield the rows of a list, and again after each change. A change of a pod reads waiting pods again."""
+    filters = {key: value for key, value in query.items() if key == "namespace"}
+
+    def read() -> list[dict[str, Any]]:
+        return session.rows(kind, query)
+
+    if kind is Kind.PENDING or query.keys() - {"namespace"}:
+        for _ in live.watch(session.rest, EVENTS_OF[kind.plural], list, filters, host.sleep):
+            yield read()
+    else:
+        yield from live.watch(session.rest, EVENTS_OF[kind.plural], read, filters, host.sleep)

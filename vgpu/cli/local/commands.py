@@ -1,0 +1,131 @@
+"""The commands about this machine: their options."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from limiter import launch, local_arbiter, local_state
+from limiter.host import Host
+from vgpu.cli import outcome
+from vgpu.cli.local import allocations, log, set_limits
+from vgpu.cli.local import run as child
+from vgpu.cli.local.set_limits import Change
+from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
+from vgpu.quantity import FULL_CORES
+
+Memory = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="memory of each card: 4Gi, 512MiB, or MiB as a plain number")
+]
+Cores = Annotated[
+    int | None, typer.Option(metavar="PERCENT", min=1, max=FULL_CORES, help="percent of each card's time")
+]
+Policy = Annotated[
+    ComputePolicy | None,
+    typer.Option(
+        help="fixed: never more than the cores; burst: the cores are guaranteed, and idle time may be used; "
+        "best-effort: idle time only (default: fixed with --gpu-cores, else burst)"
+    ),
+]
+Priority = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=0, max=MAX_PRIORITY, help="the highest goes first if several programs wait for a card"
+    ),
+]
+State = Annotated[
+    Path | None,
+    typer.Option("--state", metavar="DIR", help="state directory (default: yours and /var/lib/vgpu)"),
+]
+
+
+def add(app: typer.Typer, environment: Mapping[str, str], host: Host, now: Callable[[], datetime]) -> None:
+    """Add the commands."""
+    _add_run(app, environment, host)
+    _add_set(app, environment)
+    _add_log(app, environment, host, now)
+
+
+def _add_run(app: typer.Typer, environment: Mapping[str, str], host: Host) -> None:
+    @app.command(context_settings={"allow_interspersed_args": False})
+    def run(
+        command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="the command and its arguments")],
+        gpu_mem: Memory = None,
+        gpu_cores: Cores = None,
+        compute_policy: Policy = None,
+        memory_policy: Annotated[
+            MemoryPolicy,
+            typer.Option(
+                help="if the card is full and the limit is not reached: refuse an allocation, or spill it to the host"
+            ),
+        ] = MemoryPolicy.REFUSE,
+        priority: Priority = None,
+    ) -> None:
+        """Run a command under limits of GPU memory and time, which all its processes share.
+
+        The exit code is the command's; 127: not found, 126: not executable, 125: the limits cannot be set.
+        """
+        given = (gpu_mem, gpu_cores, compute_policy)
+        outcome.require(given, "run: nothing to limit; give --gpu-mem, --gpu-cores or --compute-policy")
+
+        def run_limited() -> int:
+            wanted = launch.parse(gpu_mem, gpu_cores, compute_policy, memory_policy, priority or 0)
+            limits = launch.environment(wanted, environment, host, command)
+            keep_arbiter = partial(local_arbiter.ensure_running, local_state.state_directory(environment))
+            return child.run_limited(command, limits, keep_arbiter)
+
+        raise typer.Exit(outcome.or_fail("run", run_limited))
+
+
+def _add_set(app: typer.Typer, environment: Mapping[str, str]) -> None:
+    @app.command("set")
+    def set_(
+        allocation: Annotated[str, typer.Argument(metavar="ID", help="the ID that `vgpu top` shows, or its beginning")],
+        gpu_mem: Memory = None,
+        gpu_cores: Cores = None,
+        compute_policy: Policy = None,
+        priority: Priority = None,
+        state_dir: State = None,
+    ) -> None:
+        """Change the limits of a running program within two seconds. Options that are not given stay as they are."""
+        given = (gpu_mem, gpu_cores, compute_policy, priority)
+        outcome.require(given, "set: nothing to change; give --gpu-mem, --gpu-cores, --compute-policy or --priority")
+        directories = outcome.or_fail("set", lambda: allocations.state_directories(environment, state_dir))
+        outcome.or_fail(
+            "set", lambda: set_limits.set_limits(set_limits.find_allocation(directories, allocation), Change(*given))
+        )
+
+
+def _add_log(app: typer.Typer, environment: Mapping[str, str], host: Host, now: Callable[[], datetime]) -> None:
+    @app.command("log")
+    def log_(
+        query: Annotated[
+            str,
+            typer.Option(
+                "--query", metavar="FIELDS", help="field names of nvidia-smi, separated by commas; `help` lists them"
+            ),
+        ] = log.DEFAULT_QUERY,
+        form: Annotated[
+            str, typer.Option("--format", metavar="FORMAT", help="csv, csv,noheader, csv,noheader,nounits")
+        ] = "csv",
+        loop: Annotated[
+            float | None, typer.Option("-l", "--loop", metavar="SECONDS", min=0.1, help="repeat until Ctrl-C")
+        ] = None,
+        count: Annotated[
+            int | None, typer.Option("-c", "--count", metavar="COUNT", min=1, help="end after COUNT samples")
+        ] = None,
+        state_dir: State = None,
+    ) -> None:
+        """Log what the programs under limits on this machine use, as `nvidia-smi --query-gpu` logs cards.
+
+        One line for each program and card. `memory.total` is the program's limit, as its own nvidia-smi shows it.
+        """
+        if query == "help":
+            typer.echo(log.field_help())
+            raise typer.Exit(0)
+        asked = outcome.or_fail("log", lambda: log.parse(query, form))
+        directories = outcome.or_fail("log", lambda: allocations.state_directories(environment, state_dir))
+        log.run(directories, asked, loop, count, host, now, typer.echo)

@@ -1,0 +1,135 @@
+"""`vgpu log`: samples of the allocations of this machine, as CSV with the field names of nvidia-smi.
+
+https://developer.nvidia.com/nvidia-smi, `--help-query-gpu`. What is not known is `[N/A]`, as nvidia-smi writes it.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count as counting
+from pathlib import Path
+from typing import Final
+
+from limiter.host import Host
+from vgpu.cli.local import top
+from vgpu.cli.local.top_rows import Row
+
+UNKNOWN: Final = "[N/A]"
+DEFAULT_QUERY: Final = "timestamp,process_name,gpu_uuid,memory.total,memory.used,utilization.gpu"
+FORMATS: Final = ("csv", "noheader", "nounits")
+MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field: its unit, its meaning, and the value of a row; None is not known."""
+
+    unit: str
+    meaning: str
+    value: Callable[[Row], int | str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to log: field names, and whether with heads and units."""
+
+    names: tuple[str, ...]
+    has_heads: bool
+    has_units: bool
+
+
+def _free(row: Row) -> int | None:
+    return None if row.limit_bytes is None else max(0, row.limit_bytes - row.used_bytes) // MIB
+
+
+def _percent(share: float | None) -> int | None:
+    return None if share is None else round(share * 100)
+
+
+def _memory_percent(row: Row) -> int | None:
+    return row.used_bytes * 100 // row.limit_bytes if row.limit_bytes else None
+
+
+FIELDS: Final[Mapping[str, Field]] = {
+    "timestamp": Field("", "time of the sample, local", lambda _: ""),
+    "uuid": Field("", "UUID of the card", lambda row: None if row.gpu == "*" else row.gpu),
+    "gpu_uuid": Field("", "as uuid", lambda row: None if row.gpu == "*" else row.gpu),
+    "process_name": Field("", "the command, or NAMESPACE/POD/CONTAINER", lambda row: row.name),
+    "name": Field("", "as process_name", lambda row: row.name),
+    "memory.total": Field("MiB", "the limit", lambda row: None if row.limit_bytes is None else row.limit_bytes // MIB),
+    "memory.used": Field("MiB", "what the program holds", lambda row: row.used_bytes // MIB),
+    "used_memory": Field("MiB", "as memory.used", lambda row: row.used_bytes // MIB),
+    "used_gpu_memory": Field("MiB", "as memory.used", lambda row: row.used_bytes // MIB),
+    "memory.free": Field("MiB", "what is left of the limit", _free),
+    "utilization.gpu": Field("%", "share of the card's time in the last second", lambda row: _percent(row.share_1s)),
+    "utilization.memory": Field("%", "part of the limit that is used", _memory_percent),
+    "vgpu.id": Field("", "ID of the allocation, for `vgpu set`", lambda row: row.id),
+    "vgpu.cores": Field("%", "the share of the card's time that is asked for", lambda row: row.cores),
+    "vgpu.policy": Field("", "compute policy", lambda row: row.policy),
+    "vgpu.throttled": Field("%", "part of the time for which launches waited", lambda row: _percent(row.throttled)),
+    "vgpu.refusals": Field("", "allocations that were refused", lambda row: row.refusals),
+}
+
+
+def parse(query: str, form: str) -> Asked:
+    """Read the options. Raises ValueError that names the field and the option."""
+    names = tuple(each.strip() for each in query.split(","))
+    for name in names:
+        if name not in FIELDS:
+            raise ValueError(f'--query: Field "{name[:60]}" is not a valid field to query; see --query help')
+    kinds = [each.strip() for each in form.split(",")]
+    if kinds[0] != "csv" or not set(kinds) <= set(FORMATS):
+        raise ValueError("--format: must be csv, with noheader and nounits after a comma where wanted")
+    return Asked(names, "noheader" not in kinds, "nounits" not in kinds)
+
+
+def run(
+    directories: Sequence[Path],
+    asked: Asked,
+    period_s: float | None,
+    count: int | None,
+    host: Host,
+    now: Callable[[], datetime],
+    write: Callable[[str], object],
+) -> None:
+    """Write the heads, then samples: one, `count`, or until Ctrl-C where a period is given."""
+    samples = count if count is not None or period_s is not None else 1
+    if asked.has_heads:
+        write(heads(asked))
+    seen = top.watch(directories, period_s or 1.0, host)
+    with contextlib.suppress(KeyboardInterrupt):
+        for _ in counting() if samples is None else range(samples):
+            for row in next(seen):
+                write(line(row, asked, now()))
+
+
+def heads(asked: Asked) -> str:
+    """Return the first line: names, with units in brackets."""
+    return ", ".join(_head(name, FIELDS[name].unit if asked.has_units else "") for name in asked.names)
+
+
+def line(row: Row, asked: Asked, at: datetime) -> str:
+    """Return a row's line."""
+    return ", ".join(_cell(name, row, asked, at) for name in asked.names)
+
+
+def field_help() -> str:
+    """Return the list of fields."""
+    width = max(map(len, FIELDS))
+    return "\n".join(f"{name:<{width}}  {_head(each.meaning, each.unit)}" for name, each in FIELDS.items())
+
+
+def _head(name: str, unit: str) -> str:
+    return f"{name} [{unit}]" if unit else name
+
+
+def _cell(name: str, row: Row, asked: Asked, at: datetime) -> str:
+    if name == "timestamp":
+        return at.strftime("%Y/%m/%d %H:%M:%S.") + f"{at.microsecond // 1000:03}"
+    found = FIELDS[name]
+    value = found.value(row)
+    if value is None:
+        return UNKNOWN
+    text = str(value).replace(",", ";")
+    return f"{text} {found.unit}" if found.unit and asked.has_units else text
