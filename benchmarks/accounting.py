@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.compute.accounts import Accounts
 from benchmarks.compute.load import Load
 from benchmarks.compute.node import Node
 from benchmarks.container import native_env
+from benchmarks.gpu_time.accounts import Accounts
 from benchmarks.record import machine, recorder
 from benchmarks.record.recorder import Recorder
 from benchmarks.record.result import Row
@@ -65,7 +65,7 @@ class Running:
         self.tenant, self.env, self._trace, self._seconds = tenant, env, trace, seconds
         command = SPINNING.command(seconds)
         if trace is not None:
-            command = [sys.executable, "-m", "benchmarks.compute.traced_load", str(seconds), str(trace)]
+            command = [sys.executable, "-m", "benchmarks.gpu_time.traced_load", str(seconds), str(trace)]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, env=dict(env), stdin=pipe, stdout=pipe, text=True)
 
@@ -181,7 +181,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="five seconds each, to see whether it runs")
     asked = parser.parse_args()
     is_traced = not machine.is_simulated() and importlib.util.find_spec("torch") is not None
-    record = Recorder(asked.json, "accounting", ("limiter/src", "limiter/arbiter", "vgpu/node"))
+    record = Recorder(asked.json, "accounting", ("limiter/src", "limiter/arbiter", "vgpu/node", "benchmarks/gpu_time"))
     print(f"{'case':45} {'account':14} {'s':>9} {'trace s':>9}  error", flush=True)
     for name, tenants in CASES.items():
         if asked.only in name:

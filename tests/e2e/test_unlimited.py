@@ -18,6 +18,7 @@ from vgpu.quantity import MIB
 pytestmark = pytest.mark.e2e
 
 WITHIN_S = 10
+CHURN_S = 60
 MIB_OF_LIMIT = 1024
 HOLD = ("gpuprobe", "alloc", str(2 * MIB_OF_LIMIT), "--hold", "0")
 HIDDEN = ("unshare", "-Urm", "sh", "-c", 'mount --bind /dev/null /etc/ld.so.preload; exec "$@"', "sh")
@@ -137,3 +138,26 @@ def test_two_settings_have_the_pod_of_a_controller_evicted(namespace: PodNamespa
             namespace.until(lambda: first not in namespace.phases(), "the pod is evicted", 40)
     finally:
         plugin.restart()
+
+
+def test_a_churn_of_honest_processes_has_no_finding(namespace: PodNamespace) -> None:
+    """Processes that start, allocate, free and end without a pause, in containers that restart and are replaced."""
+    node = namespace.cluster.nodes[0]
+    once = "gpuprobe alloc 300 --hold 0.05; gpuprobe alloc 500 200 300; gpuprobe spin 200 & sleep 0.1; kill %1"
+    loop = f"for i in $(seq 40); do {once}; done"
+    until, number = time.monotonic() + CHURN_S, 0
+    while time.monotonic() < until:
+        for each in range(4):
+            works = container(command=("bash", "-c", loop), gpu_mem=MIB_OF_LIMIT)
+            namespace.create(pod(f"honest-{number}-{each}", works, annotations=at(node, each % 2)))
+        created = [f"honest-{number}-{each}" for each in range(4)]
+        namespace.running(*created)
+        for _ in range(10):
+            time.sleep(1)
+            assert condition(namespace, node)["status"] == "True", condition(namespace, node)["message"]
+        namespace.delete(*created)
+        number += 1
+    log = namespace.cluster.plugins[0].log.read_text(errors="replace")
+    assert not [
+        line for line in log.split("\n") if "WARNING vgpu.node.process_watch" in line and namespace.name in line
+    ]

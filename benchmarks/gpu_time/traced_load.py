@@ -1,6 +1,6 @@
 """Matrix products in PyTorch, with a CUPTI trace of each kernel.
 
-    python -m benchmarks.compute.traced_load SECONDS FILE
+    python -m benchmarks.gpu_time.traced_load SECONDS FILE
 
 Waits for a line, computes for SECONDS, and writes the begin and the end of each kernel on the card into FILE: pairs of
 64-bit integers, ns since 1970. Prints JSON lines: {"result": 0, "ready": true}, then {"result": 0, "kernels": N}.
