@@ -18,7 +18,7 @@ from vgpu.quantity import MIB
 pytestmark = pytest.mark.e2e
 
 WITHIN_S = 10
-CHURN_S = 60
+CHURN_S = 40
 MIB_OF_LIMIT = 1024
 HOLD = ("gpuprobe", "alloc", str(2 * MIB_OF_LIMIT), "--hold", "0")
 HIDDEN = ("unshare", "-Urm", "sh", "-c", 'mount --bind /dev/null /etc/ld.so.preload; exec "$@"', "sh")
