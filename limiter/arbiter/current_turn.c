@@ -54,8 +54,8 @@ void current_turn_account(struct schedule *schedule, uint64_t now) {
 static void publish(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     bool is_bounded = turn->end_by || !next_turn_is_unbounded(schedule, turn->tenant);
-    bool has_latency_sensitive_rival = next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now);
-    uint64_t depth = turn_allowance_depth(has_latency_sensitive_rival, turn->budget);
+    bool has_preempting_rival = next_turn_has_preempting_rival(schedule, turn->tenant, now);
+    uint64_t depth = turn_allowance_depth(has_preempting_rival, turn->budget);
     turn->yield_at = turn->began_at + turn->budget - (is_bounded ? 0 : depth);
     clients_publish_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, depth);
 }

@@ -17,9 +17,6 @@
  * revoked sooner. */
 #define IDLE_TIMEOUT_AFTER_VISIT (NS_PER_MS / 50)
 
-/* The GPU time of a turn that the starvation floor gives. */
-#define FLOOR_BUDGET (3 * NS_PER_MS)
-
 /* How soon to try again if clients wait but no tenant may have the turn, or the holder need not yield yet. */
 #define RETRY_INTERVAL NS_PER_MS
 
@@ -82,7 +79,7 @@ static void begin_next(struct schedule *schedule, uint64_t now) {
     uint64_t budget = contention_turn_budget(schedule, now);
     if (choice.is_starved) {
         schedule->last_floor_turn_at = now;
-        budget = min_u64(budget, FLOOR_BUDGET);
+        budget = min_u64(budget, TENANT_FLOOR_BUDGET);
     }
     struct expected_arrival soon = expected_arrivals_next(schedule, choice.tenant, now);
     bool is_near = !choice.is_starved && expected_arrivals_is_near(schedule, &soon, now);
@@ -91,6 +88,7 @@ static void begin_next(struct schedule *schedule, uint64_t now) {
     else
         current_turn_begin(schedule, schedule->tenants[choice.tenant].first_waiting, budget,
                            expected_arrivals_turn_end(schedule, &soon), now);
+    schedule->turn.is_floor = choice.is_starved;
 }
 
 static void take_census(struct schedule *schedule, uint64_t now) {

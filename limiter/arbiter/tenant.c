@@ -52,6 +52,10 @@ void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
     if (others_wait) tenant->credit_ns = clamp(tenant->credit_ns - (int64_t)charged, -DEBT_MAX, CREDIT_MAX);
     tenant->virtual_time += tenant_virtual_time(ns, tenant->demand.weight);
     tenant->held_ns += ns;
+    tenant->floor_ns += ns;
+    if (tenant->floor_ns < TENANT_FLOOR_BUDGET) return;
+    tenant->floor_ns = 0;
+    tenant->floor_met_at = tenant->refilled_at;
 }
 
 void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting) {
@@ -84,6 +88,15 @@ bool tenant_is_latency_sensitive(const struct tenant *tenant) {
 
 bool tenant_is_active(const struct tenant *tenant, uint64_t now) {
     return tenant->last_active_at != 0 && now < tenant->last_active_at + TENANT_ACTIVE_NS;
+}
+
+void tenant_note_active(struct tenant *tenant, uint64_t now) {
+    if (tenant->last_active_at + TENANT_FLOOR_INTERVAL < now) tenant->floor_met_at = now;
+    tenant->last_active_at = now;
+}
+
+bool tenant_is_below_floor(const struct tenant *tenant, uint64_t now) {
+    return tenant->waiting_since != 0 && tenant->floor_met_at + TENANT_FLOOR_INTERVAL <= now;
 }
 
 uint64_t tenant_virtual_time(uint64_t ns, uint32_t weight) { return ns * FULL / (weight ? weight : 1); }

@@ -30,8 +30,8 @@ uint64_t turn_allowance_own_budget(const struct demand *demand, uint64_t budget)
     return demand->guarantee ? min_u64(budget, CYCLE * demand->guarantee / FULL) : budget;
 }
 
-uint64_t turn_allowance_depth(bool has_latency_sensitive_rival, uint64_t budget) {
-    return has_latency_sensitive_rival ? DEPTH_LATENCY_SENSITIVE : min_u64(DEPTH_MAX, budget * 3 / 4);
+uint64_t turn_allowance_depth(bool has_preempting_rival, uint64_t budget) {
+    return has_preempting_rival ? DEPTH_LATENCY_SENSITIVE : min_u64(DEPTH_MAX, budget * 3 / 4);
 }
 
 unsigned turn_allowance_fallback(const struct demand *demand, unsigned guarantee_sum, unsigned without_guarantee) {
