@@ -43,8 +43,11 @@ struct tenant {
     struct arrival_predictor arrivals; /* of `regular_client` */
     int32_t regular_client;            /* the client that arrived last; -1 = none */
     uint64_t visit_ns;                 /* from its last arrival to when it left the card idle; 0 = unknown */
-    uint32_t short_turn_score;         /* 0 to 8; latency-sensitive from 4 on */
-    uint64_t held_ns;                  /* in all */
+    uint64_t
+        revoked_idle_since; /* when it had become idle before its last turn was revoked for that; 0 = not revoked */
+    uint32_t early_return_score; /* 0 to 8; from 4 on its pauses are shorter than two handovers */
+    uint32_t short_turn_score;   /* 0 to 8; latency-sensitive from 4 on */
+    uint64_t held_ns;            /* in all */
 };
 
 /* A tenant with full credit that counts as latency-sensitive until its turns show otherwise. */
@@ -68,6 +71,12 @@ bool tenant_has_finished_visit(const struct tenant *tenant, uint64_t now);
 
 /* Learns from the length of a turn that has ended. */
 void tenant_learn_turn_length(struct tenant *tenant, bool was_short);
+
+/* Its turn was revoked, because it had been idle since `idle_since`. */
+void tenant_note_revoked(struct tenant *tenant, uint64_t idle_since);
+
+/* Whether it usually came back so soon after its turn was revoked that the two handovers were not worth it. */
+bool tenant_returns_early(const struct tenant *tenant);
 
 /* Whether its turns are short and end by themselves, so that preempting another tenant for it is worth a handover. */
 bool tenant_is_latency_sensitive(const struct tenant *tenant);
