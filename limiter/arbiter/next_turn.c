@@ -59,13 +59,17 @@ struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now) {
 
 static bool is_best_effort(const struct tenant *tenant) { return tenant->demand.policy == POLICY_BEST_EFFORT; }
 
+static bool has_no_claim_against(const struct tenant *holding, const struct tenant *waiting) {
+    return is_best_effort(holding) && !is_best_effort(waiting);
+}
+
 /* Preemption costs two handovers. Between tenants that have paid for the card it is worth that only for a
  * latency-sensitive tenant that is within its guarantee or outranks the holder. A best-effort holder has no claim, so
  * every tenant of another policy preempts it. */
 static bool may_preempt(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding) {
     bool is_allowed = is_best_effort_allowed(schedule);
     if (ranking_outranks(holding, waiting, is_allowed)) return false;
-    if (is_best_effort(holding) && !is_best_effort(waiting)) return true;
+    if (has_no_claim_against(holding, waiting)) return true;
     if (!tenant_is_latency_sensitive(waiting)) return false;
     return ranking_class(waiting, is_allowed) == CLASS_WITHIN_GUARANTEE ||
            ranking_outranks(waiting, holding, is_allowed);
@@ -76,7 +80,8 @@ static bool may_preempt(const struct schedule *schedule, const struct tenant *wa
 static bool preempts_now(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding,
                          uint64_t now) {
     if (schedule->turn.is_floor && now < schedule->turn.yield_at) return false;
-    if (tenant_is_latency_sensitive(holding) && now < schedule->turn.began_at + TENANT_SHORT_TURN) return false;
+    bool is_protected = tenant_is_latency_sensitive(holding) && !has_no_claim_against(holding, waiting);
+    if (is_protected && now < schedule->turn.began_at + TENANT_SHORT_TURN) return false;
     return waiting != holding && may_preempt(schedule, waiting, holding);
 }
 
@@ -113,14 +118,21 @@ bool next_turn_is_unbounded(const struct schedule *schedule, int tenant) {
     return true;
 }
 
-bool next_turn_has_preempting_rival(const struct schedule *schedule, int tenant, uint64_t now) {
+bool next_turn_has_latency_sensitive_rival(const struct schedule *schedule, int tenant, uint64_t now) {
     bool has_no_claim = is_best_effort(&schedule->tenants[tenant]);
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *other = &schedule->tenants[i];
-        if (i == tenant || !other->is_taken || !other->clients || !tenant_is_active(other, now)) continue;
-        if (has_no_claim && !is_best_effort(other)) return true;
+        if (i == tenant || !other->is_taken || !other->clients) continue;
         bool has_claim = other->demand.guarantee > 0 || has_no_claim;
-        if (has_claim && tenant_is_latency_sensitive(other)) return true;
+        if (has_claim && tenant_is_latency_sensitive(other) && tenant_is_active(other, now)) return true;
+    }
+    return false;
+}
+
+bool next_turn_is_preemptible(const struct schedule *schedule, int tenant, uint64_t now) {
+    for (int32_t i = 0; is_best_effort(&schedule->tenants[tenant]) && i < schedule->tenants_high; i++) {
+        const struct tenant *other = &schedule->tenants[i];
+        if (other->is_taken && other->clients && !is_best_effort(other) && tenant_is_active(other, now)) return true;
     }
     return false;
 }
