@@ -4,10 +4,11 @@
  *
  * KIND: steady = kernels one after another, a few in flight; pause = the same, but idle in the middle third of the
  * time; infer = two kernels about every 10 ms, and a wait for them; regular = the same every 10 ms exactly; rest = the
- * same with 8 ms of sleep after each wait. Prints
+ * same with 8 ms of sleep after each wait; eager = 360 kernels with 11 us of host work for each, and a wait. Prints
  * {"ready":...}, waits for a line with a begin time (CLOCK_MONOTONIC, ns) and starts at once. At the end prints the
  * work of the SECONDS after the begin time as {"times_us":[...],"stopped_us":...,"back_us":...}: for steady and pause,
- * when each kernel ended, and when the work stopped and came back; for infer, regular and rest, how long each pair took. */
+ * when each kernel ended, and when the work stopped and came back; for the others, how long each pair or each
+ * 360 kernels took. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 #include "kernels.h"
 
-enum { IN_FLIGHT = 8, MOST = 1 << 16, LINE_SIZE = 64, US = 1000, PERIOD_US = 10000, JITTER_US = 2000, REST_US = 8000 };
+enum { IN_FLIGHT = 8, MOST = 1 << 16, LINE_SIZE = 64, US = 1000, PERIOD_US = 10000, JITTER_US = 2000, REST_US = 8000, EAGER_LAUNCHES = 360, EAGER_US = 11 };
 
 static struct {
     struct kernel kernel;
@@ -81,10 +82,27 @@ static bool feed_with_pause(void) {
     return feed_until(timed.until);
 }
 
+static bool finish(uint64_t begun) {
+    if (!DO(cuStreamSynchronize, timed.stream)) return false;
+    if (begun >= timed.from) record((double)(now() - begun) / 1e3);
+    return true;
+}
+
 static bool time_pair(void) {
     uint64_t begun = now();
-    if (!launch() || !launch() || !DO(cuStreamSynchronize, timed.stream)) return false;
-    if (begun >= timed.from) record((double)(now() - begun) / 1e3);
+    return launch() && launch() && finish(begun);
+}
+
+static bool eager(void) {
+    while (now() < timed.until) {
+        uint64_t begun = now();
+        for (int i = 0; i < EAGER_LAUNCHES; i++) {
+            uint64_t until = now() + (uint64_t)EAGER_US * US;
+            if (!launch()) return false;
+            while (now() < until) continue;
+        }
+        if (!finish(begun)) return false;
+    }
     return true;
 }
 
@@ -131,6 +149,8 @@ int main(int argc, char **argv) {
         (void)infer(JITTER_US);
     else if (strcmp(argv[1], "regular") == 0)
         (void)infer(0);
+    else if (strcmp(argv[1], "eager") == 0)
+        (void)eager();
     else if (strcmp(argv[1], "rest") == 0)
         (void)rest();
     else if (strcmp(argv[1], "pause") == 0)

@@ -1,6 +1,6 @@
 """Training of a transformer of 12 layers, width 2048, with AdamW: a phase counts steps.
 
-    python -m benchmarks.applications.train
+    python -m benchmarks.applications.trainer
 
 Kinds: steps = batches that lie on the card; loader = batches that worker processes make, and that are copied to the
 card from pinned memory. The host is at most two steps ahead of the card.
