@@ -14,7 +14,7 @@ from simgpu.usage import CARD_TIMES
 
 _QUEUES, _RUNS = 512, 128
 _HEAD = struct.Struct("<QQQQQQII64s")  # lock, checked_at, at, ids, slice, switching, current, queues_used, pending
-_QUEUE = struct.Struct("<QQQQQQ")  # id, owner, submitted, done, ended, runs
+_QUEUE = struct.Struct("<QQQQQQQ")  # id, owner, submitted, done, limit, ended, runs
 _RUN = struct.Struct("<QQ")  # from, at
 _QUEUE_SIZE = _QUEUE.size + _RUNS * _RUN.size
 _CARD_SIZE = _HEAD.size + _QUEUES * _QUEUE_SIZE
@@ -46,7 +46,7 @@ def runs(state: Path, card: int = 0) -> list[Run]:
 
 def _runs_of(raw: bytes, queue: int) -> list[Run]:
     start = _HEAD.size + queue * _QUEUE_SIZE
-    *_, done, _, count = _QUEUE.unpack_from(raw, start)
+    *_, done, _, _, count = _QUEUE.unpack_from(raw, start)
     numbers = range(max(0, count - _RUNS), count)
     begun = [_RUN.unpack_from(raw, start + _QUEUE.size + number % _RUNS * _RUN.size) for number in numbers]
     ends = [*(position for position, _ in begun[1:]), done]

@@ -144,9 +144,10 @@ class Failure:
 HEAD = "| part | what | figure | goal | native | median | worst | fault | host late ms | s |\n" + "|---" * 10 + "|"
 
 
-def table(scenarios: Sequence[Scenario], rounds: int) -> Iterator[Measurement | Failure]:
+def table(scenarios: Sequence[Scenario], rounds: int, *, has_head: bool = True) -> Iterator[Measurement | Failure]:
     """Print and yield each row as soon as it is measured. A skipped scenario is printed with its reason."""
-    print(HEAD, flush=True)
+    if has_head:
+        print(HEAD, flush=True)
     for scenario in scenarios:
         try:
             for row in rows(scenario, rounds):

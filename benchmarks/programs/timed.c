@@ -3,10 +3,12 @@
  *   timed KIND US SECONDS
  *
  * KIND: steady = kernels one after another, a few in flight; pause = the same, but idle in the middle third of the
- * time; infer = two kernels about every 10 ms, and a wait for them; regular = the same every 10 ms exactly. Prints
+ * time; infer = two kernels about every 10 ms, and a wait for them; regular = the same every 10 ms exactly; rest = the
+ * same with 8 ms of sleep after each wait; eager = 360 kernels with 11 us of host work for each, and a wait. Prints
  * {"ready":...}, waits for a line with a begin time (CLOCK_MONOTONIC, ns) and starts at once. At the end prints the
  * work of the SECONDS after the begin time as {"times_us":[...],"stopped_us":...,"back_us":...}: for steady and pause,
- * when each kernel ended, and when the work stopped and came back; for infer and regular, how long each pair took. */
+ * when each kernel ended, and when the work stopped and came back; for the others, how long each pair or each
+ * 360 kernels took. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,7 @@
 
 #include "kernels.h"
 
-enum { IN_FLIGHT = 8, MOST = 1 << 16, LINE_SIZE = 64, US = 1000, PERIOD_US = 10000, JITTER_US = 2000 };
+enum { IN_FLIGHT = 8, MOST = 1 << 16, LINE_SIZE = 64, US = 1000, PERIOD_US = 10000, JITTER_US = 2000, REST_US = 8000, EAGER_LAUNCHES = 360, EAGER_US = 11 };
 
 static struct {
     struct kernel kernel;
@@ -80,15 +82,45 @@ static bool feed_with_pause(void) {
     return feed_until(timed.until);
 }
 
+static bool finish(uint64_t begun) {
+    if (!DO(cuStreamSynchronize, timed.stream)) return false;
+    if (begun >= timed.from) record((double)(now() - begun) / 1e3);
+    return true;
+}
+
+static bool time_pair(void) {
+    uint64_t begun = now();
+    return launch() && launch() && finish(begun);
+}
+
+static bool eager(void) {
+    while (now() < timed.until) {
+        uint64_t begun = now();
+        for (int i = 0; i < EAGER_LAUNCHES; i++) {
+            uint64_t until = now() + (uint64_t)EAGER_US * US;
+            if (!launch()) return false;
+            while (now() < until) continue;
+        }
+        if (!finish(begun)) return false;
+    }
+    return true;
+}
+
+static bool rest(void) {
+    while (now() < timed.until) {
+        if (!time_pair()) return false;
+        sleep_until(now() + (uint64_t)REST_US * US);
+    }
+    return true;
+}
+
 /* Each pair starts up to `jitter_us` late, so that it does not synchronize with the turns of other containers. */
 static bool infer(uint64_t jitter_us) {
     uint64_t seed = 1;
     for (uint64_t at = now(); at < timed.until; at += (uint64_t)PERIOD_US * US) {
         seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
         sleep_until(at + (seed >> 33) % (jitter_us * US + 1));
-        uint64_t begun = now();
-        if (!launch() || !launch() || !DO(cuStreamSynchronize, timed.stream)) return false;
-        if (begun >= timed.from) record((double)(now() - begun) / 1e3);
+        if (!time_pair()) return false;
     }
     return true;
 }
@@ -117,6 +149,10 @@ int main(int argc, char **argv) {
         (void)infer(JITTER_US);
     else if (strcmp(argv[1], "regular") == 0)
         (void)infer(0);
+    else if (strcmp(argv[1], "eager") == 0)
+        (void)eager();
+    else if (strcmp(argv[1], "rest") == 0)
+        (void)rest();
     else if (strcmp(argv[1], "pause") == 0)
         (void)feed_with_pause();
     else if (strcmp(argv[1], "steady") == 0)

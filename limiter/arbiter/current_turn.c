@@ -54,8 +54,8 @@ void current_turn_account(struct schedule *schedule, uint64_t now) {
 static void publish(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     bool is_bounded = turn->end_by || !next_turn_is_unbounded(schedule, turn->tenant);
-    bool has_latency_sensitive_rival = next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now);
-    uint64_t depth = turn_allowance_depth(has_latency_sensitive_rival, turn->budget);
+    uint64_t depth = turn_allowance_depth(next_turn_has_latency_sensitive_rival(schedule, turn->tenant, now),
+                                          next_turn_is_preemptible(schedule, turn->tenant, now), turn->budget);
     turn->yield_at = turn->began_at + turn->budget - (is_bounded ? 0 : depth);
     clients_publish_turn(schedule, turn->client, turn->number, is_bounded ? turn->budget : UINT64_MAX, depth);
 }
@@ -106,7 +106,7 @@ uint64_t current_turn_deadline(const struct schedule *schedule) {
 void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     turn->is_asked_to_yield = true;
-    turn->overdue_at = max_u64(turn->began_at + turn->budget, now + turn_allowance_depth(false, turn->budget));
+    turn->overdue_at = max_u64(turn->began_at + turn->budget, now + turn_allowance_depth(false, false, turn->budget));
     schedule->clients[turn->client].page.yield_turn = turn->number;
     clients_mark_changed(schedule, turn->client);
 }

@@ -5,10 +5,6 @@
 #include "tenant.h"
 #include "watermark.h"
 
-/* The starvation floor: once in this time, a burst or best-effort tenant that has waited for as long gets a turn before
- * those of a better class. */
-#define FLOOR_INTERVAL (300 * NS_PER_MS)
-
 /* The most GPU time, in ns of the whole card, that a tenant regains from tenants of its own rank after higher-ranked
  * tenants kept it waiting. */
 #define LAG_MAX (1000 * NS_PER_MS)
@@ -41,17 +37,16 @@ static int best_waiting(struct schedule *schedule, uint64_t now) {
 /* A fixed share beyond its credit does not starve: it waits because it has had its share. */
 static bool is_starved(const struct schedule *schedule, const struct tenant *tenant, uint64_t now) {
     enum class class = ranking_class(tenant, is_best_effort_allowed(schedule));
-    return is_waiting(tenant) && class != CLASS_WITHIN_GUARANTEE && class != CLASS_OVER_FIXED_SHARE &&
-           tenant->waiting_since + FLOOR_INTERVAL <= now;
+    return class != CLASS_WITHIN_GUARANTEE && class != CLASS_OVER_FIXED_SHARE && tenant_is_below_floor(tenant, now);
 }
 
 static int most_starved(const struct schedule *schedule, uint64_t now) {
     int longest = SCHEDULE_NONE;
-    if (schedule->last_floor_turn_at + FLOOR_INTERVAL > now) return longest;
+    if (schedule->last_floor_turn_at + TENANT_FLOOR_INTERVAL > now) return longest;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *tenant = &schedule->tenants[i];
-        if (!is_starved(schedule, tenant, now)) continue;
-        if (longest == SCHEDULE_NONE || tenant->waiting_since < schedule->tenants[longest].waiting_since) longest = i;
+        if (!is_waiting(tenant) || !is_starved(schedule, tenant, now)) continue;
+        if (longest == SCHEDULE_NONE || tenant->floor_met_at < schedule->tenants[longest].floor_met_at) longest = i;
     }
     return longest;
 }
@@ -62,11 +57,20 @@ struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now) {
     return (struct next_turn){best_waiting(schedule, now), false};
 }
 
-/* Preemption costs two handovers. It is worth that only for a latency-sensitive tenant that is within its guarantee or
- * outranks the holder. */
+static bool is_best_effort(const struct tenant *tenant) { return tenant->demand.policy == POLICY_BEST_EFFORT; }
+
+static bool has_no_claim_against(const struct tenant *holding, const struct tenant *waiting) {
+    return is_best_effort(holding) && !is_best_effort(waiting);
+}
+
+/* Preemption costs two handovers. Between tenants that have paid for the card it is worth that only for a
+ * latency-sensitive tenant that is within its guarantee or outranks the holder. A best-effort holder has no claim, so
+ * every tenant of another policy preempts it. */
 static bool may_preempt(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding) {
     bool is_allowed = is_best_effort_allowed(schedule);
-    if (!tenant_is_latency_sensitive(waiting) || ranking_outranks(holding, waiting, is_allowed)) return false;
+    if (ranking_outranks(holding, waiting, is_allowed)) return false;
+    if (has_no_claim_against(holding, waiting)) return true;
+    if (!tenant_is_latency_sensitive(waiting)) return false;
     return ranking_class(waiting, is_allowed) == CLASS_WITHIN_GUARANTEE ||
            ranking_outranks(waiting, holding, is_allowed);
 }
@@ -75,7 +79,9 @@ static bool may_preempt(const struct schedule *schedule, const struct tenant *wa
  * other. */
 static bool preempts_now(const struct schedule *schedule, const struct tenant *waiting, const struct tenant *holding,
                          uint64_t now) {
-    if (tenant_is_latency_sensitive(holding) && now < schedule->turn.began_at + TENANT_SHORT_TURN) return false;
+    if (schedule->turn.is_floor && now < schedule->turn.yield_at) return false;
+    bool is_protected = tenant_is_latency_sensitive(holding) && !has_no_claim_against(holding, waiting);
+    if (is_protected && now < schedule->turn.began_at + TENANT_SHORT_TURN) return false;
     return waiting != holding && may_preempt(schedule, waiting, holding);
 }
 
@@ -113,12 +119,20 @@ bool next_turn_is_unbounded(const struct schedule *schedule, int tenant) {
 }
 
 bool next_turn_has_latency_sensitive_rival(const struct schedule *schedule, int tenant, uint64_t now) {
-    bool is_best_effort = schedule->tenants[tenant].demand.policy == POLICY_BEST_EFFORT;
+    bool has_no_claim = is_best_effort(&schedule->tenants[tenant]);
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *other = &schedule->tenants[i];
         if (i == tenant || !other->is_taken || !other->clients) continue;
-        bool has_claim = other->demand.guarantee > 0 || is_best_effort;
+        bool has_claim = other->demand.guarantee > 0 || has_no_claim;
         if (has_claim && tenant_is_latency_sensitive(other) && tenant_is_active(other, now)) return true;
+    }
+    return false;
+}
+
+bool next_turn_is_preemptible(const struct schedule *schedule, int tenant, uint64_t now) {
+    for (int32_t i = 0; is_best_effort(&schedule->tenants[tenant]) && i < schedule->tenants_high; i++) {
+        const struct tenant *other = &schedule->tenants[i];
+        if (other->is_taken && other->clients && !is_best_effort(other) && tenant_is_active(other, now)) return true;
     }
     return false;
 }

@@ -25,6 +25,9 @@ bool next_turn_is_unbounded(const struct schedule *schedule, int tenant);
 /* Whether another active tenant is latency-sensitive and could preempt `tenant`: then little work may be in flight. */
 bool next_turn_has_latency_sensitive_rival(const struct schedule *schedule, int tenant, uint64_t now);
 
+/* Whether `tenant` is best-effort beside an active tenant of another policy, which preempts it at any time. */
+bool next_turn_is_preemptible(const struct schedule *schedule, int tenant, uint64_t now);
+
 /* Whether the tenant `candidate` would preempt the tenant `holder` at once if it wanted a turn. */
 bool next_turn_would_preempt(const struct schedule *schedule, int holder, int candidate);
 

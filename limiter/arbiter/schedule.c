@@ -101,7 +101,7 @@ void schedule_leave(struct schedule *schedule, int client, uint64_t now) {
  * told before this one launches. */
 static void note_activity(struct schedule *schedule, struct tenant *tenant, uint64_t now) {
     bool was_active = tenant_is_active(tenant, now);
-    tenant->last_active_at = now;
+    tenant_note_active(tenant, now);
     if (!was_active) schedule->is_contention_stale = true;
     if (schedule->is_contention_stale) contention_refresh(schedule, now);
 }

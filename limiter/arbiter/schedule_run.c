@@ -13,12 +13,12 @@
 /* A turn is revoked if other clients wait and the card has been idle for this long. */
 #define IDLE_TIMEOUT (NS_PER_MS / 10)
 
+/* A tenant whose pauses are mostly shorter than two handovers keeps its turn for as long as these take. */
+#define IDLE_TIMEOUT_RETURNING (2 * TENANT_HANDOVER)
+
 /* A periodic client whose visit has lasted about as long as the one before is probably done, so its idle turn is
  * revoked sooner. */
 #define IDLE_TIMEOUT_AFTER_VISIT (NS_PER_MS / 50)
-
-/* The GPU time of a turn that the starvation floor gives. */
-#define FLOOR_BUDGET (3 * NS_PER_MS)
 
 /* How soon to try again if clients wait but no tenant may have the turn, or the holder need not yield yet. */
 #define RETRY_INTERVAL NS_PER_MS
@@ -37,20 +37,24 @@ int schedule_run_tenant_to_check(struct schedule *schedule, uint64_t now) {
     return is_due ? turn->tenant : SCHEDULE_NONE;
 }
 
+static uint64_t idle_timeout_of(const struct tenant *tenant, uint64_t drained_at) {
+    if (tenant_has_finished_visit(tenant, drained_at)) return IDLE_TIMEOUT_AFTER_VISIT;
+    return tenant_returns_early(tenant) ? IDLE_TIMEOUT_RETURNING : IDLE_TIMEOUT;
+}
+
 void schedule_run_note_busy_until(struct schedule *schedule, uint64_t busy_until, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     uint64_t drained_at = busy_until > ARBITRATION_BUSY_GRACE_NS ? busy_until - ARBITRATION_BUSY_GRACE_NS : 0;
     bool has_begun = drained_at > turn->began_at;
-    uint64_t idle_timeout = tenant_has_finished_visit(&schedule->tenants[turn->tenant], drained_at)
-                                ? IDLE_TIMEOUT_AFTER_VISIT
-                                : IDLE_TIMEOUT;
-    uint64_t revoke_at = has_begun ? drained_at + idle_timeout : turn->begin_by;
+    struct tenant *tenant = &schedule->tenants[turn->tenant];
+    uint64_t revoke_at = has_begun ? drained_at + idle_timeout_of(tenant, drained_at) : turn->begin_by;
     if (has_begun) expected_arrivals_conclude(schedule, true, turn->expected_at);
     if (now < revoke_at) {
         turn->check_idle_at = max_u64(revoke_at, now + IDLE_CHECK_MIN);
         return;
     }
     expected_arrivals_conclude(schedule, false, now);
+    if (has_begun) tenant_note_revoked(tenant, drained_at);
     current_turn_end(schedule, now, max_u64(drained_at, turn->began_at));
 }
 
@@ -82,7 +86,7 @@ static void begin_next(struct schedule *schedule, uint64_t now) {
     uint64_t budget = contention_turn_budget(schedule, now);
     if (choice.is_starved) {
         schedule->last_floor_turn_at = now;
-        budget = min_u64(budget, FLOOR_BUDGET);
+        budget = min_u64(budget, TENANT_FLOOR_BUDGET);
     }
     struct expected_arrival soon = expected_arrivals_next(schedule, choice.tenant, now);
     bool is_near = !choice.is_starved && expected_arrivals_is_near(schedule, &soon, now);
@@ -91,6 +95,7 @@ static void begin_next(struct schedule *schedule, uint64_t now) {
     else
         current_turn_begin(schedule, schedule->tenants[choice.tenant].first_waiting, budget,
                            expected_arrivals_turn_end(schedule, &soon), now);
+    schedule->turn.is_floor = choice.is_starved;
 }
 
 static void take_census(struct schedule *schedule, uint64_t now) {

@@ -41,6 +41,7 @@ struct current_turn {
     uint64_t begin_by;        /* when it is revoked if its client has launched nothing */
     uint64_t expected_at;     /* when the client is expected to arrive if the turn is reserved for it; 0 = it is not */
     bool is_asked_to_yield;
+    bool is_floor; /* given by the starvation floor, so not preempted within its budget */
 };
 
 struct schedule {

@@ -15,7 +15,10 @@ enum { REFILL_PERMILLE = 11 };
 
 /* A score of 4 means latency-sensitive. Each short turn adds 1, up to 8; a long one takes 4 away. So one long turn ends
  * it, or from 8 the second: a single one may be the fault of a busy machine. */
-enum { SCORE_LATENCY_SENSITIVE = 4, SCORE_MAX = 8 };
+enum { SCORE_LATENCY_SENSITIVE = 4, SCORE_EARLY = 4, SCORE_MAX = 8 };
+
+/* A return this soon after the tenant became idle: for the two handovers, the neighbour has got next to nothing. */
+#define EARLY_RETURN (5 * TENANT_HANDOVER / 2)
 
 static int64_t clamp(int64_t value, int64_t min, int64_t max) {
     if (value < min) return min;
@@ -52,6 +55,10 @@ void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
     if (others_wait) tenant->credit_ns = clamp(tenant->credit_ns - (int64_t)charged, -DEBT_MAX, CREDIT_MAX);
     tenant->virtual_time += tenant_virtual_time(ns, tenant->demand.weight);
     tenant->held_ns += ns;
+    tenant->floor_ns += ns;
+    if (tenant->floor_ns < TENANT_FLOOR_BUDGET) return;
+    tenant->floor_ns = 0;
+    tenant->floor_met_at = tenant->refilled_at;
 }
 
 void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting) {
@@ -60,9 +67,22 @@ void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting
     preempting->credit_ns = clamp(preempting->credit_ns - handovers, -DEBT_MAX, CREDIT_MAX);
 }
 
+/* An early return weighs more than a late one: a pause that is too long costs the neighbours EARLY_RETURN of the card,
+ * a turn that is revoked too early costs all of them two handovers and the tenant its place. */
+static void learn_return(struct tenant *tenant, uint64_t now) {
+    if (!tenant->revoked_idle_since) return;
+    bool is_early = now < tenant->revoked_idle_since + EARLY_RETURN;
+    tenant->revoked_idle_since = 0;
+    if (is_early)
+        tenant->early_return_score = (uint32_t)min_u64(tenant->early_return_score + 2, SCORE_MAX);
+    else if (tenant->early_return_score)
+        tenant->early_return_score--;
+}
+
 void tenant_note_arrival(struct tenant *tenant, int client, uint64_t now) {
     if (tenant->regular_client != client) tenant->arrivals = (struct arrival_predictor){0};
     tenant->regular_client = client;
+    learn_return(tenant, now);
     arrival_predictor_note_arrival(&tenant->arrivals, now);
 }
 
@@ -78,12 +98,25 @@ void tenant_learn_turn_length(struct tenant *tenant, bool was_short) {
         tenant->short_turn_score++;
 }
 
+void tenant_note_revoked(struct tenant *tenant, uint64_t idle_since) { tenant->revoked_idle_since = idle_since; }
+
+bool tenant_returns_early(const struct tenant *tenant) { return tenant->early_return_score >= SCORE_EARLY; }
+
 bool tenant_is_latency_sensitive(const struct tenant *tenant) {
     return tenant->short_turn_score >= SCORE_LATENCY_SENSITIVE;
 }
 
 bool tenant_is_active(const struct tenant *tenant, uint64_t now) {
     return tenant->last_active_at != 0 && now < tenant->last_active_at + TENANT_ACTIVE_NS;
+}
+
+void tenant_note_active(struct tenant *tenant, uint64_t now) {
+    if (tenant->last_active_at + TENANT_FLOOR_INTERVAL < now) tenant->floor_met_at = now;
+    tenant->last_active_at = now;
+}
+
+bool tenant_is_below_floor(const struct tenant *tenant, uint64_t now) {
+    return tenant->waiting_since != 0 && tenant->floor_met_at + TENANT_FLOOR_INTERVAL <= now;
 }
 
 uint64_t tenant_virtual_time(uint64_t ns, uint32_t weight) { return ns * FULL / (weight ? weight : 1); }

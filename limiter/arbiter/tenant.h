@@ -21,6 +21,10 @@
 /* The longest turn that counts as short. */
 #define TENANT_SHORT_TURN (3 * NS_PER_MS)
 
+/* The GPU time that the starvation floor guarantees in each TENANT_FLOOR_INTERVAL. */
+#define TENANT_FLOOR_BUDGET   (3 * NS_PER_MS)
+#define TENANT_FLOOR_INTERVAL (300 * NS_PER_MS)
+
 struct tenant {
     bool is_taken;     /* the entry is in use */
     bool is_contended; /* what its clients' pages say */
@@ -33,12 +37,17 @@ struct tenant {
     uint64_t virtual_time_at_leave;      /* the schedule's virtual time when the tenant last became idle */
     uint64_t last_active_at;             /* when it last wanted or held the card */
     uint64_t waiting_since; /* when it began to wait, or had its last turn if that is later; 0 = does not wait */
+    uint64_t floor_met_at;  /* when it had last held the card for TENANT_FLOOR_BUDGET, in one turn or in several */
+    uint64_t floor_ns;      /* held since then */
     struct overrun_budget overrun_budget;
     struct arrival_predictor arrivals; /* of `regular_client` */
     int32_t regular_client;            /* the client that arrived last; -1 = none */
     uint64_t visit_ns;                 /* from its last arrival to when it left the card idle; 0 = unknown */
-    uint32_t short_turn_score;         /* 0 to 8; latency-sensitive from 4 on */
-    uint64_t held_ns;                  /* in all */
+    uint64_t
+        revoked_idle_since; /* when it had become idle before its last turn was revoked for that; 0 = not revoked */
+    uint32_t early_return_score; /* 0 to 8; from 4 on its pauses are shorter than two handovers */
+    uint32_t short_turn_score;   /* 0 to 8; latency-sensitive from 4 on */
+    uint64_t held_ns;            /* in all */
 };
 
 /* A tenant with full credit that counts as latency-sensitive until its turns show otherwise. */
@@ -63,6 +72,12 @@ bool tenant_has_finished_visit(const struct tenant *tenant, uint64_t now);
 /* Learns from the length of a turn that has ended. */
 void tenant_learn_turn_length(struct tenant *tenant, bool was_short);
 
+/* Its turn was revoked, because it had been idle since `idle_since`. */
+void tenant_note_revoked(struct tenant *tenant, uint64_t idle_since);
+
+/* Whether it usually came back so soon after its turn was revoked that the two handovers were not worth it. */
+bool tenant_returns_early(const struct tenant *tenant);
+
 /* Whether its turns are short and end by themselves, so that preempting another tenant for it is worth a handover. */
 bool tenant_is_latency_sensitive(const struct tenant *tenant);
 
@@ -74,6 +89,14 @@ uint64_t tenant_virtual_time(uint64_t ns, uint32_t weight);
 
 /* The tenant becomes idle; `virtual_time` is the schedule's. */
 void tenant_leave(struct tenant *tenant, uint64_t virtual_time);
+
+/* The tenant wants the card now. Before an idle time of TENANT_FLOOR_INTERVAL it was not kept waiting, so its floor
+ * counts from now on. */
+void tenant_note_active(struct tenant *tenant, uint64_t now);
+
+/* Whether the tenant waits, and has held the card for less than TENANT_FLOOR_BUDGET in the last TENANT_FLOOR_INTERVAL.
+ * Turns that were preempted count by what they had, so that many short ones are no reason to starve. */
+bool tenant_is_below_floor(const struct tenant *tenant, uint64_t now);
 
 /* The tenant is no longer idle: it keeps the lag it had at tenant_leave, so that idling neither gains nor loses time.
  * `virtual_time` is the schedule's. */

@@ -16,6 +16,7 @@
 /* GPU time in flight: beside a latency-sensitive tenant, just enough that the launching thread adds the next kernel in
  * time. */
 #define DEPTH_LATENCY_SENSITIVE (3 * NS_PER_MS / 20)
+#define DEPTH_PREEMPTIBLE       (NS_PER_MS / 2) /* of a best-effort tenant: about a kernel and a handover */
 #define DEPTH_MAX               (5 * NS_PER_MS)
 
 enum { FULL = 100 };
@@ -30,8 +31,9 @@ uint64_t turn_allowance_own_budget(const struct demand *demand, uint64_t budget)
     return demand->guarantee ? min_u64(budget, CYCLE * demand->guarantee / FULL) : budget;
 }
 
-uint64_t turn_allowance_depth(bool has_latency_sensitive_rival, uint64_t budget) {
-    return has_latency_sensitive_rival ? DEPTH_LATENCY_SENSITIVE : min_u64(DEPTH_MAX, budget * 3 / 4);
+uint64_t turn_allowance_depth(bool has_latency_sensitive_rival, bool is_preemptible, uint64_t budget) {
+    if (has_latency_sensitive_rival) return DEPTH_LATENCY_SENSITIVE;
+    return is_preemptible ? DEPTH_PREEMPTIBLE : min_u64(DEPTH_MAX, budget * 3 / 4);
 }
 
 unsigned turn_allowance_fallback(const struct demand *demand, unsigned guarantee_sum, unsigned without_guarantee) {

@@ -13,7 +13,7 @@ uint64_t turn_allowance_own_budget(const struct demand *demand, uint64_t budget)
 
 /* How much GPU time may be in flight in a turn: little while a latency-sensitive tenant may preempt it; otherwise
  * enough below the budget that the client knows how far the card is when it announces the drain. */
-uint64_t turn_allowance_depth(bool has_latency_sensitive_rival, uint64_t budget);
+uint64_t turn_allowance_depth(bool has_latency_sensitive_rival, bool is_preemptible, uint64_t budget);
 
 /* The percentage of the card's time, at least 1, that a tenant may use while there is no heartbeat: its guarantee, or
  * an equal part of what is not guaranteed. `guarantee_sum`: of all active tenants; `without_guarantee`: how many of

@@ -22,7 +22,8 @@ struct CUctx_st {
     CardQueue queue;               /* work on the card; not open before the first work */
     uint64_t submitted;            /* position behind all work of the context */
     uint64_t runs_read;            /* runs of the queue at the last events_read */
-    CUevent events;                /* recorded events whose time is not known yet */
+    struct stream_waits *waits; /* for values that memory does not have yet (stream_waits.h); NULL = there was none */
+    CUevent events;             /* recorded events whose time is not known yet */
     struct CUstream_st *streams;
 };
 

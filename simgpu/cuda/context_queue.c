@@ -4,6 +4,7 @@
 #include "driver.h"
 #include "hardware/timeline.h"
 #include "stream_state.h"
+#include "stream_waits.h"
 
 #include <sys/prctl.h>
 
@@ -53,9 +54,11 @@ static void read_times(CUcontext context) {
 
 CUresult context_add_work(CUcontext context, uint64_t ns, uint64_t *position) {
     uint64_t runs;
+    stream_waits_await_room(context);
     if (!is_open(context)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    stream_waits_count_launch(context);
     *position = context->submitted = card_queue_add(context->queue, ns, &runs);
     if (runs - context->runs_read >= TIMELINE_RUNS / 2) { /* before the queue drops the runs of some events */
         read_times(context);
@@ -87,7 +90,10 @@ void context_end_work(CUcontext context) {
         card_queue_close(context->queue);
     }
     read_times(context);
+    stream_waits_free(context);
 }
+
+bool context_open_queue(CUcontext context) { return is_open(context); }
 
 bool queue_passed(CardQueue queue, uint64_t position) {
     uint64_t earliest;

@@ -11,6 +11,8 @@
 
 /* Adds `ns` of work and returns its position. CUDA_ERROR_OUT_OF_MEMORY when the card has no room for a queue. */
 CUresult context_add_work(CUcontext context, uint64_t ns, uint64_t *position);
+/* Opens the context's queue; false when the card has no room for one. */
+bool context_open_queue(CUcontext context);
 /* Discards the context's work; all its events have passed then. */
 void context_end_work(CUcontext context);
 

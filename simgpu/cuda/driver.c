@@ -32,6 +32,8 @@ CUresult driver_leave(CUresult result) {
     return result;
 }
 
+void driver_lock_take(void) { (void)pthread_mutex_lock(&driver_lock); }
+
 void driver_sleep_until(uint64_t ns) {
     struct timespec until = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
     (void)pthread_mutex_unlock(&driver_lock);

@@ -12,6 +12,8 @@
 CUresult driver_enter(const char *function);
 /* Releases the lock and returns `result`. */
 CUresult driver_leave(CUresult result);
+/* Takes the lock in a thread of the simulated driver's own; driver_leave releases it. */
+void driver_lock_take(void);
 /* Releases the lock, sleeps until that time (CLOCK_MONOTONIC, ns) and takes the lock again. */
 void driver_sleep_until(uint64_t ns);
 

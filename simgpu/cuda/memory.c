@@ -16,6 +16,7 @@
 #include "memory_pages.h"
 #include "pool.h"
 #include "stream_capture.h"
+#include "stream_waits.h"
 
 #include <sys/mman.h>
 
@@ -77,6 +78,7 @@ EXPORTED CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t W
 
 EXPORTED CUresult cuMemFree_v2(CUdeviceptr dptr) {
     ENTER();
+    stream_waits_await_open();
     CUresult forbidden = capture_forbids();
     REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
     Allocation *found = allocation_at(dptr);
@@ -134,8 +136,17 @@ EXPORTED CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 
 EXPORTED CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
 
+EXPORTED CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {
+    (void)Flags;
+    ENTER();
+    REQUIRE(pdptr != NULL && allocation_at((uintptr_t)p) != NULL, CUDA_ERROR_INVALID_VALUE);
+    *pdptr = (uintptr_t)p;
+    LEAVE(CUDA_SUCCESS);
+}
+
 EXPORTED CUresult cuMemFreeHost(void *p) {
     ENTER();
+    stream_waits_await_open();
     Allocation *found = allocation_at((uintptr_t)p);
     REQUIRE(found != NULL && found->kind == KIND_HOST, CUDA_ERROR_INVALID_VALUE);
     LEAVE(allocation_free(found));

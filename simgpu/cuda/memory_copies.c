@@ -4,6 +4,7 @@
 #include "driver.h"
 #include "hardware/export.h"
 #include "stream_capture.h"
+#include "stream_waits.h"
 #include "vmm_addresses.h"
 
 static bool is_valid_range(CUdeviceptr address, size_t size) {
@@ -29,12 +30,14 @@ static CUresult touch_both(CUdeviceptr to, CUdeviceptr from, size_t size) {
 
 EXPORTED CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
     ENTER();
+    stream_waits_await_open();
     REQUIRE(srcHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
     return touch(dstDevice, ByteCount);
 }
 
 EXPORTED CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
     ENTER();
+    stream_waits_await_open();
     REQUIRE(dstHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
     return touch(srcDevice, ByteCount);
 }
@@ -60,6 +63,7 @@ EXPORTED CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, siz
     if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
         LEAVE(result);
     }
+    stream_waits_await_open();
     REQUIRE(dstHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
     return touch(srcDevice, ByteCount);
 }

@@ -7,6 +7,7 @@
 #include "driver.h"
 #include "hardware/export.h"
 #include "kernel_name.h"
+#include "stream_waits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,7 @@ static CUresult load(CUmodule *module, const void *image) {
     CUresult result = context_current(&context);
     REQUIRE(result == CUDA_SUCCESS, result);
     REQUIRE(module != NULL && image != NULL, CUDA_ERROR_INVALID_VALUE);
+    stream_waits_await_open();
     result = module_load(module, NULL);
     REQUIRE(result == CUDA_SUCCESS, result);
     (*module)->uses_heap = text_uses_heap(image);
@@ -142,6 +144,7 @@ EXPORTED CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) 
 
 EXPORTED CUresult cuModuleUnload(CUmodule hmod) {
     ENTER();
+    stream_waits_await_open();
     for (CUmodule *link = &modules; *link != NULL; link = &(*link)->next) {
         if (*link == hmod) {
             drop(link);

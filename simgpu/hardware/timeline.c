@@ -6,7 +6,8 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static uint64_t work_of(const Timeline *card, uint32_t queue) {
     const TimelineQueue *of = &card->queue[queue];
-    return of->id != 0 && of->submitted > of->done ? of->submitted - of->done : 0;
+    uint64_t end = of->limit != 0 ? least(of->submitted, of->limit) : of->submitted;
+    return of->id != 0 && end > of->done ? end - of->done : 0;
 }
 
 bool timeline_has_work(const Timeline *card, uint32_t queue) { return work_of(card, queue) > 0; }
@@ -108,7 +109,7 @@ static void work_until(Timeline *card, uint64_t now) {
     card->at += ns;
     queue->ended = card->at;
     card->slice = alone ? slice_after(card->slice, ns) : card->slice - ns;
-    if (queue->done == queue->submitted) {
+    if (work_of(card, card->current) == 0) {
         set_pending(card, card->current, false);
         card->slice = 0;
     }
@@ -140,6 +141,11 @@ uint64_t timeline_submit(Timeline *card, uint32_t queue, uint64_t ns) {
     of->submitted += ns > 0 ? ns : 1;
     set_pending(card, queue, true);
     return of->submitted;
+}
+
+void timeline_hold(Timeline *card, uint32_t queue, uint64_t position) {
+    card->queue[queue].limit = position;
+    set_pending(card, queue, timeline_has_work(card, queue));
 }
 
 uint64_t timeline_mark(Timeline *card, uint32_t queue, uint64_t after) {

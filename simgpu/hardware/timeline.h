@@ -38,6 +38,7 @@ typedef struct {
     uint64_t owner;
     uint64_t submitted; /* ns of work so far */
     uint64_t done;      /* ns of work so far */
+    uint64_t limit;     /* the work from this position on is held back; 0 = none is */
     uint64_t ended;     /* time when it was last on the card */
     uint64_t runs;      /* number of runs so far; the last TIMELINE_RUNS are kept */
     TimelineRun run[TIMELINE_RUNS];
@@ -68,6 +69,9 @@ uint64_t timeline_submit(Timeline *card, uint32_t queue, uint64_t ns);
 /* Adds an event behind the position `after` and returns the event's position. It passes only while the context is on
  * the card, so an event also asks for the card. */
 uint64_t timeline_mark(Timeline *card, uint32_t queue, uint64_t after);
+
+/* Holds back the work from `position` on; 0 = no work is held back any more. */
+void timeline_hold(Timeline *card, uint32_t queue, uint64_t position);
 
 bool timeline_has_work(const Timeline *card, uint32_t queue);
 /* Time when the position passed, 0 = not yet. Of a position older than all kept runs, the oldest time known. */

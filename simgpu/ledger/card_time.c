@@ -156,6 +156,14 @@ uint64_t card_queue_mark(CardQueue queue, uint64_t after) {
     return position;
 }
 
+void card_queue_hold(CardQueue queue, uint64_t position) {
+    Timeline *timeline = enter(queue.card);
+    if (is_open(timeline, queue)) {
+        timeline_hold(timeline, queue.number, position);
+    }
+    leave(queue.card);
+}
+
 uint64_t card_queue_passed(CardQueue queue, uint64_t position, uint64_t *earliest) {
     const Timeline *timeline = enter(queue.card);
     uint64_t at = is_open(timeline, queue) ? timeline_passed(timeline, queue.number, position) : timeline->at;

@@ -22,6 +22,8 @@ void card_queue_close(CardQueue queue);
 uint64_t card_queue_add(CardQueue queue, uint64_t ns, uint64_t *runs);
 /* Adds an event behind the position `after` and returns the event's position. */
 uint64_t card_queue_mark(CardQueue queue, uint64_t after);
+/* Holds back the work behind `position`; 0 = no work is held back any more. */
+void card_queue_hold(CardQueue queue, uint64_t position);
 /* CLOCK_MONOTONIC ns when the position passed. 0 = not yet: then `earliest` is the first moment worth asking again. All
  * positions of a closed queue have passed. */
 uint64_t card_queue_passed(CardQueue queue, uint64_t position, uint64_t *earliest);

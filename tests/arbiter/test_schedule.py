@@ -9,13 +9,16 @@ import pytest
 
 from limiter.arbitration import ANY
 from tests.arbiter.simulation import (
+    HANDOVER,
     MS,
     SECOND,
+    US,
     Demand,
     FalseClient,
     Inference,
     IntermittentLoad,
     Process,
+    Tenant,
     World,
     demand,
 )
@@ -98,6 +101,53 @@ def test_best_effort_gets_the_time_that_a_fixed_share_leaves(make_world: MakeWor
     lent, fixed = shares(world)
     assert fixed == pytest.approx(60, abs=0.5)
     assert lent >= 36
+
+
+@pytest.mark.parametrize("pause", [1 * MS, 2 * MS])
+def test_a_best_effort_neighbour_costs_a_guaranteed_tenant_one_kernel_and_a_handover(
+    make_world: MakeWorld, pause: int
+) -> None:
+    """Long visits, so that the guaranteed tenant is not latency-sensitive; one that the floor delays is left out."""
+    world = make_world()
+    world.tenant(demand(40, "burst"))
+    visitor = Visitor(world, world.tenants[0], pause)
+    Process(world, world.tenant(demand(0, "best-effort")), 200 * US)
+    world.run(SECOND)
+    visitor.waits.clear()
+    world.run(2 * SECOND)
+    kernel_and_handover = 200 * US + HANDOVER
+    assert sorted(visitor.waits)[int(0.95 * len(visitor.waits))] <= kernel_and_handover + 350 * US
+
+
+def test_pauses_shorter_than_two_handovers_do_not_end_a_turn(make_world: MakeWorld) -> None:
+    world = make_world()
+    world.tenant(demand(40, "burst"))
+    visitor = Visitor(world, world.tenants[0], 150 * US)
+    Process(world, world.tenant(demand(0, "best-effort")), 200 * US)
+    world.run(SECOND)
+    visitor.waits.clear()
+    world.run(SECOND)
+    assert len(visitor.waits) < 20  # of 160 visits
+
+
+class Visitor(Process):
+    """Launches for 6 ms, waits for the card, pauses, and begins again."""
+
+    def __init__(self, world: World, tenant: Tenant, pause: int) -> None:
+        self.pause, self.left = pause, 12
+        super().__init__(world, tenant)
+
+    def has_work(self) -> bool:
+        return self.left > 0
+
+    def launched(self, done_at: int) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.world.at(done_at + self.pause, self.begin)
+
+    def begin(self) -> None:
+        self.left = 12
+        self.step()
 
 
 def test_above_the_high_watermark_best_effort_shrinks_to_the_floor(make_world: MakeWorld) -> None:

@@ -32,8 +32,17 @@ def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
     pure.turn_open.restype = Turn
     for name in ("turn_limits_alone", "turn_limits_arbitrated", "turn_limits_without_arbiter"):
         getattr(pure, name).restype = TurnLimits
-    for name in ("turn_cost", "turn_sampled", "turn_remaining", "token_bucket_take", "estimates_key"):
+    for name in (
+        "turn_cost",
+        "turn_sampled",
+        "turn_remaining",
+        "token_bucket_take",
+        "estimates_key",
+        "host_periods_ask_at",
+    ):
         getattr(pure, name).restype = U64
     for name in ("turn_is_to_be_probed", "turn_is_informative", "turn_is_fully_informative", "estimates_of"):
+        getattr(pure, name).restype = ctypes.c_bool
+    for name in ("host_periods_note_host_wait", "host_periods_is_host_bound"):
         getattr(pure, name).restype = ctypes.c_bool
     return pure

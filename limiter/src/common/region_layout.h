@@ -125,8 +125,10 @@ enum region_wait_cause {
     REGION_WAIT_SHARE,  /* for tokens: the container has used its own share */
     REGION_WAIT_DRAIN,  /* for the launched work of the turn, which is measured or fills the turn's depth */
     REGION_WAIT_QUEUED, /* on the card, behind a closed wait, while the host goes on */
-    REGION_WAIT_CAUSES = 8
 };
+
+/* Room for causes in a region. */
+enum { REGION_WAIT_CAUSES = 8 };
 
 /* What metrics, the detection of idle containers and the diagnosis read about one card. Atomic; counters only grow. The
  * rows have the order of `cards`. A region of version 1 ends before these rows. */

@@ -70,14 +70,14 @@ void arbiter_turn_give_back_all(struct arbiter_turn *turn, struct arbiter_link *
     arbiter_turn_give_back(turn, link, 0);
 }
 
-static void correct_drain_time(struct arbiter_turn *turn, struct arbiter_link *link) {
+void arbiter_turn_note_drained(struct arbiter_turn *turn, struct arbiter_link *link) {
     if (!turn->last_returned || turn->number || turn->drains_at < clock_now() + ARBITRATION_GRANT_LEAD_NS) return;
     arbiter_link_done(link, turn->last_returned, 0);
     turn->drains_at = 0;
 }
 
 void arbiter_turn_spend(struct arbiter_turn *turn, struct arbiter_link *link, uint64_t cost) {
-    correct_drain_time(turn, link);
+    arbiter_turn_note_drained(turn, link);
     if (turn->budget_left == UINT64_MAX) return;
     turn->budget_left -= min_u64(cost, turn->budget_left);
     if (turn->budget_left < BUDGET_LEFT_MIN) arbiter_turn_give_back(turn, link, 0);

@@ -42,6 +42,9 @@ void arbiter_turn_give_back(struct arbiter_turn *turn, struct arbiter_link *link
 /* Gives back the turn that is held and a next one that has been granted already: the process has to wait for tokens. */
 void arbiter_turn_give_back_all(struct arbiter_turn *turn, struct arbiter_link *link);
 
+/* The work of the turn that was given back last has drained. Tells the arbiter if that is earlier than announced. */
+void arbiter_turn_note_drained(struct arbiter_turn *turn, struct arbiter_link *link);
+
 /* The launched work has drained and took `cost`. Tells the arbiter if that is earlier than announced, and gives the
  * turn back if less than 0.5 ms of its budget is left. */
 void arbiter_turn_spend(struct arbiter_turn *turn, struct arbiter_link *link, uint64_t cost);

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
+#include "process/fork.h"
 #include "process/lock.h"
 
 /* CLAIM_TIMEOUT: how long gate_claim waits for a thread that closes the turn; LAUNCHES_TIMEOUT: how long
@@ -19,6 +20,14 @@
 #define LAUNCHES_TIMEOUT (100 * NS_PER_MS)
 
 static struct gate *gates[GATES]; /* atomic; set once by compare-and-swap */
+static bool is_used;              /* atomic */
+
+void gate_note_used(void) { __atomic_store_n(&is_used, true, __ATOMIC_RELEASE); }
+
+bool gate_is_used(void) { return __atomic_load_n(&is_used, __ATOMIC_ACQUIRE); }
+
+static void forget(void) { is_used = false; }
+FORGET_IN_CHILD(forget);
 
 static bool is_device(int device) { return device >= 0 && device < GATES; }
 
@@ -28,6 +37,7 @@ struct gate *gate_at(int device) {
 
 static struct gate *create(int device) {
     struct gate *gate = calloc(1, sizeof *gate);
+    if (gate) gate->index = (unsigned)device;
     if (!gate || cards_of_device(device, gate->request.uuid)) return gate;
     free(gate);
     return NULL;

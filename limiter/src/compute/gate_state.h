@@ -7,14 +7,25 @@
 #include <pthread.h>
 
 #include "compute/estimates.h"
+#include "compute/host_periods.h"
 #include "compute/turn.h"
 #include "compute/turn_events.h"
 #include "compute/turn_request.h"
 
 /* SHUT: there is no turn. OPENING: a thread waits for the next turn. OPEN: launches are admitted. CLOSING: a thread
  * ends the turn. The thread that sets OPENING or CLOSING owns the gate, without the mutex, until it sets another phase.
- * Only `events` is not owned while the phase is OPENING: then any thread may detach it under the mutex. */
-enum phase { SHUT, OPENING, OPEN, CLOSING };
+ * Only `events` is not owned while the phase is OPENING: then any thread may detach it under the mutex.
+ * QUEUING: launches go to the card behind a closed wait (gate_queue.h). `request` then belongs to the gate's thread. */
+enum phase { SHUT, OPENING, OPEN, CLOSING, QUEUING };
+
+/* A turn that is over for launches, and is to be measured when its work has drained. */
+struct set_aside_turn {
+    bool is_valid;
+    bool has_ends; /* its end events were recorded */
+    uint64_t ends_recorded_at;
+    uint64_t sample_key;
+    struct turn turn;
+};
 
 struct gate {
     pthread_mutex_t mutex; /* LOCK_GATE; guards every field that is not atomic. Never held across a call of the
@@ -34,11 +45,34 @@ struct gate {
     struct turn_request request;
     struct turn turn;
     struct estimates estimates;
-    struct turn_events events;
+    struct turn_events events[2]; /* of the turn and of the one that was set aside; see gate_events */
+    unsigned open_events;         /* index of the turn's events */
+    struct set_aside_turn set_aside;
+    struct host_periods periods;
+    unsigned index;           /* CUDA device ordinal of the gate */
+    uint32_t batch;           /* number of the last batch that was queued */
+    uint64_t queued_since;    /* when that batch began */
+    uint64_t depth;           /* GPU time that may be in flight, as of the last turn; 0 = there was none */
+    uint64_t last_launch_at;  /* of an admitted launch */
+    bool is_queue_turn;       /* the turn began with a queued batch */
+    bool is_host_bound_batch; /* the program was host-bound when the batch began */
+    bool is_turn_wanted;      /* a launch waits for the turn of the queued batch */
+    bool is_host_waiting;     /* the host has waited for the card since its last launch */
+    bool has_thread;          /* the gate's thread was started (gate_queue.h) */
 };
+
+/* The events of the turn. */
+#define gate_events(gate) (&(gate)->events[(gate)->open_events])
 
 /* One gate for each CUDA device ordinal below this number. */
 enum { GATES = REGION_CARDS };
+
+/* A launch of this process needs a turn. */
+void gate_note_used(void);
+
+/* Whether any launch of this process has ever needed a turn. If not, there is nothing to tear down, and no turn to ask
+ * for. */
+bool gate_is_used(void);
 
 /* Takes LOCK_GATE of this gate. */
 void gate_lock(struct gate *gate);

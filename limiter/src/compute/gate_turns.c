@@ -4,21 +4,24 @@
 
 #include "common/arithmetic.h"
 #include "common/clock.h"
+#include "common/limits.h"
 #include "common/nocancel.h"
-#include "compute/estimates.h"
+#include "compute/gate_measure.h"
+#include "compute/gate_queue.h"
 #include "compute/turn.h"
 #include "compute/turn_events.h"
 #include "compute/turn_request.h"
 #include "region/activity.h"
 
-/* How long the end of a turn waits for its work to drain. Doubled after each timeout in a row, up to 64 s: a kernel may
- * be waiting for a later launch of this process, which waits here, or it may only be long. */
-#define DRAIN_TIMEOUT     (1000 * NS_PER_MS)
-#define DRAIN_TIMEOUT_MAX (64 * DRAIN_TIMEOUT)
-
-/* Shortest and longest poll interval while a thread waits for the drain, or for room in the turn. */
+/* Shortest and longest poll interval while a thread waits for the start of the work, or for room in the turn. */
 #define POLL_MIN (20 * NS_PER_US)
 #define POLL_MAX (1 * NS_PER_MS)
+
+/* How long the drain of a launch without an estimate is waited for before the turn is given back. */
+#define UNKNOWN_DRAIN_TIMEOUT (1000 * NS_PER_MS)
+
+/* How long the arbiter may take to answer that this process goes on. */
+#define NEXT_TURN_TIMEOUT (100 * NS_PER_US)
 
 /* Longest wait for a thread that opens or closes the turn, before the state is looked at again. */
 #define TRANSITION_POLL (10 * NS_PER_MS)
@@ -26,48 +29,6 @@
 /* A card that has been idle for this long at the end of a turn belongs to a host-bound program: one that launches
  * little and often waits. */
 #define HOST_BOUND_GAP (100 * NS_PER_US)
-
-/* Polls slowly while the drain is more than 2 ms off, then fast. */
-static void sleep_until_next_poll(uint64_t drained) {
-    bool is_far_off = drained > clock_now() + 2 * POLL_MAX;
-    nocancel_sleep(is_far_off ? POLL_MAX : POLL_MIN);
-}
-
-static bool await_drain(const struct gate *gate, uint64_t until) {
-    while (!turn_events_are_done(&gate->events)) {
-        if (clock_now() > until) return false;
-        sleep_until_next_poll(gate->turn.drains_at);
-    }
-    return true;
-}
-
-static void learn_estimates(struct gate *gate, uint64_t measured) {
-    bool is_stream_idle = false;
-    uint64_t sampled = turn_events_sampled_ns(&gate->events, &is_stream_idle);
-    if (sampled) estimates_learn(&gate->estimates, gate->sample_key, turn_sampled(sampled, is_stream_idle));
-    if (measured && turn_is_informative(&gate->turn))
-        estimates_fit(&gate->estimates, gate->turn.expected, measured, turn_is_fully_informative(&gate->turn));
-}
-
-static uint64_t drain_timeout(const struct gate *gate) {
-    uint64_t expected = 2 * gate->turn.expected;
-    uint64_t backed_off = DRAIN_TIMEOUT << (gate->drain_timeouts < 6 ? gate->drain_timeouts : 6);
-    if (expected > DRAIN_TIMEOUT_MAX) return DRAIN_TIMEOUT_MAX;
-    return expected > backed_off ? expected : backed_off;
-}
-
-/* If the work did not drain in time, or the driver gives no figure, the whole time since the turn began is charged. */
-static uint64_t measure_cost(struct gate *gate, uint64_t ends_recorded_at) {
-    uint64_t since = clock_now();
-    bool is_done = await_drain(gate, since + drain_timeout(gate));
-    activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
-    gate->drain_timeouts = is_done ? 0 : gate->drain_timeouts + 1;
-    if (!is_done) return clock_now() - gate->turn.begun_at;
-    uint64_t measured = turn_events_measured_ns(&gate->events);
-    uint64_t cost = turn_cost(&gate->turn, measured, ends_recorded_at);
-    learn_estimates(gate, measured);
-    return cost ? cost : clock_now() - gate->turn.begun_at;
-}
 
 static bool is_host_bound_now(const struct gate *gate) {
     uint64_t now = clock_now();
@@ -80,14 +41,14 @@ static bool is_host_bound_now(const struct gate *gate) {
  * it. */
 static bool is_known_drained(const struct gate *gate) {
     return gate->is_host_bound && turn_request_is_asked_to_yield(&gate->request) &&
-           turn_events_has_unrecorded_end(&gate->events, NULL);
+           turn_events_has_unrecorded_end(gate_events(gate), NULL);
 }
 
 /* If the card has begun later than expected, the drain time that the arbiter is told would be too early, and the error
  * would grow from turn to turn. So the start is waited for, and the drain time corrected. */
 static void await_start(struct gate *gate) {
     bool has_waited = false;
-    while (clock_now() < gate->turn.drains_at && !turn_events_have_begun(&gate->events)) {
+    while (clock_now() < gate->turn.drains_at && !turn_events_have_begun(gate_events(gate))) {
         has_waited = true;
         nocancel_sleep(POLL_MIN);
     }
@@ -98,27 +59,61 @@ static void await_start(struct gate *gate) {
  * is free. If the turn contains a launch without an estimate, its drain time is unknown and the work is waited for
  * first. */
 static void give_back(struct gate *gate, bool is_arbiter_turn_kept) {
-    if (is_arbiter_turn_kept && !turn_request_is_asked_to_yield(&gate->request)) return;
-    if (gate->request.arbiter_turn.number && gate->turn.is_unknown) await_drain(gate, clock_now() + DRAIN_TIMEOUT);
+    if (is_arbiter_turn_kept) return;
+    if (gate->request.arbiter_turn.number && gate->turn.is_unknown)
+        gate_measure_await_drain(gate, clock_now() + UNKNOWN_DRAIN_TIMEOUT);
     if (gate->request.arbiter_turn.number && !gate->turn.is_unknown) await_start(gate);
     turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()));
     turn_request_ask_next(&gate->request, gate->turn.expected);
 }
 
+/* Whether the next turn can begin while the work of this one drains: only the arbiter limits the process, and does not
+ * ask the turn back. */
+static bool may_overlap(const struct gate *gate) {
+    return gate->request.arbiter_turn.number && gate->request.share >= FULL_CORES && !gate->turn.is_unknown &&
+           turn_remaining(&gate->turn, clock_now()) > NEXT_TURN_TIMEOUT &&
+           !turn_request_is_asked_to_yield(&gate->request);
+}
+
+/* Waiting for the drain would leave the host without its lead over the card at the end of each turn. */
+static bool goes_on(struct gate *gate, bool is_arbiter_turn_kept, bool may_go_on) {
+    if (!may_go_on) return false;
+    if (is_arbiter_turn_kept && gate->request.arbiter_turn.number) return true;
+    return turn_request_await_next(&gate->request, NEXT_TURN_TIMEOUT);
+}
+
+static void end_turn(struct gate *gate, bool is_arbiter_turn_kept, bool may_go_on) {
+    gate->is_host_bound = is_host_bound_now(gate);
+    bool is_drained = is_known_drained(gate);
+    uint64_t ends_recorded_at = !is_drained && turn_events_record_ends(gate_events(gate), NULL) ? clock_now() : 0;
+    give_back(gate, is_arbiter_turn_kept);
+    activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
+    if (goes_on(gate, is_arbiter_turn_kept, may_go_on && ends_recorded_at)) {
+        gate_measure_set_aside(gate, ends_recorded_at);
+        return;
+    }
+    turn_request_end(&gate->request, is_drained ? gate->turn.expected : gate_measure_turn(gate, ends_recorded_at));
+    turn_events_reset(gate_events(gate));
+}
+
+/* The arbiter's turn goes on if only our part of it has to be measured. */
+static bool is_arbiter_turn_kept(const struct gate *gate, enum verdict verdict) {
+    return verdict == VERDICT_UNMEASURED || turn_request_is_unbounded(&gate->request, gate->turn.expected);
+}
+
 /* A launch that stays in the driver may be waiting for another launch of this process, so the turn is extended instead
  * of closed. */
-static enum phase close_turn(struct gate *gate, bool is_arbiter_turn_kept) {
+static enum phase close_turn(struct gate *gate, enum verdict verdict) {
     if (!gate_await_launches(gate)) {
         turn_extend(&gate->turn, clock_now());
         return OPEN;
     }
-    gate->is_host_bound = is_host_bound_now(gate);
-    bool is_drained = is_known_drained(gate);
-    uint64_t ends_recorded_at = !is_drained && turn_events_record_ends(&gate->events, NULL) ? clock_now() : 0;
-    give_back(gate, is_arbiter_turn_kept);
-    activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
-    turn_request_end(&gate->request, is_drained ? gate->turn.expected : measure_cost(gate, ends_recorded_at));
-    turn_events_reset(&gate->events);
+    gate_measure_collect(gate, true);
+    bool is_kept = is_arbiter_turn_kept(gate, verdict) && !turn_request_is_asked_to_yield(&gate->request);
+    if (!is_kept && !gate->turn.is_unknown && gate_queue_is_worth_it(gate))
+        gate_queue_end_turn(gate, true);
+    else
+        end_turn(gate, is_kept, verdict != VERDICT_UNMEASURED && may_overlap(gate));
     return SHUT;
 }
 
@@ -131,15 +126,14 @@ static void draw_sample(struct gate *gate) {
 
 static enum phase open_turn(struct gate *gate) {
     draw_sample(gate);
+    if (!turn_request_is_at_hand(&gate->request) && gate_queue_is_worth_it(gate)) return gate_queue_begin(gate);
     struct turn_limits limits = turn_request_take(&gate->request);
+    uint64_t drains_at = gate->set_aside.is_valid ? gate->set_aside.turn.drains_at : 0;
     gate->turn = turn_open(clock_now(), limits);
-    turn_set_free_at(&gate->turn, turn_request_free_at(&gate->request));
+    gate->is_queue_turn = false;
+    gate->depth = limits.depth;
+    turn_set_free_at(&gate->turn, max_u64(drains_at, turn_request_free_at(&gate->request)));
     return OPEN;
-}
-
-/* The arbiter's turn goes on if only our part of it has to be measured. */
-static bool is_arbiter_turn_kept(const struct gate *gate, enum verdict verdict) {
-    return verdict == VERDICT_UNMEASURED || turn_request_is_unbounded(&gate->request, gate->turn.expected);
 }
 
 /* Counts as a launch in the driver while LOCK_GATE is released, so that no other thread ends the turn and destroys the
@@ -155,10 +149,10 @@ static bool query_probe(struct gate *gate, CUevent probe) {
 }
 
 static bool learn_from_probe(struct gate *gate) {
-    CUevent probe = turn_events_probe(&gate->events);
+    CUevent probe = turn_events_probe(gate_events(gate));
     bool is_passed = probe && query_probe(gate, probe);
-    if (!probe || gate->phase != OPEN || turn_events_probe(&gate->events) != probe) return is_passed;
-    if (is_passed) turn_events_drop_probe(&gate->events);
+    if (!probe || gate->phase != OPEN || turn_events_probe(gate_events(gate)) != probe) return is_passed;
+    if (is_passed) turn_events_drop_probe(gate_events(gate));
     turn_apply_probe(&gate->turn, is_passed, clock_now());
     turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
     return is_passed;
@@ -187,6 +181,11 @@ void gate_turns_step(struct gate *gate, enum verdict verdict) {
         gate_await_change(gate, TRANSITION_POLL);
         return;
     }
+    if (gate->phase == QUEUING) {
+        gate_queue_want_turn(gate);
+        gate_await_change(gate, TRANSITION_POLL);
+        return;
+    }
     if (gate->phase == OPEN && verdict == VERDICT_TOO_DEEP) {
         await_room(gate);
         return;
@@ -194,7 +193,7 @@ void gate_turns_step(struct gate *gate, enum verdict verdict) {
     bool is_open = gate->phase == OPEN;
     gate->phase = is_open ? CLOSING : OPENING;
     gate_unlock(gate);
-    enum phase next = is_open ? close_turn(gate, is_arbiter_turn_kept(gate, verdict)) : open_turn(gate);
+    enum phase next = is_open ? close_turn(gate, verdict) : open_turn(gate);
     gate_lock(gate);
     gate_set_phase(gate, next);
 }

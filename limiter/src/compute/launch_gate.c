@@ -1,9 +1,8 @@
 #include "compute/launch_gate.h"
 
-#include "process/fork.h"
-
 #include "common/clock.h"
 #include "compute/estimates.h"
+#include "compute/gate_queue.h"
 #include "compute/gate_state.h"
 #include "compute/gate_turns.h"
 #include "compute/turn.h"
@@ -11,8 +10,6 @@
 #include "compute/turn_request.h"
 #include "driver/function_table.h"
 #include "region/activity.h"
-
-static bool is_used; /* atomic */
 
 uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                 unsigned block_x, unsigned block_y, unsigned block_z) {
@@ -22,42 +19,62 @@ uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned 
 
 uint64_t launch_gate_graph_key(CUgraphExec graph) { return estimates_key(graph, NULL); }
 
+/* What every admitted launch does. The caller holds LOCK_GATE. */
+static void note_admitted(struct gate *gate, uint64_t key, uint64_t estimate, const struct launch_slot *slot,
+                          uint64_t now) {
+    if (slot->is_sampled) gate->sample_key = key;
+    gate->last_launch_at = now;
+    gate->is_host_waiting = false;
+    gate->launches_in_driver++;
+    host_periods_note_launch(&gate->periods, estimate, now);
+    activity_note_launch(gate->request.activity, now);
+}
+
 /* Decides on one launch and, if it fits, adds it to the turn. A turn's first launch is admitted even if there is no
  * room for its events, so that every turn makes progress. The caller holds LOCK_GATE. */
-static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CUstream stream,
-                          struct launch_slot *slot) {
-    if (gate->phase != OPEN) return VERDICT_FULL;
-    uint64_t expected = 0;
-    bool is_known = estimates_of(&gate->estimates, key, &expected);
-    uint64_t now = clock_now();
+static enum verdict admit_to_turn(struct gate *gate, bool is_known, uint64_t expected, uint64_t now, CUcontext context,
+                                  CUstream stream, struct launch_slot *slot) {
     bool is_first = gate->turn.launches == 0;
     if (!is_first && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
     enum verdict verdict = turn_judge(&gate->turn, is_known, expected, now);
     if (verdict != VERDICT_FITS) return verdict;
-    if (!turn_events_find_slot(&gate->events, context, stream, slot) && !is_first) return VERDICT_UNMEASURED;
+    if (!turn_events_find_slot(gate_events(gate), context, stream, slot) && !is_first) return VERDICT_UNMEASURED;
     slot->is_sampled = !is_known || gate->turn.launches == gate->sample_index;
-    if (slot->is_sampled) gate->sample_key = key;
     turn_add(&gate->turn, is_known, expected, now);
-    activity_note_launch(gate->request.activity, now);
     slot->records_end_at_once = gate->is_host_bound;
-    slot->probe_out = slot->context_events && turn_is_to_be_probed(&gate->turn) ? &gate->events.probe : NULL;
+    slot->probe_out = slot->context_events && turn_is_to_be_probed(&gate->turn) ? &gate_events(gate)->probe : NULL;
     if (slot->probe_out) turn_note_probe(&gate->turn);
     turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
-    gate->launches_in_driver++;
     return VERDICT_FITS;
+}
+
+/* A launch without an estimate is measured alone, so it is not queued. The caller holds LOCK_GATE. */
+static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CUstream stream,
+                          struct launch_slot *slot) {
+    uint64_t expected = 0, now = clock_now();
+    bool is_known = estimates_of(&gate->estimates, key, &expected);
+    enum verdict verdict = VERDICT_FULL;
+    if (gate->phase == QUEUING)
+        verdict = is_known ? gate_queue_admit(gate, expected, context, stream, slot) : VERDICT_UNMEASURED;
+    if (gate->phase == OPEN) verdict = admit_to_turn(gate, is_known, expected, now, context, stream, slot);
+    if (verdict == VERDICT_FITS) note_admitted(gate, key, expected, slot, now);
+    return verdict;
 }
 
 static void wait_for_admission(struct gate *gate, uint64_t key, CUcontext context, CUstream stream,
                                struct launch_slot *slot) {
     uint64_t waiting_since = 0;
     enum verdict verdict;
-    __atomic_store_n(&is_used, true, __ATOMIC_RELEASE);
+    gate_note_used();
     gate_lock(gate);
     while ((verdict = admit(gate, key, context, stream, slot)) != VERDICT_FITS) {
         if (!waiting_since) waiting_since = clock_now();
         gate_turns_step(gate, verdict);
     }
-    if (waiting_since) turn_request_count_wait(&gate->request, clock_now() - waiting_since);
+    if (waiting_since) {
+        host_periods_note_wait(&gate->periods, clock_now() - waiting_since);
+        turn_request_count_wait(&gate->request, clock_now() - waiting_since);
+    }
     gate_unlock(gate);
 }
 
@@ -84,8 +101,3 @@ void launch_gate_leave(const struct launch_pass *pass) {
     gate_unlock(gate);
     pthread_setcancelstate(pass->cancel_state, NULL);
 }
-
-bool launch_gate_is_used(void) { return __atomic_load_n(&is_used, __ATOMIC_ACQUIRE); }
-
-static void forget(void) { is_used = false; }
-FORGET_IN_CHILD(forget);

@@ -39,7 +39,4 @@ struct launch_pass launch_gate_enter(uint64_t key, CUstream stream);
 /* Ends what launch_gate_enter began. Called by the same thread right after the driver's launch function, even if that
  * has failed. Takes LOCK_GATE. */
 void launch_gate_leave(const struct launch_pass *pass);
-
-/* Whether any launch of this process has ever needed a turn. If not, there is nothing to tear down. */
-bool launch_gate_is_used(void);
 #endif

@@ -25,6 +25,8 @@ void turn_note_start(struct turn *turn, uint64_t now) {
     if (turn->drains_at < now + turn->expected) turn->drains_at = now + turn->expected;
 }
 
+void turn_note_busy(struct turn *turn, uint64_t now) { turn->drains_at = max_u64(turn->drains_at, now); }
+
 uint64_t turn_remaining(const struct turn *turn, uint64_t now) {
     return turn->drains_at > now ? turn->drains_at - now : 0;
 }
@@ -80,6 +82,17 @@ void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now)
     turn->expected += is_known ? estimate : 0;
     turn->is_unknown |= !is_known;
     turn->launches++;
+}
+
+void turn_add_queued(struct turn *turn, uint64_t estimate) {
+    turn->expected += estimate;
+    turn->launches++;
+}
+
+void turn_begin_queued(struct turn *turn, struct turn_limits limits, uint64_t free_at, uint64_t now) {
+    turn->begun_at = now;
+    turn->limits = limits;
+    turn->drains_at = max_u64(free_at, now) + turn->expected;
 }
 
 bool turn_is_to_be_probed(const struct turn *turn) {

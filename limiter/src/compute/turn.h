@@ -41,6 +41,9 @@ void turn_note_start(struct turn *turn, uint64_t now);
  * beyond the budget is repaid before the next turn. */
 enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t estimate, uint64_t now);
 
+/* The card was busy with the turn's work until `now`, or has been idle since less than the estimates say. */
+void turn_note_busy(struct turn *turn, uint64_t now);
+
 /* How long the launches so far are expected to need from now on; 0 = they have drained. */
 uint64_t turn_remaining(const struct turn *turn, uint64_t now);
 
@@ -49,6 +52,13 @@ void turn_extend(struct turn *turn, uint64_t now);
 
 /* Adds an admitted launch; `is_known` and `estimate` as for turn_judge. */
 void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now);
+
+/* Adds a launch that is queued on the card behind a closed wait. */
+void turn_add_queued(struct turn *turn, uint64_t estimate);
+
+/* The queued launches begin when the card is free, at `free_at` or now, within the limits of the turn that was given
+ * for them. */
+void turn_begin_queued(struct turn *turn, struct turn_limits limits, uint64_t free_at, uint64_t now);
 
 /* Whether the launch that was just added is to be followed by a probe: the depth is limited, and no probe is pending.
  */

@@ -1,6 +1,7 @@
 #include "compute/turn_events.h"
 
 #include "common/arithmetic.h"
+#include "compute/queue_page.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
 
@@ -65,6 +66,13 @@ bool turn_events_has_unrecorded_end(const struct turn_events *events, CUstream s
     return false;
 }
 
+void turn_events_drop_end(struct turn_events *events, CUstream stream) {
+    for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
+        for (unsigned j = 0; j < events->contexts[i].count; j++)
+            if (is_selected(&events->contexts[i].events[j], stream))
+                set_unrecorded(&events->contexts[i].events[j], false);
+}
+
 static bool record(CUevent *event, CUstream stream) {
     CUresult result = *event ? CUDA_SUCCESS : REAL(cuEventCreate)(event, CU_EVENT_DEFAULT);
     return result == CUDA_SUCCESS && REAL(cuEventRecord)(*event, stream) == CUDA_SUCCESS;
@@ -78,6 +86,7 @@ static void record_sample_begin(struct context_events *context_events, CUstream 
 /* The event is created here, where the context of the launch is current; at the turn's end another one may be. */
 static void record_before(const struct launch_slot *slot) {
     CUevent event = NULL;
+    if (slot->batch) queue_page_wait(slot->end->stream, slot->gate, slot->batch);
     if (slot->is_sampled) record_sample_begin(slot->context_events, slot->end->stream, slot->is_first);
     if (slot->is_first) record(&slot->context_events->begin, slot->end->stream);
     if (slot->creates_event && REAL(cuEventCreate)(&event, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
@@ -85,7 +94,7 @@ static void record_before(const struct launch_slot *slot) {
 }
 
 void turn_events_before_launch(const struct launch_slot *slot) {
-    if (slot->context_events && (slot->is_first || slot->creates_event || slot->is_sampled))
+    if (slot->context_events && (slot->is_first || slot->creates_event || slot->is_sampled || slot->batch))
         CAPTURE_ALLOWS(record_before(slot));
 }
 

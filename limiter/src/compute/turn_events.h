@@ -26,6 +26,7 @@ struct stream_event {
     bool has_event;     /* `event` exists, or an admitted launch is about to create it */
     bool is_unrecorded; /* atomic; a launch followed the last recording of `event` */
     bool is_recorded;   /* atomic; `event` was recorded in this turn */
+    uint32_t batch;     /* number of the queued batch for which the stream waits; 0 = it waits for none */
 };
 
 /* The events of one context. */
@@ -56,6 +57,8 @@ struct launch_slot {
     bool is_sampled;          /* this launch is timed alone */
     bool records_end_at_once; /* `end` is recorded right after this launch, which may be the last for a while */
     CUevent *probe_out;       /* where to store the probe after this launch; NULL = no probe */
+    unsigned gate;            /* index of the gate whose word the stream waits for (queue_page.h); valid with `batch` */
+    uint32_t batch;           /* the stream first waits for this batch; 0 = it does not wait */
 };
 
 /* The stream that NULL means, by the function that it is passed to: LEGACY for the usual functions, PER_THREAD for
@@ -69,6 +72,9 @@ bool turn_events_is_capturing(CUstream stream);
 /* Fills `slot` for a launch into `stream` of the current context `context`; false, and an empty slot, if the turn's
  * tables are full. */
 bool turn_events_find_slot(struct turn_events *events, CUcontext context, CUstream stream, struct launch_slot *slot);
+
+/* Forgets that the end of a stream is to be recorded. */
+void turn_events_drop_end(struct turn_events *events, CUstream stream);
 
 /* Whether a stream has launches after the last recording of its end event; NULL asks about every stream. */
 bool turn_events_has_unrecorded_end(const struct turn_events *events, CUstream stream);

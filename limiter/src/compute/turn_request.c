@@ -88,6 +88,11 @@ static uint32_t turn_count(const struct turn_request *request) {
     return request->card ? __atomic_load_n(&request->card->turns_ended, __ATOMIC_ACQUIRE) : 0;
 }
 
+bool turn_request_is_at_hand(const struct turn_request *request) {
+    bool is_held = request->arbiter_turn.number && !turn_request_is_asked_to_yield(request);
+    return is_held || (!request->arbiter_turn.number && arbiter_link_turn(&request->link));
+}
+
 bool turn_request_is_asked_to_yield(const struct turn_request *request) {
     return arbiter_turn_is_asked_to_yield(&request->arbiter_turn, &request->link);
 }
@@ -177,8 +182,22 @@ void turn_request_ask_next(struct turn_request *request, uint64_t expected) {
     if (may_ask) arbiter_turn_ask(&request->arbiter_turn, &request->link);
 }
 
+void turn_request_note_drained(struct turn_request *request) {
+    arbiter_turn_note_drained(&request->arbiter_turn, &request->link);
+}
+
+bool turn_request_await_next(struct turn_request *request, uint64_t ns) {
+    if (!request->arbiter_turn.is_next_requested && !arbiter_link_turn(&request->link)) return false;
+    arbiter_link_wait(&request->link, ns);
+    return arbiter_link_turn(&request->link) != 0;
+}
+
 void turn_request_end(struct turn_request *request, uint64_t cost) {
     arbiter_turn_spend(&request->arbiter_turn, &request->link, cost);
+    turn_request_charge(request, cost);
+}
+
+void turn_request_charge(struct turn_request *request, uint64_t cost) {
     if (!request->card || request->share == 0) return;
     request->uncharged_ns += cost;
     if (!lock_region()) return;

@@ -39,6 +39,9 @@ struct turn_limits turn_request_take(struct turn_request *request);
 /* When the card is expected to be free for the turn, CLOCK_MONOTONIC in ns; 0 = now. */
 uint64_t turn_request_free_at(const struct turn_request *request);
 
+/* Whether turn_request_take would find a turn of the arbiter's, as far as the arbiter is concerned. */
+bool turn_request_is_at_hand(const struct turn_request *request);
+
 /* Whether the arbiter asks the turn back, or has taken it. */
 bool turn_request_is_asked_to_yield(const struct turn_request *request);
 
@@ -61,6 +64,17 @@ void turn_request_ask_next(struct turn_request *request, uint64_t expected);
  * is left of the arbiter's turn is used by the next turn. Takes LOCK_REGION; if that fails, the time is charged with
  * the next turn. Takes LOCK_ARBITER_LINK. */
 void turn_request_end(struct turn_request *request, uint64_t cost);
+
+/* Charges the token bucket with the `cost` of a turn that was given back, or that goes on, before its work had drained.
+ * Takes LOCK_REGION; if that fails, the time is charged with the next turn. */
+void turn_request_charge(struct turn_request *request, uint64_t cost);
+
+/* The work of the turn that was given back last has drained: tells the arbiter if that is earlier than announced. Takes
+ * LOCK_ARBITER_LINK. */
+void turn_request_note_drained(struct turn_request *request);
+
+/* Waits for at most `ns` for a turn that turn_request_ask_next asked for; whether it is there. */
+bool turn_request_await_next(struct turn_request *request, uint64_t ns);
 
 /* Counts a launch that waited `ns` in the region's statistics. Takes no lock. */
 void turn_request_count_wait(struct turn_request *request, uint64_t ns);

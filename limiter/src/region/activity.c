@@ -1,5 +1,6 @@
 #include "region/activity.h"
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the atomic operation writes it */
 static void add(uint64_t *counter, uint64_t amount) { __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED); }
 
 struct region_activity *activity_of(struct region *region, const struct region_card *card) {
@@ -23,6 +24,16 @@ void activity_count_turn_end(struct region_activity *activity, uint64_t drains_a
     __atomic_store_n(&activity->last_kernel_end_at, drains_at, __ATOMIC_RELAXED);
     add(&activity->host_gaps, gaps);
     add(&activity->host_gap_ns, gap_ns);
+}
+
+void activity_count_queued(struct region_activity *activity, uint64_t launches) {
+    if (activity) add(&activity->queued_launches, launches);
+}
+
+void activity_count_synchronize(struct region_activity *activity, uint64_t ns) {
+    if (!activity) return;
+    add(&activity->synchronizes, 1);
+    add(&activity->synchronize_ns, ns);
 }
 
 void activity_note_launch(struct region_activity *activity, uint64_t now) {

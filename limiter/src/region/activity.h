@@ -20,6 +20,12 @@ void activity_count_turn(struct region_activity *activity, bool is_handover);
  * `gap_ns` together, because nothing was launched. */
 void activity_count_turn_end(struct region_activity *activity, uint64_t drains_at, uint64_t gaps, uint64_t gap_ns);
 
+/* `launches` were queued ahead of their turn, and their wait was opened. */
+void activity_count_queued(struct region_activity *activity, uint64_t launches);
+
+/* A call waited `ns` for the card. */
+void activity_count_synchronize(struct region_activity *activity, uint64_t ns);
+
 /* The gate has admitted a launch at `now` (CLOCK_MONOTONIC). */
 void activity_note_launch(struct region_activity *activity, uint64_t now);
 

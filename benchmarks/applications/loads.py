@@ -1,0 +1,69 @@
+"""Pairs of C loads that behave like programs: short requests with pauses, and very long kernels beside short ones."""
+
+import functools
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.compute.load import Load, Timed, run_together
+from benchmarks.compute.node import Place
+from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_least, at_most, near
+from benchmarks.container import native_env
+
+REQUEST_US, LONG_US, SHORT_US = 460, 700_000, 500
+RESTING = Timed("rest", REQUEST_US)  # two kernels, a wait for them, then 8 ms of sleep
+BURNER = Load("work", REQUEST_US)
+EAGER = Timed("eager", 4)  # 360 kernels of 4 us, with 11 us of host work for each
+LONG_SECONDS = 20.0  # 0.7 s are 3.5 % of this time
+
+
+def scenarios(seconds: float) -> list[Scenario]:
+    """Return the pairs."""
+    return [
+        _beside_burner("two kernels, then 8 ms of sleep", RESTING, (1.25, 1.6, 86), seconds),
+        _beside_burner("360 launches a token", EAGER, (1.15, 1.5, 70), seconds),
+        _long(),
+    ]
+
+
+def _beside_burner(name: str, load: Timed, bounds: tuple[float, float, float], seconds: float) -> Scenario:
+    """Return a load at burst 40 beside a best-effort burner; `bounds` of p50 and p99 over alone, and of the burner."""
+
+    def measure(place: Place) -> Figures:
+        envs = [place.container(40, "burst"), place.container(None, "best-effort")]
+        pieces, burner = run_together([(load, envs[0]), (BURNER, envs[1])], seconds)
+        (p50, p99), (alone50, alone99) = _percentiles(pieces["times_us"]), _alone(load, seconds)
+        share = 100 * burner["count"] * BURNER.us * 1000 / burner["ns"]
+        return {"p50 over alone": p50 / alone50, "p99 over alone": p99 / alone99, "p50 ms": p50, "burner %": share}
+
+    goals = {"p50 over alone": at_most(bounds[0]), "p99 over alone": at_most(bounds[1]), "p50 ms": SHOWN}
+    return Scenario("loads", name, {**goals, "burner %": at_least(bounds[2])}, measure)
+
+
+@functools.cache
+def _alone(load: Timed, seconds: float) -> tuple[float, float]:
+    return _percentiles(run_together([(load, native_env())], seconds)[0]["times_us"])
+
+
+def _percentiles(times_us: Sequence[int]) -> tuple[float, float]:
+    cuts = statistics.quantiles(times_us, n=100)
+    return cuts[49] / 1000, cuts[98] / 1000
+
+
+def _long() -> Scenario:
+    def measure(place: Place) -> Figures:
+        envs = [place.container(30), place.container(60)]
+        loads = [Timed("steady", SHORT_US), Timed("steady", LONG_US)]
+        answers = run_together(list(zip(loads, envs, strict=True)), LONG_SECONDS)
+        return {
+            f"fixed {cores} %": share(each, load.us) for cores, each, load in zip((30, 60), answers, loads, strict=True)
+        }
+
+    goals = {"fixed 30 %": near(30, 3), "fixed 60 %": near(60, 3)}
+    return Scenario("loads", "kernels of 0.5 ms beside kernels of 0.7 s", goals, measure)
+
+
+def share(answer: dict[str, Any], us: int) -> float:
+    """Return the percentage of the time that kernels of `us` took, from the end of the first to that of the last."""
+    ends = answer["times_us"]
+    return float(100 * us * (len(ends) - 1) / (ends[-1] - ends[0]))

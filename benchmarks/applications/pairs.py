@@ -1,0 +1,234 @@
+"""Two applications beside each other: each alone, both natively, and both in containers with shares.
+
+All processes of a part are started together, and each figure of a pair is measured in the same command, so that the
+comparisons do not depend on the machine's state of another day.
+"""
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+from benchmarks.applications.application import Application, together
+from benchmarks.compute.node import Env, Node
+from benchmarks.compute.scenario import SHOWN, Goal, Measurement, at_least, at_most
+from benchmarks.container import native_env
+from limiter import launch
+from vgpu import region
+
+Asked = tuple[int | None, str]
+BURST_40: Final[Asked] = (40, "burst")
+BEST_EFFORT: Final[Asked] = (None, "best-effort")
+HALF: Final[Asked] = (50, "burst")
+SUM_LOSS = 0.02  # that a pair may do less than natively, of what each does alone
+NEVER_WORSE = 1.0  # the goal of a latency over that of the native pair
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two tenants and the goals of the first one's latency, over that of it alone, and of the second one's rate.
+
+    Attributes:
+        name: in the table.
+        work: module below `benchmarks.applications` and kind, of each.
+        asked: cores and policy of each.
+        p50: most that the first one's p50 may be, over alone; None = only shown.
+        p99: the same of p99.
+        second: least rate of the second one, in percent of alone; None = only shown.
+        sum: least sum of both rates, each over its own alone; None = the native pair's less 0.02.
+    """
+
+    name: str
+    work: tuple[tuple[str, str], tuple[str, str]]
+    asked: tuple[Asked, Asked]
+    p50: float | None = None
+    p99: float | None = None
+    second: float | None = None
+    sum: float | None = None
+
+
+DECODE: Final = (
+    Pair(
+        "eager decode beside training",
+        (("decode", "eager"), ("trainer", "steps")),
+        (BURST_40, BEST_EFFORT),
+        1.15,
+        1.5,
+        70,
+    ),
+    Pair(
+        "graph decode beside training",
+        (("decode", "graph"), ("trainer", "steps")),
+        (BURST_40, BEST_EFFORT),
+        1.1,
+        1.5,
+        sum=0.98,
+    ),
+    Pair(
+        "requests beside training",
+        (("decode", "requests"), ("trainer", "steps")),
+        (BURST_40, BEST_EFFORT),
+        1.15,
+        1.5,
+        88,
+    ),
+)
+TRAINING: Final = (
+    Pair("two trainers", (("trainer", "steps"), ("trainer", "steps")), (HALF, HALF)),
+    Pair("training with data loading beside training", (("trainer", "loader"), ("trainer", "steps")), (HALF, HALF)),
+)
+JAX: Final = (
+    Pair("JAX beside PyTorch training", (("jax_train", "steps"), ("trainer", "steps")), (HALF, HALF)),
+    Pair("eager decode beside JAX", (("decode", "eager"), ("jax_train", "steps")), (BURST_40, BEST_EFFORT), 1.15, 1.5),
+)
+
+
+@dataclass(slots=True)
+class Side:
+    """What one tenant did: p50 and p99 of its pieces in ms, and pieces per second."""
+
+    p50: float
+    p99: float
+    rate: float
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> Self:
+        """Read an application's answer. A tenant that ended fewer than two pieces has the rate 0."""
+        times = answer["times_ms"]
+        if len(times) < 2:  # noqa: PLR2004  # a percentile needs two
+            return cls(math.inf, math.inf, 0.0)
+        cuts = statistics.quantiles(times, n=100)
+        return cls(statistics.median(times), cuts[98], answer["per_second"])
+
+
+@dataclass(slots=True)
+class Stage:
+    """The processes of a part. `nodes` are ended with it."""
+
+    stack: ExitStack
+    native: dict[tuple[str, int], Application] = field(default_factory=dict)
+    ours: dict[tuple[tuple[str, Asked], ...], tuple[list[Application], list[Env]]] = field(default_factory=dict)
+    alone: dict[tuple[str, str], Side] = field(default_factory=dict)
+
+    def start(self, pairs: Sequence[Pair]) -> None:
+        """Start every process that the pairs need, and wait until all are ready."""
+        for pair in pairs:
+            for place, module in enumerate(modules(pair)):
+                key = (module, modules(pair)[:place].count(module))
+                if key not in self.native:
+                    self.native[key] = self._application(module, native_env())
+            self._start_ours(pair)
+        for application in [*self.native.values(), *[each for apps, _ in self.ours.values() for each in apps]]:
+            application.await_ready()
+
+    def _start_ours(self, pair: Pair) -> None:
+        key = tenants(pair)
+        if key in self.ours:
+            return
+        node = self.stack.enter_context(Node())
+        envs = [node.container(cores, policy) for _, (cores, policy) in key]
+        self.ours[key] = ([self._application(name, env) for (name, _), env in zip(key, envs, strict=True)], envs)
+
+    def _application(self, module: str, env: Env) -> Application:
+        application = Application(module, env)
+        self.stack.callback(application.end)
+        return application
+
+    def alone_of(self, work: tuple[str, str], seconds: float) -> Side:
+        """Return what an application does alone, measured once."""
+        if work not in self.alone:
+            self.alone[work] = Side.of(together([(self.native[work[0], 0], work[1])], seconds)[0])
+        return self.alone[work]
+
+    def native_pair(self, pair: Pair, seconds: float) -> list[Side]:
+        """Return what both do beside each other by the card's own time slices."""
+        names = modules(pair)
+        work = [(self.native[name, names[:place].count(name)], pair.work[place][1]) for place, name in enumerate(names)]
+        return [Side.of(answer) for answer in together(work, seconds)]
+
+    def our_pair(self, pair: Pair, seconds: float) -> tuple[list[Side], dict[str, float]]:
+        """Return what both do in their containers, and the handovers a second and waits of the first one."""
+        applications, envs = self.ours[tenants(pair)]
+        before = [_activity(env) for env in envs]
+        work = [(app, kind) for app, (_, kind) in zip(applications, pair.work, strict=True)]
+        sides = [Side.of(answer) for answer in together(work, seconds)]
+        return sides, _per_second(before, [_activity(env) for env in envs], seconds)
+
+
+def modules(pair: Pair) -> tuple[str, ...]:
+    """Return the module of each tenant."""
+    return tuple(module for module, _ in pair.work)
+
+
+def tenants(pair: Pair) -> tuple[tuple[str, Asked], ...]:
+    """Return module and share of each tenant: what identifies the containers of a pair."""
+    return tuple(zip(modules(pair), pair.asked, strict=True))
+
+
+def _activity(env: Env) -> region.Activity:
+    cards = region.decode(Path(env[launch.REGION_ENV]).read_bytes()).cards
+    return cards[0].activity if cards else region.Activity()
+
+
+def _per_second(
+    before: Sequence[region.Activity], after: Sequence[region.Activity], seconds: float
+) -> dict[str, float]:
+    """Return what the containers' counters say, per second of the phase."""
+    figures = {}
+    for number, (was, now) in enumerate(zip(before, after, strict=True), 1):
+        figures[f"handovers of {number} each s"] = (now.handovers - was.handovers) / seconds
+        figures[f"waits of {number} for turns ms each s"] = (now.turn.ns - was.turn.ns) / 1e6 / seconds
+    return figures
+
+
+def figures(alone: Sequence[Side], both: Sequence[Side]) -> dict[str, float]:
+    """Return the figures of a pair."""
+    first = both[0]
+    rates = [side.rate / of.rate if of.rate else 0.0 for side, of in zip(both, alone, strict=True)]
+    return {
+        "p50 over alone": first.p50 / alone[0].p50,
+        "p99 over alone": first.p99 / alone[0].p99,
+        "p50 ms": first.p50,
+        "p99 ms": first.p99,
+        "first %": 100 * rates[0],
+        "second %": 100 * rates[1],
+        "sum of both": sum(rates),
+    }
+
+
+def goals(pair: Pair, native: Mapping[str, float]) -> dict[str, Goal]:
+    """Return the goals of a pair's figures; where it names none, the native pair's figures are to be reached."""
+    worst50, worst99 = (native[name] * NEVER_WORSE for name in ("p50 over alone", "p99 over alone"))
+    return {
+        "p50 over alone": at_most(worst50 if pair.p50 is None else pair.p50),
+        "p99 over alone": at_most(worst99 if pair.p99 is None else pair.p99),
+        "second %": SHOWN if pair.second is None else at_least(pair.second),
+        "sum of both": at_least(native["sum of both"] - SUM_LOSS if pair.sum is None else pair.sum),
+    }
+
+
+def measure(part: str, pairs: Sequence[Pair], seconds: float, rounds: int) -> Iterator[Measurement]:
+    """Measure each pair and yield its figures."""
+    with ExitStack() as stack:
+        stage = Stage(stack)
+        stage.start(pairs)
+        for pair in pairs:
+            alone = [stage.alone_of(work, seconds) for work in pair.work]
+            native = figures(alone, stage.native_pair(pair, seconds))
+            ours = [stage.our_pair(pair, seconds) for _ in range(rounds)]
+            every = [figures(alone, sides) | counters for sides, counters in ours]
+            wanted = goals(pair, native)
+            yield from _alone_rows(part, pair, alone)
+            for name in every[0]:
+                values = [each[name] for each in every]
+                goal = wanted.get(name, SHOWN)
+                yield Measurement(part, pair.name, name, goal, native.get(name), values, seconds, 0.0)
+
+
+def _alone_rows(part: str, pair: Pair, alone: Sequence[Side]) -> Iterator[Measurement]:
+    named = {"alone p50 ms": alone[0].p50, "alone p99 ms": alone[0].p99, "second alone p50 ms": alone[1].p50}
+    for name, value in named.items():
+        yield Measurement(part, pair.name, name, SHOWN, None, [value], 0.0, 0.0)

@@ -1,0 +1,24 @@
+/* Measures what the turns of a launch gate cost, and teaches the estimates. The caller owns the gate (gate_state.h). */
+#ifndef VGPU_COMPUTE_GATE_MEASURE_H
+#define VGPU_COMPUTE_GATE_MEASURE_H
+
+#include "compute/gate_state.h"
+
+/* Waits until the turn's work has drained; false if it has not at `until` (CLOCK_MONOTONIC in ns). */
+bool gate_measure_await_drain(const struct gate *gate, uint64_t until);
+
+/* Waits until the turn's work has drained and returns its cost; `ends_recorded_at` as for turn_cost. */
+uint64_t gate_measure_turn(struct gate *gate, uint64_t ends_recorded_at);
+
+/* Sets the turn aside while its work still runs: gate_measure_collect measures it later. The next turn uses other
+ * events. */
+void gate_measure_set_aside(struct gate *gate, uint64_t ends_recorded_at);
+
+/* Whether the work of the turn that was set aside has drained, as far as its end events say. Asks the driver. */
+bool gate_measure_is_drained(const struct gate *gate);
+
+/* Charges the turn that was set aside, if there is one: what it took, for which its drain is waited for, or what was
+ * expected if the driver may not be asked. No wait of a stream is closed if the driver may be asked. */
+void gate_measure_collect(struct gate *gate, bool may_ask_driver);
+
+#endif

@@ -1,0 +1,64 @@
+#include "compute/host_periods.h"
+
+#include "common/arithmetic.h"
+
+/* PERIOD_LAUNCHES: a shorter period says nothing about the host. WEIGHT: of past periods in the average. */
+enum { PERIOD_LAUNCHES = 8, WEIGHT = 4, SCORE_HOST_BOUND = 4, SCORE_MAX = 8 };
+
+/* How long the host is to wait at the end of a period: two handovers. With less, the card would be idle in the turn,
+ * because it has caught up with the host; with more, the program would be slower for nothing. */
+#define WAIT_WANTED (400 * NS_PER_US)
+
+/* By how much the lead changes at a time. */
+#define STEP (40 * NS_PER_US)
+
+/* Periods longer than this contain a pause of the program's. */
+#define PERIOD_MAX (1000 * NS_PER_MS)
+
+void host_periods_note_launch(struct host_periods *periods, uint64_t estimate, uint64_t now) {
+    if (periods->launches == 0) periods->begun_at = now;
+    periods->launches++;
+    periods->expected += estimate;
+}
+
+void host_periods_note_wait(struct host_periods *periods, uint64_t ns) { periods->begun_at += ns; }
+
+static uint64_t average(uint64_t past, uint64_t latest) {
+    return past ? (past * (WEIGHT - 1) + latest) / WEIGHT : latest;
+}
+
+static void learn_score(struct host_periods *periods, uint64_t host_ns) {
+    bool is_host_bound = periods->launches >= PERIOD_LAUNCHES && host_ns >= periods->expected + periods->expected / 4;
+    if (!is_host_bound)
+        periods->host_bound_score -= (unsigned)min_u64(periods->host_bound_score, 2);
+    else if (periods->host_bound_score < SCORE_MAX)
+        periods->host_bound_score++;
+}
+
+bool host_periods_note_host_wait(struct host_periods *periods, uint64_t now) {
+    uint64_t host_ns = now > periods->begun_at ? now - periods->begun_at : 0;
+    bool is_informative = periods->launches >= PERIOD_LAUNCHES && host_ns < PERIOD_MAX;
+    if (periods->launches && host_ns < PERIOD_MAX) learn_score(periods, host_ns);
+    if (is_informative) periods->host_ns = average(periods->host_ns, host_ns);
+    if (is_informative && periods->lead_ns == 0) periods->lead_ns = periods->expected;
+    periods->launches = 0;
+    periods->expected = 0;
+    return is_informative;
+}
+
+/* Steps of one size, so that the median of the waits becomes WAIT_WANTED: a few long waits, as for a kernel of the
+ * neighbour's, change little. No model of the card or of the neighbours is needed. */
+void host_periods_note_waited(struct host_periods *periods, uint64_t ns) {
+    if (ns > WAIT_WANTED)
+        periods->lead_ns = min_u64(periods->lead_ns + STEP, periods->host_ns);
+    else
+        periods->lead_ns -= min_u64(periods->lead_ns - 1, STEP);
+}
+
+bool host_periods_is_host_bound(const struct host_periods *periods) {
+    return periods->host_bound_score >= SCORE_HOST_BOUND;
+}
+
+uint64_t host_periods_ask_at(const struct host_periods *periods) {
+    return periods->begun_at + (periods->host_ns > periods->lead_ns ? periods->host_ns - periods->lead_ns : 0);
+}

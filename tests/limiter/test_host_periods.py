@@ -1,0 +1,104 @@
+"""When a host-bound program asks for the turn of its queued launches, in virtual time."""
+
+import ctypes
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.limiter.turn_structures import MS, START, U64
+
+US = 1000
+LAUNCHES = 100
+WANTED = 400 * US
+
+
+class Periods(ctypes.Structure):
+    _fields_ = (
+        ("host_ns", U64),
+        ("lead_ns", U64),
+        ("begun_at", U64),
+        ("expected", U64),
+        ("launches", ctypes.c_uint),
+        ("host_bound_score", ctypes.c_uint),
+    )
+
+
+@dataclass
+class Program:
+    """A program that launches `gpu` ns in `host` ns and then waits; its turn begins `latency` ns after it asks."""
+
+    pure: ctypes.CDLL
+    gpu: int
+    host: int
+    latency: int = 500 * US
+    launches: int = LAUNCHES
+
+    def __post_init__(self) -> None:
+        self.periods, self.now = Periods(), START
+
+    def period(self) -> int:
+        """Run one period and return how long the host waits at its end."""
+        note = self.pure.host_periods_note_launch
+        for number in range(self.launches):
+            note(
+                ctypes.byref(self.periods),
+                U64(self.gpu // self.launches),
+                U64(self.now + self.host * number // self.launches),
+            )
+        asked = min(self.pure.host_periods_ask_at(ctypes.byref(self.periods)), self.now + self.host)
+        waits = self.now + self.host
+        is_period = self.pure.host_periods_note_host_wait(ctypes.byref(self.periods), U64(waits))
+        drained = max(asked + self.latency + self.gpu, waits)
+        if is_period:
+            self.pure.host_periods_note_waited(ctypes.byref(self.periods), U64(drained - waits))
+        self.now = drained
+        return int(drained - waits)
+
+    def is_host_bound(self) -> bool:
+        return bool(self.pure.host_periods_is_host_bound(ctypes.byref(self.periods)))
+
+
+@given(gpu=st.integers(500, 2500), host=st.integers(4000, 9000), latency=st.integers(0, 1000))
+def test_the_card_has_nearly_caught_up_when_the_host_waits(
+    compute: ctypes.CDLL, gpu: int, host: int, latency: int
+) -> None:
+    program = Program(compute, gpu * US, host * US, latency * US)
+    waits = [program.period() for _ in range(100)]
+    assert max(waits[80:]) <= WANTED + 100 * US
+    assert min(waits[80:]) >= WANTED - 100 * US
+
+
+@pytest.mark.parametrize(
+    ("gpu_ms", "host_ms", "launches", "is_host_bound"),
+    [(2, 5, 300, True), (5, 5, 300, False), (20, 5, 300, False), (2, 5, 2, False), (0, 1, 1, False)],
+)
+def test_only_programs_that_leave_the_card_idle_are_host_bound(
+    compute: ctypes.CDLL, gpu_ms: int, host_ms: int, launches: int, is_host_bound: bool
+) -> None:
+    program = Program(compute, gpu_ms * MS, host_ms * MS, launches=launches)
+    for _ in range(8):
+        program.period()
+    assert program.is_host_bound() == is_host_bound
+
+
+def test_a_program_that_changes_to_graphs_is_not_host_bound_any_more(compute: ctypes.CDLL) -> None:
+    program = Program(compute, 2 * MS, 5 * MS)
+    for _ in range(20):
+        program.period()
+    assert program.is_host_bound()
+    program.gpu, program.host, program.launches = 2 * MS, 20 * US, 1
+    for _ in range(4):
+        program.period()
+    assert not program.is_host_bound()
+
+
+def test_waits_for_turns_are_not_the_host_s_time(compute: ctypes.CDLL) -> None:
+    program = Program(compute, 5 * MS, 5 * MS)
+    for _ in range(8):
+        compute.host_periods_note_launch(ctypes.byref(program.periods), U64(0), U64(program.now))
+        compute.host_periods_note_wait(ctypes.byref(program.periods), U64(10 * MS))
+        program.now += 10 * MS
+        program.period()
+    assert not program.is_host_bound()

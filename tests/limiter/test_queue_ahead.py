@@ -1,0 +1,158 @@
+"""Launches that are queued ahead of their turn, on the simulated driver, with an arbiter that the test controls.
+
+On the simulated card a closed wait holds back all streams of its context, and the calls block that block on a real one.
+"""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from simgpu.session import Session
+from tests.limiter.conftest import Container
+from tests.limiter.fake_arbiter import Arbiter
+from tests.limiter.test_arbitration import LIMIT, arbiter, join, path, start  # noqa: F401  # fixtures
+
+pytestmark = pytest.mark.slow
+
+Make = Callable[..., Container]
+Start = Callable[[Container], Session]
+MakeArbiter = Callable[..., Arbiter]
+MADE = "globals().update(f=launches.kernel(100), k=launches.stream())"
+HELD_S = 0.3
+
+
+@pytest.fixture
+def queuing(make_container: Make, start: Start, arbiter: MakeArbiter) -> tuple[Session, Arbiter, Container]:  # noqa: F811
+    """A process that knows its kernel's time and has no turn, and an arbiter that gives none."""
+    container, other = make_container(LIMIT), arbiter()
+    session = start(container)
+    join(session, other)
+    session(MADE)
+    session("[launches.launch(f) for _ in range(200)]")
+    session("launches.cuda.cuCtxSynchronize()")
+    other.gives = False
+    client = other.client()
+    client.give(0)
+    return session, other, container
+
+
+def launched(session: Session, count: int = 20) -> float:
+    """Seconds that launches took the host."""
+    return float(
+        session(
+            f"(lambda b: [launches.launch(f) for _ in range({count})] and launches.time.monotonic() - b)"
+            "(launches.time.monotonic())"
+        )
+    )
+
+
+def give(other: Arbiter) -> None:
+    other.gives = True
+    other.client().give(other.client().page.turn + 1000)
+
+
+def test_launches_without_a_turn_do_not_block_the_host_and_run_in_the_turn(
+    queuing: tuple[Session, Arbiter, Container],
+) -> None:
+    session, other, container = queuing
+    assert launched(session) < HELD_S / 3
+    time.sleep(HELD_S)
+    assert session("launches.cuda.cuStreamQuery(None)") == 600  # CUDA_ERROR_NOT_READY
+    give(other)
+    assert session("launches.cuda.cuCtxSynchronize()") == 0
+    activity = container.region().cards[0].activity
+    assert activity.queued_launches >= 20
+    assert activity.queued.ns > HELD_S / 2 * 1e9
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "launches.cuda.cuStreamSynchronize(None)",
+        "launches.cuda.cuCtxSynchronize()",
+        "launches.cuda.cuMemFree_v2(launches.P(m))",
+        "launches.kernel(300) and 0",
+        "launches.end_stream(k)",
+    ],
+)
+def test_a_call_that_blocks_ends_with_the_turn(queuing: tuple[Session, Arbiter, Container], call: str) -> None:
+    session, other, _ = queuing
+    session("globals().update(m=launches._made('cuMemAlloc_v2', launches.ctypes.c_size_t(1 << 20)))")
+    launched(session)
+    session.tell(call)
+    time.sleep(HELD_S)
+    give(other)
+    assert session.answer() == 0
+
+
+def test_more_launches_than_a_channel_takes(queuing: tuple[Session, Arbiter, Container]) -> None:
+    session, other, _ = queuing
+    give(other)
+    assert launched(session, 3000) < 10
+    assert session("launches.cuda.cuCtxSynchronize()") == 0
+
+
+def test_the_wait_is_opened_without_an_arbiter(queuing: tuple[Session, Arbiter, Container]) -> None:
+    session, other, _ = queuing
+    launched(session)
+    other.close()
+    begun = time.monotonic()
+    assert session("launches.cuda.cuCtxSynchronize()") == 0
+    assert time.monotonic() - begun < 1
+
+
+def test_a_stalled_arbiter_s_clients_go_on(queuing: tuple[Session, Arbiter, Container]) -> None:
+    session, other, _ = queuing
+    launched(session)
+    other.beats = False
+    begun = time.monotonic()
+    assert session("launches.cuda.cuCtxSynchronize()") == 0
+    assert time.monotonic() - begun < 1
+
+
+def test_an_arbiter_that_gives_no_turn_delays_for_five_seconds_at_most(
+    queuing: tuple[Session, Arbiter, Container],
+) -> None:
+    session, _, _ = queuing
+    launched(session)
+    begun = time.monotonic()
+    assert session("launches.cuda.cuCtxSynchronize()") == 0
+    assert 1 < time.monotonic() - begun < 7  # ARBITER_TIMEOUT of turn_request.c is 5 s
+
+
+def test_the_numbers_of_batches_wrap_around(queuing: tuple[Session, Arbiter, Container]) -> None:
+    session, _, _ = queuing
+    word = "(lambda a: (launches.cuda.cuStreamWaitValue32_v2(None, launches.ctypes.c_uint64(a), {value}, 0)))"
+    make = "launches._made('cuMemHostAlloc', launches.ctypes.c_size_t(64), 3)"
+    session(f"globals().update(w={make})")
+    session("launches.ctypes.memset(w, 0xff, 4)")
+    assert session(word.format(value=5) + "(w)") == 0  # 2^32 - 1 is 6 before 5
+    session("launches.ctypes.memset(w, 0, 4)")
+    assert session(word.format(value=0xFFFFFFFF) + "(w)") == 0  # 0 is past 2^32 - 1
+
+
+def test_a_killed_process_leaves_nothing_behind(
+    queuing: tuple[Session, Arbiter, Container],
+    start: Start,  # noqa: F811
+) -> None:
+    session, other, container = queuing
+    launched(session)
+    session.kill()
+    other.gives = True
+    again = start(container)
+    assert again("launches.longest(100, 5)") < 2
+    assert again("launches.cuda.cuCtxSynchronize()") == 0
+
+
+def test_a_forked_child_does_not_wait(queuing: tuple[Session, Arbiter, Container]) -> None:
+    session, other, _ = queuing
+    launched(session)
+    assert (
+        session(
+            "(lambda p: __import__('os').waitpid(p, 0)[1] if p else __import__('os')._exit(0))(__import__('os').fork())"
+        )
+        == 0
+    )
+    give(other)
+    assert session("launches.cuda.cuCtxSynchronize()") == 0
