@@ -47,6 +47,14 @@ class Run:
             time.sleep(0.05)
         raise AssertionError(f"{name} is not {phase}: {pod}")
 
+    def nodes(self) -> set[str]:
+        """Names of the nodes that the admin REST lists; it shows changes half a second later at most."""
+        found: set[str] = set()
+        end = time.monotonic() + 10
+        while not found and time.monotonic() < end:
+            found = {each["name"] for each in httpx.get(f"{self.admin}/api/v1/nodes").json()["items"]}
+        return found
+
     def children(self) -> dict[str, int]:
         """Process IDs of the parts, by name."""
         pids = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
@@ -77,7 +85,7 @@ def is_alive(pid: int) -> bool:
 
 def test_pods_are_admitted_placed_and_run_until_sigterm(run: Run) -> None:
     assert httpx.get(f"{run.extender}/healthz", verify=False).text == "ok"
-    assert {each["name"] for each in httpx.get(f"{run.admin}/api/v1/nodes").json()["items"]} == {"node-1", "node-2"}
+    assert run.nodes() == {"node-1", "node-2"}
     refused = run.create("typo", gpu_mem="16Gi")
     assert (refused.status_code, "for 16Gi write 16384" in refused.text) == (422, True)
     assert run.create("share", gpu_mem=8192, gpu_cores=30).status_code == 201
