@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,15 @@ class Run:
             time.sleep(0.05)
         raise AssertionError(f"{name} is not {phase}: {pod}")
 
-    def nodes(self) -> set[str]:
-        """Names of the nodes that the admin REST lists; it shows changes half a second later at most."""
-        found: set[str] = set()
+    def admin_has(self, path: str, condition: Callable[[Any], bool]) -> Any:
+        """Return what the admin REST answers once a condition holds; it shows changes half a second later at most."""
         end = time.monotonic() + 10
-        while not found and time.monotonic() < end:
-            found = {each["name"] for each in httpx.get(f"{self.admin}/api/v1/nodes").json()["items"]}
-        return found
+        while time.monotonic() < end:
+            answer = httpx.get(f"{self.admin}/api/v1/{path}").json()
+            if condition(answer):
+                return answer
+            time.sleep(0.05)
+        raise AssertionError(f"{path}: {answer}")
 
     def children(self) -> dict[str, int]:
         """Process IDs of the parts, by name."""
@@ -85,12 +87,12 @@ def is_alive(pid: int) -> bool:
 
 def test_pods_are_admitted_placed_and_run_until_sigterm(run: Run) -> None:
     assert httpx.get(f"{run.extender}/healthz", verify=False).text == "ok"
-    assert run.nodes() == {"node-1", "node-2"}
+    assert len(run.admin_has("nodes", lambda answer: answer["items"])["items"]) == 2
     refused = run.create("typo", gpu_mem="16Gi")
     assert (refused.status_code, "for 16Gi write 16384" in refused.text) == (422, True)
     assert run.create("share", gpu_mem=8192, gpu_cores=30).status_code == 201
     pod = run.until("share", "Running")
-    seen = httpx.get(f"{run.admin}/api/v1/pods/default/share").json()
+    seen = run.admin_has("pods/default/share", lambda answer: answer.get("node"))
     assert (seen["node"], seen["requested"]) == (pod["spec"]["nodeName"], "8 GiB, 30 %")
     assert pod["spec"]["schedulerName"] == "vgpu-scheduler"
     assert pod["spec"]["containers"][0]["resources"]["limits"]["vgpu.io/slice"] == "32"
