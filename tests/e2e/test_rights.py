@@ -86,4 +86,5 @@ def test_kubectl_explains_fields_and_a_gpunode_has_conditions(cluster: Cluster) 
         "CardsHealthy": "True",
         "NoConflicts": "True",
         "NoUninvitedProcesses": "True",
+        "LimitsEnforced": "True",
     }
