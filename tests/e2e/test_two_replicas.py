@@ -24,7 +24,7 @@ from tests.e2e.pod_namespace import PodNamespace, container, pod
 pytestmark = pytest.mark.e2e
 
 RESTART_S = 1.0
-TAKEN_OVER_S = 60.0
+TAKEN_OVER_S = 120.0  # 34 s on an idle machine
 SCHEDULERS = "/apis/coordination.k8s.io/v1/namespaces/vgpu-system/leases/vgpu-scheduler"
 FAULTS = ("scheduler killed", "extender killed", "both terminated", "both stopped for 25 s")
 EXTENDERS = "/apis/coordination.k8s.io/v1/namespaces/vgpu-system/leases/vgpu-extender"
