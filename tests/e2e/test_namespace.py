@@ -55,7 +55,7 @@ def test_the_network_is_private(work: Path) -> None:
         with within.network(), socket.create_server(("127.0.0.1", 6443)):
             pass
         with within.network(), pytest.raises(OSError, match="unreachable"):
-            socket.create_connection(("192.0.2.1", 80), timeout=1)
+            socket.create_connection(("198.51.100.1", 80), timeout=1)
         with socket.create_server(("127.0.0.1", 0)) as server, within.network(), pytest.raises(ConnectionRefusedError):
             socket.create_connection(server.getsockname(), timeout=1)
     finally:
