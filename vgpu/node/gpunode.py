@@ -150,11 +150,10 @@ class GpuNodePublisher:
 
     async def _wait(self) -> None:
         """Return at the next change, or when the next look for conflicts is due."""
-        changes = [asyncio.create_task(self._inventory.wait()), asyncio.create_task(self._woken.wait())]
+        changes = [asyncio.create_task(self._inventory.wait(self._looked_at)), asyncio.create_task(self._woken.wait())]
         try:
-            if self._looked_at is self._inventory.state:
-                due = max(0.0, min(self._conflicts_due, self._count_due) - self._clock())
-                await asyncio.wait(changes, timeout=due, return_when=asyncio.FIRST_COMPLETED)
+            due = max(0.0, min(self._conflicts_due, self._count_due) - self._clock())
+            await asyncio.wait(changes, timeout=due, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in changes:
                 each.cancel()

@@ -72,9 +72,13 @@ class Inventory:
         """Return the cards, by index."""
         return self.state.gpus
 
-    async def wait(self) -> None:
-        """Return at the next change."""
-        await self._changed.wait()
+    async def wait(self, seen: State | None = None) -> None:
+        """Return at the next change; at once where the state is no longer `seen`.
+
+        A coroutine that is started as a task begins later, so a task must say which state its creator has seen.
+        """
+        if seen is None or seen is self.state:
+            await self._changed.wait()
 
     def _update(self, state: State) -> None:
         if state == self.state:
