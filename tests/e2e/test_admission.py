@@ -349,6 +349,6 @@ def test_the_api_server_accepts_the_manifests_that_this_cluster_does_not_apply(c
     kinds = ("deployment", "daemonset", "service", "poddisruptionbudget", "networkpolicy")
     built = cluster.kubectl("kustomize", str(MANIFESTS / "base"))
     wanted = [d for d in yaml.safe_load_all(built) if d["kind"].lower() in kinds]
-    assert len(wanted) == 8
+    assert len(wanted) == 10
     for document in wanted:
         cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(document))

@@ -145,6 +145,7 @@ def test_a_churn_of_honest_processes_has_no_finding(namespace: PodNamespace) -> 
     node = namespace.cluster.nodes[0]
     once = "gpuprobe alloc 300 --hold 0.05; gpuprobe alloc 500 200 300; gpuprobe spin 200 & sleep 0.1; kill %1"
     loop = f"for i in $(seq 40); do {once}; done"
+    namespace.until(lambda: condition(namespace, node)["status"] == "True", "findings of earlier pods end", 60)
     until, number = time.monotonic() + CHURN_S, 0
     while time.monotonic() < until:
         for each in range(4):
