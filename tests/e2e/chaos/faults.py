@@ -223,7 +223,7 @@ FAULTS: Final = (
     Fault("429 to our parts", too_many_requests, 30),
     Fault("state disk full", full_state, 30, may_fail_pods=True),
     Fault("regions full", full_regions, 30, may_fail_pods=True),
-    Fault("driver reloaded", driver_reloaded, 30, may_fail_pods=True),
+    Fault("driver reloaded", driver_reloaded, 60, may_fail_pods=True),
     Fault("card lost", card_lost, 60, may_fail_pods=True),
     Fault("NVML errors", nvml_unknown, 30, may_fail_pods=True),
 )
