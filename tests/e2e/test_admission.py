@@ -344,11 +344,11 @@ def test_the_manifests_build(cluster: Cluster, path: str) -> None:
     assert "kind: MutatingWebhookConfiguration" in cluster.kubectl("kustomize", str(MANIFESTS / path))
 
 
-def test_the_api_server_accepts_the_manifests_that_this_cluster_does_not_apply(cluster: Cluster) -> None:
+def test_the_api_server_accepts_the_workloads_of_the_manifests(cluster: Cluster) -> None:
     """Workloads, the Service, the PodDisruptionBudgets and the NetworkPolicies: here the parts run as processes."""
     kinds = ("deployment", "daemonset", "service", "poddisruptionbudget", "networkpolicy")
     built = cluster.kubectl("kustomize", str(MANIFESTS / "base"))
     wanted = [d for d in yaml.safe_load_all(built) if d["kind"].lower() in kinds]
     assert len(wanted) == 10
     for document in wanted:
-        cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(document))
+        cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(document))

@@ -104,7 +104,7 @@ def test_the_history_of_a_killed_extender_equals_the_audit_log(namespace: PodNam
     ]
     for each in threads:
         each.start()
-    for _ in range(6):
+    for _ in range(3):
         time.sleep(chance.uniform(2, 5))
         cluster.extender.kill()
         time.sleep(chance.uniform(0, 3))  # pods start and end meanwhile
