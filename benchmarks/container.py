@@ -21,10 +21,10 @@ class Container:
 
     Args:
         memory: as `limiter.preload` takes it; a plain number is MiB.
-        cores: percent of a card's time; None = no limit.
+        cores: percent of a card's time; 100: no limit.
     """
 
-    def __init__(self, memory: str, cores: int | None = None) -> None:
+    def __init__(self, memory: str, cores: int = 100) -> None:
         self.folder = launch.write_files(launch.parse(memory, cores, "fixed"))
         self.env = native_env() | launch.variables(self.folder, {}) | {"VGPU_LOG": "off"}
 

@@ -13,7 +13,7 @@ from limiter.installation import LimiterError, library_path, refuse_unloadable
 from limiter.local_state import Allocation
 from vgpu import limits, quantity
 from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import ComputePolicy, MemoryPolicy, default_compute_policy
+from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy, default_compute_policy
 
 LIMITS_ENV: Final = "VGPU_LIMITS_FILE"
 REGION_ENV: Final = "VGPU_REGION_FILE"
@@ -34,10 +34,13 @@ def parse(
     priority: int = 0,
 ) -> Limits:
     """Read limits as people write them (`limiter.preload` documents the form). Raises ValueError."""
+    _refuse_numbers(memory)
+    _refuse_out_of_range(cores, priority)
     chosen = ComputePolicy(policy) if policy else default_compute_policy(cores)
-    percent = _no_cores(chosen) if cores is None else cores
-    cards = tuple(_card(entry.strip(), percent) for entry in (memory or "").split(",") if memory)
-    parsed = Limits(cards or (CardLimit(ANY_GPU, None, percent),), chosen, priority, MemoryPolicy(memory_policy))
+    if chosen is ComputePolicy.FIXED and not cores:
+        raise ValueError("the compute policy fixed limits the time to a share; give the cores too, in percent")
+    cards = tuple(_card(entry.strip(), cores or 0) for entry in (memory or "").split(",") if memory)
+    parsed = Limits(cards or (CardLimit(ANY_GPU, None, cores or 0),), chosen, priority, MemoryPolicy(memory_policy))
     limits.encode(parsed)  # raises ValueError for what is out of range
     return parsed
 
@@ -119,8 +122,16 @@ def variables(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _no_cores(policy: ComputePolicy) -> int:
-    return quantity.FULL_CORES if policy is ComputePolicy.FIXED else 0
+def _refuse_numbers(memory: object) -> None:
+    if memory is not None and not isinstance(memory, str):
+        raise ValueError(f"memory: must be text, such as {str(memory) + 'Mi'!r}, and not the number {memory!r}")
+
+
+def _refuse_out_of_range(cores: int | None, priority: int) -> None:
+    if cores is not None and not 1 <= cores <= quantity.FULL_CORES:
+        raise ValueError(f"cores: must be 1 to {quantity.FULL_CORES}, percent of a card's time, and not {cores}")
+    if not 0 <= priority <= MAX_PRIORITY:
+        raise ValueError(f"priority: must be 0 to {MAX_PRIORITY}, and not {priority}")
 
 
 def _asked(env: Mapping[str, str]) -> str:
@@ -137,7 +148,4 @@ def _gpu(card: CardLimit) -> str:
 
 def _card(entry: str, cores: int) -> CardLimit:
     gpu, _, size = entry.rpartition("=")
-    memory = quantity.size_bytes(size)
-    if memory is None:
-        raise ValueError(f"not an amount of memory: {size!r}; write `8GiB`, or MiB as a plain number")
-    return CardLimit(gpu.strip() or ANY_GPU, memory, cores)
+    return CardLimit(gpu.strip() or ANY_GPU, quantity.limit_bytes(size), cores)

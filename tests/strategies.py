@@ -85,7 +85,9 @@ def share_pods(draw: st.DrawFn) -> dict[str, Any]:
     policy = draw(st.sampled_from(["binpack", "spread"]))
     annotations = {names.GPU_POLICY: policy}
     if draw(st.booleans()):
-        annotations[names.COMPUTE_POLICY] = draw(st.sampled_from(["fixed", "burst", "best-effort"]))
+        has_cores = any(names.GPU_CORES in each["resources"]["limits"] for each in (*apps, *init, *sidecars))
+        fixed = ["fixed"] if has_cores else []
+        annotations[names.COMPUTE_POLICY] = draw(st.sampled_from([*fixed, "burst", "best-effort"]))
     if draw(st.booleans()):
         annotations[names.MEMORY_POLICY] = draw(st.sampled_from(["refuse", "spill"]))
     return pod(*apps, init=(*sidecars, *init), annotations=annotations)

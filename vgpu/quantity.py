@@ -7,6 +7,8 @@ In resources an amount is a whole number, as the API server prints it: `8192`, `
 import re
 from typing import Final
 
+from vgpu.problem import clipped
+
 WHOLE_PERCENT: Final = 100  # all of a card's memory, or of its time
 FULL_CORES: Final = WHOLE_PERCENT  # `cores` are percent of one GPU's time
 
@@ -19,6 +21,9 @@ _NUMBER = re.compile(r"([+-]?\d{1,18})(?:(k|M|G)|[eE](\d{1,2}))?", re.ASCII)
 _DECIMAL: Final = {"k": 10**3, "M": 10**6, "G": 10**9}
 _SIZE = re.compile(r"(\d{1,9})(?:\.(\d{1,3}))?\s?(Ki|Mi|Gi|Ti)?B?", re.ASCII)
 _BINARY: Final = {"Ki": 1 << 10, "Mi": MIB, "Gi": 1 << 30, "Ti": 1 << 40}
+_BYTES = re.compile(r"\d+(\.\d+)?\s?B", re.ASCII)
+_OTHER_UNIT = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s?([kmgt])i?b?", re.ASCII | re.IGNORECASE)
+SMALLEST_PLAIN_MIB: Final = 64  # a number without a unit below this is taken for a mistake: no CUDA program fits in it
 
 
 def whole_number(text: str | int) -> int | None:
@@ -43,6 +48,29 @@ def size_bytes(text: str) -> int | None:
     scale = _BINARY[unit or "Mi"]
     part: int = int(fraction or 0) * scale // 10 ** len(fraction or "")
     return int(whole) * scale + part
+
+
+def limit_bytes(text: str) -> int:
+    """Read a limit of memory from the command line, in bytes. Raises ValueError, which says what to write instead."""
+    stripped = text.strip()
+    amount = None if _BYTES.fullmatch(stripped) else size_bytes(stripped)
+    if amount is None:
+        raise ValueError(f"not an amount of memory: {clipped(text)!r}; write {_correction(stripped)}")
+    if amount == 0:
+        raise ValueError(f"{clipped(text)!r} would refuse every allocation; leave the amount out for no limit")
+    if stripped.isdecimal() and amount < SMALLEST_PLAIN_MIB * MIB:
+        raise ValueError(
+            f"{stripped!r} is {stripped} MiB, too little for a CUDA program; write {stripped}Gi or {stripped}Mi"
+        )
+    if amount > MAX_MIB * MIB:
+        raise ValueError(f"{clipped(text)!r} is more than any card has; the most is {MAX_MIB // GIB_IN_MIB}Gi")
+    return amount
+
+
+def _correction(text: str) -> str:
+    """Return how an amount may have been meant: `8Gi` for `8G`, `8gb` and `8 GB`."""
+    match = _OTHER_UNIT.fullmatch(text)
+    return f"{match[1]}{match[2].upper()}i" if match else "8Gi, 512Mi, or MiB as a plain number"
 
 
 def human_mib(mib: int) -> str:

@@ -161,6 +161,7 @@ def parse(pod: Json) -> Parsed:
         return Parsed(None, tuple(problems))
     request = PodRequest(tuple(containers), options)
     problems += _anchor_problems(request)
+    problems += _policy_problems(request)
     return Parsed(request, tuple(problems))
 
 
@@ -264,8 +265,18 @@ _UNITS = {
 
 
 def _hint(name: str, text: str) -> str:
-    size = quantity.size_bytes(text) if name == names.GPU_MEM and text.endswith("i") else None
-    return f"; for {text} write {size // quantity.MIB}" if size else ""
+    """Say what an amount of memory with a unit is in MiB; the decimal units are most likely meant as binary ones."""
+    binary = text if text.endswith("i") else f"{text}i"
+    size = quantity.size_bytes(binary) if name == names.GPU_MEM and text[-1:] in {"i", "M", "G", "T"} else None
+    return f"; for {text} write {size // quantity.MIB}" if size and size >= quantity.MIB else ""
+
+
+def _policy_problems(request: PodRequest) -> Iterator[Problem]:
+    """Yield a problem where a pod asks for a limit of its time without saying how much."""
+    is_limited = any(container.cores or container.whole for container in request.containers)
+    if request.options.compute_policy is ComputePolicy.FIXED and not is_limited:
+        why = f"limits the time to a share; write {names.GPU_CORES} too, in percent"
+        yield Problem(f"metadata.annotations[{names.COMPUTE_POLICY}]", ComputePolicy.FIXED, why)
 
 
 def _anchor_problems(request: PodRequest) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from vgpu.problem import Problem
-from webhook import mutate, pods, validate, wire
+from webhook import advice, mutate, pods, validate, wire
 from webhook.rules import Rules
 
 
@@ -43,7 +43,8 @@ def validating(review: wire.Request, rules: Rules) -> Answer:
     problems = _problems(review, rules)
     if problems:
         return Answer(wire.deny(review.uid, validate.message(problems)), Outcome.DENIED)
-    return _allow(review)
+    warnings = advice.warnings(review.object) if review.object and review.operation == "CREATE" else ()
+    return Answer(wire.allow(review.uid, warnings=warnings), Outcome.ALLOWED)
 
 
 def _allow(review: wire.Request, patch: Sequence[wire.Operation] = ()) -> Answer:

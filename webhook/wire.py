@@ -97,9 +97,11 @@ def uid_in(body: bytes) -> str:
     return match[1].decode() if match else ""
 
 
-def allow(uid: str, patch: Sequence[Operation] = ()) -> bytes:
-    """Return the answer that allows the request, changed by the patch."""
+def allow(uid: str, patch: Sequence[Operation] = (), warnings: Sequence[str] = ()) -> bytes:
+    """Return the answer that allows the request, changed by the patch; kubectl prints the warnings."""
     response: dict[str, Any] = {"uid": uid, "allowed": True}
+    if warnings:
+        response["warnings"] = list(warnings)
     if patch:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(msgspec.json.encode(patch)).decode()

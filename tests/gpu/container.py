@@ -20,7 +20,7 @@ class Container:
     """A memory limit for the programs that run with `env`; no arbiter."""
 
     def __init__(self, memory: str) -> None:
-        self.folder = launch.write_files(launch.parse(memory, None, "fixed"))
+        self.folder = launch.write_files(launch.parse(memory, 100, "fixed"))
         self.env = native_env() | launch.variables(self.folder, {}) | {"VGPU_LOG": "off"}
 
     def __enter__(self) -> Self:

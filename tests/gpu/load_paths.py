@@ -58,7 +58,7 @@ def torch_program(*command: str, allocator: str = "") -> Fault:
 
 
 def nvidia_smi() -> Fault:
-    with limiter.environment("4GiB", None, "fixed", os.environ) as env:
+    with limiter.environment("4GiB", 100, "fixed", os.environ) as env:
         command = ("nvidia-smi", "--query-gpu=memory.total,memory.used", "--format=csv,noheader,nounits", "--id=0")
         output = run(*command, **env).strip()
     return "" if output == "4096, 0" else f"nvidia-smi shows {output}"
@@ -67,7 +67,7 @@ def nvidia_smi() -> Fault:
 def last_chunk(kind: str, *options: str) -> Fault:
     """Allocates up to the limit less the context; a pool grows by 32 MiB, and the driver uses some chunks itself."""
     probe = str(ROOT / "build/simgpu/gpuprobe")
-    with limiter.environment("2GiB", None, "fixed", os.environ) as env:
+    with limiter.environment("2GiB", 100, "fixed", os.environ) as env:
         done = subprocess.run(
             [probe, "fill", *options, "--kind", kind, "2"], env=env, capture_output=True, text=True, check=False
         )
@@ -120,7 +120,7 @@ def small_sizes() -> Fault:
     """
     command = (sys.executable, "-m", "tests.gpu.load_paths", "use_small_sizes")
     native = json.loads(run(*command))
-    with limiter.environment("8GiB", None, "fixed", os.environ) as env:
+    with limiter.environment("8GiB", 100, "fixed", os.environ) as env:
         ours = json.loads(run(*command, **env))
     over = [b - a for a, b in zip(native, ours, strict=True)]
     return "" if -4 * CHUNK <= min(over) <= max(over) <= 4 * CHUNK else f"{min(over)} to {max(over)} bytes over native"
@@ -136,7 +136,7 @@ def use_resets() -> None:
 
 
 def resets() -> Fault:
-    with limiter.environment("4GiB", None, "fixed", os.environ) as env:
+    with limiter.environment("4GiB", 100, "fixed", os.environ) as env:
         run(sys.executable, "-m", "tests.gpu.load_paths", "use_resets", **env)
     return ""
 
@@ -162,7 +162,7 @@ def deepbind() -> Fault:
     """The driver gives 1 GiB, and not the whole limit; natively it gives both."""
     command = (sys.executable, "-m", "tests.gpu.load_paths", "use_deepbind")
     native = json.loads(run(*command))
-    with limiter.environment("8GiB", None, "fixed", os.environ) as env:
+    with limiter.environment("8GiB", 100, "fixed", os.environ) as env:
         ours = json.loads(run(*command, **env))
     return "" if (native, ours) == ([0, 0, 0], [0, 0, 2]) else f"results are {native} natively, {ours} limited"
 

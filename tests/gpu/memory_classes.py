@@ -131,7 +131,7 @@ class Nvml:
 def watch() -> Iterator[Step]:
     """Run the program under the limiter; its steps."""
     nvml, base = Nvml(), (0, 0, 0, 0)
-    with limiter.environment(LIMIT, None, "fixed", dict(os.environ)) as env:
+    with limiter.environment(LIMIT, 100, "fixed", dict(os.environ)) as env:
         command = [sys.executable, "-m", "tests.gpu.memory_classes", "program"]
         process = subprocess.Popen(
             command, env={**env, "PYTHONPATH": str(ROOT)}, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -58,7 +58,7 @@ def watch(allocator: str) -> Iterator[Step]:
     pynvml: Any = importlib.import_module("pynvml")
     pynvml.nvmlInit()
     card = pynvml.nvmlDeviceGetHandleByIndex(0)
-    with limiter.environment(LIMIT, None, "fixed", {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": allocator}) as env:
+    with limiter.environment(LIMIT, 100, "fixed", {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": allocator}) as env:
         folder = Path(env["VGPU_REGION_FILE"])
         command = [sys.executable, "-m", "tests.gpu.overhead", "program"]
         process = subprocess.Popen(

@@ -113,7 +113,7 @@ def watched() -> dict[str, int]:
 
 def answers() -> Iterator[dict[str, Any]]:
     """The results of both programs, the second under a limit."""
-    with limiter.environment("4GiB", None, "fixed", dict(os.environ)) as limited:
+    with limiter.environment("4GiB", 100, "fixed", dict(os.environ)) as limited:
         for name, env in (("timed", dict(os.environ)), ("watched", limited)):
             command = [sys.executable, "-m", "tests.gpu.pool_growth", name]
             done = subprocess.run(command, env={**env, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, check=True)

@@ -141,7 +141,7 @@ def wrong_contained(seen: dict[str, Any]) -> list[str]:
 def main() -> int:
     """Look, print and return the exit status."""
     env = dict(os.environ)
-    with limiter.environment("4GiB", None, "fixed", env) as limited:
+    with limiter.environment("4GiB", 100, "fixed", env) as limited:
         seen = look(env, limited)
     seen["wrong"] = wrong(seen)
     sys.stdout.write(json.dumps(seen, indent=1) + "\n")

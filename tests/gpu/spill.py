@@ -105,7 +105,7 @@ def look() -> dict[str, Any]:
     env = dict(os.environ)
     with ExitStack() as stack:
         limited = {
-            policy: stack.enter_context(limiter.environment("8GiB", None, "fixed", env, memory_policy=policy))
+            policy: stack.enter_context(limiter.environment("8GiB", 100, "fixed", env, memory_policy=policy))
             for policy in ("refuse", "spill")
         }
         workers = {f"limited, {policy}": (limits, "plain") for policy, limits in limited.items()}

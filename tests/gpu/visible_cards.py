@@ -96,7 +96,7 @@ def main() -> int:
     wrong = 0
     sys.stdout.write(f"{len(uuids)} cards, limits {memory}\n")
     for choice in choices(uuids):
-        folder = launch.write_files(launch.parse(memory, None, "fixed"))
+        folder = launch.write_files(launch.parse(memory, 100, "fixed"))
         fault = judge({**os.environ, **launch.variables(folder, {}), **choice, "VGPU_LOG": "off"}, limits)
         shutil.rmtree(folder)
         wrong += bool(fault)

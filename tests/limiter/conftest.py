@@ -88,7 +88,7 @@ def world(make_world: Callable[..., World], shim: Path) -> World:
 def make_container(world: World) -> Iterator[Callable[..., Container]]:
     made: list[Path] = []
 
-    def make(memory: str | None = "64MiB", cores: int | None = None, memory_policy: str = "refuse") -> Container:
+    def make(memory: str | None = "64MiB", cores: int = 100, memory_policy: str = "refuse") -> Container:
         made.append(launch.write_files(launch.parse(memory, cores, "fixed", memory_policy)))
         return Container(world, made[-1])
 

@@ -41,7 +41,7 @@ pure.charge_unconditionally(0, U64(1 << 20))
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    made = launch.write_files(launch.parse("64MiB", None, "fixed"))
+    made = launch.write_files(launch.parse("64MiB", 100, "fixed"))
     yield made
     shutil.rmtree(made)
 

@@ -2,9 +2,11 @@
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -204,7 +206,7 @@ def test_a_script_with_unreadable_limits_is_not_started(world: World) -> None:
 
 
 def test_a_command_s_processes_share_the_limits(world: World) -> None:
-    with limiter.environment("64MiB", None, "fixed", world.environment()) as env:
+    with limiter.environment("64MiB", 100, "fixed", world.environment()) as env:
         folder = Path(env["VGPU_REGION_FILE"]).parent
         hold = subprocess.Popen([str(world.bin / "gpuprobe"), "--hold", "0", "alloc", "40"], env=env, stdout=-1)
         assert hold.stdout is not None
@@ -232,19 +234,19 @@ def test_earlier_entries_of_ld_preload_stay() -> None:
 def test_nested_limits_are_refused() -> None:
     with (
         pytest.raises(LimiterError, match="limited already"),
-        limiter.environment("1GiB", None, "fixed", dict(os.environ) | {"VGPU_LIMITS_FILE": "/x"}),
+        limiter.environment("1GiB", 100, "fixed", dict(os.environ) | {"VGPU_LIMITS_FILE": "/x"}),
     ):
         pass
 
 
 def test_limits_accept_the_usual_units() -> None:
-    assert launch.parse("4Gi", None, "fixed").cards == (CardLimit(ANY_GPU, 4 << 30, 100),)
+    assert launch.parse("4Gi", 100, "fixed").cards == (CardLimit(ANY_GPU, 4 << 30, 100),)
     assert launch.parse(f"{GPU}=4GiB, 512", 30, "fixed").cards == (
         CardLimit(GPU, 4 << 30, 30),
         CardLimit(ANY_GPU, 512 << 20, 30),
     )
     assert launch.parse(None, 30, "fixed").cards == (CardLimit(ANY_GPU, None, 30),)
-    assert launch.parse("4Gi", None, "fixed", "spill").memory_policy is MemoryPolicy.SPILL
+    assert launch.parse("4Gi", 100, "fixed", "spill").memory_policy is MemoryPolicy.SPILL
     assert launch.parse("4Gi", None, None, priority=7).priority == 7
 
 
@@ -255,7 +257,7 @@ def test_limits_accept_the_usual_units() -> None:
         (None, None, (0, ComputePolicy.BURST)),
         (None, "best-effort", (0, ComputePolicy.BEST_EFFORT)),
         (20, "burst", (20, ComputePolicy.BURST)),
-        (None, "fixed", (100, ComputePolicy.FIXED)),
+        (100, "fixed", (100, ComputePolicy.FIXED)),
     ],
 )
 def test_without_cores_no_share_is_guaranteed(
@@ -265,12 +267,20 @@ def test_without_cores_no_share_is_guaranteed(
     assert (parsed.cards[0].cores, parsed.compute_policy) == meant
 
 
-@pytest.mark.parametrize(("memory", "cores", "policy"), [("x", 1, "fixed"), ("1", 101, "fixed"), ("1", 1, "greedy")])
-def test_invalid_limits_are_refused(memory: str, cores: int, policy: str) -> None:
-    with pytest.raises(ValueError, match=r"amount|range|greedy"):
-        launch.parse(memory, cores, policy)
-
-
-def test_a_priority_out_of_range_is_refused() -> None:
-    with pytest.raises(ValueError, match="priority out of range: 101"):
-        launch.parse("1Gi", None, None, priority=101)
+@pytest.mark.parametrize(
+    ("memory", "cores", "policy", "priority", "problem"),
+    [
+        ("x", 1, "fixed", 0, "not an amount of memory: 'x'; write 8Gi, 512Mi"),
+        ("4Gi", 130, "burst", 0, "cores: must be 1 to 100, percent of a card's time, and not 130"),
+        ("4Gi", 0, None, 0, "cores: must be 1 to 100"),
+        ("4Gi", 1, "greedy", 0, "'greedy' is not a valid ComputePolicy"),
+        ("4Gi", None, "fixed", 0, "fixed limits the time to a share; give the cores too"),
+        ("4Gi", None, None, 101, "priority: must be 0 to 100, and not 101"),
+        (8192, None, None, 0, "memory: must be text, such as '8192Mi', and not the number 8192"),
+    ],
+)
+def test_limits_that_are_refused(
+    memory: Any, cores: int | None, policy: str | None, priority: int, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        launch.parse(memory, cores, policy, priority=priority)

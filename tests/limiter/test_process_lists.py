@@ -138,5 +138,5 @@ def test_accounting_contains_the_container_s_processes(stranger: Session, ours: 
 
 @pytest.mark.gpu
 def test_on_a_real_card_a_container_sees_only_itself() -> None:
-    with limiter.environment("4GiB", None, "fixed", os.environ) as limited:
+    with limiter.environment("4GiB", 100, "fixed", os.environ) as limited:
         assert process_view.wrong(process_view.look(os.environ, limited)) == []

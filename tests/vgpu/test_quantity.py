@@ -1,5 +1,8 @@
 """Amounts: parsing and printing."""
 
+import contextlib
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +33,26 @@ def test_size_bytes(text: str, size: int | None) -> None:
     assert quantity.size_bytes(text) == size
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("8", "'8' is 8 MiB, too little for a CUDA program; write 8Gi or 8Mi"),
+        ("0", "would refuse every allocation"), ("0Gi", "would refuse every allocation"),
+        ("8B", "write 8Gi, 512Mi, or MiB"), ("8192 B", "write 8Gi, 512Mi, or MiB"),
+        ("8G", "write 8Gi"), ("1.5 gb", "write 1.5Gi"), ("512m", "write 512Mi"), ("x" * 9999, "(9999 characters)"),
+        ("999999Gi", "more than any card has; the most is 16384Gi"),
+    ],
+)  # fmt: skip
+def test_a_limit_that_is_most_likely_a_mistake_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        quantity.limit_bytes(text)
+
+
+@pytest.mark.parametrize("text", ["64", "8Mi", "1.5GiB", "16384Gi"])
+def test_other_limits_are_those_of_the_grammar(text: str) -> None:
+    assert quantity.limit_bytes(text) == quantity.size_bytes(text)
+
+
 @given(st.integers(0, 10**17))
 def test_a_plain_number_is_itself(number: int) -> None:
     assert quantity.whole_number(str(number)) == number
@@ -39,6 +62,8 @@ def test_a_plain_number_is_itself(number: int) -> None:
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     quantity.whole_number(text)
     quantity.size_bytes(text)
+    with contextlib.suppress(ValueError):
+        assert quantity.limit_bytes(text) > 0
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,17 @@ def test_gpu_alone_is_whole_cards() -> None:
     assert parsed.request.kubelet_resource(main, 256) == (names.CARD, 2)
 
 
+def test_the_policy_fixed_needs_a_share_of_the_time() -> None:
+    fixed = {names.COMPUTE_POLICY: "fixed"}
+    (problem,) = request.parse(pod(container(gpu_mem="1024"), annotations=fixed)).problems
+    assert (problem.field, "write vgpu.io/gpu-cores too" in problem.why) == (
+        f"metadata.annotations[{names.COMPUTE_POLICY}]",
+        True,
+    )
+    for amounts in ({"gpu_mem": "1024", "gpu_cores": "30"}, {"gpu": "1"}):
+        assert not request.parse(pod(container(**amounts), annotations=fixed)).problems
+
+
 def test_a_pod_without_our_resources_has_no_request() -> None:
     assert request.parse(pod({"name": "main"})) == request.Parsed(None)
 
@@ -49,6 +60,8 @@ def test_a_pod_without_our_resources_has_no_request() -> None:
     ("amounts", "words"),
     [
         ({"gpu_mem": "16Gi"}, "for 16Gi write 16384"),
+        ({"gpu_mem": "16G"}, "for 16G write 16384"),
+        ({"gpu_mem": "512M"}, "for 512M write 512"),
         ({"gpu_mem": "-1"}, "1 to"),
         ({"gpu_mem": "0"}, "1 to"),
         ({"gpu_mem": "1500m"}, "plain whole number of MiB"),

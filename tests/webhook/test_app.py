@@ -40,6 +40,17 @@ async def test_a_share_is_mutated_and_then_admitted(client: httpx.AsyncClient) -
     assert builders.response(reply.content) == {"uid": "u1", "allowed": True}
 
 
+async def test_an_amount_that_is_most_likely_in_gib_has_a_warning(client: httpx.AsyncClient) -> None:
+    for amount, warned in (("4", True), ("4096", False)):
+        pod = builders.pod({names.GPU_MEM: amount})
+        reply = await client.post("/mutate", content=builders.review("CREATE", pod))
+        mutated = builders.apply(builders.patch_of(reply.content), pod)
+        reply = await client.post("/validate", content=builders.review("CREATE", mutated))
+        response = builders.response(reply.content)
+        warnings = response.get("warnings", [])
+        assert (response["allowed"], any("for 4 GiB write 4096" in each for each in warnings)) == (True, warned)
+
+
 async def test_a_refusal_has_a_message(client: httpx.AsyncClient) -> None:
     reply = await client.post("/validate", content=builders.review("CREATE", builders.pod({names.GPU_MEM: "16Gi"})))
     response = builders.response(reply.content)

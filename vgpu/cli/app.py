@@ -20,6 +20,7 @@ from vgpu.cli.local import commands as about_machine
 from vgpu.cli.local.commands import State
 
 PIPE_COLUMNS: Final = 160
+HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
 EPILOG: Final = f"{EXIT_CODES} `vgpu run` ends with the exit code of its command."
 
 
@@ -28,22 +29,34 @@ def build(environment: Mapping[str, str], host: Host, home: Path, now: Callable[
 
     `environment` is what commands are started with; a kubeconfig is looked for in `home`; `now` is the wall clock.
     """
-    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+    app = typer.Typer(
+        no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, context_settings=HELP_OPTIONS
+    )
 
     @app.callback(epilog=EPILOG)
-    def vgpu_() -> None:
+    def vgpu_(
+        version: Annotated[
+            bool, typer.Option("--version", callback=_show_version, is_eager=True, help="show the version and end")
+        ] = False,
+    ) -> None:
         """Shares of GPUs: run programs with limits on this machine, and ask a cluster what its GPUs do."""
 
     @app.command()
     def version() -> None:
         """Show the version."""
-        typer.echo(f"vgpushare {vgpu.__version__}")
+        _show_version(True)
 
     completion.add(app)
     about_machine.add(app, environment, host, now)
     _add_top(app, environment, host, home)
     about_cluster.add(app, environment, host, home)
     return app
+
+
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"vgpushare {vgpu.__version__}")
+        raise typer.Exit(0)
 
 
 def _add_top(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path) -> None:

@@ -27,8 +27,20 @@ def run(*arguments: str, **environment: str) -> tuple[int, str]:
     return outcome.exit_code, outcome.output
 
 
-def test_version() -> None:
-    assert run("version") == (0, f"vgpushare {vgpu.__version__}\n")
+@pytest.mark.parametrize("words", [["version"], ["--version"]])
+def test_version(words: list[str]) -> None:
+    assert run(*words) == (0, f"vgpushare {vgpu.__version__}\n")
+
+
+@pytest.mark.parametrize("words", [["-h"], ["run", "-h"], ["get", "-h"]])
+def test_help_has_a_short_option(words: list[str]) -> None:
+    code, output = run(*words)
+    assert (code, "Usage:" in output) == (0, True)
+
+
+def test_a_machine_without_a_gpu_is_named() -> None:
+    code, output = run("run", "--gpu-mem", "1Gi", "--", "true")
+    assert (code, "warning: no GPU can be used on this machine" in output) == (0, True)
 
 
 def test_the_command_has_limits_and_its_allocation_is_removed_afterwards(

@@ -11,14 +11,15 @@ import typer
 from limiter import launch, local_arbiter, local_state
 from limiter.host import Host
 from vgpu.cli import outcome
-from vgpu.cli.local import allocations, log, set_limits
+from vgpu.cli.local import allocations, cards, log, set_limits
 from vgpu.cli.local import run as child
 from vgpu.cli.local.set_limits import Change
+from vgpu.limits import Limits
 from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
 from vgpu.quantity import FULL_CORES
 
 Memory = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="memory of each card: 4Gi, 512MiB, or MiB as a plain number")
+    str | None, typer.Option(metavar="SIZE", help="memory of each card: 4Gi, 512Mi, or MiB as a plain number")
 ]
 Cores = Annotated[
     int | None, typer.Option(metavar="PERCENT", min=1, max=FULL_CORES, help="percent of each card's time")
@@ -75,9 +76,15 @@ def _add_run(app: typer.Typer, environment: Mapping[str, str], host: Host) -> No
             wanted = launch.parse(gpu_mem, gpu_cores, compute_policy, memory_policy, priority or 0)
             limits = launch.environment(wanted, environment, host, command)
             keep_arbiter = partial(local_arbiter.ensure_running, local_state.state_directory(environment))
-            return child.run_limited(command, limits, keep_arbiter)
+            return child.run_limited(command, limits, lambda: _warn(wanted), keep_arbiter)
 
         raise typer.Exit(outcome.or_fail("run", run_limited))
+
+
+def _warn(wanted: Limits) -> None:
+    """Say where the limits mean nothing here. The command runs meanwhile: NVML may take 30 ms to start."""
+    if text := cards.warning(cards.read(), wanted.cards):
+        typer.echo(f"vgpu run: warning: {text}", err=True)
 
 
 def _add_set(app: typer.Typer, environment: Mapping[str, str]) -> None:
@@ -94,9 +101,12 @@ def _add_set(app: typer.Typer, environment: Mapping[str, str]) -> None:
         given = (gpu_mem, gpu_cores, compute_policy, priority)
         outcome.require(given, "set: nothing to change; give --gpu-mem, --gpu-cores, --compute-policy or --priority")
         directories = outcome.or_fail("set", lambda: allocations.state_directories(environment, state_dir))
-        outcome.or_fail(
-            "set", lambda: set_limits.set_limits(set_limits.find_allocation(directories, allocation), Change(*given))
-        )
+
+        def change() -> None:
+            folder = set_limits.find_allocation(directories, allocation)
+            set_limits.set_limits(folder, Change(*given), cards.read() if gpu_mem else cards.UNKNOWN)
+
+        outcome.or_fail("set", change)
 
 
 def _add_log(app: typer.Typer, environment: Mapping[str, str], host: Host, now: Callable[[], datetime]) -> None:

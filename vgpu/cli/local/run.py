@@ -38,17 +38,26 @@ class CannotStart(CommandFailed):
 
 
 def run_limited(
-    command: Sequence[str], limits: AbstractContextManager[Mapping[str, str]], on_idle: Callable[[], object]
+    command: Sequence[str],
+    limits: AbstractContextManager[Mapping[str, str]],
+    on_start: Callable[[], object],
+    on_idle: Callable[[], object],
 ) -> int:
     """Run a command in the environment that `limits` yields; return its exit code. Raises CannotStart."""
     with limits as environment:
-        return run(command, environment, on_idle)
+        return run(command, environment, on_start, on_idle)
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], on_idle: Callable[[], object] = lambda: None) -> int:
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    on_start: Callable[[], object] = lambda: None,
+    on_idle: Callable[[], object] = lambda: None,
+) -> int:
     """Run a command to its end and return its exit code, or 128 plus the number of the signal that ended it.
 
-    `on_idle` is called about every second meanwhile, while the signals that are passed on are blocked.
+    `on_start` is called once when the command has been started, `on_idle` about every second, both while the signals
+    that are passed on are blocked.
 
     Raises:
         CannotStart: there is no such command, or it cannot be executed.
@@ -58,6 +67,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], on_idle: Callabl
     before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
         pid = _start(command, environment, before)
+        on_start()
         while (code := _exit_code(pid)) is None:
             if received := signal.sigtimedwait(awaited, IDLE_PERIOD_S):
                 _pass_on(received, pid)

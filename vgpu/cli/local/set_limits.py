@@ -10,6 +10,8 @@ from typing import BinaryIO
 
 from limiter import local_state
 from vgpu import limits, quantity
+from vgpu.cli.local import cards
+from vgpu.cli.local.cards import LocalCards
 from vgpu.errors import MalformedLimits, VgpuError
 from vgpu.limits import CardLimit, Limits
 from vgpu.policy import ComputePolicy, default_compute_policy
@@ -57,11 +59,7 @@ def changed_limits(former: Limits, change: Change) -> Limits:
     policy = change.policy
     if policy is None and change.cores is not None and not had_cores:
         policy = default_compute_policy(change.cores)
-    size = None if change.memory is None else quantity.size_bytes(change.memory)
-    if change.memory is not None and size is None:
-        raise ValueError(
-            f"--gpu-mem: not an amount of memory: {change.memory!r}; write `8GiB`, or MiB as a plain number"
-        )
+    size = None if change.memory is None else _size(change.memory)
     if policy is ComputePolicy.FIXED and not had_cores and not change.cores:
         raise ValueError("--compute-policy: fixed limits the time to a share; give --gpu-cores too")
     return replace(
@@ -72,17 +70,34 @@ def changed_limits(former: Limits, change: Change) -> Limits:
     )
 
 
-def set_limits(folder: Path, change: Change) -> None:
-    """Change the limits of an allocation. Raises CannotSetLimits and ValueError."""
+def _size(text: str) -> int:
+    try:
+        return quantity.limit_bytes(text)
+    except ValueError as error:
+        raise ValueError(f"--gpu-mem: {error}") from None
+
+
+def set_limits(folder: Path, change: Change, found: LocalCards = cards.UNKNOWN) -> None:
+    """Change the limits of an allocation, unless its memory would be more than a card has.
+
+    Raises CannotSetLimits and ValueError.
+    """
     try:
         with _only_writer(folder), _opened(folder / "limits") as file:
             data = file.read(limits.SIZE)
-            for offset, piece in limits.rewrite(data, changed_limits(limits.decode(data), change)):
+            wanted = changed_limits(limits.decode(data), change)
+            _refuse_beyond(found, wanted)
+            for offset, piece in limits.rewrite(data, wanted):
                 os.pwrite(file.fileno(), piece, offset)
     except BlockingIOError as error:
         raise CannotSetLimits(f"{folder.name}: a program of the container holds a lease on its limits") from error
     except (OSError, MalformedLimits) as error:
         raise CannotSetLimits(f"{folder.name}: {error}") from error
+
+
+def _refuse_beyond(found: LocalCards, wanted: Limits) -> None:
+    if problem := next(filter(None, (cards.beyond(found, each) for each in wanted.cards)), ""):
+        raise ValueError(f"--gpu-mem: {problem}")
 
 
 @contextmanager

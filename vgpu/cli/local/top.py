@@ -36,7 +36,8 @@ def run(
     seen = watch(directories, period_s, host)
     if not is_live:
         next(seen)
-    with contextlib.suppress(KeyboardInterrupt), _shown(output, console, is_live=is_live) as show:
+    nothing = f"No program runs under limits. Looked in: {', '.join(map(str, directories)) or 'no state directory'}."
+    with contextlib.suppress(KeyboardInterrupt), _shown(output, console, nothing, is_live=is_live) as show:
         for _ in count() if samples is None else range(samples):
             show(next(seen))
 
@@ -53,14 +54,14 @@ def watch(directories: Sequence[Path], period_s: float, host: Host) -> Iterator[
 
 
 @contextlib.contextmanager
-def _shown(output: Output, console: Console, *, is_live: bool) -> Iterator[Show]:
+def _shown(output: Output, console: Console, nothing: str, *, is_live: bool) -> Iterator[Show]:
     if is_live:
         with Live(console=console, screen=True, auto_refresh=False) as live:
-            yield lambda seen: live.update(top_table.table(seen), refresh=True)
+            yield lambda seen: live.update(top_table.table(seen) if seen else nothing, refresh=True)
     elif output is Output.JSON:
         yield lambda seen: _print(console, json.dumps([asdict(row) for row in seen]))
     else:
-        yield lambda seen: console.print(top_table.table(seen))
+        yield lambda seen: console.print(top_table.table(seen) if seen else nothing)
 
 
 def _print(console: Console, line: str) -> None:

@@ -76,8 +76,10 @@ def test_signals_are_forwarded_to_the_command(number: signal.Signals) -> None:
     assert process.returncode == 7
 
 
-def test_the_callback_runs_while_the_command_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_callback_runs_at_the_start_and_the_other_while_the_command_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "IDLE_PERIOD_S", 0.02)
-    calls: list[int] = []
-    assert run.run([SHELL, "-c", "sleep 0.5; exit 3"], os.environ, lambda: calls.append(1)) == 3
-    assert len(calls) > 2
+    calls: list[str] = []
+    command = [SHELL, "-c", "sleep 0.5; exit 3"]
+    assert run.run(command, os.environ, lambda: calls.append("start"), lambda: calls.append("idle")) == 3
+    assert calls[:3] == ["start", "idle", "idle"]
+    assert calls.count("start") == 1

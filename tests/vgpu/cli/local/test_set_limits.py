@@ -9,7 +9,9 @@ from tests import leases
 from tests.vgpu.cli.conftest import GIB, GPU, OTHER, Make, limits_of
 from vgpu import limits
 from vgpu.cli.local import set_limits
+from vgpu.cli.local.cards import LocalCards
 from vgpu.cli.local.set_limits import CannotSetLimits, Change
+from vgpu.device import Card
 from vgpu.limits import ANY_GPU, CardLimit, Limits
 from vgpu.policy import ComputePolicy, MemoryPolicy
 
@@ -82,3 +84,12 @@ def test_a_container_can_neither_block_a_change_by_a_lock_nor_by_a_lease(make: M
     assert limits_of(folder).cards[0].cores == 70
     with leases.held(path), pytest.raises(CannotSetLimits, match="ab: a program of the container holds a lease"):
         set_limits.set_limits(folder, Change(cores=60))
+
+
+def test_more_memory_than_a_card_has_is_refused(make: Make) -> None:
+    folder, found = make("ab", wanted=BURST), LocalCards((Card(GPU, 0, "L4", 2048), Card(OTHER, 1, "A100", 4096)))
+    with pytest.raises(ValueError, match=r"--gpu-mem: 4 GiB is more than card 0 \(L4\) has: 2 GiB"):
+        set_limits.set_limits(folder, Change(memory="4Gi"), found)
+    assert limits_of(folder) == BURST
+    set_limits.set_limits(folder, Change(memory="2Gi"), found)
+    assert limits_of(folder).cards[0].memory_bytes == 2 * GIB

@@ -1,0 +1,49 @@
+"""The cards of this machine, as far as limits must fit them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from vgpu.adapters.nvml import Nvml
+from vgpu.device import Card
+from vgpu.errors import NvmlError
+from vgpu.limits import ANY_GPU, CardLimit
+from vgpu.quantity import MIB, human_mib
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCards:
+    """The cards that NVML lists; `problem` says why it lists none."""
+
+    cards: Sequence[Card] = ()
+    problem: str = ""
+
+
+UNKNOWN: Final = LocalCards()
+
+
+def read() -> LocalCards:
+    """Ask NVML."""
+    try:
+        with Nvml() as nvml:
+            cards = [gpu.card for gpu in nvml.gpus()]
+    except NvmlError as error:
+        return LocalCards(problem=str(error))
+    return LocalCards(cards, "" if cards else "NVML lists no card")
+
+
+def warning(found: LocalCards, limits: Iterable[CardLimit]) -> str:
+    """Return what is wrong with limits that a command was started with; empty where they fit."""
+    if found.problem:
+        return f"no GPU can be used on this machine ({found.problem}); the limits hold as soon as one can"
+    return next(filter(None, (beyond(found, each) for each in limits)), "")
+
+
+def beyond(found: LocalCards, limit: CardLimit) -> str:
+    """Return why a limit of memory is more than its card has, or the largest card where it is for all; empty if not."""
+    cards = [each for each in found.cards if limit.gpu in {ANY_GPU, each.uuid}]
+    largest = max(cards, key=lambda each: each.memory_mib, default=None)
+    if largest is None or limit.memory_bytes is None or limit.memory_bytes <= largest.memory_mib * MIB:
+        return ""
+    asked = human_mib(limit.memory_bytes // MIB)
+    return f"{asked} is more than card {largest.index} ({largest.model}) has: {human_mib(largest.memory_mib)}"
