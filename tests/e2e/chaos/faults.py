@@ -213,7 +213,8 @@ FAULTS: Final = (
     Fault("kill -9 arbiter", kill_arbiter, 10),
     Fault("SIGSTOP arbiter", pause_arbiter, 15),
     Fault("webhook does not run", stop_webhook, 15),
-    Fault("half-open: extender", _half_open(EXTENDER), 80),
+    # The extender lists again after 15 s; kube-scheduler's client finds the dead connection after 45 s (HTTP/2 pings).
+    Fault("half-open: extender and scheduler", _half_open(EXTENDER), 80),
     Fault("half-open: webhook", _half_open(WEBHOOK), 40),
     Fault("half-open: plugin", _half_open(PLUGIN), 40, may_fail_pods=True),
     Fault("part cut off", cut_off, 60, may_fail_pods=True),
