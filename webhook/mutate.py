@@ -8,7 +8,7 @@ from typing import Any
 
 from vgpu import aliases, manifest, names, policy, request, translate
 from vgpu.request import ContainerRequest, Json, PodRequest
-from webhook import pods
+from webhook import limit_ranges, pods
 from webhook.rules import Rules
 from webhook.wire import Operation
 
@@ -17,10 +17,11 @@ _DEFAULT_SCHEDULERS = frozenset({"", "default-scheduler"})
 
 
 def mutate(pod: Json, rules: Rules) -> Json:
-    """Return the completed pod; unchanged where it asks for no GPU, or has problems.
+    """Return the completed pod; where it asks for no GPU or has problems, only a LimitRange's defaults are undone.
 
     `validate` reports the problems, after all other webhooks have changed the pod.
     """
+    pod = limit_ranges.without_defaulted_cores(pod)
     translated = translate.translate(pod, rules.cards, rules.gpushare_unit_mib)
     asked = translated.asked
     if asked is None:

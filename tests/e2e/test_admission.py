@@ -352,3 +352,20 @@ def test_the_api_server_accepts_the_workloads_of_the_manifests(cluster: Cluster)
     assert len(wanted) == 10
     for document in wanted:
         cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(document))
+
+
+def test_a_limit_range_with_default_cores_leaves_pods_without_a_gpu_alone(namespace: PodNamespace) -> None:
+    default = {"type": "Container", "default": {names.GPU_CORES: "30"}, "defaultRequest": {names.GPU_CORES: "30"}}
+    limit_range = {"metadata": {"name": "cores"}, "spec": {"limits": [default]}}
+    namespace.cluster.api.create(f"{namespace.path}/limitranges", limit_range)
+
+    wanted = [pod("plain"), pod("share", gpu_mem=256), pod("whole", gpu=1)]
+    plain, share, whole = (namespace.cluster.api.create(namespace.pods_path, each) for each in wanted)
+    limits = [each["spec"]["containers"][0]["resources"].get("limits", {}) for each in (plain, share, whole)]
+    assert [each.get(names.GPU_CORES) for each in limits] == [None, "30", None]
+    assert [each["spec"]["schedulerName"] for each in (plain, share)] == ["default-scheduler", names.SCHEDULER]
+
+
+def test_kubectl_prints_a_warning_about_an_amount_that_is_most_likely_in_gib(namespace: PodNamespace) -> None:
+    command = ("create", "-n", namespace.name, "--dry-run=server", "-f", "-")
+    assert "for 4 GiB write 4096" in namespace.cluster.kubectl(*command, stdin=json.dumps(pod("tiny", gpu_mem=4)))
