@@ -13,6 +13,7 @@ from vgpu.node.state_files import StateFiles
 
 PERIOD_S: Final = 60.0
 MIN_AGE_S: Final = 600.0
+MIN_AGE_OF_PROVEN_S: Final = 60.0  # the pod was seen, and is gone; its copy of the library takes 300 KB of the disk
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ def expired(
         each
         for each in allocations
         if (each.holder is None or each.holder.uid not in uids)
-        and now - each.created > MIN_AGE_S
+        and now - each.created > (MIN_AGE_OF_PROVEN_S if each.is_proven else MIN_AGE_S)
         and not any(_is_held(each, listing) for listing in taken)
     ]
 

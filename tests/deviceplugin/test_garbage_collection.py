@@ -34,6 +34,14 @@ def test_an_allocation_expires_when_its_pod_is_unknown_unlisted_and_old(
     assert garbage_collection.expired([ANY], uids, listings, 1000.0 + age_s) == ([ANY] if is_expired else [])
 
 
+def test_an_allocation_that_was_proven_expires_within_minutes_of_its_pod() -> None:
+    proven = replace(ANY, is_proven=True)
+    assert garbage_collection.expired([proven], [], [{}, {}], 1061.0) == [proven]
+    assert garbage_collection.expired([proven], [], [{}, {}], 1059.0) == []
+    assert garbage_collection.expired([proven], [POD.uid], [{}, {}], 9999.0) == []
+    assert garbage_collection.expired([proven], [], [{}, LISTED], 9999.0) == []
+
+
 def test_an_allocation_without_a_known_holder_expires_when_its_ids_are_unlisted() -> None:
     unknown = replace(ANY, holder=None)
     other = {("default", "another"): LISTED[POD.key]}
