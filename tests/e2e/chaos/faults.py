@@ -226,5 +226,5 @@ FAULTS: Final = (
     Fault("regions full", full_regions, 30, may_fail_pods=True),
     Fault("driver reloaded", driver_reloaded, 60, may_fail_pods=True),
     Fault("card lost", card_lost, 60, may_fail_pods=True),
-    Fault("NVML errors", nvml_unknown, 30, may_fail_pods=True),
+    Fault("NVML errors", nvml_unknown, 60, may_fail_pods=True),
 )

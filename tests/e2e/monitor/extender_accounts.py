@@ -1,6 +1,7 @@
 """What the extender takes for free on each card, asked through its filter, against what the pods in the API take."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import httpx
@@ -21,14 +22,25 @@ def differences(cluster: Cluster, snapshot: Snapshot) -> Iterator[Finding]:
     with httpx.Client(transport=api.Transport(cluster.within), base_url=parts.EXTENDER, timeout=10) as http:
         for uuid, (card, slice_mib, used) in accounts.taken(snapshot).items():
             free = CardState(card, slice_mib, used).free_mib
-            is_free = f"{uuid}: {free} MiB are free, {used}"
-            if free and (refused := _refusals(http, nodes, card, free, slice_mib)):
-                yield Finding("the extender takes free memory for taken", f"{is_free}; refused: {refused}")
-            if free < card.memory_mib and not _refusals(http, nodes, card, free + 1, slice_mib):
+            is_free = f"{uuid}: {free} MiB are free, {used}; the kubelet's report: {card.held_slices} slices"
+            refusals = partial(_refusals, http, nodes, card, slice_mib)
+            if free and (refused := refusals(free)):
+                detail = f"{is_free}; it gives out at most {_most(refusals, free)} MiB; refused: {refused}"
+                yield Finding("the extender takes free memory for taken", detail)
+            if free < card.memory_mib and not refusals(free + 1):
                 yield Finding("the extender takes held memory for free", is_free)
 
 
-def _refusals(http: httpx.Client, nodes: list[str], card: Card, mib: int, slice_mib: int) -> dict[str, str]:
+def _most(refusals: Callable[[int], Mapping[str, str]], refused: int) -> int:
+    """Return the largest amount that is not refused; 0 where every amount is."""
+    low, high = 0, refused
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if refusals(middle) else (middle, high)
+    return low
+
+
+def _refusals(http: httpx.Client, nodes: list[str], card: Card, slice_mib: int, mib: int) -> dict[str, str]:
     """Return why each node refuses a pod of `mib` on a card; empty where a node takes the pod."""
     limits = {names.GPU_MEM: str(mib), names.SLICE: str(-(-mib // slice_mib))}
     pod: dict[str, Any] = {
