@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Final
 
+import yaml
+
 from vgpu import names
 from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import Cluster
@@ -11,11 +13,14 @@ from vgpu.simulator.api.resources import Json, Target
 
 CA_OBJECT: Final = "vgpu-webhook-ca"  # empty: the webhook may not create Secrets, only write this one
 WEBHOOK: Final = "vgpu-webhook"  # name of both configurations; the webhook writes its CA into them
+DEFINITION: Final = Path(__file__).parents[2] / "manifests" / "base" / "crd.yaml"
 NAMESPACES: Final = ("default", "kube-system", names.NAMESPACE)
 
 
 async def install(cluster: Cluster, webhook_url: str) -> None:
     """Create the objects that must exist before the parts start."""
+    if DEFINITION.is_file():  # a checkout has it, and an installed distribution does not
+        await cluster.create(Target(resources.CRDS), yaml.safe_load(DEFINITION.read_text()))
     for name in NAMESPACES:
         labels = {"kubernetes.io/metadata.name": name}
         await cluster.create(Target(resources.NAMESPACES), {"metadata": {"name": name, "labels": labels}})

@@ -67,7 +67,8 @@ class Kubelet:
         elif phase == "Pending":
             await self._write(pod, started(pod, self._verdict(pod), now))
         elif phase == "Running" and has_finished(pod, now):
-            await self._write(pod, {**pod["status"], "phase": "Succeeded"})
+            ended = _containers(pod, {"terminated": {"reason": "Completed", "exitCode": 0}})
+            await self._write(pod, {**pod["status"], "phase": "Succeeded", **ended})
 
     def _verdict(self, pod: Json) -> str:
         """Return the reason why the node does not run a pod; empty where it does."""

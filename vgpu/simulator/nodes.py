@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 import vgpu
-from vgpu import names
+from vgpu import names, summary
 from vgpu.card_status import card_status
 from vgpu.device import Card, Node
 from vgpu.share import NO_USAGE, CardState, Usage
@@ -28,7 +28,12 @@ def node_object(node: Node) -> Json:
     return {
         "metadata": {"name": node.name, "labels": {"kubernetes.io/hostname": node.name}},
         "spec": {},
-        "status": {"conditions": [READY], "capacity": {"pods": "110"}, "allocatable": {"pods": "110"}},
+        "status": {
+            "nodeInfo": {"kubeletVersion": "simulated"},
+            "conditions": [READY],
+            "capacity": {"pods": "110"},
+            "allocatable": {"pods": "110"},
+        },
     }
 
 
@@ -40,10 +45,12 @@ def gpunode_object(node: Node, owner_uid: str) -> Json:
 
 def gpunode_status(node: Node, used: Mapping[str, Usage]) -> Json:
     """Return the GPUNode's status: every card, and what the kubelet reports as held of it."""
+    cards = [_held(card, used.get(card.uuid, NO_USAGE)) for card in node.cards]
     return {
         "sliceMiB": node.slice_mib,
         "pluginVersion": vgpu.__version__,
-        "cards": [card_status(_held(card, used.get(card.uuid, NO_USAGE)), mig_enabled=False) for card in node.cards],
+        "summary": summary.summary_of(cards, node.slice_mib),
+        "cards": [card_status(card, mig_enabled=False) for card in cards],
         "conflicts": [],
     }
 

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from vgpu.errors import KubernetesError
-from vgpu.simulator.api import patch, resources, selectors, watch, wire
+from vgpu.simulator.api import openapi, patch, resources, selectors, tables, watch, wire
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json, Resource, Target
 
@@ -33,6 +33,9 @@ def build(cluster: Cluster) -> Starlette:
         Route("/apis", lambda _: _json(wire.api_groups(api.custom()))),
         Route("/version", lambda _: _json({"major": "1", "minor": "36", "gitVersion": "v1.36.0-simulated"})),
         *(Route(path, lambda _: PlainTextResponse("ok")) for path in ("/healthz", "/livez", "/readyz")),
+        Route("/openapi/v3", api.openapi_index),
+        Route("/openapi/v3/api/{version}", api.openapi),
+        Route("/openapi/v3/apis/{group}/{version}", api.openapi),
         Route("/api/{version}", api.discover),
         Route("/apis/{group}/{version}", api.discover),
     ]
@@ -54,18 +57,38 @@ class _Api:
         group, version = request.path_params.get("group", ""), request.path_params["version"]
         return _json(wire.api_resources(group, version, self.custom()))
 
+    async def openapi_index(self, _: Request) -> Response:
+        return _json(openapi.index((*resources.BUILTIN, *self.custom())))
+
+    async def openapi(self, request: Request) -> Response:
+        group, version = request.path_params.get("group", ""), request.path_params["version"]
+        crds = {each["metadata"]["name"]: each for each in self._cluster.store.objects(resources.CRDS.name)}
+        return _json(openapi.document(group, version, (*resources.BUILTIN, *self.custom()), crds))
+
     async def read(self, request: Request) -> Response:
         target, query = self._target(request), request.query_params
+        as_table = self._as_table(target, request)
         if target.name and target.subresource in ("", "status"):
-            return _json(self._cluster.get(target))
+            obj = self._cluster.get(target)
+            return _json(as_table([obj], {"resourceVersion": obj["metadata"]["resourceVersion"]}) if as_table else obj)
         matches = selectors.parse(target.resource, query.get("labelSelector", ""), query.get("fieldSelector", ""))
         if target.name:
             raise KubernetesError(404, "NotFound", f"the simulator has no subresource {target.subresource}")
         if query.get("watch") in ("1", "true"):
             clock = asyncio.get_running_loop().time
-            events = watch.lines(self._cluster.store, _watch_request(target, matches, query), clock)
+            shown = (lambda obj: as_table([obj], {})) if as_table else None
+            events = watch.lines(self._cluster.store, _watch_request(target, matches, query), clock, shown)
             return StreamingResponse(events, media_type="application/json")
-        return _json(self._page(target, matches, query))
+        page = self._page(target, matches, query)
+        return _json(as_table(page["items"], page["metadata"]) if as_table else page)
+
+    def _as_table(self, target: Target, request: Request) -> Callable[[list[Json], Json], Json] | None:
+        """Return what makes a Table of objects and their list's metadata, where the client asks for one."""
+        if tables.ACCEPTED not in request.headers.get("accept", ""):
+            return None
+        crd = self._cluster.find(Target(resources.CRDS, name=target.resource.name))
+        columns = tables.columns_of(target.resource, crd)
+        return lambda objects, metadata: tables.table(columns, objects, metadata, self._cluster.now())
 
     async def create(self, request: Request) -> Response:
         target, body = self._target(request), await _object(request)
@@ -140,7 +163,8 @@ async def _object(request: Request) -> Json:
     body = await request.body()
     kind = request.headers.get("content-type", "application/json").partition(";")[0]
     if body and kind != "application/json":
-        raise KubernetesError(415, "UnsupportedMediaType", f"the simulator reads JSON, not {kind}")
+        hint = "it has no controllers either: create pods, by `kubectl run` or `kubectl apply -f`"
+        raise KubernetesError(415, "UnsupportedMediaType", f"the simulator reads JSON, not {kind}; {hint}")
     return msgspec.json.decode(body or b"{}", type=dict[str, Any])
 
 

@@ -21,6 +21,7 @@ class Resource:
         kind: the resource's name in objects.
         namespaced: whether the objects are in namespaces.
         status: whether `/status` is a subresource, so that other writes do not change the status.
+        short: the short name that kubectl accepts; empty where there is none.
         fields: dotted paths that field selectors may use, besides `metadata.name` and `metadata.namespace`.
     """
 
@@ -31,6 +32,7 @@ class Resource:
     namespaced: bool = True
     status: bool = False
     fields: frozenset[str] = field(default=frozenset(), repr=False)
+    short: str = ""
 
     @property
     def name(self) -> str:
@@ -67,14 +69,20 @@ _EVENT_FIELDS = frozenset(
 _INVOLVED = frozenset(f"involvedObject.{key}" for key in ("kind", "namespace", "name", "uid"))
 _ADMISSION: Final = "admissionregistration.k8s.io"
 
-PODS: Final = Resource("", "v1", "pods", "Pod", status=True, fields=_POD_FIELDS)
-NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False, status=True)
-NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False, status=True)
-EVENTS: Final = Resource("", "v1", "events", "Event", fields=_INVOLVED | {"reason", "type"})
+PODS: Final = Resource("", "v1", "pods", "Pod", status=True, fields=_POD_FIELDS, short="po")
+NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False, status=True, short="no")
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False, status=True, short="ns")
+EVENTS: Final = Resource("", "v1", "events", "Event", fields=_INVOLVED | {"reason", "type"}, short="ev")
 SECRETS: Final = Resource("", "v1", "secrets", "Secret", fields=frozenset({"type"}))
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 CRDS: Final = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False, status=True
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+    status=True,
+    short="crd",
 )
 MUTATING: Final = Resource(
     _ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", namespaced=False
@@ -91,12 +99,12 @@ BUILTIN: Final = (
     NAMESPACES,
     EVENTS,
     SECRETS,
-    Resource("", "v1", "configmaps", "ConfigMap"),
-    Resource("", "v1", "services", "Service", status=True),
-    Resource("", "v1", "serviceaccounts", "ServiceAccount"),
-    Resource("apps", "v1", "deployments", "Deployment", status=True),
-    Resource("apps", "v1", "daemonsets", "DaemonSet", status=True),
-    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", status=True),
+    Resource("", "v1", "configmaps", "ConfigMap", short="cm"),
+    Resource("", "v1", "services", "Service", status=True, short="svc"),
+    Resource("", "v1", "serviceaccounts", "ServiceAccount", short="sa"),
+    Resource("apps", "v1", "deployments", "Deployment", status=True, short="deploy"),
+    Resource("apps", "v1", "daemonsets", "DaemonSet", status=True, short="ds"),
+    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", status=True, short="pdb"),
     LEASES,
     CRDS,
     MUTATING,

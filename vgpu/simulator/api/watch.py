@@ -39,21 +39,26 @@ class WatchRequest:
     timeout_s: float
 
 
-async def lines(store: Store, request: WatchRequest, clock: Callable[[], float]) -> AsyncIterator[bytes]:
+async def lines(
+    store: Store,
+    request: WatchRequest,
+    clock: Callable[[], float],
+    shown: Callable[[Json], Json] | None = None,
+) -> AsyncIterator[bytes]:
     """Yield events until the timeout, the end of the store, or an ERROR event for a version that is too old.
 
-    `clock` is monotonic, in seconds.
+    `clock` is monotonic, in seconds. `shown` returns the form in which the client asks for an object.
     """
     version, end = request.version, clock() + request.timeout_s
     if version is None:
-        version, first = store.version, _initial(store, request)
+        version, first = store.version, _initial(store, request, shown)
         for line in first:
             yield line
     try:
         while not store.closed and (left := end - clock()) > 0:
             changes, version = store.since(request.target.resource.name, version), store.version
-            for event in filter(None, (seen(change, request) for change in changes)):
-                yield _line(*event)
+            for kind, obj in filter(None, (seen(change, request) for change in changes)):
+                yield _line(kind, shown(obj) if shown else obj)
             if not changes:
                 await store.wait(request.target.resource.name, version, min(BOOKMARK_S, left))
                 for line in _bookmarks(request, version):
@@ -62,9 +67,9 @@ async def lines(store: Store, request: WatchRequest, clock: Callable[[], float])
         yield _line("ERROR", wire.failure(error))
 
 
-def _initial(store: Store, request: WatchRequest) -> list[bytes]:
+def _initial(store: Store, request: WatchRequest, shown: Callable[[Json], Json] | None) -> list[bytes]:
     objects = store.objects(request.target.resource.name, request.target.namespace)
-    found = [_line("ADDED", obj) for obj in objects if request.matches(obj)]
+    found = [_line("ADDED", shown(obj) if shown else obj) for obj in objects if request.matches(obj)]
     if request.initial_end:
         marked = _bookmark(request.target, store.version)
         marked["metadata"]["annotations"] = {INITIAL_EVENTS_END: "true"}

@@ -10,6 +10,7 @@ import msgspec
 from vgpu.errors import KubernetesError
 from vgpu.simulator.api.resources import BUILTIN, Json, Resource, Target
 
+_ALL = frozenset({"pods", "services", "deployments", "daemonsets"})  # `kubectl get all`
 _VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
@@ -96,6 +97,8 @@ def _described(resource: Resource) -> Json:
         "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": _VERBS,
+        "shortNames": [resource.short] if resource.short else [],
+        "categories": ["all"] if resource.plural in _ALL else [],
     }
 
 
