@@ -1,8 +1,9 @@
 """Rows of the REST's lists, made of a snapshot. Amounts are MiB and percent, and their names say so."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from extender import container_use
 from extender.admin.listing import Kind, Row
 from extender.admin.snapshots import Snapshot
 from extender.objects import Pod
@@ -16,17 +17,18 @@ from vgpu.share import CardState
 
 NODE_FIELDS: Final = (
     "name", "usable", "reason", "gpus", "healthyGpus", "cordonedGpus", "models", "memoryMiB", "allocatedMiB", "freeMiB",
-    "freeCores", "pods", "sliceMiB", "pluginVersion",
+    "freeCores", "pods", "sliceMiB", "pluginVersion", "usedMiB", "usedCores",
 )  # fmt: skip
 GPU_FIELDS: Final = (
     "uuid", "node", "index", "model", "memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "shares",
-    "heldWhole", "healthy", "reason", "cordoned", "mode", "numaNode", "nvlinkPeers", "podCount",
+    "heldWhole", "healthy", "reason", "cordoned", "mode", "numaNode", "nvlinkPeers", "podCount", "usedMiB", "usedCores",
 )  # fmt: skip
 POD_FIELDS: Final = (
     "namespace", "name", "uid", "status", "node", "requested", "memoryMiB", "cores", "gpuCount", "computePolicy",
     "priority", "gpus", "problems",
 )  # fmt: skip
 
+NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None}
 Sees = Callable[[str], bool]  # whether the caller may see the pods of a namespace
 
 
@@ -34,6 +36,7 @@ def node_row(view: NodeView, snapshot: Snapshot) -> Row:
     """Return a node: whether pods can be placed on it, and what is free on its cards."""
     cards = view.state.cards
     gpunode = snapshot.gpunodes.get(view.name)
+    used = added([used_on(each.card.uuid, snapshot) for each in cards])
     return {
         "name": view.name,
         "usable": view.blocked is None,
@@ -49,6 +52,7 @@ def node_row(view: NodeView, snapshot: Snapshot) -> Row:
         "pods": len({pod.uid for each in cards for pod in snapshot.holders.get(each.card.uuid, ())}),
         "sliceMiB": view.state.slice_mib,
         "pluginVersion": gpunode.node.plugin_version if gpunode else "",
+        **used,
     }
 
 
@@ -74,6 +78,7 @@ def gpu_row(view: NodeView, state: CardState, snapshot: Snapshot) -> Row:
         "numaNode": card.numa_node,
         "nvlinkPeers": list(card.nvlink_peers),
         "podCount": len(snapshot.holders.get(card.uuid, ())),
+        **used_on(card.uuid, snapshot),
     }
 
 
@@ -218,6 +223,29 @@ def usable_cores(state: CardState) -> int:
     return state.free_cores if state.card.healthy and not state.card.cordoned else 0
 
 
+def used_on(uuid: str, snapshot: Snapshot) -> Row:
+    """Return what the containers of a card use of it, as its node last reported."""
+    return added(
+        _used(pod, container, uuid, snapshot)
+        for pod in snapshot.holders.get(uuid, ())
+        if isinstance(pod.assignment, Assignment)
+        for container, grants in pod.assignment.containers.items()
+        if any(grant.gpu == uuid for grant in grants)
+    )
+
+
+def added(parts: Iterable[Row]) -> Row:
+    """Add up what is used; null where nothing was reported."""
+    known = [each for each in parts if each["usedMiB"] is not None]
+    return {name: sum(each[name] for each in known) if known else None for name in NOT_REPORTED}
+
+
+def _used(pod: Pod, container: str, uuid: str, snapshot: Snapshot) -> Row:
+    gpunode = snapshot.gpunodes.get(pod.node)
+    found = container_use.now(gpunode.usage.get(pod.uid, ()), container, uuid) if gpunode else None
+    return {"usedMiB": found.used_mib, "usedCores": found.percent} if found else NOT_REPORTED
+
+
 def _grants(pod: Pod, snapshot: Snapshot) -> Iterator[Row]:
     if not pod.node or not isinstance(pod.assignment, Assignment):
         return
@@ -232,6 +260,7 @@ def _grants(pod: Pod, snapshot: Snapshot) -> Iterator[Row]:
                 "memoryMiB": grant.memory_mib,
                 "cores": FULL_CORES if grant.whole else grant.cores or 0,
                 "whole": grant.whole,
+                **_used(pod, container, grant.gpu, snapshot),
             }
 
 
