@@ -12,6 +12,7 @@ from vgpu.simulator import card_usage
 from vgpu.simulator.api.resources import Json
 
 PERIOD_MS: Final = 10_000  # between two reports
+IDLE_CORES: Final = 10  # that a container without guaranteed time finds idle
 _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
 
@@ -32,7 +33,8 @@ def _uses(pod: Json, until_ms: int) -> Iterator[MeasuredUse]:
     uid, lasted = pod["metadata"]["uid"], until_ms - from_ms
     for container, grants in held[1].containers.items():
         for grant in grants:
-            percent = _part(uid + container) * (grant.cores or FULL_CORES) // FULL_CORES
+            most = FULL_CORES if grant.whole else grant.cores or IDLE_CORES
+            percent = _part(uid + container) * most // FULL_CORES
             levels = (*[0] * measured_use.level_of(percent), lasted // _MINUTE_MS)
             memory = grant.memory_mib // 2
             used = percent * lasted // FULL_CORES
