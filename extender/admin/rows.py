@@ -1,6 +1,7 @@
 """Rows of the REST's lists, made of a snapshot. Amounts are MiB and percent, and their names say so."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from extender import container_use
@@ -94,7 +95,14 @@ def node_kind(snapshot: Snapshot) -> Kind[NodeView]:
         "freeMiB": lambda view: sum(map(usable_mib, view.state.cards)),
         "freeCores": lambda view: sum(map(usable_cores, view.state.cards)),
     }
-    return Kind(columns, ("name",), lambda view: node_row(view, snapshot), NODE_FIELDS)
+    return Kind(
+        columns,
+        ("name",),
+        lambda view: node_row(view, snapshot),
+        NODE_FIELDS,
+        name=lambda view: view.name,
+        same=lambda one, other: one.state is other.state and one.blocked is other.blocked,
+    )
 
 
 Gpu = tuple[NodeView, CardState]
@@ -121,11 +129,18 @@ def gpu_kind(snapshot: Snapshot, sees: Sees) -> Kind[Gpu]:
         made = gpu_row(*gpu, snapshot)
         return {**made, "pods": tenants(made["uuid"], snapshot, sees)}
 
-    return Kind(columns, ("node", "index", "uuid"), row, (*GPU_FIELDS, "pods"))
+    return Kind(
+        columns,
+        ("node", "index", "uuid"),
+        row,
+        (*GPU_FIELDS, "pods"),
+        name=lambda gpu: (gpu[0].name, gpu[1].card.uuid),
+        same=lambda one, other: one[1] is other[1],
+    )
 
 
-def pod_kind(snapshot: Snapshot) -> Kind[Pod]:
-    """Return how pods are listed."""
+def pod_kind(snapshot: Snapshot, encoded: Callable[[Pod], bytes] | None = None) -> Kind[Pod]:
+    """Return how pods are listed; `encoded` returns a pod's encoded row where rows are cached."""
     columns: dict[str, Callable[[Pod], Any]] = {
         "namespace": lambda pod: pod.namespace,
         "name": lambda pod: pod.name,
@@ -136,7 +151,9 @@ def pod_kind(snapshot: Snapshot) -> Kind[Pod]:
         "memoryMiB": lambda pod: asked_mib(pod.parsed.request),
         "cores": lambda pod: asked_cores(pod.parsed.request),
     }
-    return Kind(columns, ("namespace", "name", "uid"), lambda pod: pod_row(pod, snapshot), POD_FIELDS)
+    identity = ("namespace", "name", "uid")
+    row = partial(pod_row, snapshot=snapshot)
+    return Kind(columns, identity, row, POD_FIELDS, name=lambda pod: pod.uid, encoded=encoded)
 
 
 def gpus(snapshot: Snapshot) -> Iterator[Gpu]:
