@@ -202,20 +202,23 @@ async def questions(url: str) -> None:
             await http.post(f"{url}/simulate", json=body)
 
 
+async def started(load: str, rest: str, streams: int) -> asyncio.subprocess.Process:
+    """Start a process that makes one load."""
+    module = ("-m", "benchmarks.admin_load", "--load", load, "--url", rest, "--streams", str(streams))
+    return await asyncio.create_subprocess_exec(sys.executable, *module)
+
+
 async def measure(kind: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Measure filter beside one load."""
     async with extender(arguments.nodes, arguments.pods) as (verbs, rest):
-        process = None
-        if kind != "none":
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "benchmarks.admin_load", "--load", kind, "--url", rest,
-                "--streams", str(arguments.streams),
-            )  # fmt: skip
-            await asyncio.sleep(arguments.streams * 0.025 + 3 if kind == "streams" else 3)
+        parts = [] if kind == "none" else kind.split("+")
+        processes = [await started(part, rest, arguments.streams) for part in parts]
+        if parts:
+            await asyncio.sleep(arguments.streams * 0.025 + 3 if "streams" in parts else 3)
         await filters(verbs, arguments.nodes, WARM_UP_S)
         took = await filters(verbs, arguments.nodes, arguments.seconds)
-        if process is not None:
-            assert process.returncode is None, f"the load {kind} ended by itself"
+        for process in processes:
+            assert process.returncode is None, f"a part of the load {kind} ended by itself"
             process.kill()
             await process.wait()
     return {
@@ -244,7 +247,9 @@ if __name__ == "__main__":
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--streams", type=int, default=1_000)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--loads", default="none,streams,lists,bodies,questions", help="with commas, none first")
+    parser.add_argument(
+        "--loads", default="none,streams,lists,bodies,questions", help="with commas, none first; + joins loads"
+    )
     parser.add_argument("--load", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     given = parser.parse_args()

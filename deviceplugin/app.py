@@ -48,6 +48,7 @@ from vgpu.node.probe_files import ProbeFiles
 from vgpu.node.process_watch import Known, Processes, ProcessWatch, Rules
 from vgpu.node.refusal_reporter import RefusalReporter
 from vgpu.node.state_files import StateFiles
+from vgpu.node.usage_reporter import UsageReporter
 from vgpu.node.watermarks import Watermarks
 from vgpu.quantity import MIB
 
@@ -105,7 +106,8 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
     arbiter, marks = _turns(settings, files, clocks)
     reader = _metrics(settings, node, driver, watching, card_health, arbiter, reporter, endpoints, clocks)
     spec = SpecHandler(card_health.acknowledge, marks)
-    publisher = _publisher(node, reporter, watching, endpoints, heartbeat, spec, clocks)
+    used = UsageReporter(reader.usage, settings.usage_period)
+    publisher = _publisher(node, reporter, watching, used, endpoints, heartbeat, spec, clocks)
     return Plugin(
         node=node,
         health=card_health,
@@ -125,6 +127,8 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
             publisher.run,
             heartbeat.run,
             collector.run,
+            lambda: reader.run(min(metrics_reader.PERIOD_S, settings.health_period)),
+            used.run,
             *_served(settings, reader, clocks),
             ProbeFiles(settings.state_dir, lambda: all(each.stream.is_live for each in endpoints)).run,
         ),
@@ -208,24 +212,30 @@ def _publisher(
     node: Node,
     reporter: RefusalReporter,
     watching: ProcessWatch,
+    used: UsageReporter,
     endpoints: Collection[Endpoint],
     heartbeat: Heartbeat,
     spec: SpecHandler,
     clocks: Clocks,
 ) -> GpuNodePublisher:
+
+    def counted(nodes: int) -> None:
+        heartbeat.nodes = used.nodes = nodes
+
     publisher = GpuNodePublisher(
         node.api,
         node.inventory,
         vgpu.__version__,
         refusals=lambda: [*reporter.refusals(), *watching.reports(), *_of_unhealthy_cards(node)],
+        usage=used.entries,
         conditions=watching.conditions,
         is_registered=lambda: all(each.stream.is_live for each in endpoints),
         clock=clocks.monotonic,
         now=clocks.now,
         beside=spec,
-        on_count=lambda nodes: setattr(heartbeat, "nodes", nodes),
+        on_count=counted,
     )
-    reporter.on_change = watching.on_change = heartbeat.on_change = publisher.wake
+    reporter.on_change = watching.on_change = heartbeat.on_change = used.on_change = publisher.wake
     return publisher
 
 
@@ -283,10 +293,7 @@ def _served(settings: Settings, reader: MetricsReader, clocks: Clocks) -> tuple[
         return ()
     registry = Registry()
     registry.add(reader.collect)
-    return (
-        lambda: reader.run(min(metrics_reader.PERIOD_S, settings.health_period)),
-        lambda: metrics_server.serve(registry, address, clocks.monotonic, blocks=True),
-    )
+    return (lambda: metrics_server.serve(registry, address, clocks.monotonic, blocks=True),)
 
 
 def _turns(settings: Settings, files: StateFiles, clocks: Clocks) -> tuple[Arbiter | None, Watermarks | None]:

@@ -88,6 +88,13 @@ class Settings(BaseSettings):
         description="names of host processes outside of pods that may use cards, separated by commas; 15 characters "
         "of each are compared",
     )
+    usage_period: float = Field(
+        60.0,
+        ge=5.0,
+        le=3600.0,
+        description="seconds between reports of GPU time and memory used, for the history; in clusters of more than "
+        "600 nodes each node reports less often: a tenth of a second for each node",
+    )
     metrics_listen: Address | None = Field(
         None, description="IP:PORT of the metrics, at /metrics and without a token (default: no metrics)"
     )

@@ -20,8 +20,9 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.evictor import Evictor
 from extender.filter import Filter
-from extender.history import feed
+from extender.history import feed, lag
 from extender.history.feed import Feed
+from extender.history.lag import Lag
 from extender.history.recorder import NO_RECORDER, Recorder
 from extender.leader import Leader
 from extender.metrics import VerbMetrics
@@ -56,6 +57,7 @@ class Observers:
     history: Feed
     watches: Watches
     registry: Registry
+    history_lag: Callable[[], Lag | None]
 
     async def run(self, late: Iterable[Run] = ()) -> None:
         """Watch until cancelled; `late` begins when the first lists are complete."""
@@ -118,8 +120,21 @@ def observers(
         namespace=settings.namespace,
         jitter=jitter,
     )
+    behind = lag.reader(history, settings.history_dir)
     return Observers(
-        client, settings, clocks, cluster, recorder, unschedulable, budgets, refusals, waker, told, watches, Registry()
+        client,
+        settings,
+        clocks,
+        cluster,
+        recorder,
+        unschedulable,
+        budgets,
+        refusals,
+        waker,
+        told,
+        watches,
+        Registry(),
+        behind,
     )
 
 
@@ -161,4 +176,5 @@ def _sources(seen: Observers, leader: Leader) -> metrics.Sources:
             "explanations": seen.unschedulable.waiting,
             "node_reports": seen.refusals.waiting,
         },
+        history=seen.history_lag,
     )

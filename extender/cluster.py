@@ -125,9 +125,16 @@ class Cluster:
                 self._put_pod(pod, bound_at=0)
 
     def upsert_gpunodes(self, *gpunodes: GpuNode) -> None:
-        """Take GPUNodes that are new or changed."""
+        """Take GPUNodes that are new or changed.
+
+        A report of what containers use changes no card: the node's state stays, and so does the version since which
+        the report of held slices is as it is.
+        """
         for each in gpunodes:
             before = self.objects.gpunodes.get(each.node.name)
+            if before is not None and before.differs_in_usage_only(each):
+                self.objects.gpunodes[each.node.name] = replace(each, version=before.version)
+                continue
             self.objects.gpunodes[each.node.name] = each
             if before is None or before.version != each.version or each.version < 0:
                 self._invalidate(each.node.name, *self.owners.put(each))

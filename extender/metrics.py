@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import vgpu
+from extender.history.lag import Lag
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.adapters.metrics import Family, Kind, Metric, Registry
 from vgpu.placement.choose import Refusal
@@ -41,6 +42,21 @@ UNREADABLE: Final = Metric(
     "vgpu_extender_unreadable_objects_total", Kind.COUNTER, "Objects that a watch has skipped", ("watch",)
 )
 WAITING: Final = Metric("vgpu_extender_queue_length", Kind.GAUGE, "Entries that wait, by queue", ("queue",))
+HISTORY_WAITING: Final = Metric(
+    "vgpu_extender_history_waiting_records",
+    Kind.GAUGE,
+    "Records of the history that are not in the database yet: in memory, or on disk",
+    ("where",),
+)
+HISTORY_LOST: Final = Metric(
+    "vgpu_extender_history_lost_records_total",
+    Kind.COUNTER,
+    "Records of the history that are lost, by cause: dropped (no room), unreadable, refused (by the database)",
+    ("cause",),
+)
+HISTORY_UP: Final = Metric(
+    "vgpu_extender_history_up", Kind.GAUGE, "1 while the disk and the database of the history take records"
+)
 
 CATALOGUE: Final = (
     VERB_SECONDS,
@@ -55,6 +71,9 @@ CATALOGUE: Final = (
     AGE,
     UNREADABLE,
     WAITING,
+    HISTORY_WAITING,
+    HISTORY_LOST,
+    HISTORY_UP,
 )
 BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 VERBS: Final = ("filter", "prioritize", "preempt", "bind")
@@ -99,6 +118,7 @@ class Sources:
         reservations: number of pods whose Binding is in flight.
         watches: by name.
         queues: lengths by name.
+        history: how far the history's database is behind; returns None where no history is kept.
     """
 
     leads: Callable[[], bool]
@@ -106,6 +126,7 @@ class Sources:
     reservations: Callable[[], int]
     watches: Mapping[str, Reflector]
     queues: Callable[[], Mapping[str, int]]
+    history: Callable[[], Lag | None]
 
 
 def families(sources: Sources, now: float) -> Iterable[Family]:
@@ -119,6 +140,16 @@ def families(sources: Sources, now: float) -> Iterable[Family]:
     yield Family(AGE, [((name,), now - each.heard_at) for name, each in watches if each.heard_at is not None])
     yield Family(UNREADABLE, [((name,), each.unreadable) for name, each in watches])
     yield Family(WAITING, _by_label(sources.queues()))
+    yield from history_families(sources.history())
+
+
+def history_families(lag: Lag | None) -> Iterable[Family]:
+    """Return how far the history's database is behind; without values where no history is kept."""
+    waiting = {"memory": lag.queued, "disk": lag.waiting} if lag else {}
+    lost = {"dropped": lag.dropped, "unreadable": lag.unreadable, "refused": lag.refused} if lag else {}
+    yield Family(HISTORY_WAITING, _by_label(waiting))
+    yield Family(HISTORY_LOST, _by_label(lost))
+    yield Family(HISTORY_UP, [((), not lag.error)] if lag else [])
 
 
 def _by_label(values: Mapping[str, int]) -> list[tuple[tuple[str, ...], float]]:

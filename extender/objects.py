@@ -4,13 +4,13 @@ Users and other programs write these objects: a field that cannot be read is tre
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from extender import lifecycle, refused, scheduling
+from extender import container_use, lifecycle, refused, scheduling
 from extender.lifecycle import Lifecycle
 from extender.refused import Refused
 from extender.scheduling import Scheduling
@@ -101,9 +101,15 @@ class KubeNode:
 
 @dataclass(frozen=True, slots=True)
 class GpuNode:
-    """A GPUNode: the domain's node, when the object was created, and the pods that the node's device plugin refused.
+    """A GPUNode: the domain's node, when the object was created, and what its device plugin reports of pods.
 
-    `version` is the object's resourceVersion.
+    Attributes:
+        node: the domain's node.
+        uid: of the object.
+        created: when the object was created.
+        version: the resourceVersion since which `node` is as it is.
+        refusals: pods that the device plugin refused, or found.
+        usage: what containers have used, by the UID of their pod.
     """
 
     node: Node
@@ -111,11 +117,18 @@ class GpuNode:
     created: str
     version: int = 0
     refusals: tuple[Refused, ...] = ()
+    usage: container_use.ByPod = field(default_factory=dict)
 
     @property
     def reference(self) -> dict[str, str]:
         """The reference for an Event about this object."""
         return {"apiVersion": names.API_VERSION, "kind": "GPUNode", "uid": self.uid, "name": self.node.name}
+
+    def differs_in_usage_only(self, other: "GpuNode") -> bool:
+        """Whether two versions of one object differ in what containers have used, and in nothing else but versions."""
+        rest = (self.uid, self.created, self.node, self.refusals)
+        same = rest == (other.uid, other.created, other.node, other.refusals)
+        return same and self.usage != other.usage and other.version >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +214,7 @@ def gpunode(raw: bytes) -> GpuNode:
         created=metadata.get("creationTimestamp", ""),
         version=version(metadata.get("resourceVersion", "")),
         refusals=refused.decode(status),
+        usage=container_use.decode(status),
     )
 
 

@@ -57,6 +57,14 @@ def commands(out: Path) -> dict[str, list[str]]:
     }
 
 
+def static_command(output: Path) -> list[str]:
+    """Return the command for a gpuprobe that contains the driver, for tests of what no loader sees; it needs gcc."""
+    command = compile_command(
+        output, files(*_BOTH_LIBRARIES, "cuda", "probe"), "-static", "-DGPUPROBE_LINKED", _ALL_FORMS
+    )
+    return ["gcc", *command[len(toolchain.compiler("x86_64")) :]]
+
+
 def build(out: Path) -> None:
     """Build all outputs into `out`. Raises CalledProcessError; the compiler writes its messages to standard error.
 

@@ -12,6 +12,7 @@ from extender.admin import access as rights
 from extender.admin.access import Access, Caller
 from extender.admin.audit import Audit
 from extender.admin.card_settings import CardSettings
+from extender.admin.lists import Lists
 from extender.admin.placement_process import PlacementProcess
 from extender.admin.problems import AdminProblem
 from extender.admin.rate_limits import RateLimits
@@ -45,6 +46,7 @@ class Context:
         now: the wall clock.
         reports: the history; None where none is kept.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
+        lists: ordered lists that are kept between requests.
         history_at_once: bounds the questions to the database.
     """
 
@@ -61,6 +63,7 @@ class Context:
     now: Callable[[], datetime]
     reports: Reports | None = None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB
+    lists: Lists = field(default_factory=Lists)
     history_at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HISTORY_AT_ONCE))
 
 

@@ -1,4 +1,4 @@
-"""`/usage` and `/history`: what was used, and what happened."""
+"""`/usage`, `/rightsize` and `/history`: what was used, what should be asked for, and what happened."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -13,9 +13,19 @@ from extender.admin.access import READ_CARDS, READ_PODS, Caller
 from extender.admin.context import Called, Context, Using
 from extender.admin.etag import answer
 from extender.admin.problems import AdminProblem, bad_field
-from extender.admin.queries import HistoryQuery, UsageQuery
+from extender.admin.queries import HistoryQuery, RightSizeQuery, UsageQuery
 from extender.history.events import Kind
-from extender.history.reports import Dimension, Entry, Group, HistoryFilters, Reports, UsageFilters, UsageRow
+from extender.history.reports import (
+    Dimension,
+    Entry,
+    Group,
+    HistoryFilters,
+    Reports,
+    RightSizeRow,
+    UsageFilters,
+    UsageRow,
+)
+from vgpu import right_size
 from vgpu.errors import HistoryUnavailable, MalformedCursor
 
 router = APIRouter(tags=["history"])
@@ -49,6 +59,30 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
         "until": _text(until),
         "items": items,
         "itemsLeftOut": max(0, len(found) - query.limit),
+    }
+    return answer(request, body)
+
+
+@router.get("/rightsize", response_model=models.RightSizes)
+async def right_sizes(
+    request: Request, context: Using, caller: Called, query: Annotated[RightSizeQuery, Query()]
+) -> Response:
+    """Compare what containers used with what they ask for, and say what they should ask for.
+
+    Advice needs an hour of measurement. Shows the namespaces in which the caller may get pods.
+    """
+    reports = _reports(context)
+    since, until = periods.read(query.since, query.until, context.now())
+    namespaces = await _namespaces(context, caller, query.namespace)
+    filters = UsageFilters(namespaces=namespaces, owner=query.owner or None, labels=_labels(query.label))
+    begin, end = periods.ms(since), periods.ms(until)
+    found = await _asked(context, lambda: reports.right_sizes(begin, end, filters, query.pod))
+    body = {
+        "since": _text(since),
+        "until": _text(until),
+        "items": [_right_size(each) for each in found.rows[: query.limit]],
+        "itemsLeftOut": max(0, len(found.rows) - query.limit),
+        "complete": found.is_complete,
     }
     return answer(request, body)
 
@@ -141,6 +175,26 @@ def _usage_row(groups: Iterable[Group], row: UsageRow) -> dict[str, Any]:
         "waitingSeconds": row.waiting_seconds,
         "bound": row.bound,
         "cost": row.cost,
+    }
+
+
+def _right_size(row: RightSizeRow) -> dict[str, Any]:
+    asked, found = row.asked, row.found
+    return {
+        "namespace": row.namespace,
+        "owner": row.owner,
+        "container": row.container,
+        "pods": row.pods,
+        "measuredSeconds": row.measured_s,
+        "wholeCard": asked.whole,
+        "askedCores": asked.cores,
+        "meanCores": round(found.mean_cores, 1),
+        "p95Cores": None if found.p95_cores is None else round(found.p95_cores, 1),
+        "askedMiB": asked.memory_mib,
+        "peakMiB": found.peak_mib,
+        "adviceCores": found.cores,
+        "adviceMiB": found.memory_mib,
+        "advice": list(right_size.sentences(asked, found)),
     }
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from extender.admin import listing, models, rows, visibility
+from extender.admin import models, rows, visibility
 from extender.admin.context import Called, Using
 from extender.admin.etag import answer
 from extender.admin.problems import not_found
@@ -23,7 +23,8 @@ async def list_nodes(
     """List nodes with GPUs. Needs the right to list gpunodes."""
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
-    page = listing.page(snapshot.views.values(), query.listing(), rows.node_kind(snapshot))
+    kind = rows.node_kind(snapshot)
+    page = await context.lists.page("nodes", snapshot, snapshot.views.values(), query.listing(), kind)
     return answer(request, page.as_json())
 
 
@@ -45,7 +46,8 @@ async def list_gpus(request: Request, context: Using, caller: Called, query: Ann
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
     sees = await visibility.namespaces(context.access, caller, snapshot.namespaces)
-    page = listing.page(rows.gpus(snapshot), query.listing(), rows.gpu_kind(snapshot, sees))
+    kind = rows.gpu_kind(snapshot, sees)
+    page = await context.lists.page("gpus", snapshot, rows.gpus(snapshot), query.listing(), kind)
     return answer(request, page.as_json())
 
 

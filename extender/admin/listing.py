@@ -5,9 +5,11 @@ A cursor is opaque to clients: it holds the sort key of the last row, and a dige
 
 import base64
 import hashlib
-import heapq
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import operator
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -15,6 +17,7 @@ import msgspec
 from extender.admin.problems import AdminProblem, bad_field
 
 Row = dict[str, Any]
+Key = tuple[Any, ...]
 T = TypeVar("T")
 MAX_LIMIT: Final = 1000
 MAX_CURSOR: Final = 4096
@@ -51,9 +54,9 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows of a list, and the cursor of the next page; empty where there is none."""
+    """Rows of a list, encoded or not, and the cursor of the next page; empty where there is none."""
 
-    items: list[Row]
+    items: Sequence[Row | msgspec.Raw]
     next_cursor: str
 
     def as_json(self) -> Row:
@@ -70,35 +73,55 @@ class Kind(Generic[T]):
         identity: the columns that name an object.
         row: makes the row of an object; it is called for the objects of a page only.
         fields: the names in a row.
+        name: identifies an object in all snapshots.
+        same: whether two versions of one object have equal columns.
+        encoded: returns the encoded row of an object where rows are cached.
     """
 
     columns: Mapping[str, Callable[[T], Any]]
     identity: tuple[str, ...]
     row: Callable[[T], Row]
     fields: tuple[str, ...]
+    name: Callable[[T], Hashable]
+    same: Callable[[T, T], bool] = operator.is_
+    encoded: Callable[[T], bytes] | None = None
 
 
-def page(objects: Iterable[T], listing: Listing, kind: Kind[T]) -> Page:
-    """Return one page of the objects that pass the filters.
-
-    Raises:
-        AdminProblem: an unknown field, or a cursor of another query.
-    """
+def check(listing: Listing, kind: Kind[Any]) -> None:
+    """Raise AdminProblem where a field is not known."""
     _check("sort", [name.removeprefix("-") for name in listing.sort], kind.columns)
     check_fields(listing.fields, kind.fields)
-    key = _key(listing.sort, kind)
-    after = _decode(listing) if listing.cursor else None
-    matching = (each for each in objects if _matches(listing, each, kind))
-    try:
-        later = matching if after is None else (each for each in matching if key(each) > after)
-        first = heapq.nsmallest(listing.limit + 1, later, key=key)
-    except TypeError:
-        if after is None:
-            raise
-        raise _bad_cursor() from None  # a cursor that no answer contained
+
+
+def page(later: Iterable[T], listing: Listing, kind: Kind[T]) -> Page:
+    """Return the first page of ordered objects: those after the cursor's."""
+    first = list(islice(later, listing.limit + 1))
     items, has_more = first[: listing.limit], len(first) > listing.limit
     cursor = _encode(listing, items[-1], kind) if has_more else ""
-    return Page([chosen(kind.row(each), listing.fields) for each in items], cursor)
+    return Page([_row(each, listing, kind) for each in items], cursor)
+
+
+def matches(listing: Listing, item: T, kind: Kind[T]) -> bool:
+    """Whether an object passes the filters."""
+    return all(
+        not values or _text(kind.columns[name](item)) in values for name, values in listing.wanted.items()
+    ) and all(kind.columns[name](item) >= least for name, least in listing.least.items())
+
+
+def sort_key(listing: Listing, kind: Kind[T]) -> Callable[[T], Key]:
+    """Return the function that makes an object's sort key."""
+    named = [(name, kind.columns[name.removeprefix("-")]) for name in (*listing.sort, *kind.identity)]
+    return lambda item: tuple(_wrapped(name, column(item)) for name, column in named)
+
+
+def after_cursor(keys: Sequence[T], listing: Listing, key: Callable[[T], Key]) -> int:
+    """Return where the page begins in ordered objects. Raises AdminProblem for a cursor of another query."""
+    if not listing.cursor:
+        return 0
+    try:
+        return bisect_right(keys, _decode(listing), key=key)
+    except TypeError:
+        raise _bad_cursor() from None  # a cursor that no answer contained
 
 
 def check_fields(chosen_fields: Sequence[str], known: Collection[str]) -> None:
@@ -106,10 +129,11 @@ def check_fields(chosen_fields: Sequence[str], known: Collection[str]) -> None:
     _check("fields", chosen_fields, known)
 
 
-def _matches(listing: Listing, item: T, kind: Kind[T]) -> bool:
-    return all(
-        not values or _text(kind.columns[name](item)) in values for name, values in listing.wanted.items()
-    ) and all(kind.columns[name](item) >= least for name, least in listing.least.items())
+def _row(item: T, listing: Listing, kind: Kind[T]) -> Row | msgspec.Raw:
+    if kind.encoded is None:
+        return chosen(kind.row(item), listing.fields)
+    encoded = kind.encoded(item)
+    return chosen(msgspec.json.decode(encoded), listing.fields) if listing.fields else msgspec.Raw(encoded)
 
 
 class _Descending:  # noqa: PLW1641 - never a key of a dictionary
@@ -127,13 +151,10 @@ class _Descending:  # noqa: PLW1641 - never a key of a dictionary
         return isinstance(other, _Descending) and bool(self.value == other.value)
 
 
-def _key(sort: Sequence[str], kind: Kind[T]) -> Callable[[T], tuple[Any, ...]]:
-    named = [(name, kind.columns[name.removeprefix("-")]) for name in (*sort, *kind.identity)]
-    return lambda item: tuple(_wrapped(name, column(item)) for name, column in named)
-
-
 def _wrapped(name: str, value: Any) -> Any:
-    return _Descending(value) if name.startswith("-") else value
+    if not name.startswith("-"):
+        return value
+    return -value if isinstance(value, int) else _Descending(value)  # numbers are compared without Python code
 
 
 def _check(where: str, names: Sequence[str], known: Collection[str]) -> None:

@@ -42,6 +42,12 @@ class Grant(Model):
     memoryMiB: int = Field(examples=[8192])
     cores: int = Field(description="percent of the card's time that is guaranteed", examples=[30])
     whole: bool = Field(description="no other container may use the card")
+    usedMiB: int | None = Field(
+        None, description="in use, as the node last reported, about a minute ago; null: not reported", examples=[5120]
+    )
+    usedCores: int | None = Field(
+        None, description="percent of the time of a card that was used in that minute", examples=[22]
+    )
 
 
 class Tenant(Grant):
@@ -68,6 +74,12 @@ class Node(Model):
     pods: int = Field(0, examples=[5])
     sliceMiB: int = Field(256, examples=[256])
     pluginVersion: str = Field("", examples=["0.1.0"])
+    usedMiB: int | None = Field(
+        None, description="in use, as the node last reported, about a minute ago; null: not reported", examples=[5120]
+    )
+    usedCores: int | None = Field(
+        None, description="percent of the time of a card that was used in that minute", examples=[22]
+    )
 
 
 class Gpu(Model):
@@ -91,6 +103,12 @@ class Gpu(Model):
     numaNode: int = Field(-1, examples=[0])
     nvlinkPeers: list[str] = Field([])
     podCount: int = Field(0, examples=[1])
+    usedMiB: int | None = Field(
+        None, description="in use, as the node last reported, about a minute ago; null: not reported", examples=[5120]
+    )
+    usedCores: int | None = Field(
+        None, description="percent of the time of a card that was used in that minute", examples=[22]
+    )
     pods: list[Tenant] = Field([], description="the containers of pods that the caller may see")
 
 
@@ -333,6 +351,41 @@ class Usage(Model):
     until: str = Field(examples=["2026-11-22T00:00:00.000Z"])
     items: list[UsageItem]
     itemsLeftOut: int
+
+
+class RightSizeItem(Model):
+    """What a container of a workload asks for on one card, what it used, and what it should ask for."""
+
+    namespace: str = Field(examples=["default"])
+    owner: str = Field(description="KIND/NAME of what created the pods", examples=["Deployment/train"])
+    container: str = Field(examples=["main"])
+    pods: int = Field(description="pods that were measured", examples=[3])
+    measuredSeconds: float = Field(description="of all pods together", examples=[604_800.0])
+    wholeCard: bool = Field(description="the container holds whole cards")
+    askedCores: int | None = Field(description="percent of a card's time; null: none guaranteed", examples=[60])
+    meanCores: float = Field(description="percent of a card's time that was used", examples=[11.4])
+    p95Cores: float | None = Field(
+        description="percent that 95 % of the minutes do not exceed; null: less than a minute was measured",
+        examples=[22.3],
+    )
+    askedMiB: int = Field(examples=[16384])
+    peakMiB: int = Field(description="the most memory in use", examples=[5120])
+    adviceCores: int | None = Field(description="percent to ask for; null: as it is", examples=[30])
+    adviceMiB: int | None = Field(description="MiB to ask for; null: as it is", examples=[5888])
+    advice: list[str] = Field(
+        description="for people",
+        examples=[["ask for less time: vgpu.io/gpu-cores: 30 (asked 60 %, used 22 % at p95)"]],
+    )
+
+
+class RightSizes(Model):
+    """What containers used beside what they asked for."""
+
+    since: str = Field(examples=["2026-11-15T00:00:00.000Z"])
+    until: str = Field(examples=["2026-11-22T00:00:00.000Z"])
+    items: list[RightSizeItem]
+    itemsLeftOut: int
+    complete: bool = Field(description="false: only the latest 50,000 container-hours count; ask for a part of it")
 
 
 class HistoryItem(Model):

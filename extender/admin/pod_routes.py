@@ -31,9 +31,16 @@ async def list_pods(request: Request, context: Using, caller: Called, query: Ann
     snapshot = await context.snapshot()
     sees = await _sees(context, caller, query.namespace, snapshot)
     matches = label_selectors.parse(query.selector)
-    pods = (pod for pod in snapshot.pods.values() if sees(pod.namespace) and _asks(pod))
-    seen = (pod for pod in pods if matches(pod.scheduling.labels))
-    return answer(request, listing.page(seen, query.listing(), rows.pod_kind(snapshot)).as_json())
+    page = await context.lists.page(
+        "pods",
+        snapshot,
+        snapshot.pods.values(),
+        query.listing(),
+        rows.pod_kind(snapshot, lambda pod: context.lists.pod_row(pod, snapshot)),
+        keeps=lambda pod: _asks(pod) and matches(pod.scheduling.labels),
+        sees=lambda pod: sees(pod.namespace),
+    )
+    return answer(request, page.as_json())
 
 
 @router.get("/pods/{namespace}/{name}", response_model=models.Pod)
@@ -54,14 +61,21 @@ async def list_pending(
     snapshot = await context.snapshot()
     sees = await _sees(context, caller, query.namespace, snapshot)
     matches = label_selectors.parse(query.selector)
-    pods = (pod for pod in snapshot.pods.values() if rows.is_pending(pod) and sees(pod.namespace))
-    seen = (pod for pod in pods if matches(pod.scheduling.labels))
     wanted = query.listing()
-    page = listing.page(seen, replace(wanted, fields=()), rows.pod_kind(snapshot))
     listing.check_fields(wanted.fields, models.PendingPod.model_fields)
-    waiting = [snapshot.pods[row["uid"]] for row in page.items]
+    page = await context.lists.page(
+        "pending",
+        snapshot,
+        snapshot.pods.values(),
+        replace(wanted, fields=()),
+        rows.pod_kind(snapshot),
+        keeps=lambda pod: rows.is_pending(pod) and matches(pod.scheduling.labels),
+        sees=lambda pod: sees(pod.namespace),
+    )
+    listed = [row for row in page.items if isinstance(row, dict) and row["uid"] in snapshot.pods]
+    waiting = [snapshot.pods[row["uid"]] for row in listed]
     found = await _reasons(context, caller, snapshot, waiting, sees)
-    items = [{**row, **found[row["uid"]]} for row in page.items]
+    items = [{**row, **found[row["uid"]]} for row in listed]
     chosen = [listing.chosen(row, wanted.fields) for row in items]
     return answer(request, listing.Page(chosen, page.next_cursor).as_json())
 

@@ -164,6 +164,19 @@ class UsageQuery(PeriodQuery):
     limit: int = Field(1000, ge=1, le=10_000, description="the most rows, those with the most usage")
 
 
+class RightSizeQuery(PeriodQuery):
+    """Of which containers what they used is compared with what they ask for."""
+
+    owner: str = Field(
+        "", max_length=330, description="KIND/NAME of what created the pods", examples=["Deployment/train"]
+    )
+    pod: str = Field("", max_length=253, description="name of a pod")
+    label: list[Annotated[str, Field(max_length=400)]] = Field(
+        [], max_length=16, description="KEY=VALUE, which the pods' labels must have"
+    )
+    limit: int = Field(100, ge=1, le=1000, description="the most rows, those with the most measured time")
+
+
 class HistoryQuery(PeriodQuery):
     """Which events are listed."""
 

@@ -1,8 +1,10 @@
 """Rows of the REST's lists, made of a snapshot. Amounts are MiB and percent, and their names say so."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 
+from extender import container_use
 from extender.admin.listing import Kind, Row
 from extender.admin.snapshots import Snapshot
 from extender.objects import Pod
@@ -16,17 +18,18 @@ from vgpu.share import CardState
 
 NODE_FIELDS: Final = (
     "name", "usable", "reason", "gpus", "healthyGpus", "cordonedGpus", "models", "memoryMiB", "allocatedMiB", "freeMiB",
-    "freeCores", "pods", "sliceMiB", "pluginVersion",
+    "freeCores", "pods", "sliceMiB", "pluginVersion", "usedMiB", "usedCores",
 )  # fmt: skip
 GPU_FIELDS: Final = (
     "uuid", "node", "index", "model", "memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "shares",
-    "heldWhole", "healthy", "reason", "cordoned", "mode", "numaNode", "nvlinkPeers", "podCount",
+    "heldWhole", "healthy", "reason", "cordoned", "mode", "numaNode", "nvlinkPeers", "podCount", "usedMiB", "usedCores",
 )  # fmt: skip
 POD_FIELDS: Final = (
     "namespace", "name", "uid", "status", "node", "requested", "memoryMiB", "cores", "gpuCount", "computePolicy",
     "priority", "gpus", "problems",
 )  # fmt: skip
 
+NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None}
 Sees = Callable[[str], bool]  # whether the caller may see the pods of a namespace
 
 
@@ -34,6 +37,7 @@ def node_row(view: NodeView, snapshot: Snapshot) -> Row:
     """Return a node: whether pods can be placed on it, and what is free on its cards."""
     cards = view.state.cards
     gpunode = snapshot.gpunodes.get(view.name)
+    used = added([used_on(each.card.uuid, snapshot) for each in cards])
     return {
         "name": view.name,
         "usable": view.blocked is None,
@@ -49,6 +53,7 @@ def node_row(view: NodeView, snapshot: Snapshot) -> Row:
         "pods": len({pod.uid for each in cards for pod in snapshot.holders.get(each.card.uuid, ())}),
         "sliceMiB": view.state.slice_mib,
         "pluginVersion": gpunode.node.plugin_version if gpunode else "",
+        **used,
     }
 
 
@@ -74,6 +79,7 @@ def gpu_row(view: NodeView, state: CardState, snapshot: Snapshot) -> Row:
         "numaNode": card.numa_node,
         "nvlinkPeers": list(card.nvlink_peers),
         "podCount": len(snapshot.holders.get(card.uuid, ())),
+        **used_on(card.uuid, snapshot),
     }
 
 
@@ -89,7 +95,14 @@ def node_kind(snapshot: Snapshot) -> Kind[NodeView]:
         "freeMiB": lambda view: sum(map(usable_mib, view.state.cards)),
         "freeCores": lambda view: sum(map(usable_cores, view.state.cards)),
     }
-    return Kind(columns, ("name",), lambda view: node_row(view, snapshot), NODE_FIELDS)
+    return Kind(
+        columns,
+        ("name",),
+        lambda view: node_row(view, snapshot),
+        NODE_FIELDS,
+        name=lambda view: view.name,
+        same=lambda one, other: one.state is other.state and one.blocked is other.blocked,
+    )
 
 
 Gpu = tuple[NodeView, CardState]
@@ -116,11 +129,18 @@ def gpu_kind(snapshot: Snapshot, sees: Sees) -> Kind[Gpu]:
         made = gpu_row(*gpu, snapshot)
         return {**made, "pods": tenants(made["uuid"], snapshot, sees)}
 
-    return Kind(columns, ("node", "index", "uuid"), row, (*GPU_FIELDS, "pods"))
+    return Kind(
+        columns,
+        ("node", "index", "uuid"),
+        row,
+        (*GPU_FIELDS, "pods"),
+        name=lambda gpu: (gpu[0].name, gpu[1].card.uuid),
+        same=lambda one, other: one[1] is other[1],
+    )
 
 
-def pod_kind(snapshot: Snapshot) -> Kind[Pod]:
-    """Return how pods are listed."""
+def pod_kind(snapshot: Snapshot, encoded: Callable[[Pod], bytes] | None = None) -> Kind[Pod]:
+    """Return how pods are listed; `encoded` returns a pod's encoded row where rows are cached."""
     columns: dict[str, Callable[[Pod], Any]] = {
         "namespace": lambda pod: pod.namespace,
         "name": lambda pod: pod.name,
@@ -131,7 +151,9 @@ def pod_kind(snapshot: Snapshot) -> Kind[Pod]:
         "memoryMiB": lambda pod: asked_mib(pod.parsed.request),
         "cores": lambda pod: asked_cores(pod.parsed.request),
     }
-    return Kind(columns, ("namespace", "name", "uid"), lambda pod: pod_row(pod, snapshot), POD_FIELDS)
+    identity = ("namespace", "name", "uid")
+    row = partial(pod_row, snapshot=snapshot)
+    return Kind(columns, identity, row, POD_FIELDS, name=lambda pod: pod.uid, encoded=encoded)
 
 
 def gpus(snapshot: Snapshot) -> Iterator[Gpu]:
@@ -218,6 +240,29 @@ def usable_cores(state: CardState) -> int:
     return state.free_cores if state.card.healthy and not state.card.cordoned else 0
 
 
+def used_on(uuid: str, snapshot: Snapshot) -> Row:
+    """Return what the containers of a card use of it, as its node last reported."""
+    return added(
+        _used(pod, container, uuid, snapshot)
+        for pod in snapshot.holders.get(uuid, ())
+        if isinstance(pod.assignment, Assignment)
+        for container, grants in pod.assignment.containers.items()
+        if any(grant.gpu == uuid for grant in grants)
+    )
+
+
+def added(parts: Iterable[Row]) -> Row:
+    """Add up what is used; null where nothing was reported."""
+    known = [each for each in parts if each["usedMiB"] is not None]
+    return {name: sum(each[name] for each in known) if known else None for name in NOT_REPORTED}
+
+
+def _used(pod: Pod, container: str, uuid: str, snapshot: Snapshot) -> Row:
+    gpunode = snapshot.gpunodes.get(pod.node)
+    found = container_use.now(gpunode.usage.get(pod.uid, ()), container, uuid) if gpunode else None
+    return {"usedMiB": found.used_mib, "usedCores": found.percent} if found else NOT_REPORTED
+
+
 def _grants(pod: Pod, snapshot: Snapshot) -> Iterator[Row]:
     if not pod.node or not isinstance(pod.assignment, Assignment):
         return
@@ -232,6 +277,7 @@ def _grants(pod: Pod, snapshot: Snapshot) -> Iterator[Row]:
                 "memoryMiB": grant.memory_mib,
                 "cores": FULL_CORES if grant.whole else grant.cores or 0,
                 "whole": grant.whole,
+                **_used(pod, container, grant.gpu, snapshot),
             }
 
 

@@ -240,15 +240,31 @@ class Resize(Unranked):
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """GPU time that a container used on one card, measured on the node, from `from_ms` to `until_ms`."""
+    """GPU time that a container used on one card, as its node measured it.
 
-    pod: PodName
+    A period grows until its hour is over, or the container ends: of two records with one key the longer one is stored.
+
+    Attributes:
+        pod_uid: UID of the pod; it counts only if the pod is bound to `node`.
+        node: the node that reports.
+        container: name of the container.
+        gpu: UUID of the card.
+        from_ms: beginning of the period.
+        until_ms: until when it was measured.
+        gpu_ms: GPU time in the period.
+        peak_mib: the most memory that the container has used.
+        levels: histogram of the period's minutes by percent of the card's time (`vgpu.measured_use`).
+    """
+
+    pod_uid: str
     node: str
     container: str
     gpu: str
     from_ms: int
     until_ms: int
     gpu_ms: int
+    peak_mib: int = 0
+    levels: tuple[int, ...] = ()
 
     @property
     def at_ms(self) -> int:
@@ -257,7 +273,7 @@ class Used:
 
     def key(self) -> tuple[str, ...]:
         """Periods of one container on one card do not overlap."""
-        return (self.pod.uid, self.container, self.gpu, str(self.from_ms))
+        return (self.pod_uid, self.node, self.container, self.gpu, str(self.from_ms))
 
 
 @dataclass(frozen=True, slots=True)

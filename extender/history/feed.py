@@ -8,7 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from extender.history import card_changes, decisions, pod_changes, refusals
+from extender import container_use
+from extender.history import card_changes, decisions, node_usage, pod_changes, refusals
 from extender.history.events import Listed, Record, Source, Watched
 from extender.history.recorder import Recorder
 from extender.history.refusals import RefusalPeriods, Refused
@@ -88,6 +89,8 @@ class Feed:
     def gpunode_changed(self, before: GpuNode | None, after: GpuNode) -> None:
         """Take two versions of a GPUNode."""
         self._all(card_changes.changes(before, after, self._now_ms()))
+        known = before.usage if before else {}
+        self._all(node_usage.used(after.node.name, each) for each in container_use.news(known, after.usage))
 
     def gpunode_deleted(self, gone: GpuNode) -> None:
         """Take the deletion of a GPUNode."""

@@ -60,7 +60,8 @@ def _watched(connection: Connection, marks: Sequence[Any]) -> None:
 
 
 def _used(connection: Connection, samples: Sequence[Any]) -> None:
-    statements.insert_new(connection, UsedRow, [_used_row(each) for each in samples])
+    rows = [_used_row(each) for each in samples]
+    statements.replace(connection, UsedRow.__table__, rows, "key", keep="until_ms")
     progress.roll_up_again(connection, min(each.from_ms for each in samples))
 
 
@@ -70,10 +71,13 @@ def _used_row(used: Used) -> Row:
         "key": key,
         "from_ms": used.from_ms,
         "until_ms": used.until_ms,
-        "pod_uid": used.pod.uid,
+        "pod_uid": used.pod_uid,
         "node": used.node,
+        "container": used.container,
         "gpu": used.gpu,
         "gpu_ms": used.gpu_ms,
+        "peak_mib": used.peak_mib,
+        "levels": ",".join(map(str, used.levels)),
     }
 
 

@@ -1,10 +1,11 @@
 """How far the database is behind what happened, for metrics and the admin REST."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from extender.history import drain_state, folder
-from extender.history.recorder import RecorderState
+from extender.history.recorder import Recorder, RecorderState, SpillRecorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +35,10 @@ def lag(recorder: RecorderState, home: Path) -> Lag:
     waiting = max(0, recorder.next_line - stored.next_line) if stored.next_line else recorder.next_line - 1
     error = recorder.error or stored.error
     return Lag(recorder.queued, waiting, recorder.dropped, stored.unreadable, stored.refused, error)
+
+
+def reader(recorder: Recorder, home: Path | None) -> Callable[[], Lag | None]:
+    """Return what reads the lag; it returns None where no history is kept."""
+    if home is None or not isinstance(recorder, SpillRecorder):
+        return lambda: None
+    return lambda: lag(recorder.state(), home)

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from extender.history.events import Event, Kind
+from vgpu.right_size import Asked, RightSize
 
 
 class Dimension(StrEnum):
@@ -116,6 +117,37 @@ class Page:
     cursor: str
 
 
+@dataclass(frozen=True, slots=True)
+class RightSizeRow:
+    """What a container of a workload asked for on a card, used, and should ask for.
+
+    Attributes:
+        namespace: of its pods.
+        owner: KIND/NAME.
+        container: its name.
+        pods: number of pods that were measured.
+        measured_s: seconds in which they were measured, together.
+        asked: what the pod asks for that was measured last.
+        found: what they used, all cards and pods together, and the advice.
+    """
+
+    namespace: str
+    owner: str
+    container: str
+    pods: int
+    measured_s: float
+    asked: Asked
+    found: RightSize
+
+
+@dataclass(frozen=True, slots=True)
+class RightSizes:
+    """Rows, the most measured time first. `is_complete`: whether every period was read; otherwise ask for less."""
+
+    rows: tuple[RightSizeRow, ...]
+    is_complete: bool = True
+
+
 class Reports(Protocol):
     """Reads the history."""
 
@@ -126,6 +158,15 @@ class Reports(Protocol):
 
         Without groups, one row for everything. Pods that still run count until `until_ms`, or until now if that is
         earlier.
+
+        Raises:
+            HistoryUnavailable: the database does not answer.
+        """
+
+    def right_sizes(
+        self, since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters(), pod: str = ""
+    ) -> RightSizes:
+        """Return what containers used beside what they asked for; of one pod's name only, where `pod` is given.
 
         Raises:
             HistoryUnavailable: the database does not answer.

@@ -145,7 +145,7 @@ def _used_in(window: CTE, windows: Sequence[Window]) -> Select[Any]:
             literal(0).label("bound"),
             literal(0.0).label("waited_ms"),
         )
-        .join_from(UsedRow, PodRow, PodRow.uid == UsedRow.pod_uid)
+        .join_from(UsedRow, PodRow, (PodRow.uid == UsedRow.pod_uid) & (PodRow.node == UsedRow.node))
         .join(window, _meets(UsedRow, window))
         .where(*_near(UsedRow, windows), card.is_not(None))
     )

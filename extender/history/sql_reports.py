@@ -5,9 +5,9 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from extender.history import database, event_list, folder, prices, usage_report
+from extender.history import database, event_list, folder, prices, right_sizes, usage_report
 from extender.history.prices import Prices
-from extender.history.reports import Group, HistoryFilters, Page, UsageFilters, UsageRow
+from extender.history.reports import Group, HistoryFilters, Page, RightSizes, UsageFilters, UsageRow
 
 ALL_USAGE = UsageFilters()
 ALL_EVENTS = HistoryFilters()
@@ -28,6 +28,11 @@ class SqlReports:
         until_ms = min(until_ms, self._now_ms())
         with database.reading(self._engine) as connection:
             return usage_report.report(connection, by, max(0, since_ms), until_ms, filters, self._prices)
+
+    def right_sizes(self, since_ms: int, until_ms: int, filters: UsageFilters = ALL_USAGE, pod: str = "") -> RightSizes:
+        """Return what containers used beside what they asked for, as `Reports.right_sizes` says."""
+        with database.reading(self._engine) as connection:
+            return right_sizes.report(connection, since_ms, until_ms, filters, pod)
 
     def history(self, filters: HistoryFilters = ALL_EVENTS, cursor: str = "", limit: int = 100) -> Page:
         """Return a page of events, as `Reports.history` says."""

@@ -116,10 +116,13 @@ class Holding(Base):
 
 
 class UsedRow(Base):
-    """Measured GPU time of a container on a card, a row for each period that a node reported."""
+    """Measured GPU time of a container on a card, a row for each period that a node reported: an hour at most.
+
+    `levels` is the histogram of the period's minutes, as numbers with commas (`vgpu.measured_use`).
+    """
 
     __tablename__ = "used"
-    __table_args__ = (Index(None, "until_ms", "from_ms"),)
+    __table_args__ = (Index(None, "until_ms", "from_ms"), Index(None, "pod_uid"))
 
     key: Mapped[bytes] = mapped_column(LargeBinary(16), primary_key=True)
     from_ms: Mapped[int] = mapped_column(BigInteger)
@@ -128,6 +131,9 @@ class UsedRow(Base):
     node: Mapped[str] = mapped_column(String(253))
     gpu: Mapped[str] = mapped_column(String(64))
     gpu_ms: Mapped[int] = mapped_column(BigInteger)
+    container: Mapped[str] = mapped_column(String(80))
+    peak_mib: Mapped[int]
+    levels: Mapped[str] = mapped_column(String(255))
 
 
 class UsageHour(Base):

@@ -104,10 +104,11 @@ def _grouped(parts: Any, by: Sequence[Group], filters: UsageFilters) -> Select[A
     sums = (func.sum(usage.c[name]).label(name) for name in MEASURES)
     joined = select(*groups, *sums).join_from(usage, Workload, Workload.id == usage.c.workload_id)
     joined = joined.join(Card, Card.id == usage.c.card_id)
-    return joined.where(*_conditions(filters)).group_by(*groups)
+    return joined.where(*conditions(filters)).group_by(*groups)
 
 
-def _conditions(filters: UsageFilters) -> Iterator[ColumnElement[bool]]:
+def conditions(filters: UsageFilters) -> Iterator[ColumnElement[bool]]:
+    """Yield the conditions of filters, for a query that joins `Workload` and `Card`."""
     chosen = (
         (Workload.namespace, filters.namespaces),
         (Workload.owner, None if filters.owner is None else {filters.owner}),

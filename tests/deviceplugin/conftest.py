@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-import json
 import random
 import tempfile
 import time
@@ -21,6 +20,7 @@ import pytest
 from deviceplugin import app
 from deviceplugin.app import Clocks
 from deviceplugin.settings import Settings
+from tests import kubeconfigs
 from tests.deviceplugin.kubelet import Kubelet
 from tests.deviceplugin.plugin_parts import PluginParts
 from tests.vgpu.node.builders import NODE, gpu, manifest
@@ -264,12 +264,5 @@ def _world(folder: Path, client: Client) -> World:
 
 @contextlib.asynccontextmanager
 async def _client(folder: Path, url: str) -> AsyncIterator[Client]:
-    config = {
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": url}}],
-        "users": [{"name": "u", "user": {}}],
-    }
-    (folder / "kubeconfig").write_text(json.dumps(config))
-    async with await Client.connect(str(folder / "kubeconfig"), user_agent="test") as client:
+    async with await Client.connect(str(kubeconfigs.write(folder, url)), user_agent="test") as client:
         yield client

@@ -23,7 +23,7 @@ from extender.history.events import Record
 from extender.node_refusals import NodeRefusals
 from extender.settings import Settings
 from extender.watches import Watches
-from tests import strategies
+from tests import kubeconfigs, strategies
 from vgpu import names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
@@ -202,19 +202,7 @@ async def add_node(client: Client, name: str) -> None:
 
 @asynccontextmanager
 async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[World]:
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "c",
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [{"name": "c", "cluster": {"server": url}}],
-                "users": [{"name": "u", "user": {}}],
-            }
-        )
-    )
+    kubeconfig = kubeconfigs.write(tmp_path, url)
     async with await FlakyClient.connect(str(kubeconfig), user_agent="test") as client:
         client.faults, client.lost, client.posts, client.reads_fail = [], [], 0, False
         for name in ("n1", "n2", "n3"):

@@ -3,7 +3,6 @@
 import asyncio
 import ipaddress
 import itertools
-import json
 import signal
 import socket
 import ssl
@@ -20,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from tests import strategies
+from tests import kubeconfigs, strategies
 from vgpu import names
 from vgpu.simulator.api import server
 
@@ -49,17 +48,6 @@ async def holder(http: httpx.AsyncClient, url: str) -> str:
     lease = (await http.get(url + LEASE)).json()
     found: str = lease.get("spec", {}).get("holderIdentity", "")
     return found
-
-
-def kubeconfig(folder: Path, url: str) -> Path:
-    config = {
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": url}}],
-        "users": [{"name": "u", "user": {}}],
-    }
-    (folder / "kubeconfig").write_text(json.dumps(config))
-    return folder / "kubeconfig"
 
 
 def certificate(folder: Path, name: str, issuer: tuple[x509.Name, ec.EllipticCurvePrivateKey] | None = None) -> Any:
@@ -106,7 +94,7 @@ async def test_mutual_tls_refuses_clients_without_a_known_certificate(tmp_path: 
     ]
     flags = [str(tmp_path / flag) if flag.endswith((".crt", ".key")) else flag for flag in flags]
     async with server.serving(api) as url, httpx.AsyncClient(verify=known) as friend:
-        where = [f"--kubeconfig={kubeconfig(tmp_path, url)}", f"--listen=127.0.0.1:{port}"]
+        where = [f"--kubeconfig={kubeconfigs.write(tmp_path, url)}", f"--listen=127.0.0.1:{port}"]
         process = await asyncio.create_subprocess_exec(sys.executable, "-m", "extender", *where, *flags)
         try:
             await until_ready(friend, f"https://127.0.0.1:{port}/readyz")
@@ -127,7 +115,7 @@ async def test_two_processes_of_one_name_have_two_identities(tmp_path: Path) -> 
         processes = []
         ports = [free_port(), free_port()]
         for port in ports:
-            flags = [f"--kubeconfig={kubeconfig(tmp_path, url)}", f"--listen=127.0.0.1:{port}", "--identity=me"]
+            flags = [f"--kubeconfig={kubeconfigs.write(tmp_path, url)}", f"--listen=127.0.0.1:{port}", "--identity=me"]
             processes.append(await asyncio.create_subprocess_exec(sys.executable, "-m", "extender", *flags))
         try:
             for port in ports:
@@ -149,7 +137,7 @@ async def test_it_serves_and_releases_its_lease(tmp_path: Path) -> None:
     api = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
     port = free_port()
     async with server.serving(api) as url, httpx.AsyncClient() as http:
-        flags = [f"--kubeconfig={kubeconfig(tmp_path, url)}", f"--listen=127.0.0.1:{port}", "--identity=me"]
+        flags = [f"--kubeconfig={kubeconfigs.write(tmp_path, url)}", f"--listen=127.0.0.1:{port}", "--identity=me"]
         process = await asyncio.create_subprocess_exec(sys.executable, "-m", "extender", *flags)
         try:
             await until_ready(http, f"http://127.0.0.1:{port}/readyz")

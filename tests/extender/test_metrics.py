@@ -1,11 +1,17 @@
 """The extender's metrics, from its verbs and watches to Prometheus' text."""
 
 import re
+from pathlib import Path
 
 import httpx
 import pytest
 
 from extender import app, metrics
+from extender.history import drain_state, folder, lag
+from extender.history.drain_state import DrainState
+from extender.history.events import Gap
+from extender.history.recorder import SpillRecorder
+from extender.history.spill import Spill
 from extender.metrics import VerbMetrics
 from tests.extender.conftest import World
 from vgpu.adapters.metrics import Kind, Metric, Registry
@@ -43,6 +49,22 @@ async def test_every_metric_of_the_catalogue_is_served_and_there_are_at_most_160
     assert set(re.findall(r"^# TYPE (\S+)", found, re.MULTILINE)) == {each.name for each in metrics.CATALOGUE}
     lines = [line for line in found.split("\n") if line and not line.startswith("#")]
     assert len(lines) + len(Reason) <= 160
+
+
+def test_the_lag_of_the_history(tmp_path: Path) -> None:
+    """Two records are in the spill, and no drain has stored them."""
+    drain_state.write(folder.state_file(tmp_path), DrainState(1, 3, 4, "no such database"))
+    recorder = SpillRecorder(Spill(folder.spill(tmp_path), max_bytes=1 << 20), "r", lambda: 0)
+    recorder.start()
+    for number in range(2):
+        recorder.record(Gap("r", number, number, 1))
+    assert recorder.stop(10.0)
+    found = lag.reader(recorder, tmp_path)()
+    served = {each.metric.name: dict(each.samples) for each in metrics.history_families(found)}
+    assert served["vgpu_extender_history_waiting_records"] == {("memory",): 0, ("disk",): 2}
+    assert served["vgpu_extender_history_lost_records_total"] == {("dropped",): 0, ("unreadable",): 3, ("refused",): 4}
+    assert served["vgpu_extender_history_up"] == {(): 0}
+    assert lag.reader(recorder, None)() is None
 
 
 @pytest.mark.parametrize("metric", metrics.CATALOGUE, ids=lambda each: each.name)

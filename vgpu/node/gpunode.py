@@ -57,6 +57,7 @@ class GpuNodePublisher:
         version: str,
         *,
         refusals: Callable[[], Sequence[Json]],
+        usage: Callable[[], Sequence[Json]],
         conditions: Callable[[], Sequence[Condition]],
         is_registered: Callable[[], bool],
         clock: Callable[[], float],
@@ -66,14 +67,15 @@ class GpuNodePublisher:
     ) -> None:
         """`clock` is monotonic, in seconds, `now` the wall clock.
 
-        `refusals` returns the pods to report, `conditions` those conditions that the inventory does not tell.
-        `beside` also receives what the watch shows. `on_count` is called every five minutes
-        with the number of GPUNodes.
+        `refusals` returns the pods to report, `usage` what containers have used, `conditions` those conditions that
+        the inventory does not tell. `beside` also receives what the watch shows. `on_count` is called every five
+        minutes with the number of GPUNodes.
         """
         self._publisher = publisher
         self._inventory = inventory
         self._version = version
         self._refusals = refusals
+        self._usage = usage
         self._conditions = conditions
         self._is_registered = is_registered
         self._clock = clock
@@ -136,7 +138,9 @@ class GpuNodePublisher:
                 raise
 
     def _status(self, state: State) -> Json:
-        status = statuses.status_of(state, self._inventory.slice_mib, self._version, self._conflicts, self._refusals())
+        status = statuses.status_of(
+            state, self._inventory.slice_mib, self._version, self._conflicts, self._refusals(), self._usage()
+        )
         conditions = statuses.conditions_of(state, self._conflicts, is_registered=self._is_registered())
         conditions = (*conditions, *self._conditions())
         before = (self._published or {}).get("conditions") or ()

@@ -31,7 +31,12 @@ class Condition:
 
 
 def status_of(
-    state: State, slice_mib: int, version: str, conflicts: Iterable[str], refusals: Sequence[Json] = ()
+    state: State,
+    slice_mib: int,
+    version: str,
+    conflicts: Iterable[str],
+    refusals: Sequence[Json] = (),
+    usage: Sequence[Json] = (),
 ) -> Json:
     """Return the object's status without its conditions."""
     cards = [_with_state(gpu.card, state) for gpu in state.gpus]
@@ -42,6 +47,7 @@ def status_of(
         "cards": [card_status(card, mig_enabled=gpu.mig_enabled) for card, gpu in zip(cards, state.gpus, strict=True)],
         "conflicts": list(conflicts),
         "refusals": list(refusals),
+        "usage": list(usage),
     }
 
 

@@ -14,6 +14,7 @@ from vgpu import limits
 from vgpu.adapters.metrics import Family
 from vgpu.adapters.nvml import BusySamples, Gpu, Reading
 from vgpu.limits import CardLimit
+from vgpu.measured_use import MeasuredUse
 from vgpu.node import dcgm_metrics, metrics, share_files
 from vgpu.node.allocations import Allocation, Holder
 from vgpu.node.findings import Finding
@@ -23,6 +24,7 @@ from vgpu.node.metrics import CardState, ContainerState, NodeState
 from vgpu.node.share_files import Account
 from vgpu.node.state_files import StateFiles
 from vgpu.node.unlimited import Group
+from vgpu.node.usage_meter import Memory, UsageMeter
 from vgpu.region import CardUse
 
 PERIOD_S: Final = 1.0  # a container that changes between turns and none has an error of one period
@@ -101,6 +103,7 @@ class MetricsReader:
         self._sources = sources
         self._with_dcgm = with_dcgm
         self._time = GpuTime()
+        self._meter = UsageMeter()
         self._known = _known(sources)
         self._reading = threading.Lock()
 
@@ -134,6 +137,11 @@ class MetricsReader:
             known.refusals,
         )
 
+    def usage(self) -> list[MeasuredUse]:
+        """Return what the containers have used, for the history."""
+        with self._reading:
+            return self._meter.report()
+
     def _sample(self, known: _Known) -> dict[str, Account]:
         """Add the GPU time since the last call; return each allocation's account."""
         with self._reading:
@@ -147,8 +155,10 @@ class MetricsReader:
                 for gpu, use in accounts[each.id].cards.items()
             }
             since = self._time.since([gpu.card.uuid for gpu in known.cards.gpus])
-            self._time.add(self._driver.busy_samples(since), owners, turns, int(self._wall_clock() * 1e6))
+            now_s = self._wall_clock()
+            self._time.add(self._driver.busy_samples(since), owners, turns, int(now_s * 1e6))
             self._time.forget(turns.keys() | known.groups.keys())
+            self._meter.add(self._time.containers, _memory(known, accounts), int(now_s * 1000))
             return accounts
 
     def _card(self, gpu: Gpu, known: _Known, reading: Reading | None) -> CardState:
@@ -207,6 +217,15 @@ def _known(sources: Sources) -> _Known:
         sources.is_registered(),
         sources.refusals(),
     )
+
+
+def _memory(known: _Known, accounts: Mapping[str, Account]) -> dict[Use, Memory]:
+    """Return each container's memory: by its region, or by NVML where it has none, such as on a whole card."""
+    found = {key: Memory(group.memory_bytes, group.memory_bytes) for key, group in known.groups.items()}
+    for (uid, container), allocation in known.held.items():
+        for gpu, use in accounts[allocation.id].cards.items():
+            found[uid, container, gpu] = Memory(use.used_bytes, use.peak_bytes)
+    return found
 
 
 def _counts(findings: Collection[Finding]) -> dict[str, int]:

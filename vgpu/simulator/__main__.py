@@ -66,6 +66,7 @@ async def _run(settings: Settings) -> None:
             "Ctrl-C stops everything",
         ):
             console.out(line, highlight=False)
+        display.link(at.admin)
         display.start()
 
     with tempfile.TemporaryDirectory(prefix="vgpu-simulator-") as folder:

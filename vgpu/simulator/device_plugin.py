@@ -28,12 +28,12 @@ class DevicePlugin:
     async def register(self, owner_uid: str) -> None:
         """Create the GPUNode, owned by its Node, and the Lease."""
         await self._cluster.create(Target(resources.GPUNODES), nodes.gpunode_object(self._node, owner_uid))
-        await self.publish({})
+        await self.publish({}, [])
         await self._write_lease(self._node.name)
 
-    async def publish(self, used: dict[str, Usage]) -> None:
-        """Publish what is held of each card; writes only what has changed."""
-        status = nodes.gpunode_status(self._node, used)
+    async def publish(self, used: dict[str, Usage], measured: list[Json]) -> None:
+        """Publish what is held of each card, and what containers use; writes only what has changed."""
+        status = nodes.gpunode_status(self._node, used) | {"usage": measured}
         await self._cluster.patch(self._status_of(resources.GPUNODES), lambda old: {**old, "status": status})
         devices = nodes.devices(self._node, used)
 

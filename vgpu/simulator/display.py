@@ -20,6 +20,9 @@ COLOURS: Final = {"Running": "green", "Pending": "yellow", "Refused": "red", "Fa
 class Display(Protocol):
     """Displays views between `start` and `stop`."""
 
+    def link(self, admin: str) -> None:
+        """Take the URL of the admin REST."""
+
     def start(self) -> None:
         """Begin to display."""
 
@@ -31,11 +34,19 @@ class Display(Protocol):
 
 
 class LiveTables:
-    """Two tables on a terminal, updated in place."""
+    """Two tables on a terminal, updated in place.
+
+    The names of nodes and pods are links into the admin REST, where `admin` is its URL: empty until `link` is called.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._admin = ""
         self._live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+
+    def link(self, admin: str) -> None:
+        """Make names links into the admin REST at this URL."""
+        self._admin = admin
 
     def start(self) -> None:
         """Begin to draw."""
@@ -44,7 +55,8 @@ class LiveTables:
     def show(self, view: View) -> None:
         """Draw a view, with as many pods as there is room for."""
         room = max(5, self._console.height - len(view.cards) - MARGIN)
-        self._live.update(Group(cards_table(view.cards), pods_table(view.pods[-room:])), refresh=True)
+        tables = Group(cards_table(view.cards, self._admin), pods_table(view.pods[-room:], self._admin))
+        self._live.update(tables, refresh=True)
 
     def stop(self) -> None:
         """Stop drawing; the last view stays."""
@@ -57,6 +69,9 @@ class ChangeLines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._before = View((), ())
+
+    def link(self, admin: str) -> None:
+        """Lines have no links."""
 
     def start(self) -> None:
         """Nothing to prepare."""
@@ -98,22 +113,24 @@ def card_line(card: CardRow) -> str:
     return f"card {card.node}/{card.index}: {held}: {', '.join(card.tenants) or 'nobody'}"
 
 
-def cards_table(cards: tuple[CardRow, ...]) -> Table:
+def cards_table(cards: tuple[CardRow, ...], admin: str = "") -> Table:
     """Draw the cards."""
     table = _table("node", "card", "memory", "", "cores", last="pods")
     for card in cards:
         bar = ProgressBar(card.memory_mib, card.used_mib, width=BAR_WIDTH)
         held = "whole" if card.is_whole else f"{card.cores} %"
-        table.add_row(card.node, str(card.index), bar, _memory(card), held, _cut(", ".join(card.tenants)))
+        node = _linked(card.node, admin, f"/gpus?node={card.node}")
+        table.add_row(node, str(card.index), bar, _memory(card), held, _cut(", ".join(card.tenants)))
     return table
 
 
-def pods_table(pods: tuple[PodRow, ...]) -> Table:
+def pods_table(pods: tuple[PodRow, ...], admin: str = "") -> Table:
     """Draw the pods."""
     table = _table("pod", "asks for", "phase", "where", last="why")
     for pod in pods:
         phase = Text(pod.phase, COLOURS.get(pod.phase, "dim"))
-        table.add_row(pod.name, pod.asks, phase, pod.where, _cut(pod.note))
+        name = _linked(pod.name, admin, f"/pods?name={pod.name}")
+        table.add_row(name, pod.asks, phase, pod.where, _cut(pod.note))
     return table
 
 
@@ -124,6 +141,11 @@ def _table(*titles: str, last: str) -> Table:
         table.add_column(title, no_wrap=True)
     table.add_column(last)
     return table
+
+
+def _linked(text: str, admin: str, path: str) -> Text:
+    """Return a name that a terminal opens in the admin REST."""
+    return Text(text, style=f"link {admin}/api/v1{path}" if admin else "")
 
 
 def _cut(text: str) -> Text:

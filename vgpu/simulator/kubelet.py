@@ -13,7 +13,7 @@ from vgpu.adapters.kubernetes import timestamps
 from vgpu.device import Node
 from vgpu.errors import KubernetesError
 from vgpu.placement import fit
-from vgpu.simulator import card_usage, nodes
+from vgpu.simulator import card_usage, measured, nodes
 from vgpu.simulator.api import pods, resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json, Target
@@ -49,7 +49,8 @@ class Kubelet:
         """Advance every pod of the node by one step, and publish what the pods hold."""
         for pod in self._bound():
             await self._sync(pod)
-        await self.plugin.publish(card_usage.used(self._node, self._running()))
+        running = self._running()
+        await self.plugin.publish(card_usage.used(self._node, running), measured.entries(running, self._cluster.now()))
         await self.plugin.renew()
 
     def _bound(self) -> list[Json]:

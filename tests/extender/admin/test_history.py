@@ -10,14 +10,18 @@ from extender.admin import periods
 from extender.admin.problems import AdminProblem
 from extender.history import database
 from extender.history.prices import Prices
-from extender.history.reports import Dimension, HistoryFilters, Page, UsageFilters, UsageRow
+from extender.history.reports import Dimension, HistoryFilters, Page, RightSizeRow, RightSizes, UsageFilters, UsageRow
 from extender.history.sql_reports import SqlReports
 from tests.extender.admin.conftest import Admin, Opened
 from tests.extender.admin.test_access import Reviewer, bearer, reviewer
+from vgpu import right_size
 from vgpu.errors import HistoryUnavailable
 
 __all__ = ["reviewer"]  # a fixture
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+WANTED = right_size.Asked(16384, 60)
 
 
 class Asked:
@@ -36,6 +40,18 @@ class Asked:
         return [
             UsageRow(tuple(str(each.label or each.dimension) for each in by), 3600.0, 1.0, None, 2.0, 3.0, 4, None)
         ] * 3
+
+    def right_sizes(
+        self,
+        since_ms: int,
+        until_ms: int,
+        filters: UsageFilters = UsageFilters(),  # noqa: B008
+        pod: str = "",  # noqa: ARG002
+    ) -> RightSizes:
+        self.filters.append(filters)
+        self.periods.append((since_ms, until_ms))
+        used = right_size.right_size(WANTED, [0, 0, 0, 0, 60], 13_000, 60_000, 5120)
+        return RightSizes((RightSizeRow("default", "Deployment/train", "main", 2, 3600.0, WANTED, used),) * 3)
 
     def history(self, filters: HistoryFilters = HistoryFilters(), cursor: str = "", limit: int = 100) -> Page:  # noqa: ARG002, B008
         self.filters.append(filters)
@@ -68,11 +84,23 @@ async def test_a_tenant_gets_usage_and_events_of_its_namespaces_only(opened: Ope
         await admin.world.create_pod(gpu_mem=256)
         await admin.fresh()
         for token, expected in (("ann", {"default"}), ("bob", set()), ("admin", None)):
-            for path in ("/usage", "/history"):
+            for path in ("/usage", "/rightsize", "/history"):
                 assert (await admin.http.get(f"/api/v1{path}", headers=bearer(token))).status_code == 200
                 assert reports.filters[-1].namespaces == expected
         refused = await admin.http.get("/api/v1/usage?namespace=other", headers=bearer("ann"))
         assert refused.status_code == 403
+
+
+async def test_what_containers_should_ask_for(opened: Opened) -> None:
+    async with opened(open_reports=Asked) as admin:
+        found = await admin.get("/rightsize", since="7d", limit=2)
+        assert (len(found["items"]), found["itemsLeftOut"], found["complete"]) == (2, 1, True)
+        row = found["items"][0]
+        assert (row["askedCores"], row["p95Cores"], row["adviceCores"]) == (60, 24.8, 30)
+        assert row["advice"] == [
+            "ask for less time: vgpu.io/gpu-cores: 30 (asked 60 %, used 25 % at p95)",
+            "ask for less memory: vgpu.io/gpu-mem: 5888 (asked 16384, peak 5120)",
+        ]
 
 
 async def test_without_a_history_it_is_said_how_to_keep_one(admin: Admin) -> None:

@@ -145,7 +145,7 @@ def test_waiting_time_counts_each_pod_once(engine: Engine, rolled: bool) -> None
 
 def test_measured_time(engine: Engine, rolled: bool) -> None:
     """Measured time arrives before the decision does, from another replica."""
-    used = Used(make.pod(), "n1", "main", "GPU-a", MONDAY, MONDAY + 2 * HOUR, 600_000)
+    used = Used("uid-1", "n1", "main", "GPU-a", MONDAY, MONDAY + 2 * HOUR, 600_000)
     store(engine, used)
     store(engine, make.decision(), make.end(), used)
     if rolled:
@@ -185,7 +185,8 @@ RECORDS: list[Record] = [
     make.end(1, MONDAY + 3 * HOUR),
     make.decision(2, MONDAY + HOUR, make.card("GPU-a"), make.card("GPU-b", whole=True), namespace="other"),
     Resize(make.pod(1), "n1", MONDAY + HOUR, make.decision().containers[0], make.card(memory_mib=8192)),
-    Used(make.pod(1), "n1", "main", "GPU-a", MONDAY, MONDAY + HOUR, 1000),
+    Used("uid-1", "n1", "main", "GPU-a", MONDAY, MONDAY + HOUR // 2, 400, 100, (30,)),
+    Used("uid-1", "n1", "main", "GPU-a", MONDAY, MONDAY + HOUR, 1000, 200, (59, 1)),
     make.end(2, MONDAY + 2 * HOUR, namespace="other"),
 ]
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import json
 import random
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests import kubeconfigs
 from vgpu.adapters.kubernetes import reflector
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
@@ -51,14 +51,7 @@ def fresh() -> Cluster:
 
 
 async def connect(url: str, tmp_path: Path) -> Client:
-    config = {
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": url}}],
-        "users": [{"name": "u", "user": {}}],
-    }
-    (tmp_path / "kubeconfig").write_text(json.dumps(config))
-    return await Client.connect(str(tmp_path / "kubeconfig"), user_agent="test")
+    return await Client.connect(str(kubeconfigs.write(tmp_path, url)), user_agent="test")
 
 
 async def add(client: Client, *names: str) -> None:

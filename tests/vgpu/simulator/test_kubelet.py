@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from extender import container_use
 from vgpu import assignment, names
 from vgpu.assignment import Assignment, Grant
 from vgpu.simulator import nodes
@@ -149,3 +150,15 @@ def test_cards_have_the_same_uuids_in_every_run() -> None:
     assert FIRST == "GPU-f99b1892-b539-5427-a282-45330758df27"
     assert cards[:2] == [FIRST, SECOND]
     assert len(set(cards)) == 12
+
+
+async def test_what_a_pod_uses_is_reported_every_ten_seconds(world: NodeWorld) -> None:
+    await world.put("a", {"vgpu.io/gpu-mem": 8192, "vgpu.io/gpu-cores": 50}, Grant(FIRST, 8192, 50))
+    await world.kubelet.round()
+    world.clock.now += timedelta(seconds=125)
+    await world.kubelet.round()
+    (uses,) = container_use.decode(world.cluster.get(Target(resources.GPUNODES, name=NODE.name))["status"]).values()
+    (use,) = uses
+    assert (use.container, use.gpu, use.until_ms - use.from_ms, use.used_mib) == ("main", FIRST, 120_000, 4096)
+    assert 5 <= use.percent <= 45
+    assert (use.gpu_ms, sum(use.levels)) == (use.percent * 1200, 2)

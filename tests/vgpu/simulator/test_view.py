@@ -1,5 +1,6 @@
 """What `make run` shows, and its workload."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -99,3 +100,13 @@ def test_every_pod_of_the_workload_has_a_unique_name() -> None:
     found: list[Json] = list(manifests(40))
     assert len({manifest["metadata"]["name"] for manifest in found}) == 40
     assert list(manifests(2)) == found[:2]
+
+
+def test_names_are_links_into_the_admin_rest() -> None:
+    console = Console(width=200, height=30, force_terminal=True)
+    with console.capture() as captured:
+        cards = (CardRow("node-1", 0, 1024, 256, 30, is_whole=False, tenants=("a",)),)
+        console.print(display.cards_table(cards, "http://127.0.0.1:9871"))
+        console.print(display.pods_table((PodRow("p", "", "Running", "", ""),), "http://127.0.0.1:9871"))
+    links = re.findall(r"\x1b\]8;id=\d+;([^\x1b]+)\x1b", captured.get())
+    assert links == ["http://127.0.0.1:9871/api/v1/gpus?node=node-1", "http://127.0.0.1:9871/api/v1/pods?name=p"]

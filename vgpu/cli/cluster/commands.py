@@ -35,6 +35,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
     _add_simulate(app, opened)
     _add_cordon(app, opened)
     _add_usage(app, opened)
+    _add_rightsize(app, opened)
     _add_doctor(app, opened)
     _add_inspect(app, opened)
 
@@ -134,9 +135,21 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
                 return describing.gpu(session.rest.get(f"/gpus/{session.gpu(name)['uuid']}"))
             if kind.plural == "nodes":
                 return describing.node(session.rest.get(f"/nodes/{name}"), session.rest.items("/gpus", {"node": name}))
-            return describing.pod(session.rest.get(f"/pods/{namespace or session.namespace}/{name}"))
+            where = namespace or session.namespace
+            row = session.rest.get(f"/pods/{where}/{name}")
+            return describing.pod(row, _right_sizes(session, where, name))
 
         typer.echo(outcome.or_fail("describe", show), nl=False)
+
+
+def _right_sizes(session: Session, namespace: str, pod: str) -> list[dict[str, Any]]:
+    """Return what a pod's containers used; nothing where the server keeps no history."""
+    try:
+        found = session.rest.get("/rightsize", {"namespace": namespace, "pod": pod, "since": "7d"})
+    except CommandFailed:
+        return []
+    items: list[dict[str, Any]] = found["items"]
+    return items
 
 
 def _add_explain(app: typer.Typer, opened: Opened) -> None:
@@ -256,6 +269,40 @@ def _add_usage(app: typer.Typer, opened: Opened) -> None:
             typer.echo(table.empty, err=True)
             return
         typer.echo(rows_text(found["items"], table, output, colour=session.colour, whole=found), nl=False)
+
+
+def _add_rightsize(app: typer.Typer, opened: Opened) -> None:
+    @app.command(epilog=EXIT_CODES)
+    def rightsize(
+        owner: Annotated[
+            str, typer.Argument(metavar="[KIND/NAME]", help="only this Deployment, Job..., such as Deployment/train")
+        ] = "",
+        since: Annotated[str, typer.Option(metavar="TIME", help="7d, 24h, 30m, or a date such as 2026-11-01")] = "7d",
+        namespace: options.Namespace = None,
+        label: Annotated[
+            str, typer.Option("--selector", "-l", metavar="KEY=VALUE", help="labels of pods, with commas")
+        ] = "",
+        output: options.Output = Format.TABLE,
+        server: options.Server = None,
+        context: options.Context = None,
+        token: options.Token = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        """Compare what containers used with what they ask for, and say what they should ask for.
+
+        ASKED, MEAN and P95 are percent of a GPU's time: 95 % of the minutes used P95 or less. Advice needs an hour of
+        measurement. Memory that is asked for and never used keeps other pods out.
+        """
+        session = opened("rightsize", server, context, token, kubeconfig)
+        query: dict[str, Any] = {"since": since, "limit": 1000}
+        labels = label.split(",") if label else None
+        query |= {key: value for key, value in (("namespace", namespace), ("label", labels), ("owner", owner)) if value}
+        found = outcome.or_fail("rightsize", lambda: session.rest.get("/rightsize", query))
+        if not found["items"] and output in (Format.TABLE, Format.WIDE):
+            typer.echo(tables.RIGHT_SIZES.empty, err=True)
+            return
+        text = rows_text(found["items"], tables.RIGHT_SIZES, output, colour=session.colour, whole=found)
+        typer.echo(text, nl=False)
 
 
 def _add_doctor(app: typer.Typer, opened: Opened) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from vgpu.cli.cluster import tables
-from vgpu.cli.cluster.output import Row, coloured, lines, pairs, printable
+from vgpu.cli.cluster.output import NOTHING, Row, coloured, lines, pairs, printable
 
 MAX_CARDS: Final = 64
 
@@ -47,14 +47,17 @@ def gpu(row: Row) -> str:
             ("NVLink peers", ", ".join(row["nvlinkPeers"])),
         )
     )
-    cells = [[f"{each['namespace']}/{each['pod']}", each["container"], _share(each)] for each in row.get("pods") or ()]
+    cells = [
+        [f"{each['namespace']}/{each['pod']}", each["container"], _share(each), _used(each)]
+        for each in row.get("pods") or ()
+    ]
     hidden = row["podCount"] - len({(each["namespace"], each["pod"]) for each in row.get("pods") or ()})
     more = f"  and {hidden} pods of namespaces that you may not see\n" if hidden > 0 else ""
-    return head + "Containers:\n" + _indented(lines(["POD", "CONTAINER", "SHARE"], cells)) + more
+    return head + "Containers:\n" + _indented(lines(["POD", "CONTAINER", "SHARE", "USED"], cells)) + more
 
 
-def pod(row: Row) -> str:
-    """Describe a pod with its cards."""
+def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
+    """Describe a pod with its cards, and with what its containers have used in the last week."""
     head = pairs(
         (
             ("Name", row["name"]),
@@ -68,8 +71,20 @@ def pod(row: Row) -> str:
         )
     )
     problems = "".join(f"Problem:  {printable(each)}\n" for each in row["problems"])
-    cells = [[each["container"], str(each["index"]), _share(each), each["uuid"]] for each in row["gpus"]]
-    return head + problems + "Cards:\n" + _indented(lines(["CONTAINER", "GPU", "SHARE", "UUID"], cells))
+    cells = [[each["container"], str(each["index"]), _share(each), _used(each), each["uuid"]] for each in row["gpus"]]
+    cards = _indented(lines(["CONTAINER", "GPU", "SHARE", "USED", "UUID"], cells))
+    sizes = "".join(_right_size(each) for each in right_sizes)
+    return head + problems + "Cards:\n" + cards + (f"Used in 7 days:\n{sizes}" if sizes else "")
+
+
+def _right_size(row: Row) -> str:
+    """Return a container's line: what it asked for and used, and what it should ask for."""
+    cores = "" if row["askedCores"] is None else f"asked {row['askedCores']} %, "
+    p95 = "" if row["p95Cores"] is None else f", {row['p95Cores']:.0f} % at p95"
+    memory = f"; memory {tables.size(row['peakMiB'])} of {tables.size(row['askedMiB'])}"
+    advice = "".join(f"\n    {each}" for each in row["advice"])
+    said = f"{row['container']}: {cores}used {row['meanCores']:.0f} % on average{p95}{memory}"
+    return f"  {printable(said)}{advice}\n"
 
 
 def explanation(found: Row, *, colour: bool) -> str:
@@ -120,6 +135,12 @@ def _share(grant: Row) -> str:
     if grant["whole"]:
         return "whole card"
     return tables.size(grant["memoryMiB"]) + (f" and {grant['cores']} %" if grant["cores"] else "")
+
+
+def _used(grant: Row) -> str:
+    if grant["usedMiB"] is None:
+        return NOTHING
+    return f"{tables.size(grant['usedMiB'])} and {grant['usedCores']} %"
 
 
 def _of(row: Row) -> str:

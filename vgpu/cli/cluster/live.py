@@ -42,7 +42,7 @@ def _once(rest: Rest, kind: str, read: Callable[[], list[Row]], query: dict[str,
     """Yield rows until the stream ends."""
     known: dict[str, Row] = {}
     for event, data in rest.events("/events", {"kind": kind, **query}):
-        if event == "open":
+        if event in ("open", "heartbeat"):  # no event says what is used
             known = {str(row[IDS[kind]]): row for row in read()}
         elif event == kind:
             apply(known, kind, data)

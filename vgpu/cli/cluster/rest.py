@@ -82,6 +82,8 @@ class Rest:
                     yield kind, json.loads(line.removeprefix("data: "))
                 elif line.startswith("retry: "):
                     yield "open", {}
+                elif line.startswith(":"):
+                    yield "heartbeat", {}
 
     def _json(self, method: str, path: str, query: Query | None, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()

@@ -37,6 +37,18 @@ def cards(grants: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(f"{index}: {_amount(each)}" for index, each in sorted(found.items()))
 
 
+def used(grants: Iterable[Mapping[str, Any]]) -> str:
+    """Return what a pod uses of its cards: `0: 5.1Gi 22%, 1: 0 0%`; empty where its node reported nothing."""
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    for each in grants:
+        if each["usedMiB"] is not None:
+            found.setdefault(each["index"], []).append(each)
+    return ", ".join(
+        f"{index}: {size(sum(each['usedMiB'] for each in own))} {sum(each['usedCores'] for each in own)}%"
+        for index, own in sorted(found.items())
+    )
+
+
 def _amount(grants: list[Mapping[str, Any]]) -> str:
     if any(each["whole"] for each in grants):
         return "whole"
@@ -66,12 +78,17 @@ def why_not(row: Row) -> str:
 
 def _mib(head: str, field: str) -> Column:
     raw = (field, f"{head}_MIB")
-    return Column(head, lambda row: size(row[field]), is_number=True, raw=raw)
+    return Column(head, lambda row: "" if row[field] is None else size(row[field]), is_number=True, raw=raw)
 
 
 def _percent(head: str, field: str) -> Column:
     raw = (field, f"{head.replace('-', '_')}_PERCENT")
-    return Column(head, lambda row: f"{row[field]}%", is_number=True, raw=raw)
+    return Column(head, lambda row: percent(row[field]), is_number=True, raw=raw)
+
+
+def percent(value: float | None) -> str:
+    """Write a percentage without digits after the point; empty where it is not known."""
+    return "" if value is None else f"{value:.0f}%"
 
 
 NODES: Final = Table(
@@ -83,8 +100,10 @@ NODES: Final = Table(
         Column("HEALTHY", lambda row: str(row["healthyGpus"]), is_number=True),
         _mib("MEMORY", "memoryMiB"),
         _mib("ALLOCATED", "allocatedMiB"),
+        _mib("USED", "usedMiB"),
         _mib("FREE", "freeMiB"),
         _percent("FREE-CORES", "freeCores"),
+        _percent("BUSY", "usedCores"),
         Column("PODS", lambda row: str(row["pods"]), is_number=True),
         Column("MODELS", lambda row: ", ".join(row["models"]), is_wide=True),
         Column("CORDONED", lambda row: str(row["cordonedGpus"]), is_wide=True, is_number=True),
@@ -104,8 +123,10 @@ GPUS: Final = Table(
         Column("STATUS", gpu_status),
         _mib("MEMORY", "memoryMiB"),
         _mib("ALLOCATED", "allocatedMiB"),
+        _mib("USED", "usedMiB"),
         _mib("FREE", "freeMiB"),
         _percent("CORES", "allocatedCores"),
+        _percent("BUSY", "usedCores"),
         Column("PODS", lambda row: str(row["podCount"]), is_number=True),
         Column("UUID", lambda row: row["uuid"], is_wide=True),
         Column("MODE", lambda row: row["mode"], is_wide=True),
@@ -125,6 +146,7 @@ PODS: Final = Table(
         Column("REQUESTED", lambda row: row["requested"]),
         Column("NODE", lambda row: row["node"]),
         Column("GPUS", lambda row: cards(row["gpus"])),
+        Column("USED", lambda row: used(row["gpus"])),
         Column("PRIORITY", lambda row: str(row["priority"]), is_wide=True, is_number=True),
         Column("POLICY", lambda row: row["computePolicy"], is_wide=True),
         Column("UUIDS", lambda row: ",".join(dict.fromkeys(each["uuid"] for each in row["gpus"])), is_wide=True),
@@ -198,6 +220,28 @@ _USAGE: Final = (
     ),
 )
 
+
+RIGHT_SIZES: Final = Table(
+    "rightsize",
+    (
+        Column("NAMESPACE", lambda row: row["namespace"]),
+        Column("OWNER", lambda row: row["owner"]),
+        Column("CONTAINER", lambda row: row["container"]),
+        Column("PODS", lambda row: str(row["pods"]), is_number=True, is_wide=True),
+        Column(
+            "MEASURED", lambda row: f"{hours(row['measuredSeconds'])}h", is_number=True,
+            raw=("measuredSeconds", "MEASURED_SECONDS"),
+        ),
+        _percent("ASKED", "askedCores"),
+        _percent("MEAN", "meanCores"),
+        _percent("P95", "p95Cores"),
+        _mib("MEMORY", "askedMiB"),
+        _mib("PEAK", "peakMiB"),
+        Column("ADVICE", lambda row: "; ".join(row["advice"]) or "as it is"),
+    ),
+    lambda row: f"{row['namespace']}/{row['owner']}/{row['container']}",
+    "nothing was measured",
+)  # fmt: skip
 
 FINDINGS: Final = Table(
     "finding",

@@ -14,6 +14,8 @@ def grant(index: int, mib: int, cores: int = 0, *, whole: bool = False) -> dict[
         "memoryMiB": mib,
         "cores": cores,
         "whole": whole,
+        "usedMiB": None if whole else mib // 2,
+        "usedCores": None if whole else cores // 2,
     }
 
 
@@ -24,7 +26,8 @@ def gpu(number: int, allocated: int, cores: int, pods: list[dict[str, Any]], **m
         "memoryMiB": 81538, "allocatedMiB": allocated, "freeMiB": (81538 - allocated) if usable else 0,
         "allocatedCores": cores, "freeCores": 100 - cores if usable else 0, "shares": len(pods), "heldWhole": False,
         "healthy": True, "reason": "", "cordoned": False, "mode": "shared", "numaNode": 0, "nvlinkPeers": [],
-        "podCount": len(pods), "pods": pods,
+        "podCount": len(pods), "pods": pods, "usedMiB": allocated // 2 if pods else None,
+        "usedCores": cores // 2 if pods else None,
     }  # fmt: skip
     return {**row, **more}
 
@@ -34,6 +37,7 @@ def node(number: int, **more: Any) -> dict[str, Any]:
         "name": f"node-{number}", "usable": True, "reason": "", "gpus": 2, "healthyGpus": 2, "cordonedGpus": 0,
         "models": ["NVIDIA H100 80GB HBM3"], "memoryMiB": 163076, "allocatedMiB": 16384, "freeMiB": 146692,
         "freeCores": 140, "pods": 1, "sliceMiB": 256, "pluginVersion": "0.1.0",
+        "usedMiB": 8192, "usedCores": 30,
     }  # fmt: skip
     return {**row, **more}
 
@@ -131,6 +135,20 @@ USAGE = {
     ],
 }  # fmt: skip
 
+RIGHT_SIZES = {
+    "since": "2026-11-15T00:00:00.000Z", "until": "2026-11-22T00:00:00.000Z", "itemsLeftOut": 0, "complete": True,
+    "items": [
+        {"namespace": "default", "owner": "Deployment/train", "container": "main", "pods": 3,
+         "measuredSeconds": 604800.0, "wholeCard": False, "askedCores": 60, "meanCores": 11.4, "p95Cores": 22.3,
+         "askedMiB": 16384, "peakMiB": 5120, "adviceCores": 30, "adviceMiB": 5888,
+         "advice": ["ask for less time: vgpu.io/gpu-cores: 30 (asked 60 %, used 22 % at p95)",
+                    "ask for less memory: vgpu.io/gpu-mem: 5888 (asked 16384, peak 5120)"]},
+        {"namespace": "team", "owner": "Job/short", "container": "main", "pods": 1, "measuredSeconds": 20.0,
+         "wholeCard": False, "askedCores": None, "meanCores": 50.0, "p95Cores": None, "askedMiB": 1024, "peakMiB": 512,
+         "adviceCores": None, "adviceMiB": None, "advice": []},
+    ],
+}  # fmt: skip
+
 V1 = "/api/v1"
 ALL: dict[str, tuple[int, Any]] = {
     f"GET {V1}/gpus": page(*GPUS),
@@ -142,7 +160,9 @@ ALL: dict[str, tuple[int, Any]] = {
     f"GET {V1}/pods/default/waits/explain": (200, EXPLANATION),
     f"GET {V1}/pending": page(WAITS),
     f"GET {V1}/summary": (200, SUMMARY),
+    f"GET {V1}/events": (200, "retry: 1000\n\n"),
     f"GET {V1}/usage": (200, USAGE),
+    f"GET {V1}/rightsize": (200, RIGHT_SIZES),
     f"POST {V1}/simulate": (200, {"placed": 1, "notPlaced": 1, "pods": LANDINGS}),
     f"POST {V1}/gpus/{UUIDS[0]}/cordon": (200, {**GPUS[0], "cordoned": True}),
     f"POST {V1}/gpus/{UUIDS[0]}/uncordon": (200, GPUS[0]),

@@ -163,10 +163,10 @@ def test_a_live_list_applies_events_and_reads_again_after_overflow(server: Serve
     server.answers["GET /api/v1/events"] = (
         200, f"retry: 2000\n\n: heartbeat\n\nevent: node\ndata: {json.dumps(gone)}\n\nevent: overflow\ndata: {{}}\n\n",
     )  # fmt: skip
-    code, output = run("top", "nodes", "-n", "3", "--server", server.url)
+    code, output = run("top", "nodes", "-n", "4", "--server", server.url)
     assert code == 0
     tables = output.split("NAME")[1:]
-    assert ["node-1" in table for table in tables] == [True, False, True]
+    assert ["node-1" in table for table in tables] == [True, True, False, True]
 
 
 def test_a_list_of_many_pages_is_read_whole(server: Server) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests import kubeconfigs
 from vgpu.adapters.kubernetes import lease, reflector
 from vgpu.adapters.kubernetes.client import Client, PatchKind
 from vgpu.errors import KubernetesError
@@ -44,11 +45,7 @@ class ObjectStore:
 
 @pytest.fixture
 async def client(url: str, tmp_path: Any) -> AsyncIterator[Client]:
-    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
-    config = {"current-context": "c", "contexts": [context], "users": [{"name": "u", "user": {}}],
-              "clusters": [{"name": "c", "cluster": {"server": url}}]}  # fmt: skip
-    (tmp_path / "kubeconfig").write_text(json.dumps(config))
-    async with await Client.connect(str(tmp_path / "kubeconfig"), user_agent="test") as connected:
+    async with await Client.connect(str(kubeconfigs.write(tmp_path, url)), user_agent="test") as connected:
         yield connected
 
 

@@ -1,0 +1,58 @@
+"""Used GPU time and memory, from a container's kernels to the reports of the history, on the real cluster."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests.e2e.pod_namespace import PodNamespace, container, pod
+from tests.e2e.test_admin import vgpu
+from tests.e2e.test_node_files import at
+
+pytestmark = pytest.mark.e2e
+
+CORES = 30
+LASTS_S = 80  # one full minute, and the reports
+
+
+def asked(namespace: PodNamespace, *arguments: str) -> Any:
+    code, output = vgpu(namespace.cluster, "admin", *arguments, "-n", namespace.name, "-o", "json")
+    assert code == 0, output
+    return json.loads(output)
+
+
+def used_s(namespace: PodNamespace) -> float | None:
+    (row,) = asked(namespace, "usage", "--since", "1h")["items"] or [{"gpuSecondsUsed": None}]
+    used: float | None = row["gpuSecondsUsed"]
+    return used
+
+
+@pytest.mark.timeout(300)
+def test_used_time_reaches_the_reports_and_the_advice(namespace: PodNamespace) -> None:
+    """A container with 30 percent that launches without a pause uses 30 percent; the history has asked and used."""
+    node, plugin = namespace.cluster.nodes[0], namespace.cluster.plugins[0]
+    plugin.restart("--usage-period=5")
+    try:
+        spins = container(command=("gpuprobe", "spin", "1000"), gpu_mem=8192, gpu_cores=CORES)
+        namespace.create(pod("spins", spins, annotations=at(node)))
+        namespace.running("spins")
+        namespace.until(lambda: used_s(namespace), "used time is in the history", 60)
+        before, began = used_s(namespace) or 0.0, time.monotonic()
+        time.sleep(LASTS_S)
+        after, took = used_s(namespace) or 0.0, time.monotonic() - began
+        assert (after - before) / took == pytest.approx(CORES / 100, abs=0.06)
+        (row,) = asked(namespace, "get", "pods")["items"]
+        (grant,) = row["gpus"]
+        assert grant["usedCores"] == pytest.approx(CORES, abs=6)
+        assert 0 < grant["usedMiB"] < 1024
+        (size,) = asked(namespace, "rightsize", "--since", "1h")["items"]
+        assert (size["owner"], size["container"], size["askedCores"]) == ("Pod/spins", "main", CORES)
+        assert size["p95Cores"] == pytest.approx(CORES, abs=8)
+        assert size["peakMiB"] < 1024
+        namespace.delete("spins")
+        ended = used_s(namespace) or 0.0
+        time.sleep(15)
+        assert used_s(namespace) == pytest.approx(ended, abs=3)
+    finally:
+        plugin.restart()

@@ -1,0 +1,135 @@
+"""Lists that are kept between requests, against sorting everything again for each page."""
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from extender.admin import lists
+from extender.admin.listing import Kind, Listing, Row
+from extender.admin.lists import MAX_LISTS, Lists
+from extender.admin.problems import AdminProblem
+from extender.admin.snapshots import Snapshot
+from tests.extender.admin.conftest import Admin
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    name: str
+    size: int
+    colour: str
+
+
+def kind(rows: list[str] | None = None) -> Kind[Thing]:
+    def row(thing: Thing) -> Row:
+        if rows is not None:
+            rows.append(thing.name)
+        return {"name": thing.name, "size": thing.size}
+
+    columns = {"name": lambda t: t.name, "size": lambda t: t.size, "colour": lambda t: t.colour}
+    return Kind(columns, ("name",), row, ("name", "size"), name=lambda thing: thing.name)
+
+
+def wanted(*sort: str, limit: int = 2, cursor: str = "", colour: tuple[str, ...] = ()) -> Listing:
+    return Listing({"colour": colour}, {}, sort, limit, cursor)
+
+
+async def no_sleep(_: float) -> None:
+    """Wait for nothing."""
+
+
+async def walked(kept: Lists, number: int, things: Iterable[Thing], asked: Listing, hidden: str = "") -> list[str]:
+    """Read a list page by page; the list changes between no two pages."""
+    found: list[str] = []
+    listed, cursor = list(things), ""
+    while True:
+        page = await kept.page(
+            "things",
+            Snapshot(number),
+            listed,
+            replace(asked, cursor=cursor),
+            kind(),
+            keeps=lambda thing: thing.size < 5,
+            sees=lambda thing: thing.colour != hidden,
+        )
+        found += [row["name"] for row in page.items if isinstance(row, dict)]
+        cursor = page.next_cursor
+        if not cursor:
+            return found
+
+
+THINGS = st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(st.integers(0, 5), st.sampled_from("xy")), max_size=8)
+SORTS = st.lists(st.sampled_from(["size", "-size", "colour", "-colour", "-name"]), unique=True, max_size=2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(THINGS, min_size=1, max_size=4), SORTS, st.sampled_from(["", "x"]), st.integers(1, 4))
+async def test_pages_are_those_of_sorting_everything_again(
+    versions: list[dict[str, tuple[int, str]]], sort: list[str], colour: str, limit: int
+) -> None:
+    kept, known = Lists(no_sleep), dict[str, Thing]()
+    asked = wanted(*sort, limit=limit, colour=(colour,) if colour else ())
+    for number, version in enumerate(versions, 1):
+        made = {name: Thing(name, *values) for name, values in version.items()}
+        known = {name: known[name] if known.get(name) == thing else thing for name, thing in made.items()}
+        for hidden in ("", "y"):
+            listed = [t for t in known.values() if t.size < 5 and colour in ("", t.colour) and t.colour != hidden]
+            listed.sort(key=lambda t: t.name)
+            for each in reversed(sort):
+                field = each.removeprefix("-")
+                listed.sort(key=lambda t: getattr(t, field), reverse=each.startswith("-"))
+            assert await walked(kept, number, known.values(), asked, hidden) == [t.name for t in listed]
+
+
+async def test_a_snapshot_costs_the_sort_keys_of_what_has_changed() -> None:
+    computed: list[str] = []
+    things = [Thing(str(n), n, "x") for n in range(4)]
+
+    def size(thing: Thing) -> int:
+        computed.append(thing.name)
+        return thing.size
+
+    counting = replace(kind(), columns={**kind().columns, "size": size})
+    kept = Lists(no_sleep)
+    for number, listed in enumerate((things, things, [*things[:3], Thing("3", 0, "x")]), 1):
+        await kept.page("things", Snapshot(number), listed, wanted("size", limit=10), counting)
+    assert computed == ["0", "1", "2", "3", "3"]
+
+
+async def test_a_long_list_pauses_and_few_lists_are_kept() -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    kept = Lists(sleep)
+    things = [Thing(str(n), n, "x") for n in range(10 * lists.SLICE)]
+    await kept.page("things", Snapshot(1), things, wanted("size"), kind())
+    assert len(pauses) == 10
+    for number in range(2 * MAX_LISTS):
+        await kept.page(str(number), Snapshot(1), [], wanted(), kind())
+    assert len(kept._lists) == MAX_LISTS
+
+
+async def test_a_cursor_with_other_types_is_refused() -> None:
+    kept, things = Lists(no_sleep), [Thing("a", 1, "x"), Thing("b", 2, "x")]
+    digest = wanted("size").digest
+    forged = base64.urlsafe_b64encode(msgspec.json.encode([digest, "text", 7])).decode().rstrip("=")
+    with pytest.raises(AdminProblem):
+        await kept.page("things", Snapshot(1), things, wanted("size", cursor=forged), kind())
+
+
+async def test_the_row_of_a_pod_follows_the_pod(admin: Admin) -> None:
+    pod = await admin.world.create_pod(gpu_mem=1024)
+    (before,) = (await admin.get("/pods"))["items"]
+    assert await admin.world.bind(pod) == ""
+    await admin.world.until_bound_is_watched(pod)
+    await admin.fresh()
+    (after,) = (await admin.get("/pods"))["items"]
+    assert (before["node"], bool(after["node"]), len(after["gpus"])) == ("", True, 1)
+    (chosen,) = (await admin.get("/pods", fields="name,node"))["items"]
+    assert chosen == {"name": after["name"], "node": after["node"]}

@@ -1,0 +1,57 @@
+"""What simulated pods use of their cards: constant GPU time that follows from the pod's UID, and half of its memory."""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from vgpu import measured_use
+from vgpu.measured_use import MeasuredUse
+from vgpu.quantity import FULL_CORES
+from vgpu.simulator import card_usage
+from vgpu.simulator.api.resources import Json
+
+PERIOD_MS: Final = 10_000  # between two reports
+IDLE_CORES: Final = 10  # that a container without guaranteed time finds idle
+_HOUR_MS: Final = 3_600_000
+_MINUTE_MS: Final = 60_000
+
+
+def entries(pods: Iterable[Json], now: datetime) -> list[Json]:
+    """Return the entries of `status.usage` of a node with these running pods; they change every ten seconds."""
+    until_ms = int(now.timestamp() * 1000) // PERIOD_MS * PERIOD_MS
+    found = [measured_use.as_json(use) for pod in pods for use in _uses(pod, until_ms)]
+    return found[: measured_use.MAX_ENTRIES]
+
+
+def _uses(pod: Json, until_ms: int) -> Iterator[MeasuredUse]:
+    held = card_usage.granted(pod)
+    started_ms = int(datetime.fromisoformat(pod["status"]["startTime"]).timestamp() * 1000)
+    from_ms = max(started_ms, until_ms // _HOUR_MS * _HOUR_MS)
+    if held is None or until_ms <= from_ms:
+        return
+    uid, lasted = pod["metadata"]["uid"], until_ms - from_ms
+    for container, grants in held[1].containers.items():
+        for grant in grants:
+            most = FULL_CORES if grant.whole else grant.cores or IDLE_CORES
+            percent = _part(uid + container) * most // FULL_CORES
+            levels = (*[0] * measured_use.level_of(percent), lasted // _MINUTE_MS)
+            memory = grant.memory_mib // 2
+            used = percent * lasted // FULL_CORES
+            yield MeasuredUse(
+                uid,
+                container,
+                grant.gpu,
+                from_ms,
+                until_ms,
+                used,
+                percent,
+                memory,
+                memory,
+                levels if levels[-1] else (),
+            )
+
+
+def _part(text: str) -> int:
+    """Return a percentage from 10 to 90."""
+    return 10 + zlib.crc32(text.encode()) % 81
