@@ -10,22 +10,21 @@ Derived node states are cached until an object or a reservation changes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from extender import card_owners
+from extender import bound_usage, card_owners
+from extender.bound_usage import BoundUsage
 from extender.card_owners import CardOwners
 from extender.leases import Leases
-from extender.objects import GpuNode, Pod
+from extender.objects import GpuNode, KubeNode, Pod
 from extender.reservations import RecentReleases, Release, Reservation, Reservations
 from extender.store import ObjectStore
 from vgpu import names, usage
-from vgpu.assignment import Assignment
-from vgpu.device import Card
+from vgpu.device import Card, Node
 from vgpu.reasons import Reason
-from vgpu.request import PodRequest
-from vgpu.share import NodeState
+from vgpu.share import NodeState, Usage
 
 HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
 
@@ -39,6 +38,7 @@ class Cluster:
         self.leases = Leases(clock)
         self.owners = CardOwners()
         self._clock = clock
+        self._bound = BoundUsage()
         self._reservations = Reservations()
         self._releases = RecentReleases()
         self._states: dict[str, NodeState] = {}
@@ -124,6 +124,22 @@ class Cluster:
             if known is None or known.version != pod.version or pod.version < 0:
                 self._put_pod(pod, bound_at=0)
 
+    def replace_nodes(self, nodes: Iterable[KubeNode]) -> None:
+        """Take the list of all Nodes."""
+        listed = {node.name: node for node in nodes}
+        self.delete_nodes(*self.objects.nodes.keys() - listed.keys())
+        self.upsert_nodes(*listed.values())
+
+    def upsert_nodes(self, *nodes: KubeNode) -> None:
+        """Take Nodes that are new or changed."""
+        for node in nodes:
+            self.objects.nodes[node.name] = node
+
+    def delete_nodes(self, *nodes: str) -> None:
+        """Take the deletion of Nodes."""
+        for node in nodes:
+            self.objects.nodes.pop(node, None)
+
     def upsert_gpunodes(self, *gpunodes: GpuNode) -> None:
         """Take GPUNodes that are new or changed."""
         for each in gpunodes:
@@ -137,6 +153,7 @@ class Cluster:
         for node in nodes:
             self.objects.gpunodes.pop(node, None)
             self._releases.forget(node)
+            self._bound.forget(node)
             self._invalidate(node, *self.owners.remove(node))
 
     def _put_pod(self, pod: Pod, *, bound_at: int) -> None:
@@ -144,12 +161,15 @@ class Cluster:
         self.objects.put_pod(pod, bound_at)
         if pod.node or pod.is_terminal:
             self._end_reservations(pod.uid)
-        self._invalidate(before.node if before else "", pod.node)
+        if not bound_usage.holds_alike(before, pod):
+            self._bound.change(before, pod)
+            self._invalidate(before.node if before else "", pod.node)
 
     def _remove_pod(self, uid: str) -> None:
         pod = self.objects.pods.get(uid)
         self.objects.remove_pod(uid)
         self._end_reservations(uid)
+        self._bound.change(pod, None)
         self._invalidate(pod.node if pod else "")
 
     def _note_release(self, last: Pod) -> None:
@@ -160,7 +180,7 @@ class Cluster:
         known = self.objects.pods.get(last.uid)
         if known is None or known.is_terminal or not last.has_started:
             return
-        held, gpunode = granted(known), self.objects.gpunodes.get(known.node)
+        held, gpunode = bound_usage.granted(known), self.objects.gpunodes.get(known.node)
         if held is not None and gpunode is not None and gpunode.node.slice_mib:
             until, released = self._clock() + HELD_REPORT_LAG_S, usage.on_node(gpunode.node, [held])
             self._releases.add(known.node, Release(self.objects.bound_at(last.uid), last.version, until, released))
@@ -174,31 +194,28 @@ class Cluster:
             self._states.pop(node, None)
 
     def _derive(self, gpunode: GpuNode) -> NodeState:
-        node = gpunode.node
-        taken = usage.on_node(node, self._holders(node.name))
-        is_reported = any(card.held_slices for card in node.cards)
-        unreported = usage.on_node(node, self._holders(node.name, after=gpunode.version)) if is_reported else {}
+        node, pods = gpunode.node, self.objects.pods_on(gpunode.node.name)
+        bound = self._bound.on(node, pods.values())
+        reserved = [each for each in self._reservations.on(node.name) if each.uid not in pods]
+        more = usage.on_node(node, [(each.request, each.assignment) for each in reserved]) if reserved else {}
+        unreported = self._unreported(node, gpunode.version, more)
         owned = (self._owned(card, node.name) for card in node.cards)
         adjusted = (self._releases.adjust(node.name, card, gpunode.version) for card in owned)
         cards = tuple(_with_unreported(card, unreported) for card in adjusted)
-        return NodeState.of(replace(node, cards=cards), taken, self._devices(node.name, node.slice_mib))
+        devices = Counter(bound.devices)
+        for each in reserved:
+            devices.update(each.request.devices(node.slice_mib))
+        taken = usage.total([bound.cards, more]) if more else bound.cards
+        return NodeState.of(replace(node, cards=cards), taken, dict(devices))
 
-    def _devices(self, node: str, slice_mib: int) -> dict[str, int]:
-        """Return what the kubelet counts for the node's pods, whether their assignments are trusted or not."""
-        bound = self.objects.pods_on(node)
-        requests = [pod.parsed.request for pod in bound.values()]
-        requests += [held.request for held in self._reservations.on(node) if held.uid not in bound]
-        total = Counter[str]()
-        for request in requests:
-            total.update(request.devices(slice_mib) if request else {})
-        return dict(total)
-
-    def _holders(self, node: str, after: int | None = None) -> list[tuple[PodRequest, Assignment]]:
-        """Return what pods and reservations hold on a node: those since the resourceVersion `after`."""
-        bound = self.objects.pods_on(node)
-        reserved = [(r.request, r.assignment) for r in self._reservations.on(node) if r.uid not in bound]
-        since = [pod for uid, pod in bound.items() if after is None or self.objects.bound_at(uid) > after]
-        return [held for pod in since if (held := granted(pod)) is not None] + reserved
+    def _unreported(self, node: Node, version: int, reserved: usage.Usages) -> Mapping[str, Usage]:
+        """Return what pods took since the report of held slices at a resourceVersion, where there is a report."""
+        if not any(card.held_slices for card in node.cards):
+            return {}
+        pods = self.objects.pods_on(node.name)
+        since = [pod for uid, pod in pods.items() if self.objects.bound_at(uid) > version]
+        held = [each for pod in since if (each := bound_usage.granted(pod)) is not None]
+        return usage.total([usage.on_node(node, held), reserved]) if held else reserved
 
     def _owned(self, card: Card, node: str) -> Card:
         is_owned = self.owners.owns(node, card.uuid)
@@ -212,12 +229,3 @@ def _with_unreported(card: Card, unreported: usage.Usages) -> Card:
     """
     more = unreported.get(card.uuid)
     return card if more is None or not card.held_slices else replace(card, held_slices=card.held_slices + more.slices)
-
-
-def granted(pod: Pod) -> tuple[PodRequest, Assignment] | None:
-    """Return a bound pod's request and assignment; None where the assignment is not trusted, so that it counts nothing.
-
-    What such a pod really holds on its node is in the slices that the device plugin reports as held.
-    """
-    request, chosen = pod.parsed.request, pod.assignment
-    return (request, chosen) if pod.node and request is not None and isinstance(chosen, Assignment) else None

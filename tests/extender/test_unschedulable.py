@@ -66,7 +66,7 @@ class Site:
         for n in range(NODES):
             node = Node(f"n{n:02}", 256, (strategies.card(n, 1024),))
             self.cluster.upsert_gpunodes(GpuNode(node, node.name, "2026-01-01T00:00:00Z"))
-            self.cluster.objects.nodes[node.name] = KubeNode(node.name, {names.SLICE: 4})
+            self.cluster.upsert_nodes(KubeNode(node.name, {names.SLICE: 4}))
             self.cluster.leases.put(Lease(names.node_lease(node.name), node.name, "x", 3600))
         self.messages = Messages()
         self.filter = SlowFilter(self.cluster, self.clock)
@@ -154,7 +154,7 @@ def test_the_cache_of_placements_forgets_requests_and_nodes(monkeypatch: pytest.
     for n in range(NODES, 3 * NODES):
         node = Node(f"n{n:02}", 256, (strategies.card(n, 1024),))
         site.cluster.upsert_gpunodes(GpuNode(node, node.name, "2026-01-01T00:00:00Z"))
-        site.cluster.objects.nodes[node.name] = KubeNode(node.name, {names.SLICE: 4})
+        site.cluster.upsert_nodes(KubeNode(node.name, {names.SLICE: 4}))
         site.cluster.leases.put(Lease(names.node_lease(node.name), node.name, "x", 3600))
         node_filter.node(pod, node.name)
     assert max(map(len, cached.values())) <= NODES + 1

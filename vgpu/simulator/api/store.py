@@ -77,7 +77,7 @@ class Store:
         return self._collection(resource).objects.get(key)
 
     def objects(self, resource: str, namespace: str = "") -> list[Json]:
-        """Return all objects of a resource, or of one namespace, ordered by namespace and name. Do not change the list."""
+        """Return all objects of a resource, or of one namespace, ordered by both names. Do not change it."""
         collection = self._collection(resource)
         if namespace:
             return _ordered(collection.objects, namespace)
