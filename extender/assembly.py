@@ -57,6 +57,11 @@ class Observers:
     watches: Watches
     registry: Registry
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether every watch has had its first list, and the index has its rows: before that no verb may answer."""
+        return self.watches.is_synced and self.cluster.rows.is_written
+
     async def run(self, late: Iterable[Run] = ()) -> None:
         """Watch until cancelled; `late` begins when the first lists are complete."""
         async with asyncio.TaskGroup() as group:
@@ -66,6 +71,7 @@ class Observers:
             gc.freeze()  # the objects of the first lists stay: a full collection of 5,000 nodes' took 80 ms
             log.info("the first lists are complete")
             self.history.begin(self.cluster.objects.pods.values())
+            group.create_task(self.cluster.rows.run())
             group.create_task(self.unschedulable.run())
             group.create_task(self._mark_history())
             for each in late:

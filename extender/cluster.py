@@ -6,18 +6,21 @@ check and the reservation after it are one step as long as no code between them 
 
 The watches own the objects (`objects`, `leases`). `bind` owns the reservations; a reservation ends here when a watch
 shows its pod bound, terminal or deleted, or when a list of all pods that is newer than the pod does not show the pod.
-Derived node states are cached until an object or a reservation changes.
+Derived node states are cached until an object or a reservation changes; the index is written from them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from extender import bound_usage, card_owners
 from extender.bound_usage import BoundUsage
 from extender.card_owners import CardOwners
+from extender.index.nodes import NodeIndex
+from extender.index.row import Row
 from extender.leases import Leases
+from extender.node_rows import NodeRows
 from extender.objects import GpuNode, KubeNode, Pod
 from extender.reservations import RecentReleases, Release, Reservation, Reservations
 from extender.store import ObjectStore
@@ -35,7 +38,8 @@ class Cluster:
     def __init__(self, slice_mib: int, clock: Callable[[], float]) -> None:
         self.slice_mib = slice_mib
         self.objects = ObjectStore()
-        self.leases = Leases(clock)
+        self.leases = Leases(clock, self._take_lease)
+        self.rows = NodeRows(self._row, clock)
         self.owners = CardOwners()
         self._clock = clock
         self._bound = BoundUsage()
@@ -57,6 +61,11 @@ class Cluster:
         if gpunode.node.slice_mib != self.slice_mib:
             return Reason.SLICE_SIZE_MISMATCH
         return self.state(node)
+
+    async def index(self, pause: Callable[[float], Awaitable[None]]) -> NodeIndex:
+        """Return every node as arrays, up to date until the next change; long work is done in slices with pauses."""
+        self._invalidate(*self._releases.due(self._clock()))
+        return await self.rows.update(pause)
 
     def is_plugin_away(self, node: str) -> bool:
         """Whether a node's device plugin does not serve: the kubelet offers nothing, or the plugin's Lease is old."""
@@ -132,13 +141,15 @@ class Cluster:
 
     def upsert_nodes(self, *nodes: KubeNode) -> None:
         """Take Nodes that are new or changed."""
-        for node in nodes:
-            self.objects.nodes[node.name] = node
+        changed = [node for node in nodes if self.objects.nodes.get(node.name) != node]
+        self.objects.nodes.update({node.name: node for node in changed})
+        self.rows.mark(node.name for node in changed)
 
     def delete_nodes(self, *nodes: str) -> None:
         """Take the deletion of Nodes."""
         for node in nodes:
             self.objects.nodes.pop(node, None)
+        self.rows.mark(nodes)
 
     def upsert_gpunodes(self, *gpunodes: GpuNode) -> None:
         """Take GPUNodes that are new or changed."""
@@ -192,6 +203,25 @@ class Cluster:
     def _invalidate(self, *nodes: str) -> None:
         for node in nodes:
             self._states.pop(node, None)
+        self.rows.mark(node for node in nodes if node)
+
+    def _take_lease(self, name: str) -> None:
+        if node := names.node_of_lease(name):
+            self.rows.index.put_lease(node, *self.leases.term(name))
+
+    def _row(self, name: str) -> Row | None:
+        """Return a node's row in the index: the parts of `usable_state`, without what time changes."""
+        gpunode, kubelet = self.objects.gpunodes.get(name), self.objects.nodes.get(name)
+        if gpunode is None or not gpunode.node.cards:
+            return None
+        renewed, duration_s = self.leases.term(names.node_lease(name))
+        if kubelet is None or kubelet.offers_nothing:
+            return Row(name, Reason.PLUGIN_AWAY, renewed=renewed, duration_s=duration_s)
+        if gpunode.node.slice_mib != self.slice_mib:
+            return Row(name, Reason.SLICE_SIZE_MISMATCH, renewed=renewed, duration_s=duration_s)
+        state = self.state(name)
+        slices, cards = (kubelet.left(state.devices, resource) for resource in (names.SLICE, names.CARD))
+        return Row(name, None, state, (slices, cards), renewed, duration_s)
 
     def _derive(self, gpunode: GpuNode) -> NodeState:
         node, pods = gpunode.node, self.objects.pods_on(gpunode.node.name)

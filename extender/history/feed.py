@@ -16,7 +16,7 @@ from extender.objects import GpuNode, Pod
 from vgpu.assignment import Assignment
 
 MARK_S: Final = 5.0
-MAX_VERDICTS: Final = 32  # bind follows filter within milliseconds; a verdict names each of 5,000 nodes
+MAX_VERDICTS: Final = 32  # bind follows filter within milliseconds
 MAX_DECIDED: Final = 1_000
 
 
@@ -47,7 +47,7 @@ class Feed:
         self._record(Listed(self._replica, self._started_ms, self._now_ms(), running))
 
     def filtered(self, pod: Pod, refused: Refused, *, fits: bool) -> None:
-        """Take filter's verdict: which nodes were refused, and whether any fits."""
+        """Take filter's verdict: how many nodes were refused for each reason, and whether any node fits."""
         if not refused:
             return
         if not fits:

@@ -13,7 +13,7 @@ from vgpu.assignment import Assignment
 from vgpu.device import Node
 from vgpu.placement import choose
 from vgpu.policy import PackingPolicy
-from vgpu.share import NO_USAGE
+from vgpu.share import NO_USAGE, Usage
 
 NODES = {name: Node(name, 256, tuple(strategies.card(n, 8192) for n in range(2))) for name in ("n1", "n2")}
 
@@ -55,7 +55,7 @@ def test_a_change_of_the_slice_size_adds_up_again() -> None:
     assert bound.on(replace(NODES["n1"], slice_mib=512), [pod]).cards["GPU-0"].slices == 2
 
 
-def plain(found: NodeUsage) -> tuple[dict[str, object], dict[str, int]]:
+def plain(found: NodeUsage) -> tuple[dict[str, Usage], dict[str, int]]:
     """Return the figures that are not zero."""
     cards = {card: taken for card, taken in found.cards.items() if taken != NO_USAGE}
     return cards, {name: amount for name, amount in found.devices.items() if amount}

@@ -127,7 +127,7 @@ def test_the_most_frequent_reason_comes_first_and_few_nodes_are_named() -> None:
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
     refused = {f"n{n:04}": Refusal(Reason.PLUGIN_AWAY) for n in range(3000)}
     refused |= {f"m{n}": Refusal(Reason.NO_INVENTORY) for n in range(2999)}
-    code, message = explain.why_pending(pod, Verdict([], refused), site.cluster)
+    code, message = explain.why_pending(pod, Verdict([], refused).reasons, refused, site.cluster)
     assert code == "PluginAway"
     assert message.startswith("needs 2 GiB on 1 card; m0: NoInventory")
     assert message.endswith("and more nodes")
@@ -139,7 +139,7 @@ def test_a_node_that_is_deleted_while_others_are_judged_is_named_without_its_car
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
     verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
     site.cluster.delete_gpunodes("n00")
-    assert "n00: CardTooSmall" in explain.why_pending(pod, verdict, site.cluster)[1]
+    assert "n00: CardTooSmall" in explain.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)[1]
 
 
 def test_the_cache_of_placements_forgets_requests_and_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
