@@ -10,7 +10,7 @@ from typing import Final
 
 from extender.history import card_changes, decisions, pod_changes, refusals
 from extender.history.events import Listed, Record, Source, Watched
-from extender.history.recorder import Recorder
+from extender.history.recorder import NO_RECORDER, Recorder
 from extender.history.refusals import RefusalPeriods, Refused
 from extender.objects import GpuNode, Pod
 from vgpu.assignment import Assignment
@@ -38,7 +38,9 @@ class Feed:
         self._waiting = RefusalPeriods()
 
     def begin(self, pods: Iterable[Pod]) -> None:
-        """Record what the first list shows, and which pods it contains."""
+        """Record what the first list shows, and which pods it contains; nothing where there is no history."""
+        if self._recorder is NO_RECORDER:
+            return
         self._has_begun = True
         holding = [pod for pod in pods if pod_changes.holds_cards(pod)]
         for pod in holding:
@@ -118,7 +120,7 @@ class Feed:
         self, pod: Pod, node: str, chosen: Assignment, at_ms: int, refused: Mapping[str, int], source: Source
     ) -> None:
         request = pod.parsed.request
-        if request is not None:
+        if request is not None and self._recorder is not NO_RECORDER:
             known = self._gpunodes.get(node)
             self._record(
                 decisions.decision(
