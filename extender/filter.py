@@ -10,7 +10,7 @@ from extender import placement_cache, templates
 from extender.cluster import Cluster
 from extender.index import ask
 from extender.index.answer import Answer
-from extender.index.screening import Screen
+from extender.index.judge import Judge
 from extender.objects import Pod
 from extender.placement_cache import PlacementCache
 from extender.room import Room
@@ -39,7 +39,7 @@ class Filter:
         self._defaults = defaults
         self._cache = PlacementCache(cached_requests)
         self._room = Room(cluster, defaults)
-        self._screen = Screen(cluster.rows.index)
+        self._judge = Judge(cluster.rows.index)
 
     def nodes(self, pod: Pod, names: Sequence[str]) -> Verdict:
         """Return the verdict on every node named, with the details; each node is placed exactly."""
@@ -104,10 +104,10 @@ class Filter:
     def _judged(self, pod: Pod, names: Sequence[str]) -> Answer:
         request, refusal = pod.parsed.request, self._refusal(pod)
         if refusal is not None or request is None:
-            return self._screen.alike(names, refusal)
+            return self._judge.alike(names, refusal)
         selector, nominations = request.options.selector, self._cluster.objects.nominations
         slice_mib = self._cluster.slice_mib
-        return self._screen.judge(
+        return self._judge.judge(
             [ask.of(request, container, slice_mib) for container in request.choosers],
             names,
             self._cluster.now(),

@@ -15,7 +15,7 @@ from vgpu.reasons import Reason
 _PLACED: Final = (FITS, CODES[Reason.KUBELET_OFFERS_LESS])
 
 
-class Screen:
+class Judge:
     """Answers from an index, which must be up to date."""
 
     def __init__(self, index: NodeIndex) -> None:
